@@ -1,0 +1,54 @@
+//! Faults: what a caller can do about an error.
+//!
+//! An error type says what happened. Its [`Fault`] says what can be done, so that each edge maps it once:
+//! HTTP to a status, the CLI to an exit code. Deliberately absent: a list of everything that can go wrong.
+
+use std::error;
+
+/// What a caller can do about an error.
+///
+/// Few on purpose: a new variant needs a new thing for a caller to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The request is wrong, and sending it again will not help.
+    Invalid,
+    /// The named thing does not exist.
+    Missing,
+    /// The thing exists, in a state that forbids this.
+    Conflict,
+    /// The caller may not do this.
+    Denied,
+    /// A system that we depend on failed; the same call may succeed later.
+    Upstream,
+    /// We are too busy to take this on; the same call may succeed later.
+    Overloaded,
+    /// A bug in this program.
+    Internal,
+}
+
+/// An error that knows its fault.
+pub trait Faulty: error::Error {
+    /// Says what a caller can do about this error.
+    fn fault(&self) -> Fault;
+}
+
+impl Fault {
+    /// Whether the same call, sent again later, may succeed.
+    pub fn is_transient(self) -> bool {
+        matches!(self, Self::Upstream | Self::Overloaded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fault;
+
+    #[test]
+    fn only_the_world_gets_better_by_waiting() {
+        let transient = [Fault::Upstream, Fault::Overloaded];
+        let lasting =
+            [Fault::Invalid, Fault::Missing, Fault::Conflict, Fault::Denied, Fault::Internal];
+        assert!(transient.iter().all(|fault| fault.is_transient()));
+        assert!(!lasting.iter().any(|fault| fault.is_transient()));
+    }
+}

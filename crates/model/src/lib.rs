@@ -1,0 +1,30 @@
+//! The nouns of Qualitytrace, the same on every floor: ids, traces, requests and answers, runs, verdicts.
+//!
+//! Everything here is a plain value. Deliberately absent: async, I/O, the clock, randomness (all four are
+//! handed in), and the test language with its documents, whose every word carries a place and so lives in
+//! `lang`.
+
+mod fault;
+mod id;
+mod judgement;
+mod mint;
+mod request;
+mod run;
+mod settlement;
+mod time;
+pub mod trace;
+mod world;
+
+pub use fault::{Fault, Faulty};
+pub use id::{InvalidId, Project, RunId, SpanId, TestId, TraceId};
+pub use judgement::{
+    AssertionJudgement, Decided, Judgement, OutputValue, Place, SpanEvidence, SpecJudgement,
+    Verdict,
+};
+pub use mint::{InvalidKey, Key, KeyRing};
+pub use request::{Answer, Body, HttpRequest, NoAnswer, NoAnswerKind, Request, Response};
+pub use run::{Attempt, Event, Outcome, Progress, Step, StepTime, What};
+pub use settlement::{Settlement, Unsettled};
+pub use time::Timestamp;
+pub use trace::Trace;
+pub use world::World;

@@ -1,0 +1,151 @@
+//! A run: what its record holds, what it tells while it goes on, what it ends with.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Answer, Judgement, RunId, Settlement, SpanId, Timestamp, TraceId, Verdict};
+
+/// What the record of a run holds, so that another worker can go on with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing was sent.
+    New,
+    /// The attempt is recorded: the request may have been sent, and must not be sent again.
+    Attempted(Attempt),
+    /// The answer is recorded too.
+    Answered(Attempt, Answer),
+}
+
+/// The one attempt of a run to fire its trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Attempt {
+    /// The trace under test.
+    pub trace_id: TraceId,
+    /// The trigger's own span, parent of the system's first one.
+    pub span_id: SpanId,
+    /// When it was recorded, just before the first byte.
+    pub at: Timestamp,
+}
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub what: What,
+}
+
+/// What can happen in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum What {
+    /// The run was accepted and waits for a worker.
+    Accepted,
+    /// A worker took it under this epoch of its lease.
+    Taken {
+        /// Raised by every taking; older ones can write no more.
+        epoch: i64,
+    },
+    /// The attempt is recorded; the request is sent next.
+    Attempted(Attempt),
+    /// The system answered, with this status.
+    Answered {
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The system did not answer.
+    NotAnswered {
+        /// What happened instead.
+        message: String,
+    },
+    /// The trace is whole, or its time is up.
+    Settled(Settlement),
+    /// The run has its verdict.
+    Judged {
+        /// Never changed afterwards.
+        verdict: Verdict,
+    },
+}
+
+/// A step in the life of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Step {
+    /// From accepted to taken.
+    Queue,
+    /// Document to plan.
+    Compile,
+    /// Variables in, templates gone.
+    Resolve,
+    /// The request and its answer.
+    Trigger,
+    /// Waiting until the trace is whole.
+    Settle,
+    /// Evidence to verdicts.
+    Judge,
+    /// Verdict and events into the record.
+    Record,
+}
+
+/// When a step began and ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StepTime {
+    /// Which one.
+    pub step: Step,
+    /// Its begin.
+    pub began: Timestamp,
+    /// Its end.
+    pub ended: Timestamp,
+}
+
+/// What a run ends with, and a report is made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Outcome {
+    /// The run.
+    pub run_id: RunId,
+    /// The test's name.
+    pub test: String,
+    /// The one verdict.
+    pub verdict: Verdict,
+    /// Why it is inconclusive beyond what the assertions say, each with what to do.
+    pub reasons: Vec<String>,
+    /// The trace under test; none where nothing was fired.
+    pub trace_id: Option<TraceId>,
+    /// How the trigger ended; none where nothing was fired.
+    pub answer: Option<Answer>,
+    /// Why the trace was taken as whole, or not; none where the test asks for no trace.
+    pub settlement: Option<Settlement>,
+    /// The verdicts of the assertions, and the outputs.
+    pub judgement: Judgement,
+    /// The steps, in the order they began.
+    pub steps: Vec<StepTime>,
+}
+
+impl Step {
+    /// The step as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Compile => "compile",
+            Self::Resolve => "resolve",
+            Self::Trigger => "trigger",
+            Self::Settle => "settle",
+            Self::Judge => "judge",
+            Self::Record => "record",
+        }
+    }
+}
+
+impl Progress {
+    /// The attempt, where one is recorded.
+    pub fn attempt(&self) -> Option<Attempt> {
+        match self {
+            Self::New => None,
+            Self::Attempted(attempt) | Self::Answered(attempt, _) => Some(*attempt),
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Views: how the rows of a trace are read.
+
+use std::time::Duration;
+
+use super::{
+    EntityData, EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode,
+    Trace, Value,
+    store::{
+        Cell, EventRow, LinkRow, ResourceIx, ResourceRow, Run, ScopeIx, ScopeRow, SpanIx, SpanRow,
+    },
+};
+use crate::{SpanId, Timestamp, TraceId};
+
+/// A span of a trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Span<'a> {
+    trace: &'a Trace,
+    row: &'a SpanRow,
+    ix: SpanIx,
+}
+
+/// What produced a span.
+#[derive(Clone, Copy, Debug)]
+pub struct Resource<'a> {
+    trace: &'a Trace,
+    row: &'a ResourceRow,
+}
+
+/// The library that made a span.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    trace: &'a Trace,
+    row: &'a ScopeRow,
+}
+
+/// Something that happened at a moment within a span.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    trace: &'a Trace,
+    row: &'a EventRow,
+}
+
+/// A reference to another span.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'a> {
+    trace: &'a Trace,
+    row: &'a LinkRow,
+}
+
+/// Keys and values, in the order sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    trace: &'a Trace,
+    run: Run,
+}
+
+/// The values of an array.
+#[derive(Clone, Copy, Debug)]
+pub struct Values<'a> {
+    trace: &'a Trace,
+    run: Run,
+}
+
+/// A typed value, borrowed from its trace.
+#[derive(Clone, Copy, Debug)]
+pub enum ValueRef<'a> {
+    /// A value that was sent without one.
+    Empty,
+    /// A boolean.
+    Bool(bool),
+    /// A 64-bit integer.
+    Int(i64),
+    /// A double.
+    Double(f64),
+    /// A text.
+    Str(&'a str),
+    /// Raw bytes.
+    Bytes(&'a [u8]),
+    /// A list of values, of any kinds.
+    Array(Values<'a>),
+    /// Keys and values.
+    Map(Attributes<'a>),
+}
+
+impl<'a> Span<'a> {
+    pub(super) fn new(trace: &'a Trace, ix: SpanIx) -> Self {
+        Self { trace, row: &trace.spans[ix.0 as usize], ix }
+    }
+
+    /// Its number in the trace.
+    pub fn ix(self) -> SpanIx {
+        self.ix
+    }
+
+    /// Its id.
+    pub fn id(self) -> SpanId {
+        self.row.id
+    }
+
+    /// The span under which it happened, which may be absent from the trace.
+    pub fn parent(self) -> Option<SpanId> {
+        self.row.parent
+    }
+
+    /// W3C trace state, as sent.
+    pub fn trace_state(self) -> &'a str {
+        self.trace.strings.get(self.row.trace_state)
+    }
+
+    /// W3C trace flags and OTLP's bits above them.
+    pub fn flags(self) -> u32 {
+        self.row.flags
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'a str {
+        self.trace.strings.get(self.row.name)
+    }
+
+    /// Its kind.
+    pub fn kind(self) -> Kind {
+        self.row.kind
+    }
+
+    /// Its start.
+    pub fn start(self) -> Timestamp {
+        self.row.start
+    }
+
+    /// Its end.
+    pub fn end(self) -> Timestamp {
+        self.row.end
+    }
+
+    /// From its start to its end, zero where the end is before the start.
+    pub fn duration(self) -> Duration {
+        self.row.end.since(self.row.start)
+    }
+
+    /// How it ended.
+    pub fn status(self) -> StatusCode {
+        self.row.status
+    }
+
+    /// What the producer said about an error.
+    pub fn status_message(self) -> &'a str {
+        self.trace.strings.get(self.row.status_message)
+    }
+
+    /// Its attributes.
+    pub fn attributes(self) -> Attributes<'a> {
+        Attributes { trace: self.trace, run: self.row.attributes }
+    }
+
+    /// What happened in it, in the order sent.
+    pub fn events(self) -> impl Iterator<Item = Event<'a>> {
+        let trace = self.trace;
+        trace.events[self.row.events.range()].iter().map(move |row| Event { trace, row })
+    }
+
+    /// What it refers to, in the order sent.
+    pub fn links(self) -> impl Iterator<Item = Link<'a>> {
+        let trace = self.trace;
+        trace.links[self.row.links.range()].iter().map(move |row| Link { trace, row })
+    }
+
+    /// What produced it.
+    pub fn resource(self) -> Resource<'a> {
+        Resource::new(self.trace, self.row.resource)
+    }
+
+    /// The number of its resource, the same for all spans of one producer.
+    pub fn resource_ix(self) -> ResourceIx {
+        self.row.resource
+    }
+
+    /// The library that made it.
+    pub fn scope(self) -> Scope<'a> {
+        Scope::new(self.trace, self.row.scope)
+    }
+
+    /// The number of its scope.
+    pub fn scope_ix(self) -> ScopeIx {
+        self.row.scope
+    }
+
+    /// The span as an owned value.
+    pub fn to_data(self) -> SpanData {
+        SpanData {
+            id: self.row.id,
+            parent: self.row.parent,
+            trace_state: self.trace_state().to_owned(),
+            flags: self.row.flags,
+            name: self.name().to_owned(),
+            kind: self.row.kind,
+            start: self.row.start,
+            end: self.row.end,
+            attributes: self.attributes().to_data(),
+            dropped_attributes: self.row.dropped_attributes,
+            events: self.events().map(Event::to_data).collect(),
+            dropped_events: self.row.dropped_events,
+            links: self.links().map(Link::to_data).collect(),
+            dropped_links: self.row.dropped_links,
+            status: Status { code: self.row.status, message: self.status_message().to_owned() },
+        }
+    }
+}
+
+impl<'a> Resource<'a> {
+    pub(super) fn new(trace: &'a Trace, ix: ResourceIx) -> Self {
+        Self { trace, row: &trace.resources[ix.0 as usize] }
+    }
+
+    /// Its attributes.
+    pub fn attributes(self) -> Attributes<'a> {
+        Attributes { trace: self.trace, run: self.row.attributes }
+    }
+
+    /// The resource as an owned value.
+    pub fn to_data(self) -> ResourceData {
+        let text = |text| self.trace.strings.get(text).to_owned();
+        let texts =
+            |run: Run| self.trace.texts[run.range()].iter().copied().map(text).collect::<Vec<_>>();
+        let entities = self.trace.entities[self.row.entities.range()].iter();
+        ResourceData {
+            attributes: self.attributes().to_data(),
+            dropped_attributes: self.row.dropped_attributes,
+            entities: entities
+                .map(|entity| EntityData {
+                    schema_url: text(entity.schema_url),
+                    kind: text(entity.kind),
+                    id_keys: texts(entity.id_keys),
+                    description_keys: texts(entity.description_keys),
+                })
+                .collect(),
+            schema_url: text(self.row.schema_url),
+        }
+    }
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn new(trace: &'a Trace, ix: ScopeIx) -> Self {
+        Self { trace, row: &trace.scopes[ix.0 as usize] }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'a str {
+        self.trace.strings.get(self.row.name)
+    }
+
+    /// Its version.
+    pub fn version(self) -> &'a str {
+        self.trace.strings.get(self.row.version)
+    }
+
+    /// Its attributes.
+    pub fn attributes(self) -> Attributes<'a> {
+        Attributes { trace: self.trace, run: self.row.attributes }
+    }
+
+    /// The scope as an owned value.
+    pub fn to_data(self) -> ScopeData {
+        ScopeData {
+            name: self.name().to_owned(),
+            version: self.version().to_owned(),
+            attributes: self.attributes().to_data(),
+            dropped_attributes: self.row.dropped_attributes,
+            schema_url: self.trace.strings.get(self.row.schema_url).to_owned(),
+        }
+    }
+}
+
+impl<'a> Event<'a> {
+    /// When.
+    pub fn at(self) -> Timestamp {
+        self.row.at
+    }
+
+    /// What.
+    pub fn name(self) -> &'a str {
+        self.trace.strings.get(self.row.name)
+    }
+
+    /// Its attributes.
+    pub fn attributes(self) -> Attributes<'a> {
+        Attributes { trace: self.trace, run: self.row.attributes }
+    }
+
+    fn to_data(self) -> EventData {
+        EventData {
+            at: self.row.at,
+            name: self.name().to_owned(),
+            attributes: self.attributes().to_data(),
+            dropped_attributes: self.row.dropped_attributes,
+        }
+    }
+}
+
+impl<'a> Link<'a> {
+    /// The trace referred to.
+    pub fn trace_id(self) -> Option<TraceId> {
+        self.row.trace_id
+    }
+
+    /// The span referred to.
+    pub fn span_id(self) -> Option<SpanId> {
+        self.row.span_id
+    }
+
+    /// Its attributes.
+    pub fn attributes(self) -> Attributes<'a> {
+        Attributes { trace: self.trace, run: self.row.attributes }
+    }
+
+    fn to_data(self) -> LinkData {
+        LinkData {
+            trace_id: self.row.trace_id,
+            span_id: self.row.span_id,
+            trace_state: self.trace.strings.get(self.row.trace_state).to_owned(),
+            flags: self.row.flags,
+            attributes: self.attributes().to_data(),
+            dropped_attributes: self.row.dropped_attributes,
+        }
+    }
+}
+
+impl<'a> Attributes<'a> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.run.len as usize
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.run.len == 0
+    }
+
+    /// Keys and values, in the order sent.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, ValueRef<'a>)> {
+        let trace = self.trace;
+        trace.attributes[self.run.range()]
+            .iter()
+            .map(move |row| (trace.strings.get(row.key), ValueRef::new(trace, row.value)))
+    }
+
+    /// The value of this key; of several, the first.
+    pub fn get(self, key: &str) -> Option<ValueRef<'a>> {
+        let key = self.trace.strings.find(key)?;
+        let row = self.trace.attributes[self.run.range()].iter().find(|row| row.key == key)?;
+        Some(ValueRef::new(self.trace, row.value))
+    }
+
+    fn to_data(self) -> Vec<(String, Value)> {
+        self.iter().map(|(key, value)| (key.to_owned(), value.to_data())).collect()
+    }
+}
+
+impl<'a> Values<'a> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.run.len as usize
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.run.len == 0
+    }
+
+    /// The values, in the order sent.
+    pub fn iter(self) -> impl Iterator<Item = ValueRef<'a>> {
+        let trace = self.trace;
+        trace.cells[self.run.range()].iter().map(move |cell| ValueRef::new(trace, *cell))
+    }
+}
+
+impl<'a> ValueRef<'a> {
+    fn new(trace: &'a Trace, cell: Cell) -> Self {
+        match cell {
+            Cell::Empty => Self::Empty,
+            Cell::Bool(value) => Self::Bool(value),
+            Cell::Int(value) => Self::Int(value),
+            Cell::Double(value) => Self::Double(value),
+            Cell::Str(text) => Self::Str(trace.strings.get(text)),
+            Cell::Bytes(run) => Self::Bytes(&trace.bytes[run.range()]),
+            Cell::Array(run) => Self::Array(Values { trace, run }),
+            Cell::Map(run) => Self::Map(Attributes { trace, run }),
+        }
+    }
+
+    /// The value as an owned one.
+    pub fn to_data(self) -> Value {
+        match self {
+            Self::Empty => Value::Empty,
+            Self::Bool(value) => Value::Bool(value),
+            Self::Int(value) => Value::Int(value),
+            Self::Double(value) => Value::Double(value),
+            Self::Str(text) => Value::Str(text.to_owned()),
+            Self::Bytes(bytes) => Value::Bytes(bytes.to_owned()),
+            Self::Array(values) => Value::Array(values.iter().map(Self::to_data).collect()),
+            Self::Map(entries) => Value::Map(entries.to_data()),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What is serialized is promised: the JSON of an outcome and of every event, against golden files.
+
+use std::{fs, path::Path};
+
+use model::{
+    Answer, AssertionJudgement, Attempt, Body, Decided, Event, Judgement, NoAnswer, NoAnswerKind,
+    Outcome, OutputValue, Place, Response, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement,
+    Step, StepTime, Timestamp, TraceId, Unsettled, Verdict, What,
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(1_794_708_000_000_000_000 + millis * 1_000_000)
+}
+
+fn attempt() -> Attempt {
+    Attempt {
+        trace_id: TraceId::from_bytes([0xab; 16]).expect("not zero"),
+        span_id: SpanId::from_bytes([0xcd; 8]).expect("not zero"),
+        at: at(3),
+    }
+}
+
+fn settlement() -> Settlement {
+    Settlement {
+        unsettled: vec![
+            Unsettled::NoTelemetry,
+            Unsettled::NotAnswered,
+            Unsettled::ParentsAbsent(vec![attempt().span_id]),
+            Unsettled::NotQuiet,
+            Unsettled::TooLarge,
+            Unsettled::SpansLost,
+        ],
+        spans: 2,
+        waited_ns: 30_000_000_000,
+        silent_ns: Some(12_000_000),
+        quiet_ns: 6_000_000_000,
+    }
+}
+
+fn outcome() -> Outcome {
+    let place = Place { file: "shop.yaml".to_owned(), line: 12, column: 15 };
+    let assertion = AssertionJudgement {
+        assertion: "attr:http.status_code = 200".to_owned(),
+        place: place.clone(),
+        verdict: Verdict::Failed,
+        decided: Decided::Presence,
+        reason: None,
+        spans: vec![SpanEvidence {
+            span_id: Some(attempt().span_id),
+            name: "GET /cart".to_owned(),
+            verdict: Verdict::Failed,
+            found: "500 = 200".to_owned(),
+        }],
+        more_spans: 4,
+    };
+    Outcome {
+        run_id: RunId::new(at(0), [1; 10]),
+        test: "the cart answers".to_owned(),
+        verdict: Verdict::Failed,
+        reasons: vec!["2 spans name parents that never came".to_owned()],
+        trace_id: Some(attempt().trace_id),
+        answer: Some(Answer::Response(Response {
+            status: 500,
+            headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
+            body: Body::Text("oh".to_owned()),
+            duration_ns: 1_500_000,
+        })),
+        settlement: Some(settlement()),
+        judgement: Judgement {
+            verdict: Verdict::Failed,
+            specs: vec![SpecJudgement {
+                name: Some("status".to_owned()),
+                selector: "span[name=\"GET /cart\"]".to_owned(),
+                place,
+                verdict: Verdict::Failed,
+                matched: 5,
+                assertions: vec![assertion],
+            }],
+            outputs: vec![OutputValue {
+                name: "id".to_owned(),
+                value: None,
+                reason: Some("no span".to_owned()),
+            }],
+        },
+        steps: vec![StepTime { step: Step::Trigger, began: at(3), ended: at(5) }],
+    }
+}
+
+fn events() -> Vec<Event> {
+    let whats = [
+        What::Accepted,
+        What::Taken { epoch: 1 },
+        What::Attempted(attempt()),
+        What::Answered { status: 200 },
+        What::NotAnswered { message: "refused".to_owned() },
+        What::Settled(settlement()),
+        What::Judged { verdict: Verdict::Inconclusive },
+    ];
+    (0..).zip(whats).map(|(millis, what)| Event { at: at(millis), what }).collect()
+}
+
+fn answers() -> Vec<Answer> {
+    let no_answer = |kind| Answer::NoAnswer(NoAnswer { kind, message: "…".to_owned() });
+    let binary =
+        Response { status: 200, headers: vec![], body: Body::Bytes(vec![255]), duration_ns: 1 };
+    let kinds = [
+        NoAnswerKind::Connection,
+        NoAnswerKind::Dns,
+        NoAnswerKind::Tls,
+        NoAnswerKind::Timeout,
+        NoAnswerKind::TooLarge,
+        NoAnswerKind::Unknown,
+    ];
+    kinds.into_iter().map(no_answer).chain([Answer::Response(binary)]).collect()
+}
+
+/// Writes `value` as the golden file says, and reads the golden file back as `value`.
+fn check<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(name: &str, value: &T) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let written = serde_json::to_string_pretty(value).expect("it can be written") + "\n";
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    let proposed = path.with_extension("proposed");
+    if written != golden {
+        fs::write(&proposed, &written).expect("the proposal can be written");
+    }
+    assert_eq!(written, golden, "if the change is meant, move {proposed:?} over {name}");
+    assert_eq!(&serde_json::from_str::<T>(&golden).expect("the golden file can be read"), value);
+}
+
+#[test]
+fn outcome_v1() {
+    check("outcome-v1.json", &outcome());
+}
+
+#[test]
+fn events_v1() {
+    check("events-v1.json", &events());
+}
+
+#[test]
+fn answers_v1() {
+    check("answers-v1.json", &answers());
+}

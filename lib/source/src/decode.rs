@@ -1,0 +1,370 @@
+//! Decoding with the places kept: each way of writing a scalar, read again from its raw text.
+//!
+//! The functions here trust that the grammar has accepted the text; on anything unexpected they give `None`, and the
+//! caller then forgets the places. They find the end of a quoted or block scalar by themselves.
+
+use std::ops::Range;
+
+use crate::Span;
+
+/// Which source bytes each part of a decoded text came from.
+///
+/// In the order of the decoded text and without gaps in it. No pieces: nothing is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places(Vec<Piece>);
+
+#[derive(Clone, Debug)]
+struct Piece {
+    decoded: Range<usize>,
+    source: Range<usize>,
+}
+
+/// A decoded scalar, and where it ends in the source.
+#[derive(Debug, Default)]
+pub(crate) struct Decoded {
+    pub(crate) text: String,
+    pub(crate) places: Places,
+    pub(crate) end: usize,
+}
+
+impl Places {
+    pub(crate) fn span_of(&self, range: Range<usize>) -> Option<Span> {
+        let start = match self.piece_with(range.start) {
+            Some(piece) if piece.is_verbatim() => {
+                piece.source.start + (range.start - piece.decoded.start)
+            }
+            Some(piece) => piece.source.start,
+            None => return self.0.last().map(|piece| Span::at(piece.source.end)),
+        };
+        if range.is_empty() {
+            return Some(Span::at(start));
+        }
+        let last = self.piece_with(range.end - 1).or(self.0.last())?;
+        let end = if last.is_verbatim() {
+            last.source.start + (range.end - last.decoded.start).min(last.decoded.len())
+        } else {
+            last.source.end
+        };
+        Some(Span { start, end })
+    }
+
+    pub(crate) fn weight(&self) -> usize {
+        self.0.len() * size_of::<Piece>()
+    }
+
+    fn piece_with(&self, at: usize) -> Option<&Piece> {
+        self.0.get(self.0.partition_point(|piece| piece.decoded.end <= at))
+    }
+}
+
+impl Piece {
+    /// Whether each decoded byte is a source byte. Where the lengths agree by chance the piece is one character, which
+    /// is never cut, so that it makes no difference.
+    fn is_verbatim(&self) -> bool {
+        self.decoded.len() == self.source.len()
+    }
+}
+
+impl Decoded {
+    fn put(&mut self, decoded: &str, source: Range<usize>) {
+        let start = self.text.len();
+        self.text.push_str(decoded);
+        self.end = source.end;
+        let decoded = start..self.text.len();
+        match self.places.0.last_mut() {
+            Some(last)
+                if last.is_verbatim()
+                    && decoded.len() == source.len()
+                    && last.source.end == source.start =>
+            {
+                last.decoded.end = decoded.end;
+                last.source.end = source.end;
+            }
+            _ => self.places.0.push(Piece { decoded, source }),
+        }
+    }
+
+    fn put_char(&mut self, decoded: char, source: Range<usize>) {
+        self.put(decoded.encode_utf8(&mut [0; 4]), source);
+    }
+
+    /// Forgets what comes behind the first `length` bytes.
+    fn truncate(&mut self, length: usize) {
+        self.text.truncate(length);
+        self.places.0.retain(|piece| piece.decoded.start < length);
+        if let Some(last) = self.places.0.last_mut()
+            && last.decoded.end > length
+        {
+            // Only a verbatim piece can be longer than a character.
+            last.source.end -= last.decoded.end - length;
+            last.decoded.end = length;
+        }
+    }
+}
+
+/// Text that stands for itself.
+pub(crate) fn verbatim(source: &str, range: Range<usize>) -> Option<Decoded> {
+    let mut decoded = Decoded { end: range.end, ..Decoded::default() };
+    if !range.is_empty() {
+        decoded.put(source.get(range.clone())?, range);
+    }
+    Some(decoded)
+}
+
+/// A YAML plain scalar, whose end the grammar knows.
+pub(crate) fn plain(source: &str, range: Range<usize>) -> Option<Decoded> {
+    flow(source.get(..range.end)?, range.start, None)
+}
+
+/// A YAML scalar in single or double quotes, from the opening quote on.
+pub(crate) fn quoted(source: &str, start: usize) -> Option<Decoded> {
+    let quote = source.get(start..)?.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    flow(source, start + 1, Some(quote))
+}
+
+fn flow(source: &str, start: usize, quote: Option<char>) -> Option<Decoded> {
+    let mut out = Decoded { end: start, ..Decoded::default() };
+    let mut at = start;
+    while let Some(c) = source.get(at..)?.chars().next() {
+        let next = at + c.len_utf8();
+        match c {
+            ' ' | '\t' | '\n' | '\r' => at = fold_gap(source, at, &mut out),
+            '\'' if quote == Some(c) && source[next..].starts_with('\'') => {
+                out.put("'", at..next + 1);
+                at = next + 1;
+            }
+            _ if quote == Some(c) => {
+                out.end = next;
+                return Some(out);
+            }
+            '\\' if quote == Some('"') && source[next..].starts_with(['\n', '\r']) => {
+                at = join_gap(source, next, &mut out);
+            }
+            '\\' if quote == Some('"') => {
+                let (escaped, end) = escape(source, next)?;
+                out.put_char(escaped, at..end);
+                at = end;
+            }
+            _ => {
+                out.put_char(c, at..next);
+                at = next;
+            }
+        }
+    }
+    quote.is_none().then_some(out)
+}
+
+/// Blanks within a line are kept; with a line break among them the gap is folded: one break becomes a space, and of
+/// several all but the first are kept.
+fn fold_gap(source: &str, start: usize, out: &mut Decoded) -> usize {
+    let (breaks, end) = gap(source, start);
+    match breaks.as_slice() {
+        [] => out.put(&source[start..end], start..end),
+        [only] => out.put(" ", only.clone()),
+        [_, kept @ ..] => kept.iter().for_each(|kept| out.put("\n", kept.clone())),
+    }
+    end
+}
+
+/// Behind an escaped line break the gap vanishes, except for the empty lines in it.
+fn join_gap(source: &str, start: usize, out: &mut Decoded) -> usize {
+    let (breaks, end) = gap(source, start);
+    breaks.iter().skip(1).for_each(|kept| out.put("\n", kept.clone()));
+    end
+}
+
+/// The line breaks in the white space from `start` on, and where that ends.
+fn gap(source: &str, start: usize) -> (Vec<Range<usize>>, usize) {
+    let mut breaks = Vec::new();
+    let mut at = start;
+    loop {
+        let broken = line_break(source, at);
+        if broken > 0 {
+            breaks.push(at..at + broken);
+            at += broken;
+        } else if source[at..].starts_with([' ', '\t']) {
+            at += 1;
+        } else {
+            return (breaks, at);
+        }
+    }
+}
+
+/// The length of the line break at a byte; 0: there is none.
+fn line_break(source: &str, at: usize) -> usize {
+    let rest = &source.as_bytes()[at..];
+    match rest {
+        [b'\r', b'\n', ..] => 2,
+        [b'\r' | b'\n', ..] => 1,
+        _ => 0,
+    }
+}
+
+/// The first escape in a double-quoted scalar that is none, given where the scalar starts.
+pub(crate) fn wrong_escape(source: &str, start: usize) -> Option<Span> {
+    let mut rest = source.get(start..)?.strip_prefix('"')?.char_indices();
+    while let Some((length, c)) = rest.next() {
+        let at = start + 1 + length;
+        match c {
+            '"' => return None,
+            '\\' => {
+                let letter = rest.next()?.1;
+                if !matches!(letter, '\n' | '\r') && escape(source, at + 1).is_none() {
+                    return Some(Span { start: at, end: at + 1 + letter.len_utf8() });
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The character that an escape stands for, given where its letter stands, and where the escape ends.
+///
+/// The set is YAML's. TOML's escapes are some of these, and its grammar has refused the others.
+fn escape(source: &str, at: usize) -> Option<(char, usize)> {
+    let letter = source.get(at..)?.chars().next()?;
+    let digits = match letter {
+        'x' => 2,
+        'u' => 4,
+        'U' => 8,
+        _ => 0,
+    };
+    let end = at + letter.len_utf8() + digits;
+    let escaped = match letter {
+        '0' => '\0',
+        'a' => '\x07',
+        'b' => '\x08',
+        't' | '\t' => '\t',
+        'n' => '\n',
+        'v' => '\x0b',
+        'f' => '\x0c',
+        'r' => '\r',
+        'e' => '\x1b',
+        ' ' | '"' | '/' | '\\' => letter,
+        'N' => '\u{85}',
+        '_' => '\u{a0}',
+        'L' => '\u{2028}',
+        'P' => '\u{2029}',
+        'x' | 'u' | 'U' => char::from_u32(u32::from_str_radix(source.get(at + 1..end)?, 16).ok()?)?,
+        _ => return None,
+    };
+    Some((escaped, end))
+}
+
+/// A YAML block scalar from its `|` or `>` on, given what the grammar decoded it to.
+///
+/// The text decides what cannot be seen here: the parent's indentation, to which an explicit indicator is relative, and
+/// how many of the last line breaks count.
+pub(crate) fn block(source: &str, header: usize, text: &str) -> Option<Decoded> {
+    let folded = source.get(header..)?.starts_with('>');
+    let indent = block_indent(source, header, text)?;
+    let mut out = Decoded { end: header + 1, ..Decoded::default() };
+    let mut breaks: Vec<Range<usize>> = Vec::new();
+    let mut at = next_line(source, header);
+    let mut content_end = at;
+    // Whether the last content line starts with a blank; none yet: its breaks are all kept.
+    let mut last: Option<bool> = None;
+    while at < source.len() && out.text.len() <= text.len() {
+        let spaces = spaces(source, at);
+        let start = at + spaces.min(indent);
+        let end = start + source[start..].find(['\n', '\r']).unwrap_or(source.len() - start);
+        if start < end {
+            if spaces < indent {
+                break;
+            }
+            let blank = source[start..].starts_with([' ', '\t']);
+            put_breaks(&mut out, &breaks, folded && last == Some(false) && !blank);
+            breaks.clear();
+            out.put(&source[start..end], start..end);
+            content_end = end;
+            last = Some(blank);
+        }
+        at = end + line_break(source, end);
+        if at > end {
+            breaks.push(end..at);
+        }
+    }
+    put_breaks(&mut out, &breaks, false);
+    // At the end of the text a last line without a break may count as one with it.
+    if out.text.len() + 1 == text.len() && text.ends_with('\n') && content_end == source.len() {
+        out.put("\n", source.len()..source.len());
+    }
+    out.truncate(text.len());
+    out.end = content_end;
+    (out.text == text).then_some(out)
+}
+
+/// The line breaks between two content lines, or around them.
+fn put_breaks(out: &mut Decoded, breaks: &[Range<usize>], fold: bool) {
+    let kept = match breaks {
+        [only] if fold => return out.put(" ", only.clone()),
+        [_, kept @ ..] if fold => kept,
+        all => all,
+    };
+    kept.iter().for_each(|kept| out.put("\n", kept.clone()));
+}
+
+/// The indentation that was taken away: what the first line with more than spaces has less than in the source.
+fn block_indent(source: &str, header: usize, text: &str) -> Option<usize> {
+    let is_content = |line: &&str| line.contains(|c| c != ' ');
+    let kept = text.split('\n').find(is_content)?;
+    let mut at = next_line(source, header);
+    while at < source.len() {
+        let end = at + source[at..].find(['\n', '\r']).unwrap_or(source.len() - at);
+        if is_content(&&source[at..end]) {
+            return spaces(source, at).checked_sub(spaces(kept, 0));
+        }
+        at = end + line_break(source, end);
+    }
+    None
+}
+
+fn next_line(source: &str, at: usize) -> usize {
+    let end = at + source[at..].find(['\n', '\r']).unwrap_or(source.len() - at);
+    end + line_break(source, end)
+}
+
+fn spaces(source: &str, at: usize) -> usize {
+    source.as_bytes()[at..].iter().take_while(|b| **b == b' ').count()
+}
+
+/// A TOML string or quoted key, with its quotes.
+pub(crate) fn toml_string(source: &str, range: Range<usize>) -> Option<Decoded> {
+    let raw = source.get(range.clone())?;
+    let delimiter =
+        ["\"\"\"", "'''", "\"", "'"].into_iter().find(|delimiter| raw.starts_with(delimiter))?;
+    let inner = raw.strip_prefix(delimiter)?.strip_suffix(delimiter)?;
+    let start = range.start + delimiter.len();
+    let end = start + inner.len();
+    // A line break right behind the opening quotes of a multi-line string does not count.
+    let skipped = if delimiter.len() == 3 { line_break(source, start) } else { 0 };
+    let mut out = if delimiter.starts_with('\'') {
+        verbatim(source, start + skipped..end)?
+    } else {
+        toml_basic(source.get(..end)?, start + skipped)?
+    };
+    out.end = range.end;
+    Some(out)
+}
+
+fn toml_basic(source: &str, start: usize) -> Option<Decoded> {
+    let mut out = Decoded { end: start, ..Decoded::default() };
+    let mut at = start;
+    while let Some(c) = source.get(at..)?.chars().next() {
+        let next = at + c.len_utf8();
+        if c != '\\' {
+            out.put_char(c, at..next);
+            at = next;
+        } else if let (breaks, end) = gap(source, next)
+            && !breaks.is_empty()
+        {
+            at = end;
+        } else {
+            let (escaped, end) = escape(source, next)?;
+            out.put_char(escaped, at..end);
+            at = end;
+        }
+    }
+    Some(out)
+}

@@ -1,0 +1,164 @@
+//! Diagnostics: what is wrong, where, and what to do about it.
+
+use std::cell::{Cell, RefCell};
+
+use crate::{DIAGNOSTICS_MAX, Span, Text};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    Error,
+    Warning,
+    Note,
+}
+
+/// One thing to tell the user about a text. Made by [`Diagnostic::error`] and its siblings.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Diagnostic {
+    pub severity: Severity,
+    /// Lowercase, without a final period.
+    pub message: String,
+    pub text: Text,
+    /// `None`: it is about the text as a whole.
+    pub span: Option<Span>,
+    /// What stands under the place; may be empty.
+    pub label: String,
+    /// Further places of the same text, each with its label.
+    pub also: Vec<(Span, String)>,
+    pub help: Option<String>,
+}
+
+/// Collects the diagnostics of one text, so that a reader can go on after a mistake.
+///
+/// It is shared while a document is read; hence the inner mutability.
+#[derive(Debug)]
+pub struct Diagnostics {
+    text: Text,
+    list: RefCell<Vec<Diagnostic>>,
+    left_out: Cell<usize>,
+}
+
+impl Diagnostic {
+    pub fn new(
+        severity: Severity,
+        text: &Text,
+        span: impl Into<Option<Span>>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity,
+            message: message.into(),
+            text: text.clone(),
+            span: span.into(),
+            label: String::new(),
+            also: Vec::new(),
+            help: None,
+        }
+    }
+
+    pub fn error(text: &Text, span: impl Into<Option<Span>>, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, text, span, message)
+    }
+
+    pub fn warning(text: &Text, span: impl Into<Option<Span>>, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, text, span, message)
+    }
+
+    pub fn note(text: &Text, span: impl Into<Option<Span>>, message: impl Into<String>) -> Self {
+        Self::new(Severity::Note, text, span, message)
+    }
+
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// Points at a further place of the same text.
+    pub fn also(mut self, span: Span, label: impl Into<String>) -> Self {
+        self.also.push((span, label.into()));
+        self
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Adds "did you mean" if there is something to suggest.
+    pub fn suggest(self, suggestion: Option<&str>) -> Self {
+        match suggestion {
+            Some(word) => self.help(format!("did you mean `{word}`?")),
+            None => self,
+        }
+    }
+}
+
+impl Diagnostics {
+    pub fn new(text: &Text) -> Self {
+        Self { text: text.clone(), list: RefCell::default(), left_out: Cell::new(0) }
+    }
+
+    pub fn text(&self) -> &Text {
+        &self.text
+    }
+
+    /// An error of this text, to be completed and pushed.
+    pub fn error(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(&self.text, span, message)
+    }
+
+    /// A warning of this text, to be completed and pushed.
+    pub fn warning(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::warning(&self.text, span, message)
+    }
+
+    pub fn push(&self, diagnostic: Diagnostic) {
+        let mut list = self.list.borrow_mut();
+        if list.len() < DIAGNOSTICS_MAX {
+            list.push(diagnostic);
+        } else {
+            self.left_out.set(self.left_out.get() + 1);
+        }
+    }
+
+    pub fn extend(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.list.borrow().iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    /// Whether what is pushed from now on is only counted.
+    pub fn is_full(&self) -> bool {
+        self.list.borrow().len() >= DIAGNOSTICS_MAX
+    }
+
+    /// All that was pushed; if there was too much, a last note says how much is missing.
+    pub fn into_vec(self) -> Vec<Diagnostic> {
+        let mut list = self.list.into_inner();
+        if self.left_out.get() > 0 {
+            let message = format!("{} more are not shown", self.left_out.get());
+            list.push(Diagnostic::note(&self.text, None, message));
+        }
+        list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_diagnostics_are_counted_and_not_kept() {
+        let found = Diagnostics::new(&Text::new("t", ""));
+        for _ in 0..DIAGNOSTICS_MAX + 3 {
+            found.push(found.warning(None, "again"));
+        }
+        assert!(found.is_full() && !found.has_errors());
+        let list = found.into_vec();
+        assert_eq!(list.len(), DIAGNOSTICS_MAX + 1);
+        assert_eq!(list[DIAGNOSTICS_MAX].message, "3 more are not shown");
+    }
+}

@@ -1,0 +1,291 @@
+//! Reading a table into types: take the fields by name, go on after mistakes, refuse what nobody asked for.
+//!
+//! ```
+//! use source::{Diagnostics, Fields, Text, read_yaml};
+//!
+//! let text = Text::new("config.yaml", "host: db\nport: 5432\n");
+//! let (documents, _) = read_yaml(&text);
+//! let found = Diagnostics::new(&text);
+//! if let Some(mut fields) = Fields::of(&documents[0], "the configuration", &found) {
+//!     let host = fields.string("host").unwrap_or("localhost");
+//!     let port = fields.integer("port", 1..=u16::MAX).unwrap_or(5432);
+//!     fields.finish();
+//!     assert_eq!((host, port), ("db", 5432));
+//! }
+//! assert!(found.into_vec().is_empty());
+//! ```
+
+use std::{fmt::Display, ops::RangeInclusive, time::Duration};
+
+use crate::{
+    Diagnostic, Diagnostics, Entry, Node, Scalar, Span, Value, did_you_mean,
+    duration::parse_duration, scalar::Style,
+};
+
+/// How many known keys an unknown one is answered with.
+const KEYS_SHOWN_MAX: usize = 12;
+
+/// The fields of a table. A field whose value is null counts as absent.
+///
+/// Ends with [`finish`](Self::finish), which refuses the keys that were not asked for.
+#[derive(Debug)]
+#[must_use]
+pub struct Fields<'a> {
+    entries: &'a [Entry],
+    taken: Vec<bool>,
+    asked: Vec<String>,
+    /// What the table is, for messages.
+    what: String,
+    /// The dotted path of the table; empty at the root.
+    path: String,
+    /// What to point at when something is missing: the table's own key, or its first line.
+    head: Span,
+    found: &'a Diagnostics,
+}
+
+/// A value with its path, to be read as a type. Each reading tells what is wrong and then gives `None`.
+#[derive(Clone, Debug)]
+pub struct Item<'a> {
+    pub node: &'a Node,
+    /// Where it stands, as `postgres.port` or `headers[1]`.
+    pub path: String,
+    head: Span,
+    found: &'a Diagnostics,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of `node`, which is the root of what is read; `what` names it in messages.
+    pub fn of(node: &'a Node, what: &str, found: &'a Diagnostics) -> Option<Self> {
+        let Value::Table(entries) = &node.value else {
+            found.push(wrong(node, found, format!("{what} must be a table")));
+            return None;
+        };
+        Some(Self {
+            entries,
+            taken: vec![false; entries.len()],
+            asked: Vec::new(),
+            what: what.to_owned(),
+            path: String::new(),
+            head: found.text().first_line(node.span),
+            found,
+        })
+    }
+
+    /// The field, if it is there.
+    pub fn take(&mut self, key: &str) -> Option<Item<'a>> {
+        self.asked.push(key.to_owned());
+        let at = self.entries.iter().position(|entry| entry.key.text == key)?;
+        self.taken[at] = true;
+        let entry = &self.entries[at];
+        (!entry.value.is_null()).then(|| self.item(entry))
+    }
+
+    /// The field; its absence is an error.
+    pub fn require(&mut self, key: &str) -> Option<Item<'a>> {
+        let item = self.take(key);
+        if item.is_none() {
+            let message = format!("missing key `{key}` in {}", self.what);
+            self.found.push(self.found.error(self.head, message));
+        }
+        item
+    }
+
+    /// Every field that was not taken, for tables whose keys the user chooses.
+    pub fn rest(&mut self) -> Vec<(&'a Scalar, Item<'a>)> {
+        let mut rest = Vec::new();
+        for (taken, entry) in self.taken.iter_mut().zip(self.entries) {
+            if !std::mem::replace(taken, true) {
+                rest.push(entry);
+            }
+        }
+        rest.into_iter().map(|entry| (&entry.key, self.item(entry))).collect()
+    }
+
+    pub fn string(&mut self, key: &str) -> Option<&'a str> {
+        self.take(key)?.string()
+    }
+
+    pub fn boolean(&mut self, key: &str) -> Option<bool> {
+        self.take(key)?.boolean()
+    }
+
+    pub fn integer<T>(&mut self, key: &str, range: RangeInclusive<T>) -> Option<T>
+    where
+        T: TryFrom<i64> + PartialOrd + Display,
+    {
+        self.take(key)?.integer(range)
+    }
+
+    pub fn number(&mut self, key: &str, range: RangeInclusive<f64>) -> Option<f64> {
+        self.take(key)?.number(range)
+    }
+
+    pub fn duration(&mut self, key: &str) -> Option<Duration> {
+        self.take(key)?.duration()
+    }
+
+    pub fn choice<T: Clone>(&mut self, key: &str, options: &[(&str, T)]) -> Option<T> {
+        self.take(key)?.choice(options)
+    }
+
+    pub fn list(&mut self, key: &str) -> Option<Vec<Item<'a>>> {
+        self.take(key)?.list()
+    }
+
+    pub fn table(&mut self, key: &str) -> Option<Fields<'a>> {
+        self.take(key)?.fields()
+    }
+
+    /// Refuses every key that was not taken.
+    pub fn finish(self) {
+        for (entry, _) in self.entries.iter().zip(&self.taken).filter(|(_, taken)| !**taken) {
+            let key = &entry.key;
+            let message = format!("unknown key `{}` in {}", key.text, self.what);
+            let span = self.found.text().first_line(key.span);
+            let mistake = self.found.error(span, message);
+            let asked = || self.asked.iter().map(String::as_str);
+            // What is only counted needs no suggestion.
+            let suggestion =
+                if self.found.is_full() { None } else { did_you_mean(&key.text, asked()) };
+            self.found.push(match suggestion {
+                None if (1..=KEYS_SHOWN_MAX).contains(&self.asked.len()) => {
+                    mistake.help(format!("known here: {}", quoted(asked(), ", ")))
+                }
+                suggestion => mistake.suggest(suggestion),
+            });
+        }
+    }
+
+    fn item(&self, entry: &'a Entry) -> Item<'a> {
+        let key = &entry.key;
+        let path = match self.path.as_str() {
+            "" => key.text.clone(),
+            path => format!("{path}.{}", key.text),
+        };
+        let head = self.found.text().first_line(key.span);
+        Item { node: &entry.value, path, head, found: self.found }
+    }
+}
+
+impl<'a> Item<'a> {
+    /// A string. What looks like a number or a boolean has to be quoted to be one.
+    pub fn string(&self) -> Option<&'a str> {
+        let string = self.node.as_scalar().and_then(Scalar::as_str);
+        if string.is_none() {
+            let mistake = self.wrong("a string");
+            self.found.push(match self.node.as_scalar() {
+                Some(scalar) if scalar.style == Style::Plain && !scalar.is_null() => {
+                    mistake.help(format!("write it as `\"{}\"`", scalar.text))
+                }
+                _ => mistake,
+            });
+        }
+        string
+    }
+
+    /// Any scalar, as it was written.
+    pub fn text(&self) -> Option<&'a Scalar> {
+        let scalar = self.node.as_scalar().filter(|scalar| !scalar.is_null());
+        self.or_wrong(scalar, "a single value")
+    }
+
+    pub fn boolean(&self) -> Option<bool> {
+        let boolean = self.node.as_scalar().and_then(Scalar::as_bool);
+        self.or_wrong(boolean, "`true` or `false`")
+    }
+
+    pub fn integer<T>(&self, range: RangeInclusive<T>) -> Option<T>
+    where
+        T: TryFrom<i64> + PartialOrd + Display,
+    {
+        let integer = self.node.as_scalar().and_then(Scalar::as_i64);
+        let fitting = integer.and_then(|i| T::try_from(i).ok()).filter(|i| range.contains(i));
+        if fitting.is_none() {
+            let expected = format!("an integer from {} to {}", range.start(), range.end());
+            self.found.push(self.unfit(integer.is_some(), &expected));
+        }
+        fitting
+    }
+
+    pub fn number(&self, range: RangeInclusive<f64>) -> Option<f64> {
+        let number = self.node.as_scalar().and_then(Scalar::as_f64);
+        let fitting = number.filter(|number| range.contains(number));
+        if fitting.is_none() {
+            let expected = format!("a number from {} to {}", range.start(), range.end());
+            self.found.push(self.unfit(number.is_some(), &expected));
+        }
+        fitting
+    }
+
+    /// A duration such as `10s`, `1m30s` or `500ms`.
+    pub fn duration(&self) -> Option<Duration> {
+        let scalar = self.node.as_scalar();
+        let duration = scalar.and_then(|scalar| parse_duration(&scalar.text));
+        if duration.is_none() {
+            let is_string = scalar.and_then(Scalar::as_str).is_some();
+            let expected = "a duration such as `10s`, `1m` or `500ms`";
+            self.found.push(self.unfit(is_string, expected));
+        }
+        duration
+    }
+
+    /// One of a few words, each with what it stands for.
+    pub fn choice<T: Clone>(&self, options: &[(&str, T)]) -> Option<T> {
+        let text = self.node.as_scalar().map(|scalar| scalar.text.as_str());
+        let chosen = options.iter().find(|(word, _)| Some(*word) == text);
+        if chosen.is_none() {
+            let words = || options.iter().map(|(word, _)| *word);
+            let near = text.and_then(|text| did_you_mean(text, words()));
+            let mistake = self.unfit(text.is_some(), &quoted(words(), " or "));
+            self.found.push(mistake.suggest(near));
+        }
+        chosen.map(|(_, meaning)| meaning.clone())
+    }
+
+    pub fn list(&self) -> Option<Vec<Item<'a>>> {
+        let items = self.or_wrong(self.node.as_sequence(), "a list")?;
+        let item = |(at, node): (usize, &'a Node)| Item {
+            node,
+            path: format!("{}[{at}]", self.path),
+            head: self.found.text().first_line(node.span),
+            found: self.found,
+        };
+        Some(items.iter().enumerate().map(item).collect())
+    }
+
+    pub fn fields(&self) -> Option<Fields<'a>> {
+        let what = format!("`{}`", self.path);
+        let fields = Fields::of(self.node, &what, self.found)?;
+        Some(Fields { path: self.path.clone(), head: self.head, ..fields })
+    }
+
+    /// Tells that this is not what was expected, in words that fit behind "must be".
+    pub fn refuse(&self, expected: &str) {
+        self.found.push(self.wrong(expected));
+    }
+
+    fn or_wrong<T>(&self, read: Option<T>, expected: &str) -> Option<T> {
+        if read.is_none() {
+            self.refuse(expected);
+        }
+        read
+    }
+
+    /// Of a value that has the right type, only the value is wrong, and the type is not worth a word.
+    fn unfit(&self, has_type: bool, expected: &str) -> Diagnostic {
+        let mistake = self.wrong(expected);
+        if has_type { mistake.label("") } else { mistake }
+    }
+
+    fn wrong(&self, expected: &str) -> Diagnostic {
+        wrong(self.node, self.found, format!("`{}` must be {expected}", self.path))
+    }
+}
+
+fn wrong(node: &Node, found: &Diagnostics, message: String) -> Diagnostic {
+    found.error(found.text().first_line(node.span), message).label(format!("found {}", node.kind()))
+}
+
+fn quoted<'a>(words: impl Iterator<Item = &'a str>, between: &str) -> String {
+    words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(between)
+}

@@ -1,0 +1,116 @@
+//! Reads YAML: the grammar's events become a tree, with places in bytes.
+//!
+//! A mistake of grammar ends the document it stands in; reading goes on at the next `---`, so that the mistakes of all
+//! documents come in one go. Tags beyond the core schema are told and ignored.
+
+mod build;
+mod positions;
+
+use saphyr_parser::{Event, Parser};
+
+use crate::{
+    Diagnostic, Diagnostics, Node, Span, TEXT_BYTES_MAX, Text, decode, mistakes::too_large,
+};
+use build::Builder;
+use positions::Positions;
+
+/// A reading that cannot go on, with the byte at which it stopped. The reason has been told.
+struct Stopped(usize);
+
+/// Words of the grammar's messages, and what to do about them.
+const ADVICE: &[(&str, &str)] = &[
+    ("tab", "indent with spaces"),
+    ("quoted scalar, found unexpected end", "close the quote"),
+    ("quoted scalar, found unexpected document", "close the quote"),
+    ("unknown escape", "write `\\\\` for a backslash, or use single quotes"),
+    ("unexpected character", "put the value in quotes"),
+    (
+        "mapping values are not allowed",
+        "check the indentation, or put a value that holds `: ` in quotes",
+    ),
+    ("valid YAML whitespace", "write a space behind the `:`"),
+    ("unknown anchor", "define the anchor before it is used"),
+    ("expected `,` or `]`", "close the list with `]`"),
+    ("expected `,` or `}`", "close the table with `}`"),
+];
+
+/// Reads all documents of a text; empty ones are left out.
+///
+/// What could be read is given even if there are mistakes. Documents with a mistake of grammar are missing.
+pub fn read_yaml(text: &Text) -> (Vec<Node>, Vec<Diagnostic>) {
+    let found = Diagnostics::new(text);
+    let mut documents = Vec::new();
+    if text.content().len() > TEXT_BYTES_MAX {
+        found.push(too_large(&found));
+        return (documents, found.into_vec());
+    }
+    let positions = Positions::new(text.content());
+    let mut start = text.body();
+    while let Err(Stopped(at)) = read_stream(&found, &positions, start, &mut documents) {
+        match next_document(text.content(), at) {
+            Some(next) if next > start && !found.is_full() => start = next,
+            _ => break,
+        }
+    }
+    (documents, found.into_vec())
+}
+
+/// Reads from the start of a document to the end of the text or to the first mistake of grammar.
+fn read_stream(
+    found: &Diagnostics,
+    positions: &Positions,
+    start: usize,
+    documents: &mut Vec<Node>,
+) -> Result<(), Stopped> {
+    let source = found.text().content();
+    let first = positions.char_of(start);
+    let mut builder = Builder::new(found, start);
+    for event in Parser::new_from_str(&source[start..]) {
+        let (event, span) = match event {
+            Ok((event, span)) => {
+                let start = positions.byte_of(first + span.start.index());
+                let end = positions.byte_of(first + span.end.index());
+                (event, Span { start, end: end.max(start) })
+            }
+            Err(error) => {
+                let at = positions.byte_of(first + error.marker().index());
+                found.push(mistake(found, at, error.info()));
+                return Err(Stopped(at));
+            }
+        };
+        match event {
+            Event::DocumentEnd => documents.extend(builder.finish()),
+            Event::StreamEnd => break,
+            event => builder.add(event, span)?,
+        }
+    }
+    Ok(())
+}
+
+fn mistake(found: &Diagnostics, at: usize, info: &str) -> Diagnostic {
+    let source = found.text().content();
+    // Of a wrong escape the grammar tells only where the string starts.
+    let wrong_escape = info.contains("quoted scalar").then(|| decode::wrong_escape(source, at));
+    let span = wrong_escape.flatten().unwrap_or_else(|| {
+        let end = source[at..].chars().next().map_or(at, |c| at + c.len_utf8());
+        found.text().first_line(Span { start: at, end })
+    });
+    let info = info.replace('\'', "`").replace("``", "`");
+    let mistake = found.error(span, format!("not valid YAML: {info}"));
+    match ADVICE.iter().find(|(words, _)| mistake.message.contains(words)) {
+        Some((_, advice)) => mistake.help(*advice),
+        None => mistake,
+    }
+}
+
+/// The next line, from `at` on, that starts a document.
+fn next_document(source: &str, at: usize) -> Option<usize> {
+    let is_start = |at: usize| {
+        let rest = &source[at..];
+        rest.strip_prefix("---")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n', '\r']))
+    };
+    let here = (at == 0 || source[..at].ends_with('\n')).then_some(at);
+    let later = source[at..].match_indices('\n').map(|(length, _)| at + length + 1);
+    here.into_iter().chain(later).find(|at| is_start(*at))
+}

@@ -1,0 +1,33 @@
+//! From the grammar's positions, which count characters, to bytes.
+
+/// The byte of every character, unless each is one byte.
+pub(super) struct Positions {
+    bytes: Option<Vec<u32>>,
+    length: usize,
+}
+
+impl Positions {
+    /// The text is smaller than [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX), so that a position fits 32 bits.
+    pub(super) fn new(source: &str) -> Self {
+        let bytes = (!source.is_ascii())
+            .then(|| source.char_indices().map(|(at, _)| u32::try_from(at).unwrap_or(u32::MAX)))
+            .map(Iterator::collect);
+        Self { bytes, length: source.len() }
+    }
+
+    /// The byte of a character; one past the end counts as the end.
+    pub(super) fn byte_of(&self, char: usize) -> usize {
+        match &self.bytes {
+            Some(bytes) => bytes.get(char).map_or(self.length, |byte| *byte as usize),
+            None => char.min(self.length),
+        }
+    }
+
+    /// The number of the character at a byte.
+    pub(super) fn char_of(&self, byte: usize) -> usize {
+        match &self.bytes {
+            Some(bytes) => bytes.partition_point(|at| (*at as usize) < byte),
+            None => byte,
+        }
+    }
+}

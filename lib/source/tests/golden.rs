@@ -1,0 +1,98 @@
+//! Pictures: each file of `golden/` is read, and what is drawn must be the `.txt` beside it.
+//!
+//! With `REGENERATE` set in the environment the `.txt` files are written instead; read the difference before it is kept.
+
+use std::{fs, path::Path};
+
+use source::{Colour, Diagnostics, Fields, Node, Scalar, Text, Value, draw, read_toml, read_yaml};
+
+#[test]
+fn pictures_are_as_they_were() {
+    #[expect(clippy::disallowed_methods, reason = "the switch of a test, not of the library")]
+    let regenerate = std::env::var("REGENERATE").is_ok();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut files: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension != "txt"));
+    assert!(files.len() > 10, "{files:?}");
+    for file in files {
+        let drawn = picture(&file);
+        assert!(!drawn.is_empty(), "{}: nothing to tell", file.display());
+        let expected = file.with_extension(format!("{}.txt", extension(&file)));
+        if regenerate {
+            fs::write(&expected, &drawn).unwrap();
+        }
+        let expected = fs::read_to_string(&expected).unwrap_or_default();
+        assert_eq!(drawn, expected, "{}", file.display());
+    }
+}
+
+fn extension(file: &Path) -> &str {
+    file.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
+}
+
+fn picture(file: &Path) -> String {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let text = Text::new(name, fs::read_to_string(file).expect("a golden file can be read"));
+    let found = Diagnostics::new(&text);
+    let documents = if extension(file) == "toml" {
+        let (document, mistakes) = read_toml(&text);
+        found.extend(mistakes);
+        Vec::from_iter(document)
+    } else {
+        let (documents, mistakes) = read_yaml(&text);
+        found.extend(mistakes);
+        documents
+    };
+    for document in &documents {
+        point_inside(document, &found);
+        if name.starts_with("config") {
+            configuration(document, &found);
+        }
+    }
+    draw(&found.into_vec(), Colour::Never)
+}
+
+/// Points at the word HERE in every scalar, as a language inside strings would at its own mistakes.
+fn point_inside(node: &Node, found: &Diagnostics) {
+    let point = |scalar: &Scalar| {
+        if let Some(at) = scalar.text.find("HERE") {
+            let span = scalar.span_of(at..at + "HERE".len());
+            found.push(found.warning(span, format!("{:?}", scalar.style)).label("here"));
+        }
+    };
+    match &node.value {
+        Value::Scalar(scalar) => point(scalar),
+        Value::Sequence(items) => items.iter().for_each(|item| point_inside(item, found)),
+        Value::Table(entries) => entries.iter().for_each(|entry| point_inside(&entry.value, found)),
+    }
+}
+
+fn configuration(document: &Node, found: &Diagnostics) -> Option<()> {
+    let mut root = Fields::of(document, "the configuration", found)?;
+    if let Some(mut postgres) = root.table("postgres") {
+        postgres.string("host");
+        postgres.integer("port", 1..=u16::MAX);
+        postgres.string("password");
+        postgres.boolean("ssl");
+        postgres.require("dbname");
+        postgres.finish();
+    }
+    if let Some(mut telemetry) = root.table("telemetry") {
+        let exporters = telemetry.table("exporters").map(|mut fields| fields.rest());
+        exporters.into_iter().flatten().for_each(|(_, item)| {
+            if let Some(mut exporter) = item.fields() {
+                exporter.number("sampling", 0.0..=100.0);
+                exporter.duration("interval");
+                exporter.choice("transport", &[("grpc", 1), ("http", 2)]);
+                exporter.list("headers").into_iter().flatten().for_each(|header| {
+                    header.string();
+                });
+                exporter.finish();
+            }
+        });
+        telemetry.finish();
+    }
+    root.finish();
+    Some(())
+}

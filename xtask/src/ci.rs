@@ -1,0 +1,191 @@
+//! `cargo xtask ci`: everything that must hold before a merge, in the order in which a failure costs least.
+//!
+//! The tests come last, and among them those of the documentation first, so that a run ends with the summary of the
+//! test programs. Deliberately absent: anything that only a certain CI service could do.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    cache, generate,
+    machine::Machine,
+    services::{self, Variables},
+    spawn, tools,
+};
+
+struct Step {
+    name: &'static str,
+    what: &'static str,
+    services: &'static [&'static str],
+    run: fn(&Machine, &Variables) -> Result<()>,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "format", what: "every file as rustfmt writes it", services: &[], run: format },
+    Step { name: "clippy", what: "no warning of compiler or clippy", services: &[], run: clippy },
+    Step { name: "docs", what: "documentation without warnings", services: &[], run: docs },
+    Step {
+        name: "tidy",
+        what: "the house rules that a compiler cannot see",
+        services: &[],
+        run: tidy,
+    },
+    Step {
+        name: "generated",
+        what: "generated files are as git has them",
+        services: &["postgres"],
+        run: |machine, _| generate::check(machine),
+    },
+    Step { name: "deny", what: "licences, banned crates and sources", services: &[], run: deny },
+    Step {
+        name: "wasm",
+        what: "`lang` compiles where there is no system",
+        services: &[],
+        run: wasm,
+    },
+    Step {
+        name: "doctests",
+        what: "the examples in the documentation",
+        services: &[],
+        run: doctests,
+    },
+    Step {
+        name: "tests",
+        what: "all other tests",
+        services: &["postgres", "collector"],
+        run: tests,
+    },
+];
+
+pub(crate) fn help() -> String {
+    let lines = STEPS.iter().map(|step| format!("  {:<12} {}\n", step.name, step.what));
+    format!("Steps of ci, in this order:\n{}", lines.collect::<String>())
+}
+
+pub(crate) fn run(machine: &Machine, names: &[&str]) -> Result<()> {
+    let steps = chosen(names)?;
+    // Two checkouts that share a target folder would run each other's programs.
+    let waiting = "ci: another run builds in the same target folder; waiting for that";
+    let _lock = cache::lock(&machine.target().join("ci.lock"), waiting)?;
+    let mut needed: Vec<_> = steps.iter().flat_map(|step| step.services).copied().collect();
+    needed.sort_unstable();
+    needed.dedup();
+    let began = (machine.clock.now)();
+    services::with(machine, &needed, |variables| {
+        steps.iter().try_for_each(|step| one(machine, step, variables))
+    })?;
+    eprintln!("==> ci passed, {} min", spawn::minutes((machine.clock.now)() - began));
+    Ok(())
+}
+
+fn one(machine: &Machine, step: &Step, variables: &Variables) -> Result<()> {
+    eprintln!("==> {}: {}", step.name, step.what);
+    let began = (machine.clock.now)();
+    let result = (step.run)(machine, variables);
+    let took = spawn::minutes((machine.clock.now)() - began);
+    let end = if result.is_ok() { "passed" } else { "failed" };
+    eprintln!("==> {} {end}, {took} min", step.name);
+    if let Err(error) = result {
+        eprintln!("{error:#}");
+        bail!("ci stopped at the step `{0}`; repeat it alone with `cargo xtask ci {0}`", step.name);
+    }
+    Ok(())
+}
+
+fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
+    if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
+        let known: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        bail!("`{unknown}` is not a step of ci; the steps are {}", known.join(", "));
+    }
+    Ok(STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name)).collect())
+}
+
+/// Cargo as every step calls it: queries are checked against what `generate` wrote, whatever database a person names.
+fn cargo(machine: &Machine) -> Command {
+    let mut cargo = machine.cargo();
+    cargo.env("SQLX_OFFLINE", "true").env_remove("DATABASE_URL");
+    cargo
+}
+
+fn format(machine: &Machine, _: &Variables) -> Result<()> {
+    spawn::run(cargo(machine).args(["fmt", "--all", "--check"]))
+        .context("mend it with `cargo fmt --all`")
+}
+
+fn clippy(machine: &Machine, _: &Variables) -> Result<()> {
+    spawn::run(cargo(machine).args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+fn docs(machine: &Machine, _: &Variables) -> Result<()> {
+    spawn::run(
+        cargo(machine).args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+fn tidy(machine: &Machine, _: &Variables) -> Result<()> {
+    spawn::run(cargo(machine).args(["test", "--quiet", "-p", "xtask", "--test", "tidy"]))
+}
+
+fn deny(machine: &Machine, _: &Variables) -> Result<()> {
+    let mut deny = machine.command(tools::DENY.bin(machine)?.join("cargo-deny"));
+    spawn::run(deny.args([
+        "--workspace",
+        "check",
+        "--hide-inclusion-graph",
+        "licenses",
+        "bans",
+        "sources",
+    ]))
+}
+
+fn wasm(machine: &Machine, _: &Variables) -> Result<()> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    let installed = spawn::output(Command::new("rustup").args(["target", "list", "--installed"]));
+    // Without rustup the toolchain is someone else's care, and cargo says what is missing.
+    if installed.is_ok_and(|installed| installed.lines().all(|target| target != TARGET)) {
+        spawn::run(Command::new("rustup").args(["target", "add", TARGET]))?;
+    }
+    spawn::run(cargo(machine).args(["check", "-p", "lang", "--target", TARGET]))
+}
+
+fn doctests(machine: &Machine, variables: &Variables) -> Result<()> {
+    spawn::run(
+        cargo(machine).args(["test", "--workspace", "--doc"]).envs(variables.iter().cloned()),
+    )
+}
+
+fn tests(machine: &Machine, variables: &Variables) -> Result<()> {
+    let mut cargo = cargo(machine);
+    cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast"]);
+    spawn::run(cargo.envs(variables.iter().cloned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_steps_run_in_the_order_of_the_table() {
+        let names: Vec<_> =
+            chosen(&["wasm", "format"]).expect("both exist").iter().map(|step| step.name).collect();
+        assert_eq!(names, ["format", "wasm"]);
+        assert_eq!(chosen(&[]).expect("all").len(), STEPS.len());
+    }
+
+    #[test]
+    fn an_unknown_step_is_refused_with_the_known_ones() {
+        let words = chosen(&["fmt"]).err().expect("there is no such step").to_string();
+        assert_eq!(
+            words,
+            "`fmt` is not a step of ci; the steps are format, clippy, docs, tidy, generated, deny, wasm, doctests, tests"
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! What people and CI run: `ci`, `generate`, `services`, `tools`, `bench`.
+//!
+//! This program only spawns others: the checks, generators and servers are theirs, the order and the words are ours.
+//! It depends on next to nothing, so that a bare machine has it within seconds. Deliberately absent: any knowledge of
+//! Qualitytrace itself, and anything that a plain `cargo` command already does well.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what this program does is seen by what it prints"
+)]
+
+mod bench;
+mod cache;
+mod ci;
+mod generate;
+mod machine;
+mod packages;
+mod services;
+mod spawn;
+mod tools;
+
+use std::{env, process::ExitCode, thread, time::Instant};
+
+use anyhow::{Result, bail};
+
+use machine::{Clock, Machine};
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND [ARGUMENT…]
+
+  ci [STEP…]                        everything that must hold before a merge, or just the named steps
+  generate [NAME…]                  write the generated files anew, or just the named ones
+  services up|down|status [NAME…]   real servers for the tests, on free loopback ports, one set per checkout
+  services env [NAME…]              how tests find them: eval \"$(cargo xtask services env)\"
+  tools [NAME…]                     build the cargo tools that the others use, and print where they are
+  bench NAME                        measure, in release mode, with the services up
+
+What is built or downloaded lives outside the checkout: in $QUALITYTRACE_CACHE, else $XDG_CACHE_HOME/qualitytrace,
+else ~/.cache/qualitytrace. Deleting that folder costs only the minutes to fill it again; stop the services first.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match this_machine().and_then(|machine| dispatch(&machine, &arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
+    match arguments {
+        [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h", ..] => {
+            print!(
+                "{HELP}\n{}\n{}\n{}\n{}",
+                ci::help(),
+                generate::help(),
+                services::help(),
+                tools::help()
+            );
+            Ok(())
+        }
+        ["ci", steps @ ..] => ci::run(machine, steps),
+        ["generate", names @ ..] => generate::run(machine, names),
+        ["services", "up", names @ ..] => services::up(machine, names),
+        ["services", "down", names @ ..] => services::down(machine, names),
+        ["services", "env", names @ ..] => services::env(machine, names),
+        ["services", "status", names @ ..] => services::status(machine, names),
+        ["tools", names @ ..] => tools::run(machine, names),
+        ["bench", name, rest @ ..] => bench::run(machine, name, rest),
+        _ => bail!(
+            "`cargo xtask {}` is not a command; `cargo xtask --help` lists them",
+            arguments.join(" ")
+        ),
+    }
+}
+
+/// The only place where the environment and the clock enter.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is main: from here on both are handed down as a `Machine`"
+)]
+fn this_machine() -> Result<Machine> {
+    let clock = Clock { now: Instant::now, sleep: thread::sleep };
+    Machine::new(env::vars_os().collect(), clock)
+}

@@ -1,0 +1,263 @@
+//! Real servers for the tests: installed, started, found and stopped, one set per checkout.
+//!
+//! A [`Service`] only describes itself; starting, waiting, remembering and stopping are done here, alike for all.
+//! What a service keeps is thrown away when it stops: every start is from nothing. Its log stays until the next start.
+//! Linux only, because `/proc` tells whether a process is still the one that was started.
+
+mod collector;
+mod ports;
+mod postgres;
+mod process;
+mod record;
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{cache, machine::Machine, spawn};
+use process::Process;
+use record::Record;
+
+/// One kind of server. Implementations own no state: all of it is in the folder that they are given.
+pub(crate) trait Service {
+    fn name(&self) -> &'static str;
+
+    /// Makes sure that the server's program is on this machine. May take minutes the first time, and then says so.
+    fn install(&self, machine: &Machine) -> Result<()>;
+
+    /// The folder for what the server keeps: made empty before each start, removed after each stop.
+    fn data(&self, machine: &Machine) -> PathBuf;
+
+    /// Describes one start, on ports that are free now. The program MUST stay in the foreground.
+    fn launch(&self, machine: &Machine, data: &Path) -> Result<Launch>;
+
+    /// The signal that asks for an orderly and quick end.
+    fn stop_signal(&self) -> &'static str {
+        "TERM"
+    }
+}
+
+/// How tests reach the services: names and values for their environment.
+pub(crate) type Variables = [(String, String)];
+
+/// One start of a service.
+pub(crate) struct Launch {
+    command: Command,
+    ready: Box<dyn Fn() -> bool>,
+    /// Where it listens first of all.
+    address: String,
+    /// How a person reaches it.
+    connect: String,
+    /// How the tests reach it.
+    variables: Vec<(&'static str, String)>,
+}
+
+const ALL: &[&dyn Service] = &[&postgres::Postgres, &collector::Collector];
+
+/// A free port can be taken by someone else before the server binds it; then others are tried.
+const START_ATTEMPTS_MAX: u32 = 3;
+
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+const STOPPED_WITHIN: Duration = Duration::from_secs(10);
+
+pub(crate) fn help() -> String {
+    let names: Vec<_> = ALL.iter().map(|service| format!("  {}\n", service.name())).collect();
+    format!("Services (all of them where none is named):\n{}", names.concat())
+}
+
+/// `services up`: starts what is not running.
+pub(crate) fn up(machine: &Machine, names: &[&str]) -> Result<()> {
+    for service in chosen(names)? {
+        let (record, new) = ensure(machine, service)?;
+        let how = if new { "started" } else { "already running" };
+        println!("{}: {how}, process {}: {}", service.name(), record.process.pid, record.connect);
+    }
+    println!("tests find them by: eval \"$(cargo xtask services env)\"");
+    Ok(())
+}
+
+/// `services down`: stops what this checkout started.
+pub(crate) fn down(machine: &Machine, names: &[&str]) -> Result<()> {
+    for service in chosen(names)? {
+        let how = if stop(machine, service)? { "stopped" } else { "was not running" };
+        println!("{}: {how}", service.name());
+    }
+    Ok(())
+}
+
+/// `services env`: the variables of those that run, as a shell takes them.
+pub(crate) fn env(machine: &Machine, names: &[&str]) -> Result<()> {
+    let mut any = false;
+    for service in chosen(names)? {
+        match running(machine, service) {
+            Some(record) => {
+                any = true;
+                for (name, value) in record.variables {
+                    println!("export {name}={}", quoted(&value));
+                }
+            }
+            None if names.is_empty() => {}
+            None => bail!(
+                "`{0}` is not running; start it with `cargo xtask services up {0}`",
+                service.name()
+            ),
+        }
+    }
+    if !any {
+        bail!("no service is running; start them with `cargo xtask services up`");
+    }
+    Ok(())
+}
+
+/// `services status`: a table.
+pub(crate) fn status(machine: &Machine, names: &[&str]) -> Result<()> {
+    println!("{:<12} {:<8} {:>8}  {:<22} LOG", "NAME", "STATE", "PID", "ADDRESS");
+    for service in chosen(names)? {
+        let log = log(machine, service);
+        let log = if log.exists() { log.display().to_string() } else { "-".to_owned() };
+        let (state, pid, address) = match running(machine, service) {
+            Some(record) => ("running", record.process.pid.to_string(), record.address),
+            None => ("stopped", "-".to_owned(), "-".to_owned()),
+        };
+        println!("{:<12} {state:<8} {pid:>8}  {address:<22} {log}", service.name());
+    }
+    Ok(())
+}
+
+/// Does `work` with the named services up, handing it their variables; stops afterwards those that it had to start.
+pub(crate) fn with(
+    machine: &Machine,
+    names: &[&str],
+    work: impl FnOnce(&Variables) -> Result<()>,
+) -> Result<()> {
+    let mut ours = Vec::new();
+    let result = (|| {
+        let mut variables = Vec::new();
+        // No name means no service here: the caller says what its work needs.
+        for service in if names.is_empty() { Vec::new() } else { chosen(names)? } {
+            let (record, new) = ensure(machine, service)?;
+            if new {
+                ours.push(service);
+            }
+            variables.extend(record.variables);
+        }
+        work(&variables)
+    })();
+    for service in ours {
+        if let Err(error) = stop(machine, service) {
+            eprintln!("warning: {} could not be stopped: {error:#}", service.name());
+        }
+    }
+    result
+}
+
+fn chosen(names: &[&str]) -> Result<Vec<&'static dyn Service>> {
+    if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|s| s.name() != **name)) {
+        bail!("`{unknown}` is not a service; `cargo xtask --help` lists them");
+    }
+    Ok(ALL.iter().copied().filter(|s| names.is_empty() || names.contains(&s.name())).collect())
+}
+
+/// The running service, started now if it was not; and whether it was started now.
+fn ensure(machine: &Machine, service: &'static dyn Service) -> Result<(Record, bool)> {
+    let _lock = lock(machine)?;
+    if let Some(record) = running(machine, service) {
+        return Ok((record, false));
+    }
+    service.install(machine)?;
+    let mut attempt = 1;
+    loop {
+        match start(machine, service) {
+            Ok(record) => return Ok((record, true)),
+            Err(error) if attempt == START_ATTEMPTS_MAX => return Err(error),
+            Err(_) => attempt += 1,
+        }
+    }
+}
+
+fn start(machine: &Machine, service: &dyn Service) -> Result<Record> {
+    let name = service.name();
+    let (data, log) = (service.data(machine), log(machine, service));
+    cache::remove(&data)?;
+    fs::create_dir_all(&data).with_context(|| format!("`{}` cannot be made", data.display()))?;
+    if log.exists() {
+        fs::remove_file(&log)?;
+    }
+    let Launch { mut command, ready, address, connect, variables } =
+        service.launch(machine, &data)?;
+    // A group of its own, so that an interrupt at the terminal does not reach it.
+    let mut child = spawn::logged(&mut command, &log)?.process_group(0).spawn();
+    let child =
+        child.as_mut().map_err(|error| anyhow::anyhow!("{name} cannot be started: {error}"))?;
+    let process = Process::of(child.id())
+        .with_context(|| format!("{name} ended at once; {}", spawn::last_lines(&log)))?;
+    let began = (machine.clock.now)();
+    while !ready() {
+        if !process.is_alive() {
+            bail!("{name} ended before it was ready; {}", spawn::last_lines(&log));
+        }
+        if (machine.clock.now)() - began > READY_WITHIN {
+            process.stop(&machine.clock, "KILL", STOPPED_WITHIN)?;
+            bail!("{name} was not ready within {READY_WITHIN:?}; {}", spawn::last_lines(&log));
+        }
+        (machine.clock.sleep)(Duration::from_millis(20));
+    }
+    let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let record = Record { process, address, connect, variables };
+    record.write(&file(machine, service)).or_else(|error| {
+        process.stop(&machine.clock, "KILL", STOPPED_WITHIN)?;
+        Err(error)
+    })?;
+    Ok(record)
+}
+
+/// Stops the service if this checkout's one is running, and says whether it was.
+fn stop(machine: &Machine, service: &dyn Service) -> Result<bool> {
+    let _lock = lock(machine)?;
+    let record = running(machine, service);
+    if let Some(record) = &record {
+        record.process.stop(&machine.clock, service.stop_signal(), STOPPED_WITHIN)?;
+    }
+    Record::forget(&file(machine, service))?;
+    cache::remove(&service.data(machine))?;
+    Ok(record.is_some())
+}
+
+/// What is remembered, if it is still true.
+fn running(machine: &Machine, service: &dyn Service) -> Option<Record> {
+    Record::read(&file(machine, service)).filter(|record| record.process.is_alive())
+}
+
+fn lock(machine: &Machine) -> Result<fs::File> {
+    let waiting =
+        "services: another command of this checkout starts or stops them; waiting for that";
+    cache::lock(&machine.state().join("lock"), waiting)
+}
+
+fn file(machine: &Machine, service: &dyn Service) -> PathBuf {
+    machine.state().join(format!("{}.running", service.name()))
+}
+
+fn log(machine: &Machine, service: &dyn Service) -> PathBuf {
+    machine.state().join(format!("{}.log", service.name()))
+}
+
+/// A value as one word of a shell.
+fn quoted(value: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/:@.,_-+=%".contains(c);
+    if value.chars().all(plain) {
+        value.to_owned()
+    } else {
+        format!("'{}'", value.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! PostgreSQL: a private cluster for tests, without passwords on loopback and without care for power cuts.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::{
+        fs::{PermissionsExt, chown},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use super::{Launch, Service, ports};
+use crate::{machine::Machine, packages, spawn};
+
+pub(super) struct Postgres;
+
+/// Where Debian and Ubuntu put the servers, one folder per major version.
+const PACKAGED: &str = "/usr/lib/postgresql";
+
+/// For root alone: a place that another user can reach even when the cache is inside a closed home.
+const REACHABLE: &str = "/var/lib/qualitytrace";
+
+/// Speed over durability, and room for many test programs at once.
+const SETTINGS: &[&str] = &[
+    "listen_addresses=127.0.0.1",
+    // A socket's path may be at most 107 bytes, which a cache folder can exceed.
+    "unix_socket_directories=",
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "max_connections=300",
+    "timezone=UTC",
+];
+
+impl Service for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn install(&self, machine: &Machine) -> Result<()> {
+        if programs(machine).is_some() {
+            return Ok(());
+        }
+        packages::install(machine, "postgresql", "postgres: no `initdb` is here")?;
+        programs(machine)
+            .map(drop)
+            .context("`postgresql` was installed, but `initdb` is still not to be found")
+    }
+
+    fn data(&self, machine: &Machine) -> PathBuf {
+        let state = machine.state().join("postgres");
+        if !machine.is_root() || state.ancestors().skip(1).all(is_passable) {
+            return state;
+        }
+        Path::new(REACHABLE).join(format!("postgres-{}", machine.checkout()))
+    }
+
+    fn launch(&self, machine: &Machine, data: &Path) -> Result<Launch> {
+        let bin = programs(machine).context("`initdb` has gone")?;
+        let user = other_user(machine)?;
+        if let Some((uid, gid)) = user {
+            chown(data, Some(uid), Some(gid))?;
+            if data.starts_with(REACHABLE) {
+                fs::set_permissions(REACHABLE, Permissions::from_mode(0o755))?;
+            }
+        }
+        // Both refuse to run as root.
+        let program = |name: &str| {
+            let mut command = Command::new(bin.join(name));
+            if let Some((uid, gid)) = user {
+                command.uid(uid).gid(gid);
+            }
+            command.current_dir(data);
+            command
+        };
+        let cluster = data.join("cluster");
+        let mut initdb = program("initdb");
+        initdb.arg("-D").arg(&cluster).args(["-A", "trust", "-N", "-U", "postgres"]);
+        spawn::output(initdb.args(["-E", "UTF8", "--locale=C.UTF-8"]))?;
+
+        let [address] = ports::free()?;
+        let mut command = program("postgres");
+        command.arg("-D").arg(&cluster).args(["-p", &address.port().to_string()]);
+        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        let url = format!("postgres://postgres@{address}/postgres");
+        let status = cluster.join("postmaster.pid");
+        // The server writes its state into the last line of this file; before that it listens, but refuses.
+        let ready = move || {
+            fs::read_to_string(&status)
+                .is_ok_and(|text| text.lines().any(|line| line.trim() == "ready"))
+        };
+        Ok(Launch {
+            command,
+            ready: Box::new(ready),
+            address: address.to_string(),
+            connect: format!("psql {url}"),
+            variables: vec![("QUALITYTRACE_TEST_POSTGRES", url)],
+        })
+    }
+
+    /// `TERM` would wait for every client to leave.
+    fn stop_signal(&self) -> &'static str {
+        "INT"
+    }
+}
+
+/// The folder of the server's programs: the newest packaged one, else the one in `PATH`.
+fn programs(machine: &Machine) -> Option<PathBuf> {
+    let versions = fs::read_dir(PACKAGED).into_iter().flatten().flatten();
+    let packaged = versions.filter_map(|version| {
+        let number: u32 = version.file_name().to_str()?.parse().ok()?;
+        Some((number, version.path().join("bin")))
+    });
+    let whole = |bin: &Path| ["initdb", "postgres"].iter().all(|name| bin.join(name).is_file());
+    let newest = packaged.filter(|(_, bin)| whole(bin)).max().map(|(_, bin)| bin);
+    newest.or_else(|| {
+        // A link in `PATH` stands beside other links; the server looks for its parts beside its own file.
+        let initdb = machine.in_path("initdb")?.canonicalize().ok()?;
+        initdb.parent().filter(|bin| whole(bin)).map(Path::to_path_buf)
+    })
+}
+
+/// The user and group to become, when we are root.
+fn other_user(machine: &Machine) -> Result<Option<(u32, u32)>> {
+    if !machine.is_root() {
+        return Ok(None);
+    }
+    let number = |flag| -> Result<u32> {
+        let number = spawn::output(Command::new("id").args([flag, "postgres"]));
+        let missing = "postgres does not run as root, and there is no user `postgres`; make one with `useradd --system postgres`";
+        Ok(number.context(missing)?.parse()?)
+    };
+    Ok(Some((number("-u")?, number("-g")?)))
+}
+
+/// Whether any user may go through this folder.
+fn is_passable(dir: &Path) -> bool {
+    fs::metadata(dir).is_ok_and(|metadata| metadata.permissions().mode() & 0o001 != 0)
+}

@@ -1,0 +1,159 @@
+//! Starting, finding and stopping, on a service that is only a `sleep`.
+
+use super::*;
+use crate::machine::tests::machine_with_cache;
+
+struct Sleeper;
+
+/// A sleeper that ends before it is ready.
+struct Stumbler;
+
+fn launch(script: &str) -> Launch {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    Launch {
+        command,
+        ready: Box::new(|| true),
+        address: "127.0.0.1:1".to_owned(),
+        connect: "nobody listens".to_owned(),
+        variables: vec![("SLEEPER", "a b".to_owned())],
+    }
+}
+
+impl Service for Sleeper {
+    fn name(&self) -> &'static str {
+        "sleeper"
+    }
+
+    fn install(&self, _: &Machine) -> Result<()> {
+        Ok(())
+    }
+
+    fn data(&self, machine: &Machine) -> PathBuf {
+        machine.state().join("sleeper")
+    }
+
+    fn launch(&self, _: &Machine, data: &Path) -> Result<Launch> {
+        assert_eq!(fs::read_dir(data)?.count(), 0, "every start is from nothing");
+        fs::write(data.join("kept"), "x")?;
+        Ok(launch("exec sleep 60"))
+    }
+}
+
+impl Service for Stumbler {
+    fn name(&self) -> &'static str {
+        "stumbler"
+    }
+
+    fn install(&self, _: &Machine) -> Result<()> {
+        Ok(())
+    }
+
+    fn data(&self, machine: &Machine) -> PathBuf {
+        machine.state().join("stumbler")
+    }
+
+    fn launch(&self, _: &Machine, _: &Path) -> Result<Launch> {
+        Ok(Launch { ready: Box::new(|| false), ..launch("echo the port is taken >&2; exit 1") })
+    }
+}
+
+#[test]
+fn a_second_start_finds_the_first_and_a_stop_ends_it() {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let machine = machine_with_cache(cache.path());
+    let (first, new) = ensure(&machine, &Sleeper).expect("it starts");
+    assert!(new && first.process.is_alive());
+    let (second, new) = ensure(&machine, &Sleeper).expect("it runs");
+    assert!(!new);
+    assert_eq!(first, second);
+
+    assert!(stop(&machine, &Sleeper).expect("it stops"));
+    assert!(!first.process.is_alive());
+    assert!(!Sleeper.data(&machine).exists());
+    assert!(!stop(&machine, &Sleeper).expect("a second stop is fine"));
+    let (third, new) = ensure(&machine, &Sleeper).expect("it starts again");
+    assert!(new);
+    third.process.stop(&machine.clock, "KILL", STOPPED_WITHIN).expect("it ends");
+}
+
+#[test]
+fn a_process_that_only_has_the_number_is_neither_found_nor_stopped() {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let machine = machine_with_cache(cache.path());
+    let (record, _) = ensure(&machine, &Sleeper).expect("it starts");
+    let alive = record.process;
+    let stale = Process { start: alive.start - 1, ..alive };
+    Record { process: stale, ..record }.write(&file(&machine, &Sleeper)).expect("written");
+
+    assert!(running(&machine, &Sleeper).is_none());
+    assert!(!stop(&machine, &Sleeper).expect("there is nothing to stop"));
+    assert!(alive.is_alive());
+    alive.stop(&machine.clock, "TERM", STOPPED_WITHIN).expect("it ends");
+}
+
+#[test]
+fn a_process_that_does_not_listen_is_killed() {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let machine = machine_with_cache(cache.path());
+    // The loop outlives the signal: the shell ignores it, and so does each `sleep` that it starts.
+    let mut child = Command::new("sh");
+    let mut child = child.args(["-c", "trap '' TERM; echo deaf; while :; do sleep 1; done"]);
+    child = child.stdout(std::process::Stdio::piped()).process_group(0);
+    let mut child = child.spawn().expect("a shell");
+    let mut said = [0; 4];
+    std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut said)
+        .expect("it says so");
+    let process = Process::of(child.id()).expect("it runs");
+    process.stop(&machine.clock, "TERM", Duration::from_millis(200)).expect("it is killed");
+    assert!(!process.is_alive());
+    child.wait().expect("its end is seen");
+}
+
+#[test]
+fn a_service_that_ends_before_it_is_ready_shows_its_log() {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let machine = machine_with_cache(cache.path());
+    let words = ensure(&machine, &Stumbler).expect_err("it never gets ready").to_string();
+    assert!(words.starts_with("stumbler ended"), "{words}");
+    assert!(words.ends_with("stumbler.log:\n  the port is taken"), "{words}");
+    assert!(running(&machine, &Stumbler).is_none());
+}
+
+#[test]
+fn checkouts_do_not_see_each_other() {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let one = machine_with_cache(cache.path());
+    let mut other = machine_with_cache(cache.path());
+    other.root = cache.path().join("other");
+    assert_ne!(one.state(), other.state());
+    let (record, _) = ensure(&one, &Sleeper).expect("it starts");
+    assert!(running(&other, &Sleeper).is_none());
+    assert!(!stop(&other, &Sleeper).expect("the other has nothing to stop"));
+    assert!(record.process.is_alive());
+    assert!(stop(&one, &Sleeper).expect("it stops"));
+}
+
+#[test]
+fn a_record_of_another_version_is_none() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = dir.path().join("it");
+    for text in [
+        "",
+        "pid 1\n",
+        "pid 1\nstart 2\naddress a\nconnect c\nmore m\n",
+        "pid x\nstart 2\naddress a\nconnect c\n",
+    ] {
+        fs::write(&file, text).expect("written");
+        assert_eq!(Record::read(&file), None, "{text:?}");
+    }
+}
+
+#[test]
+fn a_value_is_one_word_of_a_shell() {
+    assert_eq!(
+        quoted("postgres://postgres@127.0.0.1:1/postgres"),
+        "postgres://postgres@127.0.0.1:1/postgres"
+    );
+    assert_eq!(quoted("it's here"), r"'it'\''s here'");
+}

@@ -1,0 +1,63 @@
+//! The cargo tools that `ci` and `generate` call, each at one version, built from the crate registry into the cache.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use crate::{cache, machine::Machine, spawn};
+
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    version: &'static str,
+    features: &'static [&'static str],
+    programs: &'static [&'static str],
+}
+
+pub(crate) const DENY: Tool =
+    Tool { name: "cargo-deny", version: "0.20.2", features: &[], programs: &["cargo-deny"] };
+
+pub(crate) const SQLX: Tool = Tool {
+    name: "sqlx-cli",
+    version: "0.9.0",
+    features: &["--no-default-features", "--features", "postgres,rustls"],
+    programs: &["sqlx", "cargo-sqlx"],
+};
+
+const ALL: &[&Tool] = &[&DENY, &SQLX];
+
+pub(crate) fn help() -> String {
+    let lines: Vec<_> =
+        ALL.iter().map(|tool| format!("  {} {}\n", tool.name, tool.version)).collect();
+    format!("Tools:\n{}", lines.concat())
+}
+
+pub(crate) fn run(machine: &Machine, names: &[&str]) -> Result<()> {
+    if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|tool| tool.name != **name)) {
+        bail!("`{unknown}` is not a tool; `cargo xtask --help` lists them");
+    }
+    for tool in ALL.iter().filter(|tool| names.is_empty() || names.contains(&tool.name)) {
+        println!("{}", tool.bin(machine)?.display());
+    }
+    Ok(())
+}
+
+impl Tool {
+    /// The folder of the tool's programs, built now if this machine does not have it.
+    pub(crate) fn bin(&self, machine: &Machine) -> Result<PathBuf> {
+        let key = format!("{}-{}", self.name, self.version);
+        let log = machine.cache.join("logs").join(format!("{key}.log"));
+        cache::install(&machine.cache, &key, self.programs, |part| {
+            eprintln!(
+                "{key}: building it from the crate registry; some 4 minutes on two cores, once per machine"
+            );
+            let mut cargo = machine.cargo();
+            cargo.args(["install", "--locked", "--version", self.version, self.name]);
+            cargo.args(self.features).arg("--root").arg(part);
+            cargo.env("CARGO_TARGET_DIR", part.join("target"));
+            // The checkout's own settings are not the tool's.
+            cargo.current_dir(part).env_remove("RUSTFLAGS");
+            spawn::long(machine, &mut cargo, &log)?;
+            cache::remove(&part.join("target"))
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! The rules: each looks at a workspace and returns its complaints, one line each, with what to do.
+
+use std::{collections::BTreeMap, fs};
+
+use crate::{
+    EMPTY_NAMES, FILE_LINES_MAX, FLOORS, IMPURE_CRATES, IMPURE_MODULES, IMPURE_WORDS, OWNERS, PURE,
+    workspace::{Crate, Source, Workspace},
+};
+
+pub(crate) type Guard = fn(&Workspace) -> Vec<String>;
+
+/// Dependencies point down; neighbours never meet.
+pub(crate) fn floors(workspace: &Workspace) -> Vec<String> {
+    let floors: BTreeMap<_, _> = FLOORS.iter().copied().collect();
+    let mut complaints = Vec::new();
+    for Crate { name, dependencies, .. } in &workspace.crates {
+        let Some(allowed) = floors.get(name.as_str()) else {
+            complaints
+                .push(format!("`{name}` has no floor: give it a line in `xtask/tests/tidy.rs`"));
+            continue;
+        };
+        for dependency in dependencies {
+            if floors.contains_key(dependency.as_str()) && !allowed.contains(&dependency.as_str()) {
+                complaints.push(format!("`{name}` may not depend on `{dependency}`"));
+            }
+        }
+    }
+    complaints
+}
+
+/// A foreign world is named by its owners alone.
+pub(crate) fn owners(workspace: &Workspace) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for Crate { name, dependencies, .. } in &workspace.crates {
+        for (foreign, owners) in OWNERS {
+            let named = dependencies.iter().any(|dependency| dependency == foreign);
+            if named && !owners.contains(&name.as_str()) && name != "bench" {
+                let owners = owners.join("` and `");
+                complaints.push(format!("`{name}` names `{foreign}`, which only `{owners}` may"));
+            }
+        }
+    }
+    complaints
+}
+
+/// The pure floors name no crate that waits, listens or calls.
+pub(crate) fn pure_manifests(workspace: &Workspace) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for Crate { name, dependencies, .. } in pure(workspace) {
+        for impure in dependencies.iter().filter(|d| IMPURE_CRATES.contains(&d.as_str())) {
+            complaints.push(format!("`{name}` is pure and may not name `{impure}`"));
+        }
+    }
+    complaints
+}
+
+/// The pure floors do not reach the system through `std` either. Their tests may.
+pub(crate) fn pure_sources(workspace: &Workspace) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for one in pure(workspace) {
+        let sources = format!("{}/src/", one.folder);
+        for file in one.files.iter().filter(|file| file.path.starts_with(&sources)) {
+            let code = without_comments(file.body());
+            let modules = IMPURE_MODULES.iter().filter(|module| names_std(&code, module));
+            let modules = modules.map(|module| format!("std::{module}"));
+            let words = IMPURE_WORDS.iter().filter(|word| code.contains(**word));
+            for found in modules.chain(words.map(|word| (*word).to_owned())) {
+                complaints.push(format!(
+                    "{}: `{}` is pure and may not use `{found}`",
+                    file.path, one.name
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// A file can be read in one sitting.
+pub(crate) fn lengths(workspace: &Workspace) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in workspace.files() {
+        let lines = file.body().lines().count();
+        if lines > FILE_LINES_MAX {
+            let path = &file.path;
+            complaints.push(format!(
+                "{path}: {lines} lines, more than {FILE_LINES_MAX}: split it by what it holds"
+            ));
+        }
+    }
+    complaints
+}
+
+/// A name says what is inside.
+pub(crate) fn names(workspace: &Workspace) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for Source { path, .. } in workspace.files() {
+        let empty = path.trim_end_matches(".rs").split('/').find(|part| EMPTY_NAMES.contains(part));
+        if let Some(empty) = empty {
+            complaints.push(format!(
+                "{path}: `{empty}` says nothing about what is inside: name it for what it holds"
+            ));
+        }
+    }
+    complaints
+}
+
+/// A test that does not run is not a test.
+pub(crate) fn ignored(workspace: &Workspace) -> Vec<String> {
+    // Written in two pieces, so that this file does not complain about itself.
+    let attribute = concat!("#[", "ignore");
+    let mut complaints = Vec::new();
+    for Source { path, text } in workspace.files() {
+        for (index, _) in
+            text.lines().enumerate().filter(|(_, line)| line.trim().starts_with(attribute))
+        {
+            complaints.push(format!("{path}:{}: an ignored test: mend it or remove it", index + 1));
+        }
+    }
+    complaints
+}
+
+/// The lints of the workspace hold only where a manifest asks for them.
+pub(crate) fn lints(workspace: &Workspace) -> Vec<String> {
+    let taken = |manifest: &str| {
+        let section = manifest.lines().skip_while(|line| line.trim() != "[lints]").skip(1);
+        section
+            .take_while(|line| !line.starts_with('['))
+            .any(|line| line.trim() == "workspace = true")
+    };
+    let without = workspace.crates.iter().filter(|one| !taken(&one.manifest));
+    without
+        .map(|one| format!("{}/Cargo.toml: add `[lints]` with `workspace = true`", one.folder))
+        .collect()
+}
+
+/// ARCHITECTURE.md has a section for each crate: who may rely on it, and what is deliberately absent.
+pub(crate) fn architecture(workspace: &Workspace) -> Vec<String> {
+    let Ok(text) = fs::read_to_string(workspace.root.join("ARCHITECTURE.md")) else {
+        return Vec::new();
+    };
+    let mut complaints = Vec::new();
+    for one in &workspace.crates {
+        let Some(section) = section(&text, one) else {
+            complaints.push(format!("ARCHITECTURE.md: no section is headed `{}`", one.folder));
+            continue;
+        };
+        for word in ["**Boundary.**", "**Invariant.**"] {
+            if !section.contains(word) {
+                complaints
+                    .push(format!("ARCHITECTURE.md: the section `{}` has no {word}", one.folder));
+            }
+        }
+    }
+    complaints
+}
+
+fn pure(workspace: &Workspace) -> impl Iterator<Item = &Crate> {
+    workspace.crates.iter().filter(|one| PURE.contains(&one.name.as_str()))
+}
+
+/// The text under the heading that holds the crate's name or folder in backticks, up to the next heading.
+fn section<'a>(text: &'a str, one: &Crate) -> Option<&'a str> {
+    let names = [format!("`{}`", one.name), format!("`{}`", one.folder)];
+    let mut sections = text.split("\n#");
+    sections.find(|section| {
+        let heading = section.lines().next().unwrap_or_default();
+        names.iter().any(|name| heading.contains(name))
+    })
+}
+
+fn without_comments(text: &str) -> String {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether the code names this module of `std`, by its path or in a braced `use`.
+fn names_std(code: &str, module: &str) -> bool {
+    let path = code
+        .match_indices("std::")
+        .any(|(at, path)| first_word(&code[at + path.len()..]) == module);
+    let mut groups =
+        code.split("use std::{").skip(1).map(|rest| rest.split(';').next().unwrap_or_default());
+    path || groups.any(|group| top_level(group).any(|item| first_word(item) == module))
+}
+
+/// The items of a braced `use`, without what stands in the braces of its items.
+fn top_level(group: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_usize;
+    group.split(move |c| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+}
+
+fn first_word(text: &str) -> &str {
+    let text = text.trim_start();
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+}

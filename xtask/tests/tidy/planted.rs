@@ -1,0 +1,210 @@
+//! Each guard, shown a workspace that breaks its rule: it must refuse, and in these words.
+
+use std::fs;
+
+use crate::{
+    FILE_LINES_MAX,
+    guards::{self, Guard},
+    workspace::Workspace,
+};
+
+/// A workspace of `crates/<name>`, each with these lines under its package, plus the files of `more`.
+fn check(guard: Guard, crates: &[(&str, &str)], more: &[(&str, &str)], expected: &[&str]) {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let write = |path: &str, text: &str| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().expect("a file stands in a folder"))
+            .expect("a new folder");
+        fs::write(path, text).expect("a new file");
+    };
+    write("Cargo.toml", "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n");
+    for (name, lines) in crates {
+        let package = format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n{lines}\n"
+        );
+        write(&format!("crates/{name}/Cargo.toml"), &package);
+        write(&format!("crates/{name}/src/lib.rs"), "//! Planted.\n");
+    }
+    for (path, text) in more {
+        write(path, text);
+    }
+    assert_eq!(guard(&Workspace::read(root.path())), expected);
+}
+
+#[test]
+fn a_forbidden_edge() {
+    let check =
+        |crates: &[(&str, &str)], expected: &[&str]| check(guards::floors, crates, &[], expected);
+    let up = "[dependencies]\nlang = { path = \"../lang\" }";
+    check(&[("model", up), ("lang", "")], &["`model` may not depend on `lang`"]);
+    check(&[("report", up), ("lang", "")], &["`report` may not depend on `lang`"]);
+    check(&[("runner", up), ("lang", "")], &[]);
+    let build = "[build-dependencies]\nlang = { path = \"../lang\" }";
+    check(&[("model", build), ("lang", "")], &["`model` may not depend on `lang`"]);
+    let renamed = "[dependencies]\nwords = { path = \"../lang\", package = \"lang\" }";
+    check(&[("model", renamed), ("lang", "")], &["`model` may not depend on `lang`"]);
+    let only_tests = "[dev-dependencies]\nlang = { path = \"../lang\" }";
+    check(&[("report", only_tests), ("lang", "")], &[]);
+    check(&[("attic", "")], &["`attic` has no floor: give it a line in `xtask/tests/tidy.rs`"]);
+}
+
+#[test]
+fn a_foreign_world_named_by_a_stranger() {
+    let check = |name: &str, foreign: &str, expected: &[&str]| {
+        let lines = format!("[dependencies]\n{foreign} = \"1\"");
+        check(guards::owners, &[(name, &lines)], &[], expected);
+    };
+    check("server", "sqlx", &["`server` names `sqlx`, which only `db` may"]);
+    check("server", "async-nats", &["`server` names `async-nats`, which only `bus` may"]);
+    check("drivers", "axum", &["`drivers` names `axum`, which only `server` may"]);
+    check(
+        "cli",
+        "opentelemetry_sdk",
+        &["`cli` names `opentelemetry_sdk`, which only `server` may"],
+    );
+    check(
+        "runner",
+        "opentelemetry-otlp",
+        &["`runner` names `opentelemetry-otlp`, which only `server` may"],
+    );
+    check("server", "clap", &["`server` names `clap`, which only `cli` and `xtask` may"]);
+    for (name, foreign) in [
+        ("db", "sqlx"),
+        ("bus", "async-nats"),
+        ("cli", "clap"),
+        ("bench", "sqlx"),
+        ("bench", "clap"),
+    ] {
+        check(name, foreign, &[]);
+    }
+}
+
+#[test]
+fn an_impure_crate_on_a_pure_floor() {
+    let check = |name: &str, foreign: &str, expected: &[&str]| {
+        let lines = format!("[dependencies]\n{foreign} = \"1\"");
+        check(guards::pure_manifests, &[(name, &lines)], &[], expected);
+    };
+    check("model", "tokio", &["`model` is pure and may not name `tokio`"]);
+    check("lang", "hyper", &["`lang` is pure and may not name `hyper`"]);
+    check("lang", "reqwest", &["`lang` is pure and may not name `reqwest`"]);
+    check("report", "axum", &["`report` is pure and may not name `axum`"]);
+    check("lang", "regex", &[]);
+    check("runner", "tokio", &[]);
+}
+
+#[test]
+fn a_system_call_on_a_pure_floor() {
+    let check = |text: &str, expected: &[&str]| {
+        check(
+            guards::pure_sources,
+            &[("lang", "")],
+            &[("crates/lang/src/read.rs", text)],
+            expected,
+        );
+    };
+    let complaint =
+        |found: &str| format!("crates/lang/src/read.rs: `lang` is pure and may not use `{found}`");
+    check("use std::fs;\n", &[&complaint("std::fs")]);
+    check(
+        "use std::{\n    collections::{BTreeMap, btree_map::Entry},\n    net,\n};\n",
+        &[&complaint("std::net")],
+    );
+    check("fn f() -> bool {\n    std::env::args().count() > 1\n}\n", &[&complaint("std::env")]);
+    check("async fn f() {}\n", &[&complaint("async fn")]);
+    check("use std::time::{Duration, SystemTime};\n", &[&complaint("SystemTime")]);
+    check(
+        "// std::fs is not for us, nor is async fn.\nuse std::{fmt, time::Duration};\nfn process() {}\n",
+        &[],
+    );
+    check("fn f() {}\n\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n", &[]);
+}
+
+#[test]
+fn an_overlong_file() {
+    let long = "// A line.\n".repeat(FILE_LINES_MAX + 1);
+    let full = "// A line.\n".repeat(FILE_LINES_MAX) + "\n#[cfg(test)]\nmod tests {\n}\n";
+    let check = |path: &str, text: &str, expected: &[&str]| {
+        check(guards::lengths, &[("model", "")], &[(path, text)], expected);
+    };
+    let path = "crates/model/src/trace.rs";
+    check(
+        path,
+        &long,
+        &["crates/model/src/trace.rs: 501 lines, more than 500: split it by what it holds"],
+    );
+    check(path, full.trim_start(), &[]);
+    let path = "crates/model/tests/trace.rs";
+    check(
+        path,
+        &long,
+        &["crates/model/tests/trace.rs: 501 lines, more than 500: split it by what it holds"],
+    );
+}
+
+#[test]
+fn an_empty_name() {
+    let check = |path: &str, expected: &[&str]| {
+        check(guards::names, &[("model", "")], &[(path, "")], expected);
+    };
+    let complaint = |path: &str, name: &str| {
+        format!("{path}: `{name}` says nothing about what is inside: name it for what it holds")
+    };
+    for (path, name) in [
+        ("crates/model/src/utils.rs", "utils"),
+        ("crates/model/src/helpers/mod.rs", "helpers"),
+        ("crates/model/tests/common/mod.rs", "common"),
+    ] {
+        check(path, &[&complaint(path, name)]);
+    }
+    check("crates/model/src/trace.rs", &[]);
+}
+
+#[test]
+fn an_ignored_test() {
+    let check = |attribute: &str, expected: &[&str]| {
+        let text = format!("#[test]\n{attribute}\nfn slow() {{}}\n");
+        check(
+            guards::ignored,
+            &[("model", "")],
+            &[("crates/model/tests/slow.rs", &text)],
+            expected,
+        );
+    };
+    let complaint = "crates/model/tests/slow.rs:2: an ignored test: mend it or remove it";
+    check(concat!("#[", "ignore]"), &[complaint]);
+    check(concat!("    #[", "ignore = \"slow\"]"), &[complaint]);
+    check("#[should_panic]", &[]);
+}
+
+#[test]
+fn a_crate_without_the_lints() {
+    let check =
+        |lines: &str, expected: &[&str]| check(guards::lints, &[("model", lines)], &[], expected);
+    let complaint = "crates/model/Cargo.toml: add `[lints]` with `workspace = true`";
+    check("", &[complaint]);
+    check("[lints.rust]\nunsafe_code = \"forbid\"", &[complaint]);
+}
+
+#[test]
+fn an_architecture_that_leaves_something_out() {
+    let check = |text: &str, expected: &[&str]| {
+        check(
+            guards::architecture,
+            &[("lang", ""), ("model", "")],
+            &[("ARCHITECTURE.md", text)],
+            expected,
+        );
+    };
+    let lang = "### `lang`\n\nReads.\n\n**Boundary.** All.\n**Invariant.** No I/O.\n";
+    let model = "### `crates/model`\n\nNouns.\n\n**Boundary.** All.\n";
+    check(
+        &format!("# Architecture\n\n{lang}"),
+        &["ARCHITECTURE.md: no section is headed `crates/model`"],
+    );
+    check(
+        &format!("# Architecture\n\n{lang}\n{model}\n## Elsewhere\n\n**Invariant.** Of another.\n"),
+        &["ARCHITECTURE.md: the section `crates/model` has no **Invariant.**"],
+    );
+    check(&format!("# Architecture\n\n{lang}\n{model}**Invariant.** No clock.\n"), &[]);
+}

@@ -1,0 +1,85 @@
+//! A workspace as the guards see it: its crates with what they name, and their source files.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    pub(crate) crates: Vec<Crate>,
+}
+
+pub(crate) struct Crate {
+    pub(crate) name: String,
+    /// From the root of the workspace, such as `crates/model`.
+    pub(crate) folder: String,
+    /// What it names for itself. What only its tests name is theirs to choose.
+    pub(crate) dependencies: Vec<String>,
+    pub(crate) manifest: String,
+    pub(crate) files: Vec<Source>,
+}
+
+/// A Rust file, of the sources or of the tests.
+pub(crate) struct Source {
+    /// From the root of the workspace.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl Workspace {
+    pub(crate) fn read(root: &Path) -> Self {
+        let root = root.canonicalize().expect("the workspace is there");
+        let manifest = root.join("Cargo.toml");
+        let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec();
+        let metadata = metadata.expect("cargo can describe the workspace");
+        let crates = metadata.workspace_packages().into_iter().map(|package| {
+            let manifest = package.manifest_path.as_std_path();
+            let folder = manifest.parent().expect("a manifest stands in a folder");
+            let own = package.dependencies.iter().filter(|d| d.kind != DependencyKind::Development);
+            Crate {
+                name: package.name.to_string(),
+                folder: relative(&root, folder),
+                dependencies: own.map(|dependency| dependency.name.clone()).collect(),
+                manifest: fs::read_to_string(manifest).expect("a manifest can be read"),
+                files: rust_files(&root, folder),
+            }
+        });
+        Self { crates: crates.collect(), root }
+    }
+
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Source> {
+        self.crates.iter().flat_map(|one| &one.files)
+    }
+}
+
+impl Source {
+    /// The file without its `mod tests`, which by custom is the last thing in it.
+    pub(crate) fn body(&self) -> &str {
+        self.text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default()
+    }
+}
+
+fn rust_files(root: &Path, folder: &Path) -> Vec<Source> {
+    let mut found = Vec::new();
+    let mut pending = vec![folder.to_path_buf()];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(dir).expect("a source folder can be listed") {
+            let path = entry.expect("a folder entry can be read").path();
+            if path.is_dir() && !path.ends_with("target") {
+                pending.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                let text = fs::read_to_string(&path).expect("a source file can be read");
+                found.push(Source { path: relative(root, &path), text });
+            }
+        }
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).expect("the workspace holds it").display().to_string()
+}
