@@ -1,4 +1,4 @@
-//! What people and CI run: `ci`, `generate`, `services`, `tools`, `bench`.
+//! What people and CI run: `ci`, `generate`, `services`, `accept`, `tools`, `bench`.
 //!
 //! This program only spawns others: the checks, generators and servers are theirs, the order and the words are ours.
 //! It depends on next to nothing, so that a bare machine has it within seconds. Deliberately absent: any knowledge of
@@ -10,6 +10,7 @@
     reason = "what this program does is seen by what it prints"
 )]
 
+mod accept;
 mod bench;
 mod cache;
 mod ci;
@@ -33,6 +34,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   generate [NAME…]                  write the generated files anew, or just the named ones
   services up|down|status [NAME…]   real servers for the tests, on free loopback ports, one set per checkout
   services env [NAME…]              how tests find them: eval \"$(cargo xtask services env)\"
+  accept                            move what golden tests proposed over the files; read the difference first
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
   bench NAME                        measure, in release mode, with the services up
 
@@ -70,6 +72,7 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
         ["services", "down", names @ ..] => services::down(machine, names),
         ["services", "env", names @ ..] => services::env(machine, names),
         ["services", "status", names @ ..] => services::status(machine, names),
+        ["accept"] => accept::run(machine),
         ["tools", names @ ..] => tools::run(machine, names),
         ["bench", name, rest @ ..] => bench::run(machine, name, rest),
         _ => bail!(

@@ -29,6 +29,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("bus", &["model", "qualitytrace-journal"]),
     ("qualitytrace-telemetry", &["qualitytrace-journal", "qualitytrace-source"]),
     ("runner", &["model", "lang", "drivers"]),
+    ("golden", &[]),
     ("demo", &["model", "qualitytrace-telemetry"]),
     ("server", &["model", "qualitytrace-source", "lang", "report", "otlp", "drivers", "db", "bus", "runner", "qualitytrace-telemetry"]),
     ("cli", &["model", "qualitytrace-source", "lang", "report", "otlp", "drivers", "runner", "demo", "server", "qualitytrace-telemetry"]),

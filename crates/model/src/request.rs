@@ -74,6 +74,8 @@ pub struct NoAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NoAnswerKind {
+    /// The request cannot be sent as it stands.
+    Invalid,
     /// Nobody listens there, or the connection broke.
     Connection,
     /// The name has no address.

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use golden::Golden;
 use model::{
     Answer, AssertionJudgement, Attempt, Body, Decided, Event, Judgement, NoAnswer, NoAnswerKind,
     Outcome, OutputValue, Place, Response, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement,
@@ -105,6 +106,7 @@ fn answers() -> Vec<Answer> {
     let binary =
         Response { status: 200, headers: vec![], body: Body::Bytes(vec![255]), duration_ns: 1 };
     let kinds = [
+        NoAnswerKind::Invalid,
         NoAnswerKind::Connection,
         NoAnswerKind::Dns,
         NoAnswerKind::Tls,
@@ -119,12 +121,10 @@ fn answers() -> Vec<Answer> {
 fn check<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(name: &str, value: &T) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let written = serde_json::to_string_pretty(value).expect("it can be written") + "\n";
-    let golden = fs::read_to_string(&path).unwrap_or_default();
-    let proposed = path.with_extension("proposed");
-    if written != golden {
-        fs::write(&proposed, &written).expect("the proposal can be written");
-    }
-    assert_eq!(written, golden, "if the change is meant, move {proposed:?} over {name}");
+    let mut files = Golden::default();
+    files.compare(&path, &written);
+    files.finish(1);
+    let golden = fs::read_to_string(&path).expect("it was just compared");
     assert_eq!(&serde_json::from_str::<T>(&golden).expect("the golden file can be read"), value);
 }
 

@@ -69,6 +69,11 @@ impl Diagnostic {
         Self::new(Severity::Note, text, span, message)
     }
 
+    /// Whether it keeps the document from being used.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self

@@ -1,30 +1,20 @@
 //! Pictures: each file of `golden/` is read, and what is drawn must be the `.txt` beside it.
-//!
-//! With `REGENERATE` set in the environment the `.txt` files are written instead; read the difference before it is kept.
 
 use std::{fs, path::Path};
 
+use golden::Golden;
 use source::{Colour, Diagnostics, Fields, Node, Scalar, Text, Value, draw, read_toml, read_yaml};
 
 #[test]
 fn pictures_are_as_they_were() {
-    #[expect(clippy::disallowed_methods, reason = "the switch of a test, not of the library")]
-    let regenerate = std::env::var("REGENERATE").is_ok();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let mut files: Vec<_> =
-        fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension != "txt"));
-    assert!(files.len() > 10, "{files:?}");
-    for file in files {
+    let mut golden = Golden::default();
+    for file in golden::files(&folder, &["yaml", "toml"]) {
         let drawn = picture(&file);
         assert!(!drawn.is_empty(), "{}: nothing to tell", file.display());
-        let expected = file.with_extension(format!("{}.txt", extension(&file)));
-        if regenerate {
-            fs::write(&expected, &drawn).unwrap();
-        }
-        let expected = fs::read_to_string(&expected).unwrap_or_default();
-        assert_eq!(drawn, expected, "{}", file.display());
+        golden.compare(&file.with_extension(format!("{}.txt", extension(&file))), &drawn);
     }
+    golden.finish(10);
 }
 
 fn extension(file: &Path) -> &str {
