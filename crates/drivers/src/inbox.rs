@@ -1,0 +1,264 @@
+//! Where spans wait for a run that has no server: memory, by trace.
+//!
+//! Each trace has a channel. What comes before the run asks for it waits in there, and what comes after the run has let
+//! go is no longer wanted. An inbox that is full refuses, so that senders keep what they have and send it again.
+//!
+//! Deliberately absent: anything that outlives the process.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use model::{KeyRing, TraceId};
+use otlp::Batch;
+use tokio::sync::{
+    Semaphore,
+    mpsc::{self, error::TrySendError},
+};
+
+use crate::{
+    arrivals::Arrivals,
+    receiver::{Refused, Sink},
+};
+
+/// How much an inbox holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Traces that are waited for, or wait.
+    pub traces_max: usize,
+    /// Bytes of one trace, over its whole life.
+    pub trace_bytes_max: usize,
+    /// Bytes of all traces that are not over.
+    pub bytes_max: usize,
+    /// Messages of one trace that wait to be read.
+    pub messages_max: usize,
+}
+
+/// Spans of traces that this process minted, until a run asks for them.
+#[derive(Debug)]
+pub struct Inbox {
+    ring: KeyRing,
+    limits: Limits,
+    slots: Mutex<HashMap<TraceId, Slot>>,
+}
+
+/// A trace. It is over when its channel is closed, that is when the run has dropped its [`Arrivals`].
+#[derive(Debug)]
+struct Slot {
+    sender: mpsc::Sender<Bytes>,
+    /// The other end, until a run asks for it.
+    unclaimed: Option<mpsc::Receiver<Bytes>>,
+    bytes: usize,
+    refused: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            traces_max: 1024,
+            trace_bytes_max: 64 * 1024 * 1024,
+            bytes_max: 256 * 1024 * 1024,
+            messages_max: 4096,
+        }
+    }
+}
+
+impl Inbox {
+    /// An inbox for traces whose ids these keys minted.
+    pub fn new(ring: KeyRing, limits: Limits) -> Self {
+        Self { ring, limits, slots: Mutex::default() }
+    }
+
+    /// The spans of this trace: those that came already, then those that come.
+    ///
+    /// Only one can read them. Asking again starts afresh, and the earlier [`Arrivals`] end.
+    pub fn expect(&self, trace_id: TraceId) -> Arrivals {
+        let mut slots = self.slots();
+        if let Some(waiting) = slots.get_mut(&trace_id).and_then(|slot| slot.unclaimed.take()) {
+            return Arrivals::new(waiting);
+        }
+        let (slot, receiver) = self.slot();
+        slots.insert(trace_id, slot);
+        Arrivals::new(receiver)
+    }
+
+    /// How many batches of this trace were refused since it was first heard of.
+    ///
+    /// They may have been sent again with success, which nobody can know: above zero, absence proves nothing.
+    pub fn refused(&self, trace_id: TraceId) -> u64 {
+        self.slots().get(&trace_id).map_or(0, |slot| slot.refused)
+    }
+
+    fn take(&self, batch: Batch) -> Result<(), Refused> {
+        let mut slots = self.slots();
+        if !slots.contains_key(&batch.trace_id) {
+            self.make_room(&mut slots)?;
+        }
+        let held: usize =
+            slots.values().filter(|slot| !slot.is_over()).map(|slot| slot.bytes).sum();
+        let slot = slots.entry(batch.trace_id).or_insert_with(|| {
+            let (mut slot, receiver) = self.slot();
+            slot.unclaimed = Some(receiver);
+            slot
+        });
+        let size = batch.bytes.len();
+        if held + size > self.limits.bytes_max || slot.bytes + size > self.limits.trace_bytes_max {
+            slot.refused += 1;
+            return Err(full(batch.trace_id));
+        }
+        match slot.sender.try_send(batch.bytes) {
+            Ok(()) => slot.bytes += size,
+            Err(TrySendError::Full(_)) => {
+                slot.refused += 1;
+                return Err(full(batch.trace_id));
+            }
+            // The run has let go since it was asked whether it wants this.
+            Err(TrySendError::Closed(_)) => {}
+        }
+        Ok(())
+    }
+
+    /// Forgets traces that are over, once there are too many.
+    fn make_room(&self, slots: &mut HashMap<TraceId, Slot>) -> Result<(), Refused> {
+        if slots.len() >= self.limits.traces_max {
+            slots.retain(|_, slot| !slot.is_over());
+        }
+        if slots.len() >= self.limits.traces_max {
+            let reason = format!("{} traces are held already", slots.len());
+            return Err(Refused { reason });
+        }
+        Ok(())
+    }
+
+    fn slot(&self) -> (Slot, mpsc::Receiver<Bytes>) {
+        let messages_max = self.limits.messages_max.clamp(1, Semaphore::MAX_PERMITS);
+        let (sender, receiver) = mpsc::channel(messages_max);
+        (Slot { sender, unclaimed: None, bytes: 0, refused: 0 }, receiver)
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<TraceId, Slot>> {
+        // Every change of a slot is one step, so that a panic elsewhere leaves nothing half done.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    fn is_over(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
+impl Sink for Inbox {
+    fn wants(&self, trace_id: &TraceId) -> bool {
+        self.ring.verify(trace_id).is_some()
+            && !self.slots().get(trace_id).is_some_and(Slot::is_over)
+    }
+
+    async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
+        batches.into_iter().try_for_each(|batch| self.take(batch))
+    }
+}
+
+fn full(trace_id: TraceId) -> Refused {
+    Refused { reason: format!("no room for more spans of trace `{trace_id}`") }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use model::{Key, KeyRing, Timestamp, TraceId};
+    use otlp::Batch;
+
+    use super::{Inbox, Limits};
+    use crate::{arrivals::Arrivals, receiver::Sink};
+
+    fn inbox(limits: Limits) -> Inbox {
+        Inbox::new(KeyRing::new(Key::from_bytes([1; 16]), Vec::new()), limits)
+    }
+
+    fn minted(inbox: &Inbox, number: u8) -> TraceId {
+        inbox.ring.mint(Timestamp::from_nanos(0), [number; 7])
+    }
+
+    async fn send(inbox: &Inbox, trace_id: TraceId, text: &'static str) -> Result<(), String> {
+        let bytes = Bytes::from_static(text.as_bytes());
+        let batch = Batch { trace_id, bytes };
+        inbox.accept(vec![batch]).await.map_err(|refused| refused.to_string())
+    }
+
+    async fn next(arrivals: &mut Arrivals) -> String {
+        let bytes = arrivals.next().await.expect("there is more");
+        String::from_utf8(bytes.to_vec()).expect("text")
+    }
+
+    #[tokio::test]
+    async fn what_came_before_comes_first() {
+        let inbox = inbox(Limits::default());
+        let (trace, other) = (minted(&inbox, 1), minted(&inbox, 2));
+        assert_eq!(send(&inbox, trace, "early").await, Ok(()));
+        assert_eq!(send(&inbox, other, "other").await, Ok(()));
+        let mut arrivals = inbox.expect(trace);
+        assert_eq!(send(&inbox, trace, "live").await, Ok(()));
+        assert_eq!(next(&mut arrivals).await, "early");
+        assert_eq!(next(&mut arrivals).await, "live");
+        assert_eq!(next(&mut inbox.expect(other)).await, "other");
+    }
+
+    #[tokio::test]
+    async fn only_minted_traces_that_are_not_over_are_wanted() {
+        let inbox = inbox(Limits::default());
+        let trace = minted(&inbox, 1);
+        assert!(inbox.wants(&trace));
+        assert!(!inbox.wants(&TraceId::from_bytes([9; 16]).expect("an id")));
+        let arrivals = inbox.expect(trace);
+        assert!(inbox.wants(&trace));
+        drop(arrivals);
+        assert!(!inbox.wants(&trace));
+        assert_eq!(send(&inbox, trace, "late").await, Ok(()), "dropped, not refused");
+    }
+
+    #[tokio::test]
+    async fn asking_again_ends_the_first() {
+        let inbox = inbox(Limits::default());
+        let trace = minted(&inbox, 1);
+        let mut first = inbox.expect(trace);
+        let mut second = inbox.expect(trace);
+        assert_eq!(send(&inbox, trace, "new").await, Ok(()));
+        assert_eq!(next(&mut second).await, "new");
+        assert_eq!(first.next().await, None);
+    }
+
+    #[tokio::test]
+    async fn each_limit_refuses() {
+        let base = Limits { traces_max: 2, trace_bytes_max: 4, bytes_max: 6, messages_max: 3 };
+        let cases = [
+            ("messages", base, vec![(1, "a"), (1, "b"), (1, "c"), (1, "d")], "no room for more"),
+            ("trace bytes", base, vec![(1, "abc"), (1, "de")], "no room for more"),
+            ("bytes", base, vec![(1, "abcd"), (2, "abc")], "no room for more"),
+            ("traces", base, vec![(1, "a"), (2, "b"), (3, "c")], "2 traces are held already"),
+        ];
+        for (what, limits, sent, expected) in cases {
+            let inbox = inbox(limits);
+            let (last, before) = sent.split_last().expect("something is sent");
+            for (number, text) in before {
+                assert_eq!(send(&inbox, minted(&inbox, *number), text).await, Ok(()), "{what}");
+            }
+            let refused = send(&inbox, minted(&inbox, last.0), last.1).await;
+            let error = refused.expect_err(what);
+            assert!(error.contains(expected), "{what}: {error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_trace_that_is_over_makes_room() {
+        let limits = Limits { traces_max: 1, trace_bytes_max: 4, bytes_max: 4, messages_max: 3 };
+        let inbox = inbox(limits);
+        let first = inbox.expect(minted(&inbox, 1));
+        assert_eq!(send(&inbox, minted(&inbox, 1), "abcd").await, Ok(()));
+        assert!(send(&inbox, minted(&inbox, 2), "abcd").await.is_err());
+        drop(first);
+        assert_eq!(send(&inbox, minted(&inbox, 2), "abcd").await, Ok(()));
+    }
+}

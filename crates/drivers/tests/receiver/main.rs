@@ -1,0 +1,72 @@
+//! The OTLP receiver, met by real exporters, and by clients that make the mistakes themselves over bare sockets.
+
+mod grpc;
+mod http;
+mod lifecycle;
+mod sdk;
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex},
+};
+
+use drivers::{
+    Batch,
+    receiver::{Config, Receiver, Refused, Sink, start},
+};
+use model::TraceId;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
+use prost::Message;
+use tokio::sync::Semaphore;
+
+/// The trace that the sink wants.
+const WANTED: [u8; 16] = [7; 16];
+
+/// A sink that takes or refuses, as it is told, and waits until it is let go.
+#[derive(Debug)]
+struct Told {
+    taken: Mutex<Vec<Batch>>,
+    refuses: bool,
+    go: Semaphore,
+}
+
+impl Sink for Told {
+    fn wants(&self, trace_id: &TraceId) -> bool {
+        *trace_id.as_bytes() == WANTED
+    }
+
+    async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
+        self.go.acquire().await.expect("never closed").forget();
+        if self.refuses {
+            return Err(Refused { reason: "full".to_owned() });
+        }
+        self.taken.lock().expect("no panic").extend(batches);
+        Ok(())
+    }
+}
+
+fn told(refuses: bool, go: usize) -> Arc<Told> {
+    Arc::new(Told { taken: Mutex::default(), refuses, go: Semaphore::new(go) })
+}
+
+fn config() -> Config {
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    Config { message_bytes_max: 10_000, ..Config::new(any_port, any_port) }
+}
+
+async fn receiver(sink: &Arc<Told>) -> Receiver {
+    start(config(), Arc::clone(sink)).await.expect("started")
+}
+
+/// A request with one span of each of these traces.
+fn request(trace_ids: &[&[u8]]) -> Vec<u8> {
+    let span = |trace_id: &&[u8]| Span {
+        trace_id: trace_id.to_vec(),
+        span_id: vec![1; 8],
+        ..Span::default()
+    };
+    let spans = trace_ids.iter().map(span).collect();
+    let scope_spans = vec![ScopeSpans { spans, ..ScopeSpans::default() }];
+    let resource_spans = vec![ResourceSpans { scope_spans, ..ResourceSpans::default() }];
+    TracesData { resource_spans }.encode_to_vec()
+}

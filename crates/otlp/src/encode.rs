@@ -1,0 +1,130 @@
+//! From the model to OTLP.
+
+use model::{
+    Trace, TraceId,
+    trace::{EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Value},
+};
+use opentelemetry_proto::tonic::{
+    common::v1::{
+        AnyValue, ArrayValue, EntityRef, InstrumentationScope, KeyValue, KeyValueList, any_value,
+    },
+    resource::v1::Resource,
+    trace::v1::{
+        ResourceSpans, ScopeSpans, Span, Status, TracesData,
+        span::{Event, Link},
+    },
+};
+use prost::Message;
+
+/// Writes a trace as an OTLP `TracesData` message.
+///
+/// Spans keep their order, so that appending the message to an empty trace gives this trace again. A resource is
+/// therefore repeated where spans of several producers alternate.
+pub fn encode(trace: &Trace) -> Vec<u8> {
+    let spans: Vec<_> = trace.spans().collect();
+    let mut bytes = Vec::new();
+    // A message is the sum of its parts in protobuf: each resource is written as a message of its own, so that the
+    // decoded form of the whole trace never stands in memory.
+    for of_resource in spans.chunk_by(|a, b| a.resource_ix() == b.resource_ix()) {
+        let ResourceData { attributes, dropped_attributes, entities, schema_url } =
+            of_resource[0].resource().to_data();
+        let resource = Resource {
+            attributes: key_values(attributes),
+            dropped_attributes_count: dropped_attributes,
+            entity_refs: entities.into_iter().map(entity_ref).collect(),
+        };
+        let scope_spans =
+            of_resource.chunk_by(|a, b| a.scope_ix() == b.scope_ix()).map(|of_scope| {
+                let ScopeData { name, version, attributes, dropped_attributes, schema_url } =
+                    of_scope[0].scope().to_data();
+                let scope = InstrumentationScope {
+                    name,
+                    version,
+                    attributes: key_values(attributes),
+                    dropped_attributes_count: dropped_attributes,
+                };
+                let spans = of_scope.iter().map(|one| span(trace.id(), one.to_data())).collect();
+                ScopeSpans { scope: Some(scope), spans, schema_url }
+            });
+        let scope_spans = scope_spans.collect();
+        let resource_spans = ResourceSpans { resource: Some(resource), scope_spans, schema_url };
+        let data = TracesData { resource_spans: vec![resource_spans] };
+        bytes.append(&mut data.encode_to_vec());
+    }
+    bytes
+}
+
+fn entity_ref(entity: EntityData) -> EntityRef {
+    EntityRef {
+        schema_url: entity.schema_url,
+        r#type: entity.kind,
+        id_keys: entity.id_keys,
+        description_keys: entity.description_keys,
+    }
+}
+
+fn span(trace_id: TraceId, span: SpanData) -> Span {
+    Span {
+        trace_id: trace_id.as_bytes().to_vec(),
+        span_id: span.id.as_bytes().to_vec(),
+        trace_state: span.trace_state,
+        parent_span_id: span.parent.map(|id| id.as_bytes().to_vec()).unwrap_or_default(),
+        flags: span.flags,
+        name: span.name,
+        kind: span.kind.number(),
+        start_time_unix_nano: span.start.as_nanos(),
+        end_time_unix_nano: span.end.as_nanos(),
+        attributes: key_values(span.attributes),
+        dropped_attributes_count: span.dropped_attributes,
+        events: span.events.into_iter().map(event).collect(),
+        dropped_events_count: span.dropped_events,
+        links: span.links.into_iter().map(link).collect(),
+        dropped_links_count: span.dropped_links,
+        status: Some(Status { message: span.status.message, code: span.status.code.number() }),
+    }
+}
+
+fn event(event: EventData) -> Event {
+    Event {
+        time_unix_nano: event.at.as_nanos(),
+        name: event.name,
+        attributes: key_values(event.attributes),
+        dropped_attributes_count: event.dropped_attributes,
+    }
+}
+
+fn link(link: LinkData) -> Link {
+    Link {
+        trace_id: link.trace_id.map(|id| id.as_bytes().to_vec()).unwrap_or_default(),
+        span_id: link.span_id.map(|id| id.as_bytes().to_vec()).unwrap_or_default(),
+        trace_state: link.trace_state,
+        attributes: key_values(link.attributes),
+        dropped_attributes_count: link.dropped_attributes,
+        flags: link.flags,
+    }
+}
+
+fn key_values(attributes: Vec<(String, Value)>) -> Vec<KeyValue> {
+    let entry = |(key, value)| KeyValue { key, value: Some(any_value(value)), key_strindex: 0 };
+    attributes.into_iter().map(entry).collect()
+}
+
+fn any_value(value: Value) -> AnyValue {
+    let value = match value {
+        Value::Empty => None,
+        Value::Bool(value) => Some(any_value::Value::BoolValue(value)),
+        Value::Int(value) => Some(any_value::Value::IntValue(value)),
+        Value::Double(value) => Some(any_value::Value::DoubleValue(value)),
+        Value::Str(text) => Some(any_value::Value::StringValue(text)),
+        Value::Bytes(bytes) => Some(any_value::Value::BytesValue(bytes)),
+        Value::Array(values) => {
+            let values = values.into_iter().map(any_value).collect();
+            Some(any_value::Value::ArrayValue(ArrayValue { values }))
+        }
+        Value::Map(entries) => {
+            let values = key_values(entries);
+            Some(any_value::Value::KvlistValue(KeyValueList { values }))
+        }
+    };
+    AnyValue { value }
+}

@@ -1,0 +1,22 @@
+//! OTLP bytes to the model and back.
+//!
+//! [`split`] looks at a request as it stands on the wire and takes out, still as bytes, the spans of the traces
+//! that someone wants; everything else it only counts. [`append`] reads such bytes into a trace, [`encode`] writes
+//! a trace, and nothing that OTLP says of a span is lost on the way.
+//!
+//! Deliberately absent: listeners, compression, runs, OTLP in JSON, the content of logs and metrics (they are
+//! counted), and references into the string table of profiles, which the protocol forbids in traces.
+
+mod answer;
+mod append;
+mod count;
+mod encode;
+mod split;
+mod wire;
+
+pub use answer::{partial_success, status};
+pub use append::{AppendError, append};
+pub use count::{count_logs, count_metrics};
+pub use encode::encode;
+pub use split::{Batch, Split, split};
+pub use wire::DecodeError;

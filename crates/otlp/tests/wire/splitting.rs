@@ -1,0 +1,131 @@
+//! Splitting by scanning finds what decoding finds.
+
+use std::collections::BTreeMap;
+
+use model::TraceId;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
+use otlp::{Split, split};
+use proptest::{
+    collection::vec,
+    prelude::{any, prop_assert, prop_assert_eq, proptest},
+    sample::Index,
+};
+use prost::Message;
+
+use crate::strategy::{TRACE, any_traces};
+
+proptest! {
+    #[test]
+    fn scanning_finds_what_decoding_finds(data in any_traces()) {
+        let split = split(&data.encode_to_vec(), wanted).expect("split");
+        let mut kept = 0;
+        for batch in &split.batches {
+            prop_assert!(wanted(&batch.trace_id));
+            let found = TracesData::decode(&batch.bytes[..]).expect("a batch can be decoded");
+            let expected = only(&data, |span| span.trace_id == batch.trace_id.as_bytes());
+            // As bytes, so that `NaN` equals itself.
+            prop_assert_eq!(found.encode_to_vec(), expected.encode_to_vec());
+            kept += count(&found);
+        }
+        prop_assert_eq!(split.kept, kept);
+        let valid = only(&data, |_| true);
+        prop_assert_eq!(split.invalid, count(&data) - count(&valid));
+        prop_assert_eq!(split.foreign, count(&valid) - kept);
+        let ids: BTreeMap<_, _> = split.batches.iter().map(|it| (it.trace_id, ())).collect();
+        prop_assert_eq!(ids.len(), split.batches.len(), "one batch for each trace");
+    }
+
+    #[test]
+    fn noise_is_refused_or_split_and_never_worse(bytes in vec(any::<u8>(), 0..200)) {
+        split(&bytes, |_| true).ok();
+    }
+
+    #[test]
+    fn what_was_split_can_be_decoded(
+        data in any_traces(), at in any::<Index>(), flip in 1u8..=255, cut in any::<Index>(),
+    ) {
+        let mut bytes = data.encode_to_vec();
+        if !bytes.is_empty() {
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+            bytes.truncate(cut.index(bytes.len()) + 1);
+        }
+        for batch in split(&bytes, wanted).map(|split| split.batches).unwrap_or_default() {
+            prop_assert!(TracesData::decode(&batch.bytes[..]).is_ok());
+        }
+    }
+}
+
+#[test]
+fn a_mistake_counts_only_in_a_wanted_span() {
+    // Field 9 of a span is a message; here its content is cut off within.
+    let mut span =
+        Span { trace_id: TRACE.to_vec(), span_id: vec![1; 8], ..Span::default() }.encode_to_vec();
+    span.extend([9 << 3 | 2, 2, 1 << 3 | 2, 40]);
+    let request = [1 << 3 | 2, span.len() as u8 + 4, 2 << 3 | 2, span.len() as u8 + 2, 2 << 3 | 2]
+        .into_iter()
+        .chain([span.len() as u8])
+        .chain(span)
+        .collect::<Vec<u8>>();
+    let foreign = Split { foreign: 1, ..Split::default() };
+    assert_eq!(split(&request, |_| false), Ok(foreign));
+    let error = split(&request, |_| true).expect_err("refused").to_string();
+    assert!(error.starts_with("not OTLP protobuf: "), "{error}");
+}
+
+#[test]
+fn a_number_where_a_message_belongs_is_refused() {
+    let error = split(&[1 << 3, 1], |_| true).expect_err("refused");
+    assert_eq!(error.to_string(), "not OTLP protobuf: field 1 is a number");
+}
+
+#[test]
+fn fields_of_a_later_otlp_stay() {
+    let mut spans = ScopeSpans {
+        spans: vec![Span { trace_id: TRACE.to_vec(), span_id: vec![1; 8], ..Span::default() }],
+        ..ScopeSpans::default()
+    }
+    .encode_to_vec();
+    let later = [15 << 3 | 2, 3, b'n', b'e', b'w'];
+    spans.extend(later);
+    let mut request = vec![1 << 3 | 2, spans.len() as u8 + 2, 2 << 3 | 2, spans.len() as u8];
+    request.extend(spans);
+    let split = split(&request, |_| true).expect("split");
+    let bytes = &split.batches[0].bytes;
+    assert!(bytes.windows(later.len()).any(|window| window == later), "{bytes:?}");
+}
+
+fn wanted(id: &TraceId) -> bool {
+    [[1; 16], [2; 16]].contains(id.as_bytes())
+}
+
+/// The spans with ids that pass, under the resources and scopes that have one.
+fn only(data: &TracesData, pass: impl Fn(&Span) -> bool) -> TracesData {
+    let pass = |span: &&Span| {
+        let has_ids = span.trace_id.len() == 16
+            && span.trace_id != [0; 16]
+            && span.span_id.len() == 8
+            && span.span_id != [0; 8];
+        has_ids && pass(span)
+    };
+    let mut found = TracesData::default();
+    for resource_spans in &data.resource_spans {
+        let mut scopes = Vec::new();
+        for scope_spans in &resource_spans.scope_spans {
+            let spans: Vec<_> = scope_spans.spans.iter().filter(pass).cloned().collect();
+            if !spans.is_empty() {
+                scopes.push(ScopeSpans { spans, ..scope_spans.clone() });
+            }
+        }
+        if !scopes.is_empty() {
+            let scope_spans = scopes;
+            found.resource_spans.push(ResourceSpans { scope_spans, ..resource_spans.clone() });
+        }
+    }
+    found
+}
+
+fn count(data: &TracesData) -> u64 {
+    let scopes = data.resource_spans.iter().flat_map(|it| &it.scope_spans);
+    scopes.map(|it| it.spans.len() as u64).sum()
+}
