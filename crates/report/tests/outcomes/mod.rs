@@ -1,0 +1,296 @@
+//! Outcomes to report.
+
+use model::{
+    Answer, AssertionJudgement, Body, Decided, Judgement, NoAnswer, NoAnswerKind, Outcome,
+    OutputValue, Place, Response, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement, Step,
+    StepTime, Timestamp, TraceId, Unsettled,
+    Verdict::{self, Failed, Inconclusive, Passed},
+};
+
+pub(crate) fn passed() -> Outcome {
+    let status = assertion(14, "attr:http.status_code = 200", Passed);
+    let quick = assertion(15, "attr:tracetest.span.duration < 50ms", Passed);
+    let rows = assertion(19, "attr:tracetest.selected_spans.count >= 1", Passed);
+    Outcome {
+        settlement: Some(whole(7)),
+        judgement: judgement(
+            vec![
+                spec(
+                    Some("the cart answers in time"),
+                    r#"span[name="GET /cart"]"#,
+                    5,
+                    vec![status, quick],
+                ),
+                spec(
+                    None,
+                    "span[tracetest.span.type=\"database\"]\n  span[name=\"rows\"]",
+                    1,
+                    vec![rows],
+                ),
+            ],
+            vec![output("cart_id", Ok("17")), output("user", Ok("maria"))],
+        ),
+        ..outcome(Passed)
+    }
+}
+
+pub(crate) fn failed() -> Outcome {
+    let status = AssertionJudgement {
+        spans: vec![
+            span(Some(1), "GET /cart", Failed, "500 = 200"),
+            span(Some(2), "GET /cart/items", Failed, "attribute `http.status_code` is absent"),
+            span(Some(3), "GET /", Passed, "200 = 200"),
+        ],
+        more_spans: 2,
+        ..assertion(14, "attr:http.status_code = 200", Failed)
+    };
+    let body = AssertionJudgement {
+        decided: Decided::Response,
+        spans: vec![span(None, "", Failed, r#""oh" = "ok""#)],
+        ..assertion(15, "response.body = \"ok\"", Failed)
+    };
+    let listed = (1..=12).map(|n| span(Some(n), &format!("query {n}"), Failed, "3 = 4")).collect();
+    let many = AssertionJudgement { spans: listed, ..assertion(19, "attr:db.rows = 4", Failed) };
+    let fine = assertion(18, "attr:db.system = \"postgresql\"", Passed);
+    Outcome {
+        answer: Some(answered(500)),
+        settlement: Some(whole(14)),
+        judgement: judgement(
+            vec![
+                spec(Some("the cart answers"), r#"span[name="GET /cart"]"#, 5, vec![status, body]),
+                spec(None, "", 12, vec![fine, many]),
+            ],
+            vec![
+                output("cart_id", Err("no span matches `span[name=\"cart\"]`")),
+                output("id", Ok("4")),
+            ],
+        ),
+        ..outcome(Failed)
+    }
+}
+
+pub(crate) fn no_telemetry() -> Outcome {
+    let absent = AssertionJudgement {
+        decided: Decided::Absence,
+        reason: Some("no span matches, and the trace is not whole: they may still come".to_owned()),
+        ..assertion(14, "attr:tracetest.selected_spans.count = 0", Inconclusive)
+    };
+    Outcome {
+        reasons: vec![
+            "no span of the system came: check that it exports OTLP to the address that Qualitytrace \
+             listens on, and that it continues the `traceparent` it gets"
+                .to_owned(),
+        ],
+        settlement: Some(not_settled(vec![Unsettled::NoTelemetry], 0)),
+        judgement: judgement(
+            vec![spec(None, r#"span[name="GET /cart"]"#, 0, vec![absent])],
+            vec![],
+        ),
+        ..outcome(Inconclusive)
+    }
+}
+
+pub(crate) fn no_answer() -> Outcome {
+    let message = "no connection to `http://127.0.0.1:8080/cart`: connection refused; start the system, or \
+                   correct `trigger.httpRequest.url`";
+    let status = AssertionJudgement {
+        decided: Decided::Response,
+        reason: Some("the trigger has no answer".to_owned()),
+        ..assertion(14, "response.status = 200", Inconclusive)
+    };
+    Outcome {
+        reasons: vec![format!("the trigger has no answer: {message}")],
+        answer: Some(Answer::NoAnswer(NoAnswer {
+            kind: NoAnswerKind::Connection,
+            message: message.to_owned(),
+        })),
+        settlement: Some(not_settled(vec![Unsettled::NoTelemetry, Unsettled::NotAnswered], 0)),
+        judgement: judgement(vec![spec(Some("answer"), "", 1, vec![status])], vec![]),
+        ..outcome(Inconclusive)
+    }
+}
+
+pub(crate) fn not_fired() -> Outcome {
+    Outcome {
+        reasons: vec!["the run was stopped before it began: run it again".to_owned()],
+        trace_id: None,
+        answer: None,
+        steps: vec![],
+        ..outcome(Inconclusive)
+    }
+}
+
+pub(crate) fn not_whole() -> Outcome {
+    let orphans = (1..=4).map(span_id).collect();
+    let unsettled = vec![
+        Unsettled::ParentsAbsent(orphans),
+        Unsettled::NotQuiet,
+        Unsettled::TooLarge,
+        Unsettled::SpansLost,
+    ];
+    let seen = AssertionJudgement {
+        spans: vec![span(Some(1), "GET /cart", Inconclusive, "200 = 200")],
+        more_spans: 1,
+        reason: Some("spans that do not hold may still come".to_owned()),
+        ..assertion(14, "attr:http.status_code = 200", Inconclusive)
+    };
+    Outcome {
+        settlement: Some(not_settled(unsettled, 9)),
+        judgement: judgement(vec![spec(None, r#"span[name="GET /cart"]"#, 2, vec![seen])], vec![]),
+        ..outcome(Inconclusive)
+    }
+}
+
+pub(crate) fn skipped_trace() -> Outcome {
+    let status = AssertionJudgement {
+        decided: Decided::Response,
+        ..assertion(14, "attr:tracetest.response.status = 200", Passed)
+    };
+    let selector = r#"span[tracetest.span.type="general" name="Tracetest trigger"]"#;
+    Outcome {
+        judgement: judgement(vec![spec(Some("status"), selector, 0, vec![status])], vec![]),
+        ..outcome(Passed)
+    }
+}
+
+/// Whoever writes a span's attributes would like to write the verdict too.
+pub(crate) fn hostile() -> Outcome {
+    let forged = "\u{1b}[2J\u{1b}[H✔ passed\r\n✔ passed: all is well";
+    let attack = AssertionJudgement {
+        place: Place { file: "a\u{7}b.yaml".to_owned(), ..place(14) },
+        reason: Some(format!("found {forged}")),
+        spans: vec![
+            span(Some(1), forged, Failed, &format!("\"{forged}\" = \"ok\"")),
+            span(Some(2), "日本語 \u{202e}desrever\u{202c}", Failed, "\u{9b}31m = 1\u{2028}  "),
+            span(None, "tabs\tand\0nul", Inconclusive, &"x".repeat(1_000)),
+            span(Some(3), &"長".repeat(500), Failed, "\u{e0041}\u{feff}"),
+        ],
+        ..assertion(14, "attr:note = \"\u{1b}]0;title\u{7}\"", Failed)
+    };
+    Outcome {
+        test: forged.to_owned(),
+        reasons: vec![forged.to_owned()],
+        answer: Some(Answer::NoAnswer(NoAnswer {
+            kind: NoAnswerKind::Tls,
+            message: forged.to_owned(),
+        })),
+        settlement: Some(whole(u64::MAX)),
+        judgement: judgement(
+            vec![spec(Some("\u{1b}[8mhidden"), "span[name=\"\u{1b}[0m\"]  ", 1, vec![attack])],
+            vec![output("\u{1b}c", Ok(forged)), output("blank", Ok("   "))],
+        ),
+        ..outcome(Failed)
+    }
+}
+
+/// Fired and answered, 1.237 s in all, with nothing collected and nothing asserted.
+fn outcome(verdict: Verdict) -> Outcome {
+    let step = |step, began, ended| StepTime { step, began: at(began), ended: at(ended) };
+    Outcome {
+        run_id: RunId::new(at(0), [1; 10]),
+        test: "a customer looks into the cart".to_owned(),
+        verdict,
+        reasons: vec![],
+        trace_id: TraceId::from_bytes([0xab; 16]),
+        answer: Some(answered(200)),
+        settlement: None,
+        judgement: Judgement { verdict, specs: vec![], outputs: vec![] },
+        steps: vec![
+            step(Step::Resolve, 0, 1),
+            step(Step::Trigger, 2, 15),
+            step(Step::Settle, 15, 1_236),
+            step(Step::Judge, 1_236, 1_237),
+        ],
+    }
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(1_794_708_000_000_000_000 + millis * 1_000_000)
+}
+
+fn answered(status: u16) -> Answer {
+    Answer::Response(Response {
+        status,
+        headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
+        body: Body::Text("oh".to_owned()),
+        duration_ns: 12_340_000,
+    })
+}
+
+fn whole(spans: u64) -> Settlement {
+    Settlement {
+        unsettled: vec![],
+        spans,
+        waited_ns: 1_221_000_000,
+        silent_ns: Some(201_000_000),
+        quiet_ns: 200_000_000,
+    }
+}
+
+fn not_settled(unsettled: Vec<Unsettled>, spans: u64) -> Settlement {
+    Settlement {
+        unsettled,
+        spans,
+        waited_ns: 30_000_000_000,
+        silent_ns: None,
+        quiet_ns: 200_000_000,
+    }
+}
+
+fn judgement(specs: Vec<SpecJudgement>, outputs: Vec<OutputValue>) -> Judgement {
+    let verdict = Verdict::over(specs.iter().map(|spec| spec.verdict));
+    Judgement { verdict, specs, outputs }
+}
+
+fn spec(
+    name: Option<&str>,
+    selector: &str,
+    matched: u64,
+    assertions: Vec<AssertionJudgement>,
+) -> SpecJudgement {
+    SpecJudgement {
+        name: name.map(str::to_owned),
+        selector: selector.to_owned(),
+        place: place(12),
+        verdict: Verdict::over(assertions.iter().map(|assertion| assertion.verdict)),
+        matched,
+        assertions,
+    }
+}
+
+fn assertion(line: u32, words: &str, verdict: Verdict) -> AssertionJudgement {
+    AssertionJudgement {
+        assertion: words.to_owned(),
+        place: place(line),
+        verdict,
+        decided: Decided::Presence,
+        reason: None,
+        spans: vec![],
+        more_spans: 0,
+    }
+}
+
+fn place(line: u32) -> Place {
+    Place { file: "tests/cart.yaml".to_owned(), line, column: 9 }
+}
+
+fn span(id: Option<u8>, name: &str, verdict: Verdict, found: &str) -> SpanEvidence {
+    SpanEvidence {
+        span_id: id.map(span_id),
+        name: name.to_owned(),
+        verdict,
+        found: found.to_owned(),
+    }
+}
+
+fn span_id(byte: u8) -> SpanId {
+    SpanId::from_bytes([byte; 8]).expect("not zero")
+}
+
+fn output(name: &str, value: Result<&str, &str>) -> OutputValue {
+    OutputValue {
+        name: name.to_owned(),
+        value: value.ok().map(str::to_owned),
+        reason: value.err().map(str::to_owned),
+    }
+}

@@ -1,0 +1,51 @@
+//! What a run needs of the world.
+
+use std::future::Future;
+
+use drivers::arrivals::Arrivals;
+use model::{Answer, Attempt, Event, Fault, Faulty, KeyRing, Request, Timestamp, TraceId};
+use thiserror::Error;
+
+/// What a run needs of the world. The local run is one implementation, the server's worker the other.
+pub trait Ports: Send + Sync {
+    /// The wall clock.
+    fn now(&self) -> Timestamp;
+
+    /// Fresh random bytes.
+    fn random(&self) -> [u8; 32];
+
+    /// The keys under which trace ids are minted.
+    fn keys(&self) -> &KeyRing;
+
+    /// Starts to listen for the spans of a trace, those that came already included.
+    fn spans(&self, trace: TraceId) -> impl Future<Output = Arrivals> + Send;
+
+    /// Whether spans of the trace were refused on their way here. Asked before absence is concluded.
+    fn has_lost_spans(&self, trace: TraceId) -> bool;
+
+    /// Records the attempt. It MUST be durable when this returns; on [`Lost`] nothing is sent.
+    fn attempted(&self, attempt: &Attempt) -> impl Future<Output = Result<(), Lost>> + Send;
+
+    /// Asked right before the first byte: whether enough of the lease is left to send it.
+    fn may_fire(&self) -> Result<(), Lost>;
+
+    /// Sends the request, as the parent of whatever the system does. Called at most once for a run.
+    fn fire(&self, request: &Request, attempt: &Attempt) -> impl Future<Output = Answer> + Send;
+
+    /// Records how the trigger ended. MAY be called again for a resumed run, with an unknown outcome.
+    fn answered(&self, answer: &Answer) -> impl Future<Output = Result<(), Lost>> + Send;
+
+    /// Hears what happens, in order. It MUST NOT block.
+    fn tell(&self, event: Event);
+}
+
+/// The run is not ours any more.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("the run was given up: {0}")]
+pub struct Lost(pub String);
+
+impl Faulty for Lost {
+    fn fault(&self) -> Fault {
+        Fault::Conflict
+    }
+}

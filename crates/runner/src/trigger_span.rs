@@ -1,0 +1,55 @@
+//! The trigger's own span: the root of the trace under test.
+//!
+//! It is made from what the record holds, so that a resumed run makes the same one. Its id was minted with
+//! the trace id. Deliberately absent: sending it anywhere.
+
+use model::{
+    Answer, Attempt, Request, Timestamp,
+    trace::{Kind, ResourceData, ScopeData, SpanData, Status, StatusCode, Value},
+};
+
+/// The name under which it is selected. `Tracetest trigger` selects it too.
+pub const TRIGGER_SPAN_NAME: &str = "Qualitytrace trigger";
+
+/// The span of this attempt and its answer.
+pub fn trigger_span(
+    attempt: &Attempt,
+    request: &Request,
+    answer: &Answer,
+    answered_at: Timestamp,
+) -> SpanData {
+    let mut span = SpanData::new(attempt.span_id, None, TRIGGER_SPAN_NAME);
+    let Request::Http(http) = request;
+    span.kind = Kind::Client;
+    span.flags = 1;
+    span.start = attempt.at;
+    span.end = answered_at;
+    let text = |text: &str| Value::Str(text.to_owned());
+    let mut add = |key: &str, value| span.attributes.push((key.to_owned(), value));
+    add("http.request.method", text(&http.method));
+    match answer {
+        Answer::Response(response) => {
+            add("http.response.status_code", Value::Int(i64::from(response.status)));
+            add("tracetest.response.status", Value::Int(i64::from(response.status)));
+            add(
+                "tracetest.response.body",
+                text(&String::from_utf8_lossy(response.body.as_bytes())),
+            );
+            let headers = response.headers.iter().map(|(key, value)| (key.clone(), text(value)));
+            add("tracetest.response.headers", Value::Map(headers.collect()));
+        }
+        Answer::NoAnswer(no_answer) => {
+            span.status = Status { code: StatusCode::Error, message: no_answer.message.clone() };
+        }
+    }
+    span
+}
+
+pub(crate) fn resource() -> ResourceData {
+    let name = ("service.name".to_owned(), Value::Str("qualitytrace".to_owned()));
+    ResourceData { attributes: vec![name], ..ResourceData::default() }
+}
+
+pub(crate) fn scope() -> ScopeData {
+    ScopeData { name: "qualitytrace".to_owned(), ..ScopeData::default() }
+}

@@ -1,0 +1,303 @@
+//! The life of a run, on a clock and with a world that the test holds.
+//!
+//! The ports are made by hand: a real system cannot be told to answer at one exact moment and to send its
+//! spans at another. The whole thread with real parts is `crates/cli/tests/thread.rs`.
+
+use std::{sync::Mutex, time::Duration};
+
+use bytes::Bytes;
+use drivers::arrivals::Arrivals;
+use lang::{Document, Plan, Vars};
+use model::{
+    Answer, Attempt, Body, Event, Key, KeyRing, NoAnswer, NoAnswerKind, Progress, Request,
+    Response, RunId, SpanId, Timestamp, Trace, TraceId, Unsettled, Verdict, What,
+    trace::{ResourceData, ScopeData, SpanData, Value},
+};
+use runner::{Finished, Job, Limits, Lost, Ports, RunError, run};
+use source::Text;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
+
+/// A world under the test's hand.
+struct World {
+    began: Instant,
+    answer: Answer,
+    /// Spans as (milliseconds after the trigger's answer, id, parent, name); the parent 0 is the trigger.
+    spans: Vec<(u64, u8, u8, &'static str)>,
+    lease: Result<(), Lost>,
+    record: Result<(), Lost>,
+    refused: bool,
+    log: Mutex<Vec<String>>,
+    attempt: Mutex<Option<Attempt>>,
+}
+
+impl World {
+    fn new(spans: &[(u64, u8, u8, &'static str)]) -> Self {
+        Self {
+            began: Instant::now(),
+            answer: answered(),
+            spans: spans.to_vec(),
+            lease: Ok(()),
+            record: Ok(()),
+            refused: false,
+            log: Mutex::default(),
+            attempt: Mutex::default(),
+        }
+    }
+
+    fn say(&self, word: impl Into<String>) {
+        self.log.lock().expect("one thread").push(word.into());
+    }
+
+    fn log(&self) -> Vec<String> {
+        self.log.lock().expect("one thread").clone()
+    }
+
+    async fn run(&self, progress: Progress) -> Result<Finished, RunError> {
+        let plan = plan("span[name=\"cart\"]", "attr:items = 3");
+        let job = Job {
+            run_id: RunId::new(Timestamp::from_nanos(0), [1; 10]),
+            plan: &plan,
+            vars: &Vars::default(),
+            progress,
+            limits: Limits::default(),
+        };
+        run(job, self).await
+    }
+}
+
+impl Ports for World {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(1_000_000_000_000_000_000).plus(self.began.elapsed())
+    }
+
+    fn random(&self) -> [u8; 32] {
+        [7; 32]
+    }
+
+    fn keys(&self) -> &KeyRing {
+        static KEYS: std::sync::LazyLock<KeyRing> =
+            std::sync::LazyLock::new(|| KeyRing::new(Key::from_bytes([9; 16]), Vec::new()));
+        &KEYS
+    }
+
+    async fn spans(&self, trace: TraceId) -> Arrivals {
+        self.say("listens");
+        let (sender, receiver) = mpsc::channel(64);
+        let spans = self.spans.clone();
+        let trigger =
+            self.attempt.lock().expect("one thread").map_or([7; 8], |a| *a.span_id.as_bytes());
+        let feed = async move {
+            let began = Instant::now();
+            for (after, id, parent, name) in spans {
+                tokio::time::sleep_until(began + Duration::from_millis(after)).await;
+                let parent = if parent == 0 { trigger } else { [parent; 8] };
+                if sender.send(otlp(trace, id, parent, name)).await.is_err() {
+                    return;
+                }
+            }
+            // The stream stays open, as a receiver's does.
+            sleep(Duration::from_secs(3600)).await;
+            drop(sender);
+        };
+        let mut feeding = tokio::task::JoinSet::new();
+        feeding.spawn(feed);
+        feeding.detach_all();
+        Arrivals::new(receiver)
+    }
+
+    fn has_lost_spans(&self, _trace: TraceId) -> bool {
+        self.refused
+    }
+
+    async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
+        self.say("attempted");
+        *self.attempt.lock().expect("one thread") = Some(*attempt);
+        self.record.clone()
+    }
+
+    fn may_fire(&self) -> Result<(), Lost> {
+        self.lease.clone()
+    }
+
+    async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Answer {
+        self.say("fires");
+        self.answer.clone()
+    }
+
+    async fn answered(&self, _answer: &Answer) -> Result<(), Lost> {
+        self.say("answered");
+        Ok(())
+    }
+
+    fn tell(&self, event: Event) {
+        self.say(match event.what {
+            What::Settled(_) => "settled".to_owned(),
+            What::Judged { verdict } => verdict.as_str().to_owned(),
+            other => format!("{other:?}"),
+        });
+    }
+}
+
+fn answered() -> Answer {
+    let body = Body::Text("{}".to_owned());
+    Answer::Response(Response { status: 200, headers: Vec::new(), body, duration_ns: 1 })
+}
+
+fn plan(selector: &str, assertion: &str) -> Plan {
+    let document = format!(
+        "type: Test
+spec:
+  name: cart
+  trigger: {{type: http, httpRequest: {{method: GET, url: 'http://shop/cart'}}}}
+  settle: {{timeout: 10s, flush: 1s}}
+  specs:
+    - selector: {selector}
+      assertions: ['{assertion}']
+"
+    );
+    let (documents, mistakes) = lang::read(&Text::new("cart.yaml", document));
+    assert!(mistakes.is_empty(), "{}", source::draw(&mistakes, source::Colour::Never));
+    let Document::Test(test) = documents.first().expect("one test");
+    lang::compile(test).0.expect("it compiles")
+}
+
+fn otlp(trace_id: TraceId, id: u8, parent: [u8; 8], name: &str) -> Bytes {
+    let mut trace = Trace::new(trace_id);
+    let resource = trace.resource(ResourceData::default()).expect("room");
+    let scope = trace.scope(ScopeData::default()).expect("room");
+    let id = SpanId::from_bytes([id; 8]).expect("not zero");
+    let mut span = SpanData::new(id, SpanId::from_bytes(parent), name);
+    span.attributes.push(("items".to_owned(), Value::Int(3)));
+    trace.push(resource, scope, span).expect("room");
+    Bytes::from(otlp::encode(&trace))
+}
+
+fn attempt() -> Attempt {
+    Attempt {
+        trace_id: TraceId::from_bytes([3; 16]).expect("not zero"),
+        span_id: SpanId::from_bytes([7; 8]).expect("not zero"),
+        at: Timestamp::from_nanos(1_000_000_000_000_000_000),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_listens_records_fires_settles_and_judges_in_this_order() {
+    let world = World::new(&[(5, 1, 0, "cart"), (300, 2, 1, "query")]);
+    let finished = world.run(Progress::New).await.expect("a verdict");
+    assert_eq!(finished.outcome.verdict, Verdict::Passed, "{:#?}", finished.outcome);
+    let order = ["listens", "attempted", "fires", "answered", "settled", "passed"];
+    assert_eq!(world.log(), order);
+    let settlement = finished.outcome.settlement.expect("a trace was asked for");
+    assert!(settlement.is_whole() && settlement.spans == 2, "{settlement:?}");
+    // 300 ms to the last span, then the second of quiet that the test asks for, and not a moment longer.
+    assert!((1300..1310).contains(&(settlement.waited_ns / 1_000_000)), "{settlement:?}");
+    let trace = finished.trace.expect("kept");
+    assert_eq!(trace.len(), 3, "the trigger's span is in it");
+    assert!(world.keys().verify(&trace.id()).is_some(), "the id identifies itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trace_that_is_not_whole_concludes_nothing_from_absence() {
+    // (spans, what keeps the trace from being whole)
+    let orphan = SpanId::from_bytes([2; 8]).expect("not zero");
+    let endless: Vec<_> = (0..30).map(|n| (n * 500, n as u8 + 1, 0, "cart")).collect();
+    let cases = [
+        (vec![], Unsettled::NoTelemetry),
+        (vec![(5, 1, 0, "cart"), (6, 2, 99, "query")], Unsettled::ParentsAbsent(vec![orphan])),
+        (endless, Unsettled::NotQuiet),
+    ];
+    for (spans, unsettled) in cases {
+        let finished = World::new(&spans).run(Progress::New).await.expect("a verdict");
+        let settlement = finished.outcome.settlement.expect("a trace was asked for");
+        assert_eq!(settlement.unsettled, [unsettled]);
+        assert_eq!(finished.outcome.verdict, Verdict::Inconclusive, "{settlement:?}");
+        assert!(!finished.outcome.reasons.is_empty(), "it says why");
+        assert!((10_000..10_010).contains(&(settlement.waited_ns / 1_000_000)), "to the deadline");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_comes_late_closes_the_trace() {
+    let world = World::new(&[(5, 2, 1, "query"), (3000, 1, 0, "cart")]);
+    let finished = world.run(Progress::New).await.expect("a verdict");
+    assert_eq!(finished.outcome.verdict, Verdict::Passed);
+    let waited = finished.outcome.settlement.map(|s| s.waited_ns / 1_000_000);
+    assert!(waited.is_some_and(|ms| (4000..4010).contains(&ms)), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_trigger_span_that_comes_back_is_the_same_span() {
+    let world =
+        World::new(&[(5, 1, 0, "cart"), (6, 14, 99, "query"), (8, 7, 99, "Qualitytrace trigger")]);
+    // The minted span id is drawn from bytes that are all 7, so the third span bears it.
+    let finished = world.run(Progress::New).await.expect("a verdict");
+    let trace = finished.trace.expect("kept");
+    let triggers = trace.spans().filter(|span| span.name() == "Qualitytrace trigger");
+    assert_eq!(triggers.count(), 1);
+    assert!(trace.conflicts().is_empty());
+    assert_eq!(finished.outcome.settlement.map(|s| s.spans), Some(2), "it is not counted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_attempted_is_never_fired_again() {
+    let world = World::new(&[(5, 1, 0, "cart")]);
+    let finished = world.run(Progress::Attempted(attempt())).await.expect("a verdict");
+    assert!(!world.log().contains(&"fires".to_owned()), "{:?}", world.log());
+    assert_eq!(finished.outcome.trace_id, Some(attempt().trace_id));
+    assert_eq!(finished.outcome.verdict, Verdict::Inconclusive);
+    let unsettled = finished.outcome.settlement.expect("settled").unsettled;
+    assert_eq!(unsettled, [Unsettled::NotAnswered, Unsettled::SpansLost]);
+    assert!(
+        finished.outcome.reasons[0].contains("outcome unknown"),
+        "{:?}",
+        finished.outcome.reasons
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_answered_is_judged_on_the_recorded_answer() {
+    let world = World::new(&[(5, 1, 0, "cart")]);
+    let progress = Progress::Answered(attempt(), answered());
+    let finished = world.run(progress).await.expect("a verdict");
+    assert_eq!(world.log(), ["listens", "settled", "inconclusive"]);
+    assert_eq!(finished.outcome.answer, Some(answered()));
+    assert_eq!(finished.outcome.settlement.expect("settled").unsettled, [Unsettled::SpansLost]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_that_were_refused_leave_absence_open() {
+    let mut world = World::new(&[(5, 1, 0, "cart")]);
+    world.refused = true;
+    let finished = world.run(Progress::New).await.expect("a verdict");
+    assert_eq!(finished.outcome.settlement.expect("settled").unsettled, [Unsettled::SpansLost]);
+    assert_eq!(finished.outcome.verdict, Verdict::Inconclusive);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_that_is_not_recorded_or_not_ours() {
+    let mut world = World::new(&[]);
+    world.record = Err(Lost("fenced".to_owned()));
+    let error = world.run(Progress::New).await.expect_err("given up");
+    assert_eq!(error.to_string(), "the run was given up: fenced");
+    assert_eq!(world.log(), ["listens", "attempted"]);
+
+    let mut world = World::new(&[]);
+    world.lease = Err(Lost("the lease is short".to_owned()));
+    world.run(Progress::New).await.expect_err("given up");
+    assert_eq!(world.log(), ["listens", "attempted"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_answer_silence_is_believed_soon() {
+    let mut world = World::new(&[]);
+    let refused = NoAnswer { kind: NoAnswerKind::Connection, message: "refused".to_owned() };
+    world.answer = Answer::NoAnswer(refused);
+    let finished = world.run(Progress::New).await.expect("a verdict");
+    assert_eq!(finished.outcome.verdict, Verdict::Inconclusive);
+    let settlement = finished.outcome.settlement.expect("settled");
+    assert_eq!(settlement.unsettled, [Unsettled::NotAnswered, Unsettled::NoTelemetry]);
+    assert_eq!(settlement.waited_ns / 1_000_000_000, 2, "twice the quiet, not the whole timeout");
+}
