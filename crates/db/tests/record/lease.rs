@@ -1,0 +1,243 @@
+//! One owner at a time, and what an owner leaves to the next.
+
+use std::collections::BTreeSet;
+
+use db::{Db, DbError, Finished, OtlpTrace, State};
+use model::{Answer, Event, Fault, Faulty, NoAnswer, NoAnswerKind, Progress, RunId, Verdict, What};
+use sqlx::Row;
+use tokio::task::JoinSet;
+
+use crate::scratch::{self, LEASE, NO_LEASE, Scratch, answer, at, attempt, outcome, project};
+
+#[test]
+fn two_workers_never_take_the_same_run() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        for number in 0..200 {
+            scratch.accept(number).await;
+        }
+        let mut workers = JoinSet::new();
+        for number in 0..8 {
+            let db = scratch.db.clone();
+            workers.spawn(async move {
+                let mut taken = Vec::new();
+                while let Some(run) =
+                    db.take(&format!("w{number}"), LEASE, at(2)).await.expect("asked")
+                {
+                    assert_eq!((run.epoch, run.progress), (1, Progress::New));
+                    taken.push(run.run_id);
+                }
+                taken
+            });
+        }
+        let taken: Vec<RunId> = workers.join_all().await.concat();
+        assert_eq!(taken.len(), 200, "each was taken once");
+        assert_eq!(taken.into_iter().collect::<BTreeSet<_>>().len(), 200, "and by one");
+    });
+}
+
+#[test]
+fn the_oldest_comes_first_and_a_live_lease_keeps_others_out() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let (young, old) = (scratch.accept(20).await, scratch.accept(10).await);
+        let first = scratch.take(LEASE).await;
+        assert_eq!(first.run_id, old);
+        assert_eq!(first.project, project());
+        assert_eq!(first.accepted_at, at(1));
+        assert_eq!(first.traceparent, scratch::new_run(10).traceparent);
+        assert_eq!(scratch.take(NO_LEASE).await.run_id, young);
+
+        let again = scratch.take(LEASE).await;
+        assert_eq!((again.run_id, again.epoch), (young, 2), "its lease was over at once");
+        assert_eq!(scratch.db.take("w", LEASE, at(2)).await.expect("asked"), None);
+        scratch.db.renew(young, 2, NO_LEASE).await.expect("owned");
+        assert_eq!(scratch.take(LEASE).await.epoch, 3, "a renewed lease counts anew");
+    });
+}
+
+#[test]
+fn the_database_says_when_a_lease_is_over() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let run = scratch.accept(1).await;
+        let left = "select extract(epoch from lease_until - clock_timestamp())::float8 from runs";
+        scratch.take(LEASE).await;
+        let mut raw = scratch.raw().await;
+        for _ in 0..2 {
+            let left: f64 = sqlx::query(left).fetch_one(&mut raw).await.expect("one run").get(0);
+            assert!((500.0..=600.0).contains(&left), "{left} s of a lease of 600 s");
+            scratch.db.renew(run, 1, LEASE).await.expect("owned");
+        }
+    });
+}
+
+#[test]
+fn the_next_owner_goes_on_where_the_last_one_came_to() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let run = scratch.accept(1).await;
+        let first = scratch.take(NO_LEASE).await;
+        assert_eq!(first.progress, Progress::New);
+        let second = scratch.take(NO_LEASE).await;
+        assert_eq!(second.progress, Progress::New, "taken is not attempted");
+
+        scratch.db.attempted(run, second.epoch, &attempt()).await.expect("owned");
+        let third = scratch.take(NO_LEASE).await;
+        assert_eq!(third.progress, Progress::Attempted(attempt()), "to the nanosecond");
+
+        scratch.db.answered(run, third.epoch, &answer(), at(4)).await.expect("owned");
+        let fourth = scratch.take(NO_LEASE).await;
+        assert_eq!(fourth.progress, Progress::Answered(attempt(), answer()));
+        assert_eq!(fourth.epoch, 4);
+        assert_eq!(fourth.test, first.test);
+    });
+}
+
+#[test]
+fn no_answer_is_an_answer_too() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let run = scratch.accept(1).await;
+        scratch.take(NO_LEASE).await;
+        scratch.db.attempted(run, 1, &attempt()).await.expect("owned");
+        let message = "nobody listens at `127.0.0.1:1`".to_owned();
+        let none =
+            Answer::NoAnswer(NoAnswer { kind: NoAnswerKind::Connection, message: message.clone() });
+        scratch.db.answered(run, 1, &none, at(4)).await.expect("owned");
+        assert_eq!(scratch.take(LEASE).await.progress, Progress::Answered(attempt(), none));
+        let events = scratch.db.events(&project(), run, 3, 1).await.expect("asked");
+        assert_eq!(events, [(4, Event { at: at(4), what: What::NotAnswered { message } })]);
+    });
+}
+
+/// The writes of an owner.
+#[derive(Clone, Copy, Debug)]
+enum Write {
+    Renew,
+    Attempted,
+    Answered,
+    Finish,
+}
+
+const WRITES: [Write; 4] = [Write::Renew, Write::Attempted, Write::Answered, Write::Finish];
+
+async fn write(db: &Db, run: RunId, epoch: i64, write: Write) -> Result<(), DbError> {
+    match write {
+        Write::Renew => db.renew(run, epoch, LEASE).await,
+        Write::Attempted => db.attempted(run, epoch, &attempt()).await,
+        Write::Answered => db.answered(run, epoch, &answer(), at(4)).await,
+        Write::Finish => {
+            let outcome = outcome(run, Verdict::Passed);
+            let events = [Event { at: at(5), what: What::Judged { verdict: Verdict::Passed } }];
+            let trace = Some(OtlpTrace { spans: 1, otlp: b"otlp".as_slice().into() });
+            db.finish(run, epoch, &Finished { outcome: &outcome, events: &events, trace }).await
+        }
+    }
+}
+
+/// Everything the record holds of its runs, their events and traces.
+async fn everything(scratch: &Scratch) -> String {
+    let all = "select concat((select string_agg(runs::text, '|') from runs),
+                             (select string_agg(events::text, '|' order by n) from events),
+                             (select string_agg(traces::text, '|') from traces))";
+    sqlx::query(all).fetch_one(&mut scratch.raw().await).await.expect("read").get(0)
+}
+
+async fn assert_fenced(scratch: &Scratch, run: RunId, epoch: i64, writes: &[Write]) {
+    let before = everything(scratch).await;
+    for one in writes {
+        let error = write(&scratch.db, run, epoch, *one).await.expect_err("fenced");
+        assert!(matches!(error, DbError::Fenced { .. }), "{one:?}: {error}");
+        assert_eq!(error.fault(), Fault::Conflict);
+        assert_eq!(everything(scratch).await, before, "{one:?} wrote something");
+    }
+}
+
+#[test]
+fn a_worker_that_lost_its_run_writes_nothing() {
+    // How far the run is decides which of the conditions hold, so each write is tried at each point.
+    for done in [&[][..], &[Write::Attempted], &[Write::Attempted, Write::Answered]] {
+        scratch::with(|scratch| async move {
+            scratch.apply("a").await;
+            let run = scratch.accept(1).await;
+            let sleeper = scratch.take(NO_LEASE).await;
+            for one in done {
+                write(&scratch.db, run, sleeper.epoch, *one).await.expect("still its own");
+            }
+            scratch.db.renew(run, sleeper.epoch, NO_LEASE).await.expect("still its own");
+            let owner = scratch.take(LEASE).await;
+            assert_eq!(owner.epoch, sleeper.epoch + 1);
+            assert_fenced(&scratch, run, sleeper.epoch, &WRITES).await;
+            assert_fenced(&scratch, run, owner.epoch + 1, &WRITES).await;
+            write(&scratch.db, run, owner.epoch, Write::Finish).await.expect("the owner may");
+        });
+    }
+}
+
+#[test]
+fn an_owner_may_take_each_step_once_and_in_order() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let run = scratch.accept(1).await;
+        assert_fenced(&scratch, run, 0, &[Write::Answered]).await;
+        let epoch = scratch.take(LEASE).await.epoch;
+        assert_fenced(&scratch, run, epoch, &[Write::Answered]).await;
+        write(&scratch.db, run, epoch, Write::Attempted).await.expect("owned");
+        assert_fenced(&scratch, run, epoch, &[Write::Attempted]).await;
+        write(&scratch.db, run, epoch, Write::Answered).await.expect("owned");
+        assert_fenced(&scratch, run, epoch, &[Write::Attempted, Write::Answered]).await;
+        write(&scratch.db, run, epoch, Write::Renew).await.expect("owned");
+        write(&scratch.db, run, epoch, Write::Finish).await.expect("owned");
+        assert_fenced(&scratch, run, epoch, &WRITES).await;
+        assert_eq!(scratch.db.take("w", LEASE, at(6)).await.expect("asked"), None, "it ended");
+    });
+}
+
+#[test]
+fn of_many_verdicts_one_is_written() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let run = scratch.accept(1).await;
+        let epoch = scratch.take(LEASE).await.epoch;
+        let mut tasks = JoinSet::new();
+        for _ in 0..8 {
+            let db = scratch.db.clone();
+            tasks.spawn(async move { write(&db, run, epoch, Write::Finish).await.is_ok() });
+        }
+        let wrote = tasks.join_all().await;
+        assert_eq!(wrote.iter().filter(|wrote| **wrote).count(), 1);
+        let events = scratch.db.events(&project(), run, 0, 100).await.expect("asked");
+        assert_eq!(events.len(), 3, "accepted, taken, judged once: {events:?}");
+    });
+}
+
+#[test]
+fn a_run_tells_where_it_is_in_its_life() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let run = scratch.accept(1).await;
+        let read = async || scratch.db.run(&project(), run).await.expect("asked").expect("there");
+        let queued = read().await;
+        assert_eq!((queued.state, queued.verdict, queued.trace_id), (State::Queued, None, None));
+        assert_eq!((queued.version, queued.accepted_at), (1, at(1)));
+        assert_eq!(queued.worker, None);
+
+        let epoch = scratch.take(LEASE).await.epoch;
+        write(&scratch.db, run, epoch, Write::Attempted).await.expect("owned");
+        let running = read().await;
+        assert_eq!((running.state, running.verdict), (State::Running, None));
+        assert_eq!(running.trace_id, Some(attempt().trace_id));
+        assert_eq!(running.worker.as_deref(), Some("worker"));
+
+        for verdict in [Verdict::Inconclusive, Verdict::Failed] {
+            let outcome = outcome(run, verdict);
+            let finished = Finished { outcome: &outcome, events: &[], trace: None };
+            let first = verdict == Verdict::Inconclusive;
+            assert_eq!(scratch.db.finish(run, epoch, &finished).await.is_ok(), first);
+        }
+        let ended = read().await;
+        assert_eq!((ended.state, ended.verdict), (State::Ended, Some(Verdict::Inconclusive)));
+        assert_eq!(ended.outcome, Some(outcome(run, Verdict::Inconclusive)), "whole, NUL and all");
+    });
+}

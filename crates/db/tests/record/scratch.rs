@@ -1,0 +1,189 @@
+//! A database for one test, made before it and dropped after it, and the values that tests write into it.
+
+use std::{
+    future::Future,
+    panic::{self, AssertUnwindSafe},
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use db::{Connect, Db, NewRun, NewTest, Taken};
+use model::{
+    Answer, Attempt, Body, Judgement, Outcome, Project, Response, RunId, SpanId, TestId, Timestamp,
+    TraceId, Verdict,
+};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, postgres::PgConnectOptions};
+use tokio::runtime::Runtime;
+
+/// Longer than any test.
+pub(crate) const LEASE: Duration = Duration::from_secs(600);
+
+/// A lease that is over when it begins.
+pub(crate) const NO_LEASE: Duration = Duration::ZERO;
+
+/// Bytes of a trace in these tests.
+pub(crate) const TRACE_BYTES_MAX: usize = 1 << 20;
+
+/// A database of its own, migrated.
+pub(crate) struct Scratch {
+    pub(crate) db: Db,
+    pub(crate) connect: Connect,
+}
+
+/// Runs `test` with a database of its own.
+pub(crate) fn with<F: Future<Output = ()>>(test: impl FnOnce(Scratch) -> F) {
+    let runtime = Runtime::new().expect("a runtime can be made");
+    let server = server();
+    let name = database_name();
+    // A process that was killed leaves its databases behind, and its number may come again.
+    runtime.block_on(admin(&server, format!("drop database if exists {name} with (force)")));
+    runtime.block_on(admin(&server, format!("create database {name}")));
+    let connect = Connect { dbname: name.clone(), ..server.clone() };
+    let ended = panic::catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            let db = Db::connect(&connect).await.expect("connected");
+            db.migrate().await.expect("migrated");
+            test(Scratch { db, connect }).await;
+        });
+    }));
+    runtime.block_on(admin(&server, format!("drop database {name} with (force)")));
+    if let Err(cause) = ended {
+        panic::resume_unwind(cause);
+    }
+}
+
+impl Scratch {
+    /// A connection past `Db`, to break things and to look behind it.
+    pub(crate) async fn raw(&self) -> PgConnection {
+        raw(&self.connect).await
+    }
+
+    /// Applies a test with this document.
+    pub(crate) async fn apply(&self, document: &str) -> db::Applied {
+        self.db.apply_test(&new_test(document)).await.expect("applied")
+    }
+
+    /// Accepts a run of that test; `number` makes its id, and its age.
+    pub(crate) async fn accept(&self, number: u32) -> RunId {
+        let run = new_run(number);
+        self.db.create_run(&run).await.expect("accepted");
+        run.id
+    }
+
+    /// Takes a run that must be there.
+    pub(crate) async fn take(&self, lease: Duration) -> Taken {
+        let taken = self.db.take("worker", lease, at(2)).await.expect("asked");
+        taken.expect("there is a run to take")
+    }
+}
+
+pub(crate) async fn raw(connect: &Connect) -> PgConnection {
+    let options = PgConnectOptions::new_without_pgpass()
+        .host(&connect.host)
+        .port(connect.port)
+        .username(&connect.user)
+        .password(&connect.password)
+        .database(&connect.dbname);
+    PgConnection::connect_with(&options).await.expect("connected")
+}
+
+pub(crate) fn project() -> Project {
+    Project::default()
+}
+
+pub(crate) fn test_id() -> TestId {
+    "shop".parse().expect("a test id")
+}
+
+pub(crate) fn new_test(document: &str) -> NewTest {
+    NewTest {
+        project: project(),
+        id: test_id(),
+        name: "Shop".to_owned(),
+        file: "tests/shop.yaml".to_owned(),
+        document: document.to_owned(),
+    }
+}
+
+pub(crate) fn new_run(number: u32) -> NewRun {
+    NewRun {
+        id: run_id(number),
+        project: project(),
+        test: test_id(),
+        accepted_at: at(1),
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+    }
+}
+
+pub(crate) fn run_id(number: u32) -> RunId {
+    RunId::new(at(u64::from(number)), [7; 10])
+}
+
+/// A moment with nanoseconds, which the record must keep.
+pub(crate) fn at(secs: u64) -> Timestamp {
+    Timestamp::from_nanos(1_794_708_000_123_456_789 + secs * 1_000_000_000)
+}
+
+pub(crate) fn attempt() -> Attempt {
+    Attempt {
+        trace_id: TraceId::from_bytes([0xab; 16]).expect("not all zero"),
+        span_id: SpanId::from_bytes([0xcd; 8]).expect("not all zero"),
+        at: at(3),
+    }
+}
+
+/// An answer of which every character must come back.
+pub(crate) fn answer() -> Answer {
+    Answer::Response(Response {
+        status: 201,
+        headers: vec![("x".to_owned(), "a\"\u{7f}ü".to_owned()), ("x".to_owned(), String::new())],
+        body: Body::Text("NUL \0, quote \", backslash \\, \u{1f980}".to_owned()),
+        duration_ns: u64::MAX,
+    })
+}
+
+pub(crate) fn outcome(run: RunId, verdict: Verdict) -> Outcome {
+    Outcome {
+        run_id: run,
+        test: "Shop".to_owned(),
+        verdict,
+        reasons: vec!["because".to_owned()],
+        trace_id: Some(attempt().trace_id),
+        answer: Some(answer()),
+        settlement: None,
+        judgement: Judgement { verdict, specs: Vec::new(), outputs: Vec::new() },
+        steps: Vec::new(),
+    }
+}
+
+async fn admin(server: &Connect, statement: String) {
+    let mut connection = raw(server).await;
+    // The only part of the statement that is not a literal is a name made below.
+    sqlx::query(AssertSqlSafe(statement)).execute(&mut connection).await.expect("done");
+}
+
+/// A name that no other test, and no other run of the tests on the same server, has.
+fn database_name() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("record_{}_{number}", std::process::id())
+}
+
+/// The server that the environment names.
+#[expect(clippy::disallowed_methods, reason = "the harness is the main of these tests")]
+fn server() -> Connect {
+    let url = std::env::var("QUALITYTRACE_TEST_POSTGRES").expect(
+        "run through `cargo xtask ci`, or `eval $(cargo xtask services env)` after `cargo xtask services up`",
+    );
+    let options: PgConnectOptions = url.parse().expect("`QUALITYTRACE_TEST_POSTGRES` is a URL");
+    Connect {
+        host: options.get_host().to_owned(),
+        port: options.get_port(),
+        user: options.get_username().to_owned(),
+        dbname: options.get_database().unwrap_or("postgres").to_owned(),
+        pool_max: 8,
+        acquire_timeout: Duration::from_secs(30),
+        trace_bytes_max: TRACE_BYTES_MAX,
+        ..Connect::default()
+    }
+}
