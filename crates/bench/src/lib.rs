@@ -1,0 +1,8 @@
+//! What is measured, and the real parts it is measured on.
+//!
+//! [`parts`] starts a real database, Collector, server and instrumented target for one test or bench, and ends
+//! them with it. Deliberately absent: mocks, and any figure that was not measured in the run that prints it.
+
+pub mod parts;
+pub mod table;
+pub mod thread;

@@ -1,0 +1,181 @@
+//! A real OpenTelemetry Collector that writes what it gets to a file.
+
+use std::{fs, path::PathBuf, process::Stdio, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{
+    net::TcpStream,
+    process::{Child, Command},
+    time::{Instant, sleep},
+};
+
+use super::setting;
+
+/// How long a Collector may take to listen.
+const READY_MAX: Duration = Duration::from_secs(20);
+
+/// A Collector that runs until it is dropped.
+#[derive(Debug)]
+pub struct Collector {
+    child: Child,
+    folder: TempDir,
+}
+
+/// What a Collector has written.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// Every span, in the order written.
+    pub spans: Vec<CollectedSpan>,
+}
+
+/// One span as the Collector wrote it.
+#[derive(Clone, Debug)]
+pub struct CollectedSpan {
+    /// `service.name` of its resource.
+    pub service: String,
+    /// Its name.
+    pub name: String,
+    /// Its trace, in hex.
+    pub trace_id: String,
+    /// Its id, in hex.
+    pub span_id: String,
+    /// Its parent, in hex; empty for none.
+    pub parent_id: String,
+    /// Nanoseconds since the epoch.
+    pub start: u64,
+    /// The span as JSON.
+    pub json: Value,
+}
+
+impl Collector {
+    /// Starts a Collector that receives OTLP by gRPC on `port` and also sends everything on to `forward`.
+    pub async fn start(port: u16, forward: Option<u16>) -> Result<Self> {
+        let binary = setting("QUALITYTRACE_TEST_COLLECTOR_BIN")?;
+        let folder = TempDir::new()?;
+        let config = folder.path().join("collector.yaml");
+        fs::write(&config, configuration(port, forward, &folder.path().join("spans.json")))?;
+        let log = fs::File::create(folder.path().join("log"))?;
+        let child = Command::new(&binary)
+            .arg("--config")
+            .arg(&config)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot start `{binary}`"))?;
+        let collector = Self { child, folder };
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            if began.elapsed() > READY_MAX {
+                let log =
+                    fs::read_to_string(collector.folder.path().join("log")).unwrap_or_default();
+                bail!("the Collector does not listen on port {port}:\n{log}");
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(collector)
+    }
+
+    /// What has been written so far.
+    pub fn collected(&self) -> Result<Collected> {
+        let text = fs::read_to_string(self.file()).unwrap_or_default();
+        let mut collected = Collected::default();
+        for line in text.lines() {
+            // The last line may be half written.
+            let Ok(request) = serde_json::from_str::<Value>(line) else { continue };
+            for resource in list(&request, "resourceSpans") {
+                let service = service_name(resource);
+                for scope in list(resource, "scopeSpans") {
+                    collected.spans.extend(list(scope, "spans").map(|span| read(&service, span)));
+                }
+            }
+        }
+        Ok(collected)
+    }
+
+    /// Waits until what has been written satisfies `enough`, or gives it as it is after `max`.
+    pub async fn wait_for(
+        &self,
+        max: Duration,
+        enough: impl Fn(&Collected) -> bool,
+    ) -> Result<Collected> {
+        let began = Instant::now();
+        loop {
+            let collected = self.collected()?;
+            if enough(&collected) || began.elapsed() > max {
+                return Ok(collected);
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Ends the Collector at once.
+    pub async fn kill(mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("spans.json")
+    }
+}
+
+impl Collected {
+    /// The spans of this name.
+    pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a CollectedSpan> {
+        self.spans.iter().filter(move |span| span.name == name)
+    }
+
+    /// The children of a span, by start.
+    pub fn children(&self, parent: &CollectedSpan) -> Vec<&CollectedSpan> {
+        let is_child = |span: &&CollectedSpan| {
+            span.parent_id == parent.span_id && span.trace_id == parent.trace_id
+        };
+        let mut children: Vec<_> = self.spans.iter().filter(is_child).collect();
+        children.sort_by_key(|span| span.start);
+        children
+    }
+}
+
+fn configuration(port: u16, forward: Option<u16>, file: &std::path::Path) -> String {
+    let (forwarder, exporters) = match forward {
+        None => (String::new(), "[file]"),
+        Some(port) => (
+            format!("  otlp: {{endpoint: '127.0.0.1:{port}', tls: {{insecure: true}}}}\n"),
+            "[file, otlp]",
+        ),
+    };
+    format!(
+        "receivers:\n  otlp: {{protocols: {{grpc: {{endpoint: '127.0.0.1:{port}'}}}}}}\n\
+         exporters:\n  file: {{path: '{}', flush_interval: 50ms}}\n{forwarder}\
+         service:\n  telemetry: {{metrics: {{level: none}}, logs: {{level: warn}}}}\n  \
+         pipelines: {{traces: {{receivers: [otlp], exporters: {exporters}}}}}\n",
+        file.display()
+    )
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    value[key].as_array().into_iter().flatten()
+}
+
+fn service_name(resource: &Value) -> String {
+    list(&resource["resource"], "attributes")
+        .find(|attribute| attribute["key"] == "service.name")
+        .and_then(|attribute| attribute["value"]["stringValue"].as_str())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn read(service: &str, span: &Value) -> CollectedSpan {
+    let text = |key: &str| span[key].as_str().unwrap_or_default().to_owned();
+    CollectedSpan {
+        service: service.to_owned(),
+        name: text("name"),
+        trace_id: text("traceId"),
+        span_id: text("spanId"),
+        parent_id: text("parentSpanId"),
+        start: text("startTimeUnixNano").parse().unwrap_or_default(),
+        json: span.clone(),
+    }
+}

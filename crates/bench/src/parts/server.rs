@@ -1,0 +1,151 @@
+//! The built binary, as a server and as a command.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    time::{Instant, timeout},
+};
+
+use super::Database;
+
+/// How long a server may take to be ready.
+const READY_MAX: Duration = Duration::from_secs(30);
+
+/// A server process that runs until it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// The API, as an URL.
+    pub api: String,
+    /// The port that takes OTLP by gRPC.
+    pub otlp_grpc: u16,
+    /// From the start of the process to its word that it is ready.
+    pub ready_after: Duration,
+    _folder: TempDir,
+}
+
+/// What a command that has ended left.
+#[derive(Debug)]
+pub struct Finished {
+    /// The exit code; none where a signal ended it.
+    pub code: Option<i32>,
+    /// Results.
+    pub out: String,
+    /// Progress and mistakes.
+    pub err: String,
+}
+
+impl Server {
+    /// Starts `binary serve` with the seeds' configuration: `collector` is the port of its exporter.
+    pub async fn start(binary: &Path, database: &Database, collector: u16) -> Result<Self> {
+        Self::start_with(binary, &seeds_configuration(database, collector), "127.0.0.1:0").await
+    }
+
+    /// The same, OTLP by gRPC on this address: a server that comes back where its senders know it.
+    pub async fn start_on(
+        binary: &Path,
+        database: &Database,
+        collector: u16,
+        otlp_grpc: &str,
+    ) -> Result<Self> {
+        Self::start_with(binary, &seeds_configuration(database, collector), otlp_grpc).await
+    }
+
+    /// Starts `binary serve` with this configuration, OTLP by gRPC on `otlp_grpc`.
+    pub async fn start_with(binary: &Path, configuration: &str, otlp_grpc: &str) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let config = folder.path().join("quality-trace-config.yaml");
+        std::fs::write(&config, configuration)?;
+        let began = Instant::now();
+        let mut child = Command::new(binary)
+            .args(["serve", "--http", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0"])
+            .args(["--otlp-grpc", otlp_grpc])
+            .arg("--config")
+            .arg(&config)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot start `{}`", binary.display()))?;
+        let stdout = child.stdout.take().context("the server has a stdout")?;
+        let mut lines = BufReader::new(stdout).lines();
+        let Some(ready) = timeout(READY_MAX, lines.next_line()).await?? else {
+            bail!("the server ended before it was ready: {}", child.wait().await?);
+        };
+        let ready_after = began.elapsed();
+        let word = |after: &str| {
+            let rest = ready.split_once(after).map(|(_, rest)| rest);
+            rest.and_then(|rest| rest.split([',', ' ']).next())
+                .with_context(|| format!("`{ready}` names what comes after `{after}`"))
+        };
+        let api = word("API ")?.to_owned();
+        let otlp_grpc = word("OTLP ")?.rsplit(':').next().unwrap_or_default().parse()?;
+        Ok(Self { child, api, otlp_grpc, ready_after, _folder: folder })
+    }
+
+    /// Where a bench finds the binary that was built with it.
+    pub fn binary_beside_this() -> Result<PathBuf> {
+        let binary = std::env::current_exe()?.with_file_name("qualitytrace");
+        if !binary.exists() {
+            bail!("`{}` is not built: run through `cargo xtask bench`", binary.display());
+        }
+        Ok(binary)
+    }
+
+    /// Ends the server as a crash would: SIGKILL.
+    pub async fn kill(mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
+    /// Asks the server to end, and tells how it did.
+    pub async fn terminate(mut self) -> Result<Option<i32>> {
+        let id = self.child.id().context("the server runs")?;
+        Command::new("kill").arg(id.to_string()).status().await?;
+        Ok(timeout(READY_MAX, self.child.wait()).await??.code())
+    }
+}
+
+/// Runs `binary` with these arguments to its end.
+pub async fn qualitytrace(binary: &Path, arguments: &[&str]) -> Result<Finished> {
+    let output = Command::new(binary).args(arguments).kill_on_drop(true).output().await?;
+    Ok(Finished {
+        code: output.status.code(),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}
+
+/// The first seed document's file, its host names changed to where the parts are here.
+fn seeds_configuration(database: &Database, collector: u16) -> String {
+    let Database { host, port, name, .. } = database;
+    format!(
+        "postgres:
+  host: {host}
+  port: {port}
+  user: postgres
+  dbname: {name}
+
+telemetry:
+  exporters:
+    collector:
+      serviceName: quality-trace
+      sampling: 100 # 100%
+      exporter:
+        type: collector
+        collector:
+          endpoint: 127.0.0.1:{collector}
+
+server:
+  telemetry:
+    exporter: collector
+    applicationExporter: collector
+"
+    )
+}

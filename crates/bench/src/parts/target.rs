@@ -1,0 +1,142 @@
+//! A small instrumented system under test: the official SDK, a real HTTP server, a request counter.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::Result;
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    routing::get,
+};
+use opentelemetry::{
+    Context, KeyValue,
+    propagation::{Extractor, TextMapPropagator},
+    trace::{Span, SpanKind, TraceContextExt, Tracer, TracerProvider},
+};
+use opentelemetry_otlp::WithExportConfig;
+use opentelemetry_sdk::{
+    Resource,
+    propagation::TraceContextPropagator,
+    trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracer, SdkTracerProvider},
+};
+use tokio::{net::TcpListener, task::JoinSet, time::sleep};
+
+/// How long `/slow` takes to answer.
+const SLOW: Duration = Duration::from_secs(3);
+
+/// A system under test that runs until it is dropped.
+///
+/// `GET /cart` answers at once, `GET /slow` after three seconds. Each makes a SERVER span with a CLIENT span below.
+#[derive(Debug)]
+pub struct Target {
+    /// Where it serves, as an URL.
+    pub url: String,
+    requests: Arc<AtomicU64>,
+    provider: Option<SdkTracerProvider>,
+    // Aborts the server with the target.
+    _tasks: JoinSet<()>,
+}
+
+#[derive(Clone)]
+struct Shop {
+    requests: Arc<AtomicU64>,
+    tracer: Option<SdkTracer>,
+}
+
+impl Target {
+    /// Starts a target that exports by gRPC to this port; without one it has no telemetry.
+    pub async fn start(otlp_grpc: Option<u16>) -> Result<Self> {
+        let provider = otlp_grpc.map(provider).transpose()?;
+        let requests = Arc::new(AtomicU64::new(0));
+        let tracer = provider.as_ref().map(|provider| provider.tracer("shop"));
+        let shop = Shop { requests: Arc::clone(&requests), tracer };
+        let router =
+            Router::new().route("/cart", get(cart)).route("/slow", get(slow)).with_state(shop);
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            // It ends with the target; until then an error shows as a test that gets no answer.
+            let _ended = axum::serve(listener, router).await;
+        });
+        Ok(Self { url, requests, provider, _tasks: tasks })
+    }
+
+    /// How many requests came.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::SeqCst)
+    }
+
+    /// Sends what is queued, and tells when that is done. Blocks its thread.
+    pub fn flush(&self) -> Result<()> {
+        Ok(self.provider.as_ref().map_or(Ok(()), SdkTracerProvider::force_flush)?)
+    }
+}
+
+fn provider(port: u16) -> Result<SdkTracerProvider> {
+    let exporter = opentelemetry_otlp::SpanExporter::builder()
+        .with_tonic()
+        .with_endpoint(format!("http://127.0.0.1:{port}"))
+        .build()?;
+    let batch =
+        BatchConfigBuilder::default().with_scheduled_delay(Duration::from_millis(20)).build();
+    let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batch).build();
+    let resource = Resource::builder_empty().with_service_name("shop").build();
+    Ok(SdkTracerProvider::builder().with_span_processor(processor).with_resource(resource).build())
+}
+
+async fn cart(State(shop): State<Shop>, headers: HeaderMap) -> (StatusCode, &'static str) {
+    shop.requests.fetch_add(1, Ordering::SeqCst);
+    shop.observe("/cart", &headers);
+    (StatusCode::OK, "{\"items\": 3}")
+}
+
+async fn slow(State(shop): State<Shop>, headers: HeaderMap) -> (StatusCode, &'static str) {
+    shop.requests.fetch_add(1, Ordering::SeqCst);
+    sleep(SLOW).await;
+    shop.observe("/slow", &headers);
+    (StatusCode::OK, "{}")
+}
+
+impl Shop {
+    fn observe(&self, route: &'static str, headers: &HeaderMap) {
+        let Some(tracer) = &self.tracer else { return };
+        let parent = TraceContextPropagator::new().extract(&Headers(headers));
+        let server = tracer
+            .span_builder(format!("GET {route}"))
+            .with_kind(SpanKind::Server)
+            .with_attributes([
+                KeyValue::new("http.route", route),
+                KeyValue::new("http.response.status_code", 200),
+                KeyValue::new("cart.items", 3),
+            ])
+            .start_with_context(tracer, &parent);
+        let within = Context::new().with_span(server);
+        let mut query = tracer
+            .span_builder("select items")
+            .with_kind(SpanKind::Client)
+            .with_attributes([KeyValue::new("db.system.name", "postgresql")])
+            .start_with_context(tracer, &within);
+        query.end();
+        within.span().end();
+    }
+}
+
+struct Headers<'a>(&'a HeaderMap);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).and_then(|value| value.to_str().ok())
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(axum::http::HeaderName::as_str).collect()
+    }
+}

@@ -1,0 +1,134 @@
+//! The whole thread: how long a server takes to be ready, and a verdict to follow the last span.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+use crate::{
+    parts::{Collector, Database, Server, Target, free_port, qualitytrace},
+    table::{Row, median},
+};
+
+/// Repetitions, of which the median counts.
+const ROUNDS: usize = 9;
+/// The quiet that the measured test asks for, in milliseconds.
+const QUIET_MS: f64 = 50.0;
+
+/// Measures, and gives one row for each figure.
+pub async fn measure() -> Result<Vec<Row>> {
+    let binary = Server::binary_beside_this()?;
+    let (first, ready) = starts(&binary).await?;
+    let mut rows = vec![
+        row("start to ready, empty database (once)", first),
+        row("start to ready", median(ready)),
+        row("quiet asked for by the test", QUIET_MS),
+    ];
+    for (place, figures) in
+        [("local", locally(&binary).await?), ("server", remotely(&binary).await?)]
+    {
+        rows.push(row(&format!("{place}: last span to verdict"), median(figures.verdict)));
+        rows.push(row(&format!("{place}: the whole command"), median(figures.command)));
+    }
+    Ok(rows)
+}
+
+#[derive(Default)]
+struct Figures {
+    /// Milliseconds from the last arrival to the verdict, each round.
+    verdict: Vec<f64>,
+    /// Milliseconds of the whole `qualitytrace run`, each round.
+    command: Vec<f64>,
+}
+
+async fn starts(binary: &Path) -> Result<(f64, Vec<f64>)> {
+    let database = Database::create("bench_start").await?;
+    let mut ready = Vec::new();
+    for _ in 0..=ROUNDS {
+        let server = Server::start(binary, &database, free_port()?).await?;
+        ready.push(server.ready_after.as_secs_f64() * 1e3);
+        server.kill().await?;
+    }
+    database.remove().await?;
+    let first = ready.remove(0);
+    Ok((first, ready))
+}
+
+async fn locally(binary: &Path) -> Result<Figures> {
+    let port = free_port()?;
+    let target = Target::start(Some(port)).await?;
+    let address = format!("127.0.0.1:{port}");
+    rounds(binary, &target, &["--otlp-grpc", &address, "--otlp-http", "127.0.0.1:0"]).await
+}
+
+async fn remotely(binary: &Path) -> Result<Figures> {
+    let database = Database::create("bench_run").await?;
+    let collector_port = free_port()?;
+    let collector = Collector::start(collector_port, None).await?;
+    let server = Server::start(binary, &database, collector_port).await?;
+    let target = Target::start(Some(server.otlp_grpc)).await?;
+    let figures = rounds(binary, &target, &["--server", &server.api]).await?;
+    server.terminate().await?;
+    collector.kill().await?;
+    database.remove().await?;
+    Ok(figures)
+}
+
+async fn rounds(binary: &Path, target: &Target, arguments: &[&str]) -> Result<Figures> {
+    let folder = TempDir::new()?;
+    let file = folder.path().join("cart.yaml");
+    fs::write(&file, test(&target.url))?;
+    let file = file.to_str().context("a path that is text")?;
+    let mut figures = Figures::default();
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        let run = [&["run", file, "--report", "json"], arguments].concat();
+        let finished = qualitytrace(binary, &run).await?;
+        figures.command.push(began.elapsed().as_secs_f64() * 1e3);
+        ensure!(finished.code == Some(0), "the run did not pass: {finished:?}");
+        let report: Value = serde_json::from_str(&finished.out)?;
+        figures.verdict.push(last_span_to_verdict(&report["outcome"])?);
+    }
+    Ok(figures)
+}
+
+/// Silence until the decision, and the judging after it.
+fn last_span_to_verdict(outcome: &Value) -> Result<f64> {
+    let silent = outcome["settlement"]["silentNs"].as_f64().context("spans came")? / 1e6;
+    let steps = outcome["steps"].as_array().context("a run has steps")?;
+    let judge = steps.iter().find(|step| step["step"] == "judge").context("it was judged")?;
+    Ok(silent + nanos(&judge["ended"])? - nanos(&judge["began"])?)
+}
+
+/// The milliseconds within its minute of a moment in RFC 3339.
+fn nanos(moment: &Value) -> Result<f64> {
+    let text = moment.as_str().context("a moment")?;
+    let seconds: f64 = text.get(17..29).context("with nanoseconds")?.parse()?;
+    Ok(seconds * 1e3)
+}
+
+fn test(url: &str) -> String {
+    format!(
+        "type: Test
+spec:
+  name: the cart answers
+  trigger:
+    type: http
+    httpRequest:
+      method: GET
+      url: {url}/cart
+  settle:
+    flush: {QUIET_MS}ms
+  specs:
+    - selector: span[name=\"GET /cart\"]
+      assertions:
+        - attr:http.response.status_code = 200
+"
+    )
+}
+
+fn row(name: &str, value: f64) -> Row {
+    Row { name: name.to_owned(), value, unit: "ms", goal: None }
+}

@@ -1,0 +1,93 @@
+//! What can be typed.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Trace-based testing for distributed systems.
+///
+/// Exit codes: 0 passed, 1 failed, 2 usage, configuration or document error, 3 inconclusive.
+#[derive(Debug, Parser)]
+#[command(name = "qualitytrace", version)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Run),
+    Apply(Apply),
+    Serve(Serve),
+}
+
+/// Run the tests of a file: here, or on a server
+///
+/// Here: receives OTLP itself, fires each test's trigger, waits until the trace is whole, judges it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// A YAML file with one or more tests
+    pub(crate) file: PathBuf,
+    /// Run on this server instead, such as http://127.0.0.1:11633
+    #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
+    pub(crate) server: Option<String>,
+    /// How the outcome is written to stdout
+    #[arg(long, value_enum, default_value_t = Report::Pretty, env = "QUALITYTRACE_REPORT")]
+    pub(crate) report: Report,
+    /// Where a local run receives OTLP by gRPC
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:4317",
+        env = "QUALITYTRACE_OTLP_GRPC"
+    )]
+    pub(crate) otlp_grpc: SocketAddr,
+    /// Where a local run receives OTLP by HTTP
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:4318",
+        env = "QUALITYTRACE_OTLP_HTTP"
+    )]
+    pub(crate) otlp_http: SocketAddr,
+}
+
+/// Keep the tests of a file on a server
+#[derive(Debug, clap::Args)]
+pub(crate) struct Apply {
+    /// A YAML file with one or more tests
+    pub(crate) file: PathBuf,
+    /// The server
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:11633",
+        env = "QUALITYTRACE_SERVER"
+    )]
+    pub(crate) server: String,
+}
+
+/// Run the server
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// The configuration file, YAML or TOML by its extension
+    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_CONFIG")]
+    pub(crate) config: PathBuf,
+    /// Where the API listens; loopback only [default: 127.0.0.1 and `server.httpPort`]
+    #[arg(long, value_name = "ADDRESS", env = "QUALITYTRACE_HTTP")]
+    pub(crate) http: Option<SocketAddr>,
+    /// Where OTLP is received by gRPC; loopback only [default: 127.0.0.1:4317]
+    #[arg(long, value_name = "ADDRESS", env = "QUALITYTRACE_OTLP_GRPC")]
+    pub(crate) otlp_grpc: Option<SocketAddr>,
+    /// Where OTLP is received by HTTP; loopback only [default: 127.0.0.1:4318]
+    #[arg(long, value_name = "ADDRESS", env = "QUALITYTRACE_OTLP_HTTP")]
+    pub(crate) otlp_http: Option<SocketAddr>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Report {
+    /// A tree for people
+    Pretty,
+    /// One line of JSON a test
+    Json,
+}

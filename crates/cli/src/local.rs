@@ -1,0 +1,140 @@
+//! A run without a server: this process receives the spans itself.
+
+use std::sync::Arc;
+
+use drivers::{
+    arrivals::Arrivals,
+    inbox::{self, Inbox},
+    receiver, trigger,
+};
+use lang::{Plan, Vars};
+use model::{
+    Answer, Attempt, Event, Faulty, Key, KeyRing, Outcome, Progress, Request, RunId, Step,
+    StepTime, Timestamp, TraceId, World,
+};
+use runner::{Job, Limits, Lost, Ports, RunError};
+
+use crate::{args, documents, exit::Exit, terminal::Terminal};
+
+/// Runs the tests of a file, one after the other.
+pub(crate) async fn run(
+    args: &args::Run,
+    environment: Vec<(String, String)>,
+    world: World,
+    terminal: &Terminal,
+) -> Exit {
+    let began = (world.now)();
+    let plans = match documents::read(&args.file, terminal)
+        .and_then(|text| documents::compile(&text, terminal))
+    {
+        Ok(plans) => plans,
+        Err(exit) => return exit,
+    };
+    let compiled = StepTime { step: Step::Compile, began, ended: (world.now)() };
+    let key = (world.random)().first_chunk().copied().unwrap_or_default();
+    let keys = KeyRing::new(Key::from_bytes(key), Vec::new());
+    let inbox = Arc::new(Inbox::new(keys.clone(), inbox::Limits::default()));
+    let receiving = receiver::Config::new(args.otlp_grpc, args.otlp_http);
+    let receiver = match receiver::start(receiving, Arc::clone(&inbox)).await {
+        Ok(receiver) => receiver,
+        Err(error) => return refused(&error, terminal),
+    };
+    let http = match trigger::Http::new(trigger::Limits::default()) {
+        Ok(http) => http,
+        Err(error) => return refused(&error, terminal),
+    };
+    terminal.err(&format!(
+        "receiving OTLP on {} (gRPC) and {} (HTTP)",
+        receiver.grpc_addr(),
+        receiver.http_addr()
+    ));
+    let ports = LocalPorts { world, keys, inbox, http, terminal };
+    let vars = Vars { environment: environment.into_iter().collect(), ..Vars::default() };
+    let mut exits = Vec::new();
+    for plan in &plans {
+        exits.push(match one(plan, &vars, &ports).await {
+            Ok(mut outcome) => {
+                outcome.steps.insert(0, compiled);
+                terminal.outcome(&outcome, args.report);
+                outcome.verdict.into()
+            }
+            Err(error) => refused(&error, terminal),
+        });
+    }
+    receiver.shutdown().await;
+    Exit::over(exits)
+}
+
+async fn one(plan: &Plan, vars: &Vars, ports: &LocalPorts<'_>) -> Result<Outcome, RunError> {
+    let random = ports.random().first_chunk().copied().unwrap_or_default();
+    let job = Job {
+        run_id: RunId::new(ports.now(), random),
+        plan,
+        vars,
+        progress: Progress::New,
+        limits: Limits::default(),
+    };
+    ports.terminal.err(&format!("{}: running", plan.name));
+    runner::run(job, ports).await.map(|finished| finished.outcome)
+}
+
+fn refused(error: &impl Faulty, terminal: &Terminal) -> Exit {
+    terminal.err(&format!("error: {error}"));
+    error.fault().into()
+}
+
+/// The ports of a local run: nothing is recorded, since nobody could resume it.
+struct LocalPorts<'a> {
+    world: World,
+    keys: KeyRing,
+    inbox: Arc<Inbox>,
+    http: trigger::Http,
+    terminal: &'a Terminal,
+}
+
+impl Ports for LocalPorts<'_> {
+    fn now(&self) -> Timestamp {
+        (self.world.now)()
+    }
+
+    fn random(&self) -> [u8; 32] {
+        (self.world.random)()
+    }
+
+    fn keys(&self) -> &KeyRing {
+        &self.keys
+    }
+
+    async fn spans(&self, trace: TraceId) -> Arrivals {
+        self.inbox.expect(trace)
+    }
+
+    fn has_lost_spans(&self, trace: TraceId) -> bool {
+        self.inbox.refused(trace) > 0
+    }
+
+    async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
+        self.terminal.err(&format!("  fired, trace {}", attempt.trace_id));
+        Ok(())
+    }
+
+    fn may_fire(&self) -> Result<(), Lost> {
+        Ok(())
+    }
+
+    async fn fire(&self, request: &Request, attempt: &Attempt) -> Answer {
+        self.http.fire(request, attempt.trace_id, attempt.span_id).await
+    }
+
+    async fn answered(&self, answer: &Answer) -> Result<(), Lost> {
+        self.terminal.err(&match answer {
+            Answer::Response(response) => format!("  answered {}", response.status),
+            Answer::NoAnswer(no_answer) => format!("  no answer: {}", no_answer.message),
+        });
+        Ok(())
+    }
+
+    fn tell(&self, _event: Event) {
+        // The report says all of it a moment later.
+    }
+}

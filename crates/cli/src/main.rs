@@ -1,0 +1,81 @@
+//! `qualitytrace`: the one binary.
+//!
+//! Here the outside enters: arguments, environment, clock, chance. Below, everything is handed down.
+//! Results go to stdout, progress and mistakes to stderr. Deliberately absent: SQL, and any knowledge of
+//! what a verdict is made of.
+
+mod args;
+mod documents;
+mod exit;
+mod local;
+mod remote;
+mod serve;
+mod terminal;
+
+use std::{
+    env,
+    io::IsTerminal,
+    process::ExitCode,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use clap::Parser;
+use model::{Timestamp, World};
+use source::Colour;
+
+use args::{Args, Command};
+use exit::Exit;
+use terminal::Terminal;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let terminal = Terminal { colour: colour() };
+    let world = World { now, random };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            terminal.err(&format!("error: no threads to run on: {error}"));
+            return Exit::Inconclusive.into();
+        }
+    };
+    let exit = runtime.block_on(async {
+        match args.command {
+            Command::Run(args) => match &args.server {
+                Some(url) => remote::run(url, &args, &terminal).await,
+                None => local::run(&args, environment(), world, &terminal).await,
+            },
+            Command::Apply(args) => remote::apply(&args, &terminal).await,
+            Command::Serve(args) => serve::serve(&args, world, &terminal).await,
+        }
+    });
+    exit.into()
+}
+
+/// The wall clock. It ends in 2554, as OTLP's does.
+#[expect(clippy::disallowed_methods, reason = "this is where the clock enters")]
+fn now() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// The system's dice.
+fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    // Without randomness there are no keys and no ids: nothing that follows could be trusted.
+    getrandom::fill(&mut bytes).expect("the operating system has randomness");
+    bytes
+}
+
+/// What `${env:NAME}` may name in a local run.
+#[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]
+fn environment() -> Vec<(String, String)> {
+    env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]
+fn colour() -> Colour {
+    let asked_not_to = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if std::io::stdout().is_terminal() && !asked_not_to { Colour::Always } else { Colour::Never }
+}

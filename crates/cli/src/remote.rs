@@ -1,0 +1,178 @@
+//! The client of a server: applies tests, starts runs, waits for their outcomes.
+
+use std::time::Duration;
+
+use model::{Fault, Faulty, Outcome, RunId, TestId};
+use reqwest::{Client, Method, RequestBuilder};
+use serde::{Deserialize, de::DeserializeOwned};
+use source::Text;
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
+
+use crate::{args, documents, exit::Exit, terminal::Terminal};
+
+/// How long one request may take.
+const REQUEST_MAX: Duration = Duration::from_secs(30);
+/// How long a run is waited for.
+const RUN_MAX: Duration = Duration::from_secs(15 * 60);
+/// How often a run is looked at.
+const POLL: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Deserialize)]
+struct Applied {
+    id: TestId,
+    name: String,
+    version: i32,
+    changed: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Run {
+    id: RunId,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Problem {
+    detail: String,
+}
+
+/// Why a server did not do what was asked.
+#[derive(Debug, Error)]
+enum ClientError {
+    #[error("the server at `{url}` cannot be reached: {reason}")]
+    Unreachable { url: String, reason: String },
+    #[error("the server at `{url}` refused: {detail}")]
+    Refused { url: String, status: u16, detail: String },
+    #[error("the server at `{url}` answered what this version does not understand: {reason}")]
+    Foreign { url: String, reason: String },
+    #[error("the run `{run}` did not end within {} minutes; it goes on at the server", RUN_MAX.as_secs() / 60)]
+    TooLong { run: RunId },
+}
+
+impl Faulty for ClientError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Unreachable { .. } | Self::TooLong { .. } => Fault::Upstream,
+            Self::Refused { status: 400..=499, .. } => Fault::Invalid,
+            Self::Refused { .. } => Fault::Upstream,
+            Self::Foreign { .. } => Fault::Invalid,
+        }
+    }
+}
+
+/// Keeps the tests of a file on a server.
+pub(crate) async fn apply(args: &args::Apply, terminal: &Terminal) -> Exit {
+    let text = match documents::read(&args.file, terminal) {
+        Ok(text) => text,
+        Err(exit) => return exit,
+    };
+    match Server::new(&args.server).apply(&text).await {
+        Ok(applied) => {
+            for test in applied {
+                let change = if test.changed { "new" } else { "unchanged" };
+                terminal.out(&format!(
+                    "{} `{}`: version {} ({change})",
+                    test.id, test.name, test.version
+                ));
+            }
+            Exit::Passed
+        }
+        Err(error) => refused(&error, terminal),
+    }
+}
+
+/// Runs the tests of a file on a server, one after the other.
+pub(crate) async fn run(url: &str, args: &args::Run, terminal: &Terminal) -> Exit {
+    let text = match documents::read(&args.file, terminal) {
+        Ok(text) => text,
+        Err(exit) => return exit,
+    };
+    let server = Server::new(url);
+    let applied = match server.apply(&text).await {
+        Ok(applied) => applied,
+        Err(error) => return refused(&error, terminal),
+    };
+    let mut exits = Vec::new();
+    for test in &applied {
+        terminal.err(&format!("{}: running on {url}", test.name));
+        exits.push(match server.run(&test.id).await {
+            Ok(outcome) => {
+                terminal.outcome(&outcome, args.report);
+                outcome.verdict.into()
+            }
+            Err(error) => refused(&error, terminal),
+        });
+    }
+    Exit::over(exits)
+}
+
+fn refused(error: &ClientError, terminal: &Terminal) -> Exit {
+    terminal.err(&format!("error: {error}"));
+    error.fault().into()
+}
+
+struct Server<'a> {
+    url: &'a str,
+    client: Client,
+}
+
+impl<'a> Server<'a> {
+    fn new(url: &'a str) -> Self {
+        Self { url: url.trim_end_matches('/'), client: Client::new() }
+    }
+
+    async fn apply(&self, text: &Text) -> Result<Vec<Applied>, ClientError> {
+        let request = self
+            .request(Method::PUT, "/api/v1/tests")
+            .query(&[("file", text.name())])
+            .header("content-type", "application/yaml")
+            .body(text.content().to_owned());
+        self.send(request).await
+    }
+
+    async fn run(&self, test: &TestId) -> Result<Outcome, ClientError> {
+        let started = self.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
+        let id = self.send::<Run>(started).await?.id;
+        let began = Instant::now();
+        while began.elapsed() < RUN_MAX {
+            let read = self.request(Method::GET, &format!("/api/v1/runs/{id}"));
+            if let Some(outcome) = self.send::<Run>(read).await?.outcome {
+                return Ok(outcome);
+            }
+            sleep(POLL).await;
+        }
+        Err(ClientError::TooLong { run: id })
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url)).timeout(REQUEST_MAX)
+    }
+
+    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let url = || self.url.to_owned();
+        let unreachable =
+            |error: reqwest::Error| ClientError::Unreachable { url: url(), reason: chain(&error) };
+        let response = request.send().await.map_err(unreachable)?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(unreachable)?;
+        if status.is_success() {
+            return serde_json::from_slice(&body)
+                .map_err(|error| ClientError::Foreign { url: url(), reason: error.to_string() });
+        }
+        let detail = serde_json::from_slice::<Problem>(&body)
+            .map_or_else(|_| format!("HTTP {status}"), |problem| problem.detail);
+        Err(ClientError::Refused { url: url(), status: status.as_u16(), detail })
+    }
+}
+
+/// An error with what lies under it, since the outermost alone says little.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,97 @@
+//! The HTTP edge: health, and under `/api/v1` tests and runs.
+//!
+//! One error form for all of it (RFC 9457, see `problem`). Deliberately absent: access control, which is why
+//! the server binds to loopback only and `guard` turns browsers away.
+
+mod guard;
+mod observe;
+mod problem;
+mod runs;
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    extract::{DefaultBodyLimit, State},
+    http::StatusCode,
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post, put},
+};
+use bus::{Bus, Subject};
+use db::Db;
+use model::{Fault, Project, World};
+use serde::Deserialize;
+
+use crate::telemetry::Telemetry;
+use problem::Problem;
+
+/// A document's bytes at the most.
+const BODY_BYTES_MAX: usize = 1 << 20;
+/// How long readiness waits for the database.
+const PING_MAX: Duration = Duration::from_secs(2);
+
+/// What every handler may use.
+#[derive(Clone, Debug)]
+pub(crate) struct App {
+    pub(crate) db: Db,
+    pub(crate) bus: Arc<Bus>,
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) world: World,
+}
+
+/// The subject under which workers hear that a run waits.
+pub(crate) fn runs_waiting() -> Subject {
+    Subject("runs.waiting".to_owned())
+}
+
+/// `?project=`: whose resources are meant.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Owner {
+    #[serde(default)]
+    pub(crate) project: Project,
+}
+
+/// The router of the whole HTTP edge.
+pub(crate) fn router(app: App) -> Router {
+    let api = Router::new()
+        .route("/api/v1/tests", put(tests::apply))
+        .route("/api/v1/tests/{test}/runs", post(runs::start))
+        .route("/api/v1/runs/{run}", get(runs::read))
+        .route("/api/v1/runs/{run}/events", get(runs::events))
+        .route("/api/v1/runs/{run}/trace", get(runs::trace))
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        // Every answer below is a span, refusals included.
+        .layer(middleware::from_fn_with_state(app.clone(), observe::observe));
+    // Probes come every second and say nothing about the server's work: they are not traced.
+    Router::new()
+        .route("/livez", get(|| async { Json(serde_json::json!({"status": "alive"})) }))
+        .route("/readyz", get(ready))
+        .merge(api)
+        .layer(middleware::from_fn(guard::guard))
+        .with_state(app)
+}
+
+async fn ready(State(app): State<App>) -> Response {
+    match tokio::time::timeout(PING_MAX, app.db.ping()).await {
+        Ok(Ok(())) => Json(serde_json::json!({"status": "ready"})).into_response(),
+        Ok(Err(error)) => Problem::from(error).into_response(),
+        Err(_) => Problem::new(
+            Fault::Upstream,
+            format!("the database did not answer within {} s", PING_MAX.as_secs()),
+        )
+        .into_response(),
+    }
+}
+
+async fn no_such_path(uri: axum::http::Uri) -> Problem {
+    Problem::new(Fault::Missing, format!("there is nothing at `{}`", uri.path()))
+}
+
+async fn no_such_method(method: axum::http::Method, uri: axum::http::Uri) -> Response {
+    let detail = format!("`{}` does not take `{method}`", uri.path());
+    Problem::new(Fault::Invalid, detail).with_status(StatusCode::METHOD_NOT_ALLOWED).into_response()
+}

@@ -1,0 +1,119 @@
+//! The one form of errors: RFC 9457, made from a fault.
+
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use db::DbError;
+use model::{Fault, Faulty};
+use serde::Serialize;
+use source::{Diagnostic, Severity};
+
+/// What went wrong with a request.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    fault: Fault,
+    detail: String,
+    diagnostics: Vec<Mistake>,
+}
+
+/// One mistake in a document.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Mistake {
+    severity: &'static str,
+    message: String,
+    file: String,
+    line: Option<u32>,
+    column: Option<u32>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Form<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    diagnostics: &'a [Mistake],
+}
+
+impl Problem {
+    pub(crate) fn new(fault: Fault, detail: impl Into<String>) -> Self {
+        Self { status: status(fault), fault, detail: detail.into(), diagnostics: Vec::new() }
+    }
+
+    /// A document that is refused, with every mistake in it, and all of them drawn.
+    pub(crate) fn document(diagnostics: &[Diagnostic]) -> Self {
+        let picture = source::draw(diagnostics, source::Colour::Never);
+        Self {
+            diagnostics: diagnostics.iter().map(mistake).collect(),
+            ..Self::new(Fault::Invalid, picture)
+        }
+    }
+
+    /// The same problem under a status that says more than its fault.
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+}
+
+impl From<DbError> for Problem {
+    fn from(error: DbError) -> Self {
+        Self::new(error.fault(), error.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        if self.fault == Fault::Internal {
+            tracing::error!(detail = self.detail, "a request met a bug");
+        }
+        let form = Form {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            diagnostics: &self.diagnostics,
+        };
+        // A form of plain texts and numbers can always be written.
+        let body = serde_json::to_vec(&form).unwrap_or_default();
+        let mut response =
+            (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body)
+                .into_response();
+        if self.fault.is_transient() {
+            response.headers_mut().insert(header::RETRY_AFTER, axum::http::HeaderValue::from(1));
+        }
+        response
+    }
+}
+
+fn status(fault: Fault) -> StatusCode {
+    match fault {
+        Fault::Invalid => StatusCode::BAD_REQUEST,
+        Fault::Missing => StatusCode::NOT_FOUND,
+        Fault::Conflict => StatusCode::CONFLICT,
+        Fault::Denied => StatusCode::FORBIDDEN,
+        Fault::Upstream => StatusCode::SERVICE_UNAVAILABLE,
+        Fault::Overloaded => StatusCode::TOO_MANY_REQUESTS,
+        Fault::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn mistake(diagnostic: &Diagnostic) -> Mistake {
+    let place = diagnostic.span.map(|span| diagnostic.text.place(span.start));
+    Mistake {
+        severity: match diagnostic.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        },
+        message: diagnostic.message.clone(),
+        file: diagnostic.text.name().to_owned(),
+        line: place.map(|place| place.line as u32),
+        column: place.map(|place| place.column as u32),
+    }
+}

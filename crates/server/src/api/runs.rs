@@ -1,0 +1,135 @@
+//! Runs: started, and read with their events and trace.
+
+use axum::{
+    Extension, Json,
+    extract::{Path, Query, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use db::{NewRun, State as RunState};
+use model::{Event, Fault, InvalidId, Outcome, RunId, TestId, Timestamp, TraceId, Verdict};
+use serde::{Deserialize, Serialize};
+
+use super::{App, Owner, problem::Problem, runs_waiting};
+use crate::traceparent::TraceParent;
+
+/// Events in one answer at the most.
+const EVENTS_MAX: u32 = 1000;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Run {
+    id: RunId,
+    test: TestId,
+    version: i32,
+    state: &'static str,
+    accepted_at: Timestamp,
+    trace_id: Option<TraceId>,
+    verdict: Option<Verdict>,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Numbered {
+    n: i64,
+    event: Event,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct After {
+    /// The last event that the caller knows.
+    #[serde(default)]
+    after: i64,
+}
+
+/// Accepts a run of the test's latest version; a worker takes it from there.
+pub(super) async fn start(
+    State(app): State<App>,
+    Query(owner): Query<Owner>,
+    Extension(context): Extension<TraceParent>,
+    Path(test): Path<String>,
+) -> Result<Response, Problem> {
+    let test: TestId = test.parse().map_err(invalid)?;
+    let accepted_at = (app.world.now)();
+    let random = (app.world.random)().first_chunk().copied().unwrap_or_default();
+    let new = NewRun {
+        id: RunId::new(accepted_at, random),
+        project: owner.project,
+        test: test.clone(),
+        accepted_at,
+        traceparent: Some(context.to_string()),
+    };
+    let version = app.db.create_run(&new).await?;
+    app.bus.hint(runs_waiting());
+    let run = Run {
+        id: new.id,
+        test,
+        version,
+        state: RunState::Queued.as_str(),
+        accepted_at,
+        trace_id: None,
+        verdict: None,
+        outcome: None,
+    };
+    let location = format!("/api/v1/runs/{}", new.id);
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(run)).into_response())
+}
+
+pub(super) async fn read(
+    State(app): State<App>,
+    Query(owner): Query<Owner>,
+    Path(run): Path<String>,
+) -> Result<Response, Problem> {
+    let id: RunId = run.parse().map_err(invalid)?;
+    let stored = app.db.run(&owner.project, id).await?.ok_or_else(|| no_such_run(id))?;
+    Ok(Json(Run {
+        id,
+        test: stored.test,
+        version: stored.version,
+        state: stored.state.as_str(),
+        accepted_at: stored.accepted_at,
+        trace_id: stored.trace_id,
+        verdict: stored.verdict,
+        outcome: stored.outcome,
+    })
+    .into_response())
+}
+
+pub(super) async fn events(
+    State(app): State<App>,
+    Query(owner): Query<Owner>,
+    Query(After { after }): Query<After>,
+    Path(run): Path<String>,
+) -> Result<Response, Problem> {
+    let id: RunId = run.parse().map_err(invalid)?;
+    app.db.run(&owner.project, id).await?.ok_or_else(|| no_such_run(id))?;
+    let events = app.db.events(&owner.project, id, after, EVENTS_MAX).await?;
+    let events: Vec<_> = events.into_iter().map(|(n, event)| Numbered { n, event }).collect();
+    Ok(Json(events).into_response())
+}
+
+/// The trace that was judged, as OTLP protobuf.
+pub(super) async fn trace(
+    State(app): State<App>,
+    Query(owner): Query<Owner>,
+    Path(run): Path<String>,
+) -> Result<Response, Problem> {
+    let id: RunId = run.parse().map_err(invalid)?;
+    let bytes = app.db.trace(&owner.project, id).await?.ok_or_else(|| {
+        Problem::new(
+            Fault::Missing,
+            format!("the run `{id}` has no trace (yet), or there is no such run"),
+        )
+    })?;
+    Ok(([(header::CONTENT_TYPE, "application/x-protobuf")], bytes).into_response())
+}
+
+fn no_such_run(id: RunId) -> Problem {
+    Problem::new(Fault::Missing, format!("there is no run `{id}`"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "this is what `map_err` hands over")]
+fn invalid(error: InvalidId) -> Problem {
+    Problem::new(Fault::Invalid, error.to_string())
+}

@@ -1,0 +1,77 @@
+//! The W3C `traceparent` header: which trace a request continues.
+
+use std::{fmt, str::FromStr};
+
+use model::{SpanId, TraceId};
+
+/// A place in a trace that work continues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TraceParent {
+    pub(crate) trace_id: TraceId,
+    pub(crate) span_id: SpanId,
+    pub(crate) sampled: bool,
+}
+
+/// A header that is none; the specification wants it ignored.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+impl FromStr for TraceParent {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let mut parts = text.trim().split('-');
+        let mut part = || parts.next().ok_or(Malformed);
+        let (version, trace, span, flags) = (part()?, part()?, part()?, part()?);
+        let later_version = version != "00";
+        let is_hex = |text: &str| text.len() == 2 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_hex(version) || version == "ff" || !is_hex(flags) {
+            return Err(Malformed);
+        }
+        if parts.next().is_some() && !later_version {
+            return Err(Malformed);
+        }
+        Ok(Self {
+            trace_id: trace.parse().map_err(|_| Malformed)?,
+            span_id: span.parse().map_err(|_| Malformed)?,
+            sampled: u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1),
+        })
+    }
+}
+
+impl fmt::Display for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "00-{}-{}-{:02x}", self.trace_id, self.span_id, u8::from(self.sampled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TraceParent;
+
+    #[test]
+    fn only_what_the_specification_allows_is_read() {
+        let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+        let cases = [
+            (format!("00-{trace}-{span}-01"), Some(true)),
+            (format!("00-{trace}-{span}-00"), Some(false)),
+            (format!("cc-{trace}-{span}-01-later"), Some(true)),
+            (format!("00-{trace}-{span}-01-more"), None),
+            (format!("ff-{trace}-{span}-01"), None),
+            (format!("00-{}-{span}-01", "0".repeat(32)), None),
+            (format!("00-{trace}-{span}-1"), None),
+            (format!("00-{trace}-{span}"), None),
+            (String::new(), None),
+        ];
+        for (text, sampled) in cases {
+            let read = text.parse::<TraceParent>();
+            assert_eq!(read.as_ref().ok().map(|parent| parent.sampled), sampled, "{text}");
+        }
+    }
+
+    #[test]
+    fn it_is_written_as_it_is_read() {
+        let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        assert_eq!(text.parse::<TraceParent>().expect("valid").to_string(), text);
+    }
+}

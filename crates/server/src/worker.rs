@@ -1,0 +1,219 @@
+//! Workers: they take runs under a lease, run them, and write the verdict.
+//!
+//! One worker owns a run from taking to verdict. Every write bears the epoch under which the run was taken,
+//! so that a worker whose lease ran out can change nothing. Deliberately absent: any state of a run that is
+//! not in the record; a worker may die at any line of this.
+
+mod ports;
+
+use std::{sync::Arc, time::Duration};
+
+use bus::Bus;
+use db::{Db, OtlpTrace, Taken};
+use drivers::trigger;
+use lang::{Document, Plan, Vars};
+use model::{
+    Event, Judgement, KeyRing, Outcome, Progress, Step, StepTime, Timestamp, Verdict, What, World,
+};
+use runner::{Finished, Job, Limits, Lost, RunError};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    api::runs_waiting,
+    config,
+    own_spans::{self, RunSpan, send_run},
+    telemetry::Telemetry,
+};
+use ports::{Lease, WorkerPorts};
+
+/// How long runs in flight may go on after the server was told to stop.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+
+/// What workers share.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    /// The name under which this process takes runs.
+    pub(crate) name: String,
+    pub(crate) config: config::Workers,
+    pub(crate) db: Db,
+    pub(crate) bus: Arc<Bus>,
+    pub(crate) keys: KeyRing,
+    pub(crate) http: trigger::Http,
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) world: World,
+}
+
+/// Takes runs and works on them until told to stop, then lets those in flight end.
+pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
+    let mut runs = JoinSet::new();
+    let mut hints = worker.bus.hints();
+    while !stop.is_cancelled() {
+        while runs.len() < worker.config.runs_max
+            && let Some(taken) = take(&worker).await
+        {
+            runs.spawn(one(Arc::clone(&worker), taken));
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            // A hint or a free place: look again. The poll finds runs whose worker died.
+            _ = hints.next() => {}
+            _ = runs.join_next(), if !runs.is_empty() => {}
+            () = tokio::time::sleep(worker.config.poll) => {}
+        }
+    }
+    let drained =
+        tokio::time::timeout(DRAIN_MAX, async { while runs.join_next().await.is_some() {} });
+    if drained.await.is_err() {
+        tracing::warn!(
+            runs = runs.len(),
+            "runs in flight were left; they resume at the next start"
+        );
+    }
+}
+
+async fn take(worker: &Worker) -> Option<Taken> {
+    let at = (worker.world.now)();
+    match worker.db.take(&worker.name, worker.config.lease, at).await {
+        Ok(taken) => taken,
+        Err(error) => {
+            tracing::warn!(%error, "no run can be taken; trying again");
+            None
+        }
+    }
+}
+
+/// One run, as long as it is ours.
+async fn one(worker: Arc<Worker>, taken: Taken) {
+    let lease = Lease::new(worker.db.clone(), taken.run_id, taken.epoch, worker.config.lease);
+    let ended = tokio::select! {
+        result = execute(&worker, &taken, &lease) => result,
+        lost = lease.keep() => Err(lost),
+    };
+    if let Err(lost) = ended {
+        tracing::warn!(run = %taken.run_id, epoch = taken.epoch, reason = %lost, "a run was given up here");
+    }
+}
+
+async fn execute(worker: &Worker, taken: &Taken, lease: &Lease) -> Result<(), Lost> {
+    let mut steps = vec![StepTime {
+        step: Step::Queue,
+        began: taken.accepted_at,
+        ended: (worker.world.now)().max(taken.accepted_at),
+    }];
+    let began = (worker.world.now)();
+    let plan = compile(taken);
+    steps.push(StepTime { step: Step::Compile, began, ended: (worker.world.now)() });
+    let ports = WorkerPorts::new(worker, lease);
+    let result = match &plan {
+        Err(reason) => Err(reason.clone()),
+        Ok(plan) => {
+            let job = Job {
+                run_id: taken.run_id,
+                plan,
+                vars: &Vars::default(),
+                progress: taken.progress.clone(),
+                limits: Limits::default(),
+            };
+            match runner::run(job, &ports).await {
+                Ok(finished) => Ok(finished),
+                Err(RunError::Lost(lost)) => return Err(lost),
+                Err(error @ (RunError::Resolve(_) | RunError::Full(_))) => Err(error.to_string()),
+            }
+        }
+    };
+    let mut ended = match result {
+        Ok(finished) => Ended::from_run(finished, ports.into_events()),
+        Err(reason) => Ended::without_run(taken, reason, (worker.world.now)()),
+    };
+    steps.append(&mut ended.outcome.steps);
+    ended.outcome.steps = steps;
+    record(worker, taken, lease, ended).await
+}
+
+/// The plan of the version that the run started with.
+fn compile(taken: &Taken) -> Result<Plan, String> {
+    let text = source::Text::new(&taken.test.file, &taken.test.document);
+    let (documents, mut diagnostics) = lang::read(&text);
+    for document in &documents {
+        let Document::Test(test) = document;
+        let (plan, found) = lang::compile(test);
+        if let Some(plan) = plan.filter(|plan| plan.id == taken.test.id) {
+            return Ok(plan);
+        }
+        diagnostics.extend(found);
+    }
+    let picture = source::draw(&diagnostics, source::Colour::Never);
+    Err(format!("the test as it is kept does not compile any more; apply it again\n{picture}"))
+}
+
+/// What is left of a run to be recorded and told.
+struct Ended {
+    outcome: Outcome,
+    events: Vec<Event>,
+    finished: Option<Finished>,
+}
+
+impl Ended {
+    fn from_run(finished: Finished, events: Vec<Event>) -> Self {
+        Self { outcome: finished.outcome.clone(), events, finished: Some(finished) }
+    }
+
+    /// A run that came to no judgement, and the reason.
+    fn without_run(taken: &Taken, reason: String, at: Timestamp) -> Self {
+        let verdict = Verdict::Inconclusive;
+        let outcome = Outcome {
+            run_id: taken.run_id,
+            test: taken.test.name.clone(),
+            verdict,
+            reasons: vec![reason],
+            trace_id: taken.progress.attempt().map(|attempt| attempt.trace_id),
+            answer: match &taken.progress {
+                Progress::Answered(_, answer) => Some(answer.clone()),
+                Progress::New | Progress::Attempted(_) => None,
+            },
+            settlement: None,
+            judgement: Judgement { verdict, specs: Vec::new(), outputs: Vec::new() },
+            steps: Vec::new(),
+        };
+        Self { outcome, events: vec![Event { at, what: What::Judged { verdict } }], finished: None }
+    }
+}
+
+/// Writes verdict, events and trace in one transaction, then tells those who wait.
+async fn record(worker: &Worker, taken: &Taken, lease: &Lease, ended: Ended) -> Result<(), Lost> {
+    let began = (worker.world.now)();
+    let trace = ended.finished.as_ref().and_then(|finished| finished.trace.as_ref());
+    let trace = trace
+        .map(|trace| OtlpTrace { spans: trace.len() as u64, otlp: otlp::encode(trace).into() });
+    let finished = db::Finished { outcome: &ended.outcome, events: &ended.events, trace };
+    lease.insist(|| worker.db.finish(taken.run_id, taken.epoch, &finished)).await?;
+    worker.bus.hint(bus::Subject(format!("run.{}", taken.run_id)));
+    worker.bus.hint(runs_waiting());
+    tell(worker, taken, &ended, began);
+    if let Some(trace_id) = ended.outcome.trace_id {
+        worker.bus.forget(trace_id);
+    }
+    Ok(())
+}
+
+/// Sends the run's own spans, and the trigger span for the application's trace.
+fn tell(worker: &Worker, taken: &Taken, ended: &Ended, record_began: Timestamp) {
+    let mut steps = ended.outcome.steps.clone();
+    steps.push(StepTime { step: Step::Record, began: record_began, ended: (worker.world.now)() });
+    let trigger = ended.finished.as_ref().map(|finished| &finished.trigger);
+    send_run(
+        &worker.telemetry,
+        &RunSpan {
+            outcome: &ended.outcome,
+            trigger: ended.outcome.trace_id.zip(trigger.map(|trigger| trigger.id)),
+            steps: &steps,
+            parent: taken.traceparent.as_deref().and_then(|header| header.parse().ok()),
+            random: worker.world.random,
+        },
+    );
+    if let (Some(trace_id), Some(trigger)) = (ended.outcome.trace_id, trigger) {
+        let trigger = own_spans::trigger_for_application(trigger.clone());
+        worker.telemetry.application(trace_id, trigger);
+    }
+}

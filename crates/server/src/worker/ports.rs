@@ -1,0 +1,166 @@
+//! What a worker lends to a run: the record under its lease, the bus, the trigger.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use db::{Db, DbError};
+use drivers::arrivals::Arrivals;
+use model::{Answer, Attempt, Event, Faulty, KeyRing, Request, RunId, Timestamp, TraceId};
+use runner::{Lost, Ports};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use super::Worker;
+
+/// How long to wait before a write that the database did not take is tried again.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Batches between the bus and a run; the bus keeps the rest.
+const ARRIVALS_MAX: usize = 16;
+
+/// A worker's hold on a run, told by its own monotonic clock.
+#[derive(Debug)]
+pub(super) struct Lease {
+    db: Db,
+    run: RunId,
+    epoch: i64,
+    length: Duration,
+    /// Never later than the database's end of the lease: it counts from before the renewal was asked for.
+    until: Mutex<Instant>,
+}
+
+impl Lease {
+    /// The lease of a run that was taken just now.
+    pub(super) fn new(db: Db, run: RunId, epoch: i64, length: Duration) -> Self {
+        // Taking it took time too: a tenth of the lease is given away for that.
+        let until = Mutex::new(Instant::now() + length * 9 / 10);
+        Self { db, run, epoch, length, until }
+    }
+
+    /// Renews the lease every third of its length, until it is lost.
+    pub(super) async fn keep(&self) -> Lost {
+        loop {
+            sleep(self.length / 3).await;
+            let asked = Instant::now();
+            match self.db.renew(self.run, self.epoch, self.length).await {
+                Ok(()) => self.set_until(asked + self.length),
+                Err(error) if error.fault().is_transient() && self.left() > Duration::ZERO => {
+                    tracing::warn!(run = %self.run, %error, "a lease could not be renewed; trying again");
+                }
+                Err(error) => return Lost(error.to_string()),
+            }
+        }
+    }
+
+    /// Tries a write again while the lease lasts and the database may come back.
+    pub(super) async fn insist<T, F>(&self, write: impl Fn() -> F) -> Result<T, Lost>
+    where
+        F: Future<Output = Result<T, DbError>>,
+    {
+        loop {
+            match write().await {
+                Ok(done) => return Ok(done),
+                Err(error) if error.fault().is_transient() && self.left() > RETRY => {
+                    sleep(RETRY).await;
+                }
+                Err(error) => return Err(Lost(error.to_string())),
+            }
+        }
+    }
+
+    fn left(&self) -> Duration {
+        let until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.saturating_duration_since(Instant::now())
+    }
+
+    fn set_until(&self, until: Instant) {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+}
+
+/// The ports of one run.
+#[derive(Debug)]
+pub(super) struct WorkerPorts<'a> {
+    worker: &'a Worker,
+    lease: &'a Lease,
+    /// What is recorded together with the verdict.
+    events: Mutex<Vec<Event>>,
+    /// What carries spans from the bus to the run, ended with the ports.
+    pumps: Mutex<JoinSet<()>>,
+}
+
+impl<'a> WorkerPorts<'a> {
+    pub(super) fn new(worker: &'a Worker, lease: &'a Lease) -> Self {
+        Self { worker, lease, events: Mutex::default(), pumps: Mutex::default() }
+    }
+
+    pub(super) fn into_events(self) -> Vec<Event> {
+        self.events.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ports for WorkerPorts<'_> {
+    fn now(&self) -> Timestamp {
+        (self.worker.world.now)()
+    }
+
+    fn random(&self) -> [u8; 32] {
+        (self.worker.world.random)()
+    }
+
+    fn keys(&self) -> &KeyRing {
+        &self.worker.keys
+    }
+
+    async fn spans(&self, trace: TraceId) -> Arrivals {
+        let mut subscription = self.worker.bus.subscribe(trace);
+        let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
+        let pump = async move {
+            while let Some(bytes) = subscription.next().await {
+                if sender.send(bytes).await.is_err() {
+                    return;
+                }
+            }
+        };
+        self.pumps.lock().unwrap_or_else(PoisonError::into_inner).spawn(pump);
+        Arrivals::new(receiver)
+    }
+
+    fn has_lost_spans(&self, trace: TraceId) -> bool {
+        self.worker.bus.refused(trace) > 0
+    }
+
+    async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
+        let Lease { run, epoch, .. } = *self.lease;
+        self.lease.insist(|| self.worker.db.attempted(run, epoch, attempt)).await
+    }
+
+    fn may_fire(&self) -> Result<(), Lost> {
+        if self.lease.left() * 2 >= self.lease.length {
+            return Ok(());
+        }
+        Err(Lost(
+            "less than half of the lease was left before the first byte, so nothing was sent"
+                .to_owned(),
+        ))
+    }
+
+    async fn fire(&self, request: &Request, attempt: &Attempt) -> Answer {
+        self.worker.http.fire(request, attempt.trace_id, attempt.span_id).await
+    }
+
+    async fn answered(&self, answer: &Answer) -> Result<(), Lost> {
+        let Lease { run, epoch, .. } = *self.lease;
+        let at = self.now();
+        self.lease.insist(|| self.worker.db.answered(run, epoch, answer, at)).await
+    }
+
+    fn tell(&self, event: Event) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+}
