@@ -1,26 +1,29 @@
 //! Golden files: texts that a test compares with files beside it.
 //!
 //! A file that says something else gets a `.proposed` beside it; `cargo xtask accept` moves those over, once a
-//! person has read the difference. For tests only. Deliberately absent: a switch that rewrites files while
-//! testing, since a test that is told to agree cannot fail.
+//! person has read the difference. A file beside the compared ones that nothing was compared with is a complaint
+//! too: it stayed behind when its case went. For tests only. Deliberately absent: a switch that rewrites files
+//! while testing, since a test that is told to agree cannot fail.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
-/// Compares texts with files. [`Golden::finish`] MUST be called: it is what fails.
+/// Compares texts with files: one of these with all files of a folder that have the same extension.
+/// [`Golden::finish`] MUST be called: it is what fails.
 #[derive(Debug, Default)]
 #[must_use = "nothing fails before `finish`"]
 pub struct Golden {
-    compared: usize,
+    compared: BTreeSet<PathBuf>,
     complaints: Vec<String>,
 }
 
 impl Golden {
     /// Compares `found` with what the file says.
     pub fn compare(&mut self, file: &Path, found: &str) {
-        self.compared += 1;
+        self.compared.insert(file.to_owned());
         let proposed = proposal(file);
         if fs::read_to_string(file).is_ok_and(|expected| expected == found) {
             // What an earlier failure proposed is settled.
@@ -37,10 +40,24 @@ impl Golden {
             .push(format!("{} says something else; {written}:\n{found}", file.display()));
     }
 
-    /// Fails if a file said something else, or if fewer than `least` were compared.
+    /// Fails if a file said something else, if one of their folders holds a file with the extension of a compared
+    /// one that was not compared itself, or if fewer than `least` were compared.
     pub fn finish(self, least: usize) {
         assert!(self.complaints.is_empty(), "{}", self.complaints.join("\n"));
-        assert!(self.compared >= least, "{} files were compared, not {least}", self.compared);
+        let leftovers = self.leftovers();
+        assert!(leftovers.is_empty(), "no case is left for these, remove them: {leftovers:?}");
+        let compared = self.compared.len();
+        assert!(compared >= least, "{compared} files were compared, not {least}");
+    }
+
+    fn leftovers(&self) -> BTreeSet<PathBuf> {
+        let kinds: BTreeSet<_> = self
+            .compared
+            .iter()
+            .filter_map(|file| Some((file.parent()?, file.extension()?.to_str()?)))
+            .collect();
+        let all = kinds.into_iter().flat_map(|(folder, extension)| files(folder, &[extension]));
+        all.filter(|file| !self.compared.contains(file)).collect()
     }
 }
 
@@ -90,5 +107,23 @@ mod tests {
             panic::catch_unwind(|| Golden::default().finish(1)).is_err(),
             "nothing was compared"
         );
+    }
+
+    #[test]
+    fn a_file_without_a_case_fails() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        for name in ["a.txt", "a.yaml", "b.txt.proposed"] {
+            fs::write(folder.path().join(name), name).expect("written");
+        }
+        let compared = || {
+            let mut golden = Golden::default();
+            golden.compare(&folder.path().join("a.txt"), "a.txt");
+            golden
+        };
+        compared().finish(1);
+        fs::write(folder.path().join("gone.txt"), "").expect("written");
+        let failure = panic::catch_unwind(|| compared().finish(1)).expect_err("it fails");
+        let message = failure.downcast_ref::<String>().expect("a message");
+        assert!(message.contains("gone.txt") && !message.contains("a.txt"), "{message}");
     }
 }

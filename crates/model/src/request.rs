@@ -76,7 +76,9 @@ pub struct NoAnswer {
 pub enum NoAnswerKind {
     /// The request cannot be sent as it stands.
     Invalid,
-    /// Nobody listens there, or the connection broke.
+    /// Nobody listens there.
+    Refused,
+    /// The connection broke after the request was on its way.
     Connection,
     /// The name has no address.
     Dns,
@@ -88,6 +90,16 @@ pub enum NoAnswerKind {
     TooLarge,
     /// The worker died between sending and recording: whether the system got it is not known.
     Unknown,
+}
+
+impl NoAnswerKind {
+    /// Whether the system cannot have got the request, so that it will not tell of it either.
+    pub fn is_unsent(self) -> bool {
+        match self {
+            Self::Invalid | Self::Refused | Self::Dns | Self::Tls => true,
+            Self::Connection | Self::Timeout | Self::TooLarge | Self::Unknown => false,
+        }
+    }
 }
 
 impl Body {

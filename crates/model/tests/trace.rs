@@ -204,6 +204,56 @@ fn a_circle_of_parents_is_cut_at_its_earliest_span() {
     assert_eq!(orphans, [span_id(5)]);
 }
 
+/// As many spans as would take minutes if each circle, or each span of an id, were to look at all others.
+const MANY: u64 = 200_000;
+
+#[test]
+fn a_trace_of_nothing_but_circles_is_cut_at_each() {
+    let mut trace = Trace::new(trace_id());
+    let resource = trace.resource(ResourceData::default()).expect("room");
+    let scope = trace.scope(ScopeData::default()).expect("room");
+    // Spans 2n and 2n + 1 name each other; the second of each pair started first.
+    let id = |number: u64| SpanId::from_bytes((number + 1).to_be_bytes()).expect("not zero");
+    for number in 0..MANY {
+        let mut data = SpanData::new(id(number), Some(id(number ^ 1)), "s");
+        data.start = Timestamp::from_nanos(number ^ 1);
+        trace.push(resource, scope, data).expect("room");
+    }
+    let tree = Tree::of(&trace);
+    let order: Vec<_> = tree.order().iter().map(|ix| trace.span(*ix).id()).collect();
+    assert_eq!(order, (0..MANY).map(|number| id(number ^ 1)).collect::<Vec<_>>());
+    for (number, span) in (0..MANY).zip(trace.spans()) {
+        let parent = tree.parent(span.ix()).map(|parent| trace.span(parent).id());
+        assert_eq!(parent, (number % 2 == 0).then(|| id(number + 1)));
+    }
+}
+
+#[test]
+fn many_spans_of_one_id_are_told_apart() {
+    let mut trace = Trace::new(trace_id());
+    let resources = ["", "other"].map(|url| {
+        let data = ResourceData { schema_url: url.to_owned(), ..ResourceData::default() };
+        trace.resource(data).expect("room")
+    });
+    let scope = trace.scope(ScopeData::default()).expect("room");
+    let spans: Vec<_> = (0..MANY / 4)
+        .flat_map(|end| resources.map(|resource| (resource, Timestamp::from_nanos(end))))
+        .collect();
+    for round in 0..2 {
+        for (number, (resource, end)) in spans.iter().enumerate() {
+            let data = SpanData { end: *end, ..SpanData::new(span_id(1), None, "s") };
+            let pushed = trace.push(*resource, scope, data).expect("room");
+            let is_right = match pushed {
+                Pushed::New(_) => (round, number) == (0, 0),
+                Pushed::Conflicting(_) => round == 0 && number > 0,
+                Pushed::Repeated(ix) => round == 1 && trace.span(ix).end() == *end,
+            };
+            assert!(is_right, "{number} in round {round}: {pushed:?}");
+        }
+    }
+    assert_eq!((trace.len(), trace.conflicts().len()), (spans.len(), spans.len() - 1));
+}
+
 #[test]
 fn attributes_are_found_by_key_and_the_first_of_two_wins() {
     let mut trace = Trace::new(trace_id());

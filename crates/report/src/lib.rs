@@ -12,3 +12,4 @@ mod text;
 
 pub use json::{SCHEMA_VERSION, json};
 pub use pretty::pretty;
+pub use text::harmless;

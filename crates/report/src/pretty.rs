@@ -158,7 +158,8 @@ fn answer(page: &mut Page, answer: Option<&Answer>) {
         Some(Answer::NoAnswer(no_answer)) => {
             let kind = match no_answer.kind {
                 NoAnswerKind::Invalid => "request cannot be sent",
-                NoAnswerKind::Connection => "connection failed",
+                NoAnswerKind::Refused => "nobody listens",
+                NoAnswerKind::Connection => "connection broke",
                 NoAnswerKind::Dns => "name without address",
                 NoAnswerKind::Tls => "no TLS session",
                 NoAnswerKind::Timeout => "timeout",

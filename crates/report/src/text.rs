@@ -41,6 +41,12 @@ pub(crate) fn shown(text: &str, chars_max: usize) -> String {
     line
 }
 
+/// A text of one or more lines in which nothing steers the terminal. Unlike a report it keeps its length.
+pub fn harmless(text: &str) -> String {
+    let lines = text.trim_end().lines().map(|line| shown(line, usize::MAX));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// A piece of a document on one line: there a line break and the indentation behind it are only layout.
 pub(crate) fn unfolded(text: &str, chars_max: usize) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -85,7 +91,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{duration, shown, unfolded, wrapped};
+    use super::{duration, harmless, shown, unfolded, wrapped};
 
     #[test]
     fn times_have_three_digits_and_a_fitting_unit() {
@@ -139,6 +145,11 @@ mod tests {
         ] {
             assert_eq!(shown(text, 3), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn lines_stay_lines_and_steer_nothing() {
+        assert_eq!(harmless("a\u{1b}[31m\n  b\u{7}\n"), "a\\u{1b}[31m\n  b\\u{7}");
     }
 
     #[test]

@@ -27,11 +27,13 @@ pub struct Diagnostic {
     /// Further places of the same text, each with its label.
     pub also: Vec<(Span, String)>,
     pub help: Option<String>,
+    /// How many others it stands for, if it is the note that some are missing.
+    left_out: usize,
 }
 
 /// Collects the diagnostics of one text, so that a reader can go on after a mistake.
 ///
-/// It is shared while a document is read; hence the inner mutability.
+/// It keeps [`DIAGNOSTICS_MAX`] of them, errors rather than others. It is shared while a document is read; hence the inner mutability.
 #[derive(Debug)]
 pub struct Diagnostics {
     text: Text,
@@ -54,6 +56,7 @@ impl Diagnostic {
             label: String::new(),
             also: Vec::new(),
             help: None,
+            left_out: 0,
         }
     }
 
@@ -118,24 +121,33 @@ impl Diagnostics {
         Diagnostic::warning(&self.text, span, message)
     }
 
+    /// Keeps it if there is room; for an error, the last one that is none makes room.
     pub fn push(&self, diagnostic: Diagnostic) {
-        let mut list = self.list.borrow_mut();
-        if list.len() < DIAGNOSTICS_MAX {
-            list.push(diagnostic);
-        } else {
-            self.left_out.set(self.left_out.get() + 1);
+        if diagnostic.left_out > 0 {
+            // The note of an earlier reading: its number goes into the one that is made here.
+            self.left_out.set(self.left_out.get() + diagnostic.left_out);
+            return;
         }
+        let mut list = self.list.borrow_mut();
+        if list.len() >= DIAGNOSTICS_MAX {
+            self.left_out.set(self.left_out.get() + 1);
+            let lesser = list.iter().rposition(|kept| !kept.is_error());
+            let Some(lesser) = lesser.filter(|_| diagnostic.is_error()) else { return };
+            let _less = list.remove(lesser);
+        }
+        list.push(diagnostic);
     }
 
     pub fn extend(&self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
     }
 
+    /// Whether an error was pushed. Of the kept ones then at least one is an error.
     pub fn has_errors(&self) -> bool {
-        self.list.borrow().iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+        self.list.borrow().iter().any(Diagnostic::is_error)
     }
 
-    /// Whether what is pushed from now on is only counted.
+    /// Whether what is pushed from now on is only counted, unless it is an error.
     pub fn is_full(&self) -> bool {
         self.list.borrow().len() >= DIAGNOSTICS_MAX
     }
@@ -143,9 +155,10 @@ impl Diagnostics {
     /// All that was pushed; if there was too much, a last note says how much is missing.
     pub fn into_vec(self) -> Vec<Diagnostic> {
         let mut list = self.list.into_inner();
-        if self.left_out.get() > 0 {
-            let message = format!("{} more are not shown", self.left_out.get());
-            list.push(Diagnostic::note(&self.text, None, message));
+        let left_out = self.left_out.get();
+        if left_out > 0 {
+            let message = format!("{left_out} more are not shown");
+            list.push(Diagnostic { left_out, ..Diagnostic::note(&self.text, None, message) });
         }
         list
     }
@@ -165,5 +178,32 @@ mod tests {
         let list = found.into_vec();
         assert_eq!(list.len(), DIAGNOSTICS_MAX + 1);
         assert_eq!(list[DIAGNOSTICS_MAX].message, "3 more are not shown");
+    }
+
+    #[test]
+    fn an_error_behind_too_many_warnings_is_kept() {
+        let found = Diagnostics::new(&Text::new("t", ""));
+        let warn = |number: usize| found.push(found.warning(None, format!("warning {number}")));
+        (0..=DIAGNOSTICS_MAX).for_each(warn);
+        assert!(!found.has_errors());
+        found.push(found.error(None, "first"));
+        found.push(found.error(None, "second"));
+        assert!(found.has_errors());
+        let list = found.into_vec();
+        assert_eq!(list.len(), DIAGNOSTICS_MAX + 1);
+        let last: Vec<_> = list.iter().map(|kept| kept.message.as_str()).skip(253).collect();
+        assert_eq!(last, ["warning 253", "first", "second", "3 more are not shown"]);
+    }
+
+    #[test]
+    fn what_an_earlier_reading_left_out_is_counted_once() {
+        let text = Text::new("t", "");
+        let (first, second) = (Diagnostics::new(&text), Diagnostics::new(&text));
+        (0..DIAGNOSTICS_MAX + 7).for_each(|_| first.push(first.error(None, "again")));
+        second.extend(first.into_vec());
+        second.push(second.error(None, "one more"));
+        let list = second.into_vec();
+        assert_eq!(list.len(), DIAGNOSTICS_MAX + 1);
+        assert_eq!(list[DIAGNOSTICS_MAX].message, "8 more are not shown");
     }
 }

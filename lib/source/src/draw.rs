@@ -1,20 +1,21 @@
 //! Diagnostics as pictures: the line of the text with a mark under the place.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, iter};
 
 use annotate_snippets::{
     Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
 };
 
-use crate::{Diagnostic, Severity, Span};
+use crate::{Diagnostic, Severity, Span, Text};
 
 /// How much of a message, a label or a name is shown.
 const LINE_CHARS_MAX: usize = 400;
 
-/// Lines that are longer are cut before they are drawn; shorter ones the renderer cuts, and more prettily.
-const LINE_BYTES_MAX: usize = 16 * 1024;
+/// The renderer looks at all it is given, and needs seconds for megabytes. Places that are farther apart are drawn
+/// apart, and lines that are longer are cut before; shorter ones the renderer cuts, and more prettily.
+const WINDOW_BYTES_MAX: usize = 16 * 1024;
 
-/// How much is kept before the place on such a line; twice as much behind it.
+/// How much of a long line is kept before the place; twice as much behind it.
 const AROUND_BYTES: usize = 60;
 
 /// Whether the pictures hold terminal colours.
@@ -22,6 +23,14 @@ const AROUND_BYTES: usize = 60;
 pub enum Colour {
     Never,
     Always,
+}
+
+/// A place and what stands under it.
+#[derive(Clone, Copy)]
+struct Mark<'a> {
+    kind: AnnotationKind,
+    span: Span,
+    label: &'a str,
 }
 
 /// Draws the diagnostics in the order of their places, file by file, an empty line between them.
@@ -60,13 +69,7 @@ fn group(diagnostic: &Diagnostic) -> Group<'_> {
     };
     let group = Group::with_title(level.primary_title(one_line(&diagnostic.message)));
     let group = match diagnostic.span {
-        Some(span) if stands_on_long_line(diagnostic, span) => {
-            let place = diagnostic.text.place(span.start);
-            let origin = Origin::path(one_line(diagnostic.text.name()));
-            let origin = origin.line(place.line).char_column(place.column);
-            group.element(origin).element(excerpt(diagnostic, span))
-        }
-        Some(span) => group.element(snippet(diagnostic, span)),
+        Some(span) => places(group, diagnostic, span),
         None => group.element(Origin::path(one_line(diagnostic.text.name()))),
     };
     match &diagnostic.help {
@@ -75,57 +78,66 @@ fn group(diagnostic: &Diagnostic) -> Group<'_> {
     }
 }
 
-fn stands_on_long_line(diagnostic: &Diagnostic, span: Span) -> bool {
-    let ends = |span: Span| [Span::at(span.start), Span::at(span.end)];
-    let also = diagnostic.also.iter().flat_map(|(span, _)| ends(*span));
-    let mut all = ends(span).into_iter().chain(also);
-    all.any(|end| diagnostic.text.lines_around(diagnostic.text.clamp(end)).0.len() > LINE_BYTES_MAX)
-}
-
-/// What stands around a place on a very long line, cut by hand because the renderer needs seconds for megabytes. It
-/// would then count columns from the cut, so that the place has to be told apart from the line.
-fn excerpt(diagnostic: &Diagnostic, span: Span) -> Snippet<'_, Annotation<'_>> {
+/// Draws the lines from the first place to the last, or each place alone if that is too much.
+fn places<'a>(group: Group<'a>, diagnostic: &'a Diagnostic, span: Span) -> Group<'a> {
     let text = &diagnostic.text;
-    let span = text.first_line(span);
-    let (line, number) = text.lines_around(Span::at(span.start));
-    let cut = text.clamp(Span {
-        start: span.start.saturating_sub(AROUND_BYTES).max(line.start),
-        end: (span.start + 2 * AROUND_BYTES).min(line.end),
+    let also = diagnostic.also.iter().map(|(span, label)| Mark {
+        kind: AnnotationKind::Context,
+        span: text.clamp(*span),
+        label,
     });
-    let within = span.start - cut.start..span.end.min(cut.end) - cut.start;
-    let label = (!diagnostic.label.is_empty()).then(|| one_line(&diagnostic.label));
-    Snippet::source(text.slice(cut))
-        .line_start(number)
-        .annotation(AnnotationKind::Primary.span(within).label(label))
-}
-
-/// Hands the renderer no more than the lines that are needed: it looks at all it is given.
-fn snippet(diagnostic: &Diagnostic, span: Span) -> Snippet<'_, Annotation<'_>> {
-    let text = &diagnostic.text;
-    let span = text.clamp(span);
-    let also: Vec<(Span, &str)> =
-        diagnostic.also.iter().map(|(span, label)| (text.clamp(*span), label.as_str())).collect();
-    let all = also.iter().fold(span, |all, (span, _)| Span {
-        start: all.start.min(span.start),
-        end: all.end.max(span.end),
+    let first =
+        Mark { kind: AnnotationKind::Primary, span: text.clamp(span), label: &diagnostic.label };
+    let marks: Vec<Mark<'_>> = iter::once(first).chain(also).collect();
+    let all = marks.iter().fold(marks[0].span, |all, mark| Span {
+        start: all.start.min(mark.span.start),
+        end: all.end.max(mark.span.end),
     });
     let (window, line) = text.lines_around(all);
+    if window.len() <= WINDOW_BYTES_MAX {
+        let snippet = snippet(text, window, line).path(one_line(text.name()));
+        return group
+            .element(snippet.annotations(marks.iter().map(|mark| mark.annotation(window))));
+    }
+    marks.into_iter().fold(group, |group, mark| alone(group, text, mark))
+}
+
+/// Draws the line on which a place starts, cut around it if it is long.
+fn alone<'a>(group: Group<'a>, text: &'a Text, mark: Mark<'a>) -> Group<'a> {
+    let start = mark.span.start;
+    let (line, number) = text.lines_around(Span::at(start));
+    let is_cut = line.len() > WINDOW_BYTES_MAX;
+    let around = Span {
+        start: start.saturating_sub(AROUND_BYTES).max(line.start),
+        end: (start + 2 * AROUND_BYTES).min(line.end),
+    };
+    let window = if is_cut { text.clamp(around) } else { line };
+    let span = text.first_line(Span { start, end: mark.span.end.min(window.end) });
+    let snippet =
+        snippet(text, window, number).annotation(Mark { span, ..mark }.annotation(window));
+    let name = one_line(text.name());
+    if !is_cut {
+        return group.element(snippet.path(name));
+    }
+    // The renderer would count columns from the cut, so that the place has to be told apart from the line.
+    let place = text.place(start);
+    group.element(Origin::path(name).line(place.line).char_column(place.column)).element(snippet)
+}
+
+fn snippet<'a>(text: &'a Text, window: Span, line: usize) -> Snippet<'a, Annotation<'a>> {
     let mut source = Cow::Borrowed(text.slice(window));
-    if all.end == text.content().len() && source.ends_with('\n') {
+    if window.end == text.content().len() && (source.is_empty() || source.ends_with('\n')) {
         // To the renderer a line break ends the text; a place behind it needs a line to stand on.
         source.to_mut().push('\n');
     }
-    let within = |span: Span| span.start - window.start..span.end - window.start;
-    let labelled = |label: &str| (!label.is_empty()).then(|| one_line(label));
-    Snippet::source(source)
-        .line_start(line)
-        .path(one_line(text.name()))
-        .annotation(AnnotationKind::Primary.span(within(span)).label(labelled(&diagnostic.label)))
-        .annotations(
-            also.into_iter().map(|(span, label)| {
-                AnnotationKind::Context.span(within(span)).label(labelled(label))
-            }),
-        )
+    Snippet::source(source).line_start(line)
+}
+
+impl<'a> Mark<'a> {
+    fn annotation(&self, window: Span) -> Annotation<'a> {
+        let label = (!self.label.is_empty()).then(|| one_line(self.label));
+        self.kind.span(self.span.start - window.start..self.span.end - window.start).label(label)
+    }
 }
 
 /// Words may quote the user's text: line breaks and control characters become visible, and length is bounded.
@@ -141,7 +153,7 @@ fn one_line(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Text;
+    use crate::{DIAGNOSTICS_MAX, read_yaml};
 
     #[test]
     fn a_line_of_megabytes_is_cut_around_the_place() {
@@ -152,6 +164,49 @@ mod tests {
         let drawn = draw(&[diagnostic], Colour::Never);
         assert!(drawn.contains("--> t:2:500001\n") && drawn.contains("日HEREx"), "{drawn}");
         assert!(drawn.ends_with("^^^^ l\n") && drawn.len() < 1000, "{drawn}");
+    }
+
+    #[test]
+    fn places_far_apart_are_drawn_apart() {
+        let text = Text::new("t", format!("one: 1\n{}last\n", "word\n".repeat(100_000)));
+        let end = text.content().len();
+        let diagnostic = Diagnostic::error(&text, Span::at(end), "m").label("end");
+        let diagnostic = diagnostic.also(Span { start: 0, end: 20 }, "start");
+        let drawn = draw(&[diagnostic], Colour::Never);
+        assert_eq!(
+            drawn,
+            "\
+error: m
+      --> t:100003:1
+       |
+100003 |
+       | ^ end
+       |
+      ::: t:1:1
+       |
+     1 | one: 1
+       | ------ start
+"
+        );
+    }
+
+    #[test]
+    fn a_place_of_many_lines_is_drawn_by_its_first() {
+        let text = Text::new("t", "word word\n".repeat(100_000));
+        let span = Span { start: 5, end: text.content().len() };
+        let drawn = draw(&[Diagnostic::error(&text, span, "m").label("l")], Colour::Never);
+        assert!(drawn.ends_with("1 | word word\n  |      ^^^^ l\n"), "{drawn}");
+    }
+
+    #[test]
+    fn many_places_far_apart_are_drawn() {
+        // Each key again, a document's length behind the first; it takes minutes if all between is looked at.
+        let keys: String = (0..DIAGNOSTICS_MAX).map(|key| format!("k{key}: 1\n")).collect();
+        let text = Text::new("t", format!("{keys}{}{keys}", "# word\n".repeat(200_000)));
+        let (_, mistakes) = read_yaml(&text);
+        let drawn = draw(&mistakes, Colour::Never);
+        assert_eq!(drawn.matches("^ again here").count(), DIAGNOSTICS_MAX);
+        assert_eq!(drawn.matches("- first here").count(), DIAGNOSTICS_MAX);
     }
 
     #[test]

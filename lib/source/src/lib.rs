@@ -27,7 +27,7 @@ mod yaml;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use draw::{Colour, draw};
-pub use duration::parse_duration;
+pub use duration::{duration_nanos, is_duration_unit, parse_duration};
 pub use fields::{Fields, Item};
 pub use node::{Entry, Node, Value};
 pub use scalar::{Scalar, Style};

@@ -7,6 +7,9 @@ use std::{fmt, ops::Range, sync::Arc};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
+/// How far apart the counts of characters are kept: what is counted for one place.
+const COUNT_BYTES: usize = 1024;
+
 /// A text and the name under which the user knows it. Cloning is cheap.
 #[derive(Clone)]
 pub struct Text(Arc<Inner>);
@@ -16,6 +19,8 @@ struct Inner {
     content: String,
     /// Where each line starts. The byte order mark belongs to no line.
     lines: Vec<usize>,
+    /// How many characters start before each multiple of [`COUNT_BYTES`].
+    counts: Vec<usize>,
 }
 
 /// A line and a column, both counted from 1; the column counts characters.
@@ -39,7 +44,12 @@ impl Text {
         let body = if content.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         let mut lines = vec![body];
         lines.extend(content.match_indices('\n').map(|(at, _)| at + 1));
-        Self(Arc::new(Inner { name, content, lines }))
+        let mut counts = vec![0];
+        counts.extend(content.as_bytes().chunks(COUNT_BYTES).scan(0, |count, chunk| {
+            *count += characters(chunk);
+            Some(*count)
+        }));
+        Self(Arc::new(Inner { name, content, lines, counts }))
     }
 
     pub fn name(&self) -> &str {
@@ -54,7 +64,9 @@ impl Text {
     pub fn place(&self, byte: usize) -> Place {
         let byte = self.content().floor_char_boundary(byte);
         let line = self.line_index(byte);
-        let column = self.content().get(self.0.lines[line]..byte).map_or(0, |s| s.chars().count());
+        // A byte of the byte order mark stands before the line to which it is counted.
+        let column = self.characters_before(byte.max(self.0.lines[line]))
+            - self.characters_before(self.0.lines[line]);
         Place { line: line + 1, column: column + 1 }
     }
 
@@ -90,9 +102,19 @@ impl Text {
         Span { start, end: end.max(start) }
     }
 
+    fn characters_before(&self, byte: usize) -> usize {
+        let kept = byte / COUNT_BYTES;
+        self.0.counts[kept] + characters(&self.content().as_bytes()[kept * COUNT_BYTES..byte])
+    }
+
     fn line_index(&self, byte: usize) -> usize {
         self.0.lines.partition_point(|start| *start <= byte).saturating_sub(1)
     }
+}
+
+/// How many characters start in these bytes: all bytes but those that continue one.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count()
 }
 
 impl fmt::Debug for Text {
@@ -152,6 +174,25 @@ mod tests {
         assert_eq!(text.place(3), Place { line: 1, column: 1 });
         assert_eq!(text.place(4), Place { line: 1, column: 2 });
         assert_eq!(text.place(8), Place { line: 2, column: 1 });
+    }
+
+    #[test]
+    fn places_on_a_long_line_are_those_of_its_characters() {
+        // Characters of one to four bytes, so that counts are kept inside of some.
+        for (mark, line) in [("", 1), ("\u{feff}", 1), ("a\n", 2)] {
+            let text = Text::new("t", format!("{mark}{}", "aß日𝄞".repeat(3 * COUNT_BYTES / 10)));
+            let long = &text.content()[mark.len()..];
+            for (column, (at, _)) in (1..).zip(long.char_indices()) {
+                assert_eq!(text.place(mark.len() + at), Place { line, column });
+            }
+            let end = Place { line, column: long.chars().count() + 1 };
+            assert_eq!(text.place(text.content().len()), end);
+        }
+        // Each of these is counted from the nearest count that is kept, not from the start of the line.
+        let text = Text::new("t", "é".repeat(1 << 20));
+        for column in (1..=1 << 20).step_by(63) {
+            assert_eq!(text.place(2 * column - 2), Place { line: 1, column });
+        }
     }
 
     #[test]

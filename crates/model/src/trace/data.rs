@@ -68,7 +68,7 @@ pub struct ScopeData {
 }
 
 /// A span, without its resource and scope.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SpanData {
     /// Its id.
     pub id: SpanId,
@@ -103,7 +103,7 @@ pub struct SpanData {
 }
 
 /// Something that happened at a moment within a span.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EventData {
     /// When.
     pub at: Timestamp,
@@ -116,7 +116,7 @@ pub struct EventData {
 }
 
 /// A reference to another span. Ids that are no ids on the wire are none here.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LinkData {
     /// The trace referred to.
     pub trace_id: Option<TraceId>,
@@ -133,7 +133,7 @@ pub struct LinkData {
 }
 
 /// The kind of a span. The number of a kind that is not known yet is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Not said.
     #[default]
@@ -153,7 +153,7 @@ pub enum Kind {
 }
 
 /// How a span ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Status {
     /// The code.
     pub code: StatusCode,
@@ -162,7 +162,7 @@ pub struct Status {
 }
 
 /// The code of a status. The number of a code that is not known yet is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StatusCode {
     /// Not said.
     #[default]

@@ -32,6 +32,7 @@ pub struct Trace {
     scope_numbers: HashTable<ScopeIx>,
     span_numbers: HashTable<SpanIx>,
     conflicts: Vec<SpanIx>,
+    /// By content, since all of them may bear one id.
     conflict_numbers: HashTable<SpanIx>,
     hasher: DefaultHashBuilder,
 }
@@ -276,25 +277,30 @@ impl Trace {
         scope: ScopeIx,
         data: SpanData,
     ) -> Result<Pushed, TraceFull> {
-        let hash = self.hasher.hash_one(data.id);
-        let first = self.number_of(data.id);
+        let Some(first) = self.number_of(data.id) else {
+            let id = data.id;
+            let ix = self.add_span(resource, scope, data)?;
+            let Self { span_numbers, hasher, spans, .. } = self;
+            let rehash = |ix: &SpanIx| hasher.hash_one(spans[ix.0 as usize].id);
+            span_numbers.insert_unique(hasher.hash_one(id), ix, rehash);
+            return Ok(Pushed::New(ix));
+        };
+        let hash = self.hasher.hash_one((resource, scope, &data));
         let same = |ix: &SpanIx| self.has_content(*ix, resource, scope, &data);
-        let known = first.filter(same).or_else(|| self.conflict_numbers.find(hash, same).copied());
-        if let Some(known) = known {
+        let known = Some(first).filter(same);
+        if let Some(known) = known.or_else(|| self.conflict_numbers.find(hash, same).copied()) {
             return Ok(Pushed::Repeated(known));
         }
-        let ix = SpanIx(number(self.spans.len())?);
-        let row = self.span_row(resource, scope, data)?;
-        self.spans.push(row);
-        let Self { span_numbers, conflict_numbers, hasher, spans, .. } = self;
-        let rehash = |ix: &SpanIx| hasher.hash_one(spans[ix.0 as usize].id);
-        if first.is_some() {
-            conflict_numbers.insert_unique(hash, ix, rehash);
-            self.conflicts.push(ix);
-            return Ok(Pushed::Conflicting(ix));
-        }
-        span_numbers.insert_unique(hash, ix, rehash);
-        Ok(Pushed::New(ix))
+        let ix = self.add_span(resource, scope, data)?;
+        let mut numbers = std::mem::take(&mut self.conflict_numbers);
+        let rehash = |ix: &SpanIx| {
+            let row = &self.spans[ix.0 as usize];
+            self.hasher.hash_one((row.resource, row.scope, &self.span(*ix).to_data()))
+        };
+        numbers.insert_unique(hash, ix, rehash);
+        self.conflict_numbers = numbers;
+        self.conflicts.push(ix);
+        Ok(Pushed::Conflicting(ix))
     }
 
     /// The same trace without the spans of this id.
@@ -324,13 +330,14 @@ impl Trace {
         row.resource == resource && row.scope == scope && self.span(ix).to_data() == *data
     }
 
-    fn span_row(
+    fn add_span(
         &mut self,
         resource: ResourceIx,
         scope: ScopeIx,
         data: SpanData,
-    ) -> Result<SpanRow, TraceFull> {
-        Ok(SpanRow {
+    ) -> Result<SpanIx, TraceFull> {
+        let ix = SpanIx(number(self.spans.len())?);
+        let row = SpanRow {
             id: data.id,
             parent: data.parent,
             start: data.start,
@@ -349,7 +356,9 @@ impl Trace {
             dropped_attributes: data.dropped_attributes,
             dropped_events: data.dropped_events,
             dropped_links: data.dropped_links,
-        })
+        };
+        self.spans.push(row);
+        Ok(ix)
     }
 
     fn add_events(&mut self, events: Vec<EventData>) -> Result<Run, TraceFull> {

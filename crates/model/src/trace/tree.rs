@@ -1,6 +1,6 @@
 //! The shape of a trace: who is whose child, in what order.
 
-use std::ops::Range;
+use std::{iter, ops::Range};
 
 use super::{SpanIx, Trace};
 
@@ -35,7 +35,7 @@ impl Tree {
             .collect();
         let mut by_start: Vec<_> = trace.spans().map(|span| span.ix()).collect();
         by_start.sort_by_key(|ix| (trace.span(*ix).start(), *ix));
-        cut_circles(&by_start, &mut parents);
+        cut_circles(trace, &by_start, &mut parents);
         let (order, places) = depth_first(&by_start, &parents);
         Self { order, places, parents, orphans }
     }
@@ -74,7 +74,7 @@ impl Tree {
 }
 
 /// Makes the earliest span of each circle a root.
-fn cut_circles(by_start: &[SpanIx], parents: &mut [Option<SpanIx>]) {
+fn cut_circles(trace: &Trace, by_start: &[SpanIx], parents: &mut [Option<SpanIx>]) {
     // 0: not seen; otherwise the walk that saw it.
     let mut seen_by = vec![0u32; parents.len()];
     for (walk, first) in (1..).zip(by_start) {
@@ -83,7 +83,7 @@ fn cut_circles(by_start: &[SpanIx], parents: &mut [Option<SpanIx>]) {
             let seen = &mut seen_by[span.0 as usize];
             if *seen == walk {
                 // Walks start in order of time, but may enter a circle at any span of it.
-                cut_at_earliest(span, by_start, parents);
+                cut_at_earliest(trace, span, parents);
                 break;
             }
             if *seen != 0 {
@@ -95,15 +95,12 @@ fn cut_circles(by_start: &[SpanIx], parents: &mut [Option<SpanIx>]) {
     }
 }
 
-fn cut_at_earliest(entered: SpanIx, by_start: &[SpanIx], parents: &mut [Option<SpanIx>]) {
-    let mut circle = vec![entered];
-    let mut at = parents[entered.0 as usize];
-    while let Some(span) = at.filter(|span| *span != entered) {
-        circle.push(span);
-        at = parents[span.0 as usize];
-    }
-    circle.sort_unstable();
-    if let Some(root) = by_start.iter().find(|span| circle.binary_search(span).is_ok()) {
+/// Looks at the spans of the circle only: a trace may hold as many circles as pairs.
+fn cut_at_earliest(trace: &Trace, entered: SpanIx, parents: &mut [Option<SpanIx>]) {
+    let circle = iter::successors(Some(entered), |span| {
+        parents[span.0 as usize].filter(|parent| *parent != entered)
+    });
+    if let Some(root) = circle.min_by_key(|span| (trace.span(*span).start(), *span)) {
         parents[root.0 as usize] = None;
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn no_answer() -> Outcome {
     Outcome {
         reasons: vec![format!("the trigger has no answer: {message}")],
         answer: Some(Answer::NoAnswer(NoAnswer {
-            kind: NoAnswerKind::Connection,
+            kind: NoAnswerKind::Refused,
             message: message.to_owned(),
         })),
         settlement: Some(not_settled(vec![Unsettled::NoTelemetry, Unsettled::NotAnswered], 0)),
