@@ -11,9 +11,11 @@
 //!
 //! Order is of numbers and durations only: a text takes part if it holds one. A list `contains` what equals one of its
 //! items. A JSON document contains another by `json::contains`, where both sides are lists or objects; everything else is
-//! searched as text.
+//! searched as text. An attribute that was sent without a value equals and contains nothing, not even the empty text.
 
 use std::cmp::Ordering;
+
+use model::trace::ValueRef;
 
 use crate::{
     json,
@@ -47,6 +49,9 @@ pub(crate) struct Compared {
     /// The conversion that was made, or what made the comparison impossible.
     pub(crate) remark: Option<&'static str>,
 }
+
+/// Whether one contains the other was not found out, so that neither `contains` nor `not-contains` holds.
+const TOO_LARGE: Compared = Compared { holds: false, remark: Some("too large to compare") };
 
 pub(crate) const COMPARATORS: &[(&str, Comparator)] = &[
     ("=", Comparator::Equal),
@@ -126,7 +131,10 @@ pub(crate) fn compare(left: &Operand<'_>, comparator: Comparator, right: &Operan
         Comparator::Equal => equal(left, right),
         Comparator::Contains => contains(left, right),
         Comparator::NotEqual => negated(equal(left, right)),
-        Comparator::NotContains => negated(contains(left, right)),
+        Comparator::NotContains => match contains(left, right) {
+            TOO_LARGE => TOO_LARGE,
+            compared => negated(compared),
+        },
         Comparator::Less | Comparator::AtMost | Comparator::Greater | Comparator::AtLeast => {
             ordered(left, comparator, right)
         }
@@ -144,7 +152,7 @@ fn equal(left: &Operand<'_>, right: &Operand<'_>) -> Compared {
         (Value::Duration(a), Value::Duration(b)) => plain(a == b),
         (Value::Duration(nanos), Value::Number(number))
         | (Value::Number(number), Value::Duration(nanos)) => {
-            with(is_same(number.compare_with(nanos)), "the number counts as nanoseconds")
+            with(is_same(number.compare(Number::Int(nanos))), "the number counts as nanoseconds")
         }
         (Value::Bool(a), Value::Bool(b)) => plain(a == b),
         (Value::Text(a), Value::Text(b)) => plain(a == b),
@@ -179,11 +187,11 @@ fn text_and_number(text: &str, quoted: bool, number: Number, spelled: &Operand<'
         return plain(false);
     }
     if quoted {
-        let nanos = read_duration(text).map(|nanos| is_same(number.compare_with(nanos)));
+        let nanos = read_duration(text).map(|nanos| is_same(number.compare(Number::Int(nanos))));
         return with(nanos.unwrap_or(text == spelled.text()), "compared as text");
     }
     if let Some(nanos) = read_duration(text) {
-        let same = is_same(number.compare_with(nanos));
+        let same = is_same(number.compare(Number::Int(nanos)));
         return with(same, "text read as a duration, the number counts as nanoseconds");
     }
     match read_number(text) {
@@ -198,9 +206,10 @@ fn text_and_duration(text: &str, nanos: i128) -> Compared {
         return with(held == nanos, "text read as a duration");
     }
     match read_number(text) {
-        Some(number) => {
-            with(is_same(number.compare_with(nanos)), "text read as a number of nanoseconds")
-        }
+        Some(number) => with(
+            is_same(number.compare(Number::Int(nanos))),
+            "text read as a number of nanoseconds",
+        ),
         None => with(false, "the text is not a duration"),
     }
 }
@@ -212,8 +221,8 @@ fn ordered(left: &Operand<'_>, comparator: Comparator, right: &Operand<'_>) -> C
     let order = match (a, b) {
         (Size::Number(a), Size::Number(b)) => a.compare(b),
         (Size::Nanos(a), Size::Nanos(b)) => Some(a.cmp(&b)),
-        (Size::Number(a), Size::Nanos(b)) => a.compare_with(b),
-        (Size::Nanos(a), Size::Number(b)) => b.compare_with(a).map(Ordering::reverse),
+        (Size::Number(a), Size::Nanos(b)) => a.compare(Number::Int(b)),
+        (Size::Nanos(a), Size::Number(b)) => b.compare(Number::Int(a)).map(Ordering::reverse),
     };
     let holds = order.is_some_and(|order| comparator.accepts(order));
     let is_text = |side: &Operand<'_>| matches!(side.value(), Value::Text(_));
@@ -249,12 +258,18 @@ fn contains(left: &Operand<'_>, right: &Operand<'_>) -> Compared {
     if let Some(part) = json::read(&part)
         && let Some(whole) = json::read(&whole)
     {
-        return with(json::contains(&whole, &part), "compared as JSON");
+        return json::contains(&whole, &part)
+            .map_or(TOO_LARGE, |holds| with(holds, "compared as JSON"));
     }
     match &whole {
-        Value::List(items) => {
-            plain(items.iter().any(|item| equal(&Operand::Found(item.into()), right).holds))
-        }
+        Value::Nothing => with(false, "the attribute has no value"),
+        // The part is no JSON, so it equals no list and no map; trying would read it anew for each of them.
+        Value::List(items) => plain(
+            items
+                .iter()
+                .filter(|item| !matches!(item, ValueRef::Array(_) | ValueRef::Map(_)))
+                .any(|item| equal(&Operand::Found(item.into()), right).holds),
+        ),
         Value::Text(text) => plain(text.contains(&*right.text())),
         _ => with(left.text().contains(&*right.text()), "searched as text"),
     }

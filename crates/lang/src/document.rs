@@ -64,6 +64,11 @@ impl Test {
         self.name.as_ref().map(|name| name.text.as_str())
     }
 
+    /// Where its id stands, or the name that the id is made from.
+    pub(crate) fn id_span(&self) -> Span {
+        self.id.as_ref().or(self.name.as_ref()).map_or(self.span, |scalar| scalar.span)
+    }
+
     /// The document without the others of its file, as a text in which it stands where it stood.
     pub fn document(&self) -> String {
         let at = self.text.place(self.whole.start);

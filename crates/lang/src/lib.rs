@@ -5,9 +5,9 @@
 //! ```
 //!
 //! [`read`] takes a file apart and [`compile`] understands the strings in it; both tell every mistake at once, as
-//! diagnostics that point at the place, also inside a YAML string. [`resolve`] fills in variables, [`judge`] holds the
-//! evidence of a run against the plan. The grammars stand at the head of `selector` and `expr`, the meaning of
-//! comparisons at the head of `compare`, what decides a verdict in `judge`.
+//! diagnostics that point at the place, also inside a YAML string; [`plans`] does both for a whole file. [`resolve`]
+//! fills in variables, [`judge`] holds the evidence of a run against the plan. The grammars stand at the head of
+//! `selector` and `expr`, the meaning of comparisons at the head of `compare`, what decides a verdict in `judge`.
 //!
 //! Deliberately absent: network, clock, randomness, files. Whatever the input is, nothing here panics.
 
@@ -20,6 +20,7 @@ mod lex;
 mod mistake;
 mod numeral;
 mod plan;
+mod planned;
 mod property;
 mod read;
 mod resolve;
@@ -30,6 +31,7 @@ mod value;
 pub use document::{Document, Test};
 pub use judge::{Evidence, judge};
 pub use plan::{Plan, Settle, compile};
+pub use planned::{Planned, plans};
 pub use read::read;
-pub use resolve::{ResolveError, Resolved, Seed, resolve};
+pub use resolve::{ResolveError, Resolved, resolve};
 pub use template::Vars;

@@ -3,37 +3,28 @@
 //! ```text
 //! number   = [ "-" ] whole [ "." digits ]             whole = "0" | a digit from 1 to 9 and digits
 //! loose    = [ "-" | "+" ] digits [ "." digits ]
-//! duration = [ "-" ] digits [ "." digits ] unit        unit = "ns" | "us" | "µs" | "ms" | "s" | "m" | "h"
+//! duration = [ "-" ] part { part }                     part = digits [ "." digits ] unit
+//! unit     = "ns" | "us" | "µs" | "ms" | "s" | "m" | "h"
 //! ```
 //!
 //! A text attribute is read as a number where it is compared with one. For `=` and `!=` it has to be written like
 //! `number`: `"200"` is 200 and `"12.50"` is 12.5, but `"007"` and `"+5"` are codes that happen to be made of digits. For
 //! `<` and its kin, which ask about nothing but size, `loose` is enough. Blanks, exponents, hexadecimal digits,
-//! thousands separators and words such as `Infinity` are never part of a number. A whole number has to fit 64 bits; one with a
-//! fraction becomes the nearest double. A text written like `duration` is a duration, one unit without a blank, if it
-//! is a whole number of nanoseconds.
+//! thousands separators and words such as `Infinity` are never part of a number. A whole number has to fit 128 bits; one with
+//! a fraction becomes the nearest double. A text written like `duration` is a duration, without a blank, if it is a
+//! whole number of nanoseconds.
 
 use std::cmp::Ordering;
+
+use source::duration_nanos;
 
 /// A number, exact to its last bit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Number {
-    Int(i64),
+    /// Larger than any number of a span: texts and JSON hold what 64 bits do not.
+    Int(i128),
     Double(f64),
 }
-
-const UNITS: &[(&str, i128)] = &[
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-];
-
-/// More digits than any whole number of nanoseconds needs: an hour is 2^13 × 3^2 × 5^11 of them.
-const FRACTION_DIGITS_MAX: usize = 13;
 
 impl Number {
     /// Nothing where one of them is not a number.
@@ -41,16 +32,8 @@ impl Number {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(a.cmp(&b)),
             (Self::Double(a), Self::Double(b)) => a.partial_cmp(&b),
-            (Self::Int(a), Self::Double(b)) => compare_whole(a.into(), b),
-            (Self::Double(a), Self::Int(b)) => compare_whole(b.into(), a).map(Ordering::reverse),
-        }
-    }
-
-    /// Compares with a count that may be larger than 64 bits, such as nanoseconds.
-    pub(crate) fn compare_with(self, whole: i128) -> Option<Ordering> {
-        match self {
-            Self::Int(a) => Some(i128::from(a).cmp(&whole)),
-            Self::Double(a) => compare_whole(whole, a).map(Ordering::reverse),
+            (Self::Int(a), Self::Double(b)) => compare_whole(a, b),
+            (Self::Double(a), Self::Int(b)) => compare_whole(b, a).map(Ordering::reverse),
         }
     }
 
@@ -87,38 +70,21 @@ pub(crate) fn read_loose(text: &str) -> Option<Number> {
 
 /// The nanoseconds of a text that holds a duration.
 pub(crate) fn read_duration(text: &str) -> Option<i128> {
-    let unit = text.find(|c: char| c.is_alphabetic())?;
-    let (number, unit) = text.split_at(unit);
-    scale(number, unit)
-}
-
-/// A decimal number of these units in nanoseconds, if the unit exists and the result is a whole number.
-pub(crate) fn scale(number: &str, unit: &str) -> Option<i128> {
-    let (_, nanos) = *UNITS.iter().find(|(name, _)| *name == unit)?;
-    let (sign, digits) = match number.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, number),
+    let (sign, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text),
     };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    if !is_digits(whole) || !is_digits(fraction) {
-        return None;
+    let mut total = 0_i128;
+    loop {
+        let unit = rest.find(char::is_alphabetic).filter(|_| !rest.starts_with('-'))?;
+        let end = rest[unit..].find(|c: char| !c.is_alphabetic());
+        let end = end.map_or(rest.len(), |length| unit + length);
+        total = total.checked_add(duration_nanos(&rest[..unit], &rest[unit..end])?)?;
+        rest = &rest[end..];
+        if rest.is_empty() {
+            return Some(sign * total);
+        }
     }
-    let fraction = fraction.trim_end_matches('0');
-    if fraction.len() > FRACTION_DIGITS_MAX {
-        return None;
-    }
-    let tenths = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
-    let part = format!("0{fraction}").parse::<i128>().ok()?.checked_mul(nanos)?;
-    if part % tenths != 0 {
-        return None;
-    }
-    let total = whole.parse::<i128>().ok()?.checked_mul(nanos)?.checked_add(part / tenths)?;
-    Some(sign * total)
-}
-
-/// Whether a word is a unit of time.
-pub(crate) fn is_unit(word: &str) -> bool {
-    UNITS.iter().any(|(name, _)| *name == word)
 }
 
 /// A duration in the largest unit that leaves it at least one, exact.
@@ -190,7 +156,9 @@ mod tests {
             ("00", "no", "0"),
             ("+5", "no", "5"),
             ("9223372036854775807", "9223372036854775807", "9223372036854775807"),
-            ("9223372036854775808", "no", "no"),
+            ("18446744073709551616", "18446744073709551616", "18446744073709551616"),
+            ("0999999999999999999999", "no", "999999999999999999999"),
+            ("1000000000000000000000000000000000000000", "no", "no"),
             ("-9223372036854775808", "-9223372036854775808", "-9223372036854775808"),
             ("99999999999999999999.5", "1e20", "1e20"),
             ("", "no", "no"),
@@ -226,7 +194,15 @@ mod tests {
             ("0.5ns", None),
             ("10 ms", None),
             ("5d", None),
-            ("1s500ms", None),
+            ("5\u{b5}s", Some(5_000)),
+            ("5\u{3bc}s", Some(5_000)),
+            ("1s500ms", Some(1_500_000_000)),
+            ("1m30s", Some(90_000_000_000)),
+            ("-1m30.5s", Some(-90_500_000_000)),
+            ("1m-30s", None),
+            ("--1s", None),
+            ("1m30", None),
+            ("1m 30s", None),
             ("5 seconds", None),
             ("ms", None),
             ("", None),
@@ -259,8 +235,8 @@ mod tests {
             (int(2), double(1.5), Some(Greater)),
             (int(-2), double(-1.5), Some(Less)),
             (int(9_007_199_254_740_993), double(9_007_199_254_740_992.0), Some(Greater)),
-            (int(i64::MAX), double(9_223_372_036_854_775_808.0), Some(Less)),
-            (int(i64::MIN), double(-9_223_372_036_854_775_808.0), Some(Equal)),
+            (int(i64::MAX.into()), double(9_223_372_036_854_775_808.0), Some(Less)),
+            (int(i64::MIN.into()), double(-9_223_372_036_854_775_808.0), Some(Equal)),
             (int(0), double(f64::INFINITY), Some(Less)),
             (int(0), double(f64::NEG_INFINITY), Some(Greater)),
             (int(0), double(f64::NAN), None),
@@ -270,6 +246,6 @@ mod tests {
             assert_eq!(a.compare(b), order, "{a:?} {b:?}");
             assert_eq!(b.compare(a), order.map(std::cmp::Ordering::reverse), "{b:?} {a:?}");
         }
-        assert_eq!(double(1e300).compare_with(i128::MAX), Some(Greater));
+        assert_eq!(double(1e300).compare(int(i128::MAX)), Some(Greater));
     }
 }

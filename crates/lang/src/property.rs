@@ -4,7 +4,7 @@ use std::{borrow::Cow, ops::Range};
 
 use model::{
     Answer, Body, SpanId, Trace,
-    trace::{Span, StatusCode, Tree},
+    trace::{Span, SpanIx, StatusCode, Tree},
 };
 use source::did_you_mean;
 
@@ -50,7 +50,8 @@ pub(crate) enum Response {
 pub(crate) struct World<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) tree: Tree,
-    pub(crate) trigger: SpanId,
+    /// The first span with the trigger's id: others may come with the same.
+    trigger: Option<SpanIx>,
     pub(crate) answer: &'a Answer,
 }
 
@@ -150,7 +151,13 @@ fn attribute(name: &str, otherwise: Option<Intrinsic>) -> Property {
 
 impl<'a> World<'a> {
     pub(crate) fn new(trace: &'a Trace, trigger: SpanId, answer: &'a Answer) -> Self {
+        let trigger = trace.spans().find(|span| span.id() == trigger).map(Span::ix);
         Self { trace, tree: Tree::of(trace), trigger, answer }
+    }
+
+    /// Whether this is the span of the trigger.
+    pub(crate) fn is_trigger(&self, span: SpanIx) -> bool {
+        self.trigger == Some(span)
     }
 
     /// The property of a span. The count is not one of a span, and absent here.
@@ -166,7 +173,7 @@ impl<'a> World<'a> {
                 let value = attribute.or_else(|| otherwise.map(|i| self.intrinsic(i, span)));
                 value.map_or(Lookup::Absent, Lookup::Found)
             }
-            Property::Response(_) if span.id() != self.trigger => Lookup::Absent,
+            Property::Response(_) if !self.is_trigger(span.ix()) => Lookup::Absent,
             Property::Response(part) => self.response(*part),
             Property::Count => Lookup::Absent,
         }
@@ -199,7 +206,7 @@ impl<'a> World<'a> {
     fn type_of(&self, span: Span<'_>) -> &'static str {
         let is_browser =
             BROWSER_NAMES.contains(&span.name()) || span.attributes().get("event_type").is_some();
-        if is_browser || span.id() == self.trigger {
+        if is_browser || self.is_trigger(span.ix()) {
             return "general";
         }
         let has = |prefix: &str| span.attributes().iter().any(|(key, _)| key.starts_with(prefix));

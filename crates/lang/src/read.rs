@@ -6,8 +6,7 @@
 use std::time::Duration;
 
 use source::{
-    Diagnostic, Diagnostics, Fields, Item, Node, Scalar, Severity, Span, Text, did_you_mean,
-    read_yaml,
+    Diagnostic, Diagnostics, Fields, Item, Node, Scalar, Span, Text, did_you_mean, read_yaml,
 };
 
 use crate::{
@@ -17,6 +16,9 @@ use crate::{
 
 /// How long an HTTP trigger may take if its document does not say.
 const TRIGGER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The longest that a run may be told to wait for one thing.
+const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Kinds of Tracetest that have no meaning here so far.
 const LATER_KINDS: &[&str] = &[
@@ -55,9 +57,9 @@ const READ_ONLY: &[&str] = &["version", "createdAt", "summary"];
 /// Reads all documents of a file, as far as they can be read, with everything that is wrong with them.
 pub fn read(text: &Text) -> (Vec<Document>, Vec<Diagnostic>) {
     let (nodes, mistakes) = read_yaml(text);
-    let is_valid = mistakes.iter().all(|mistake| mistake.severity != Severity::Error);
     let all = Diagnostics::new(text);
     all.extend(mistakes);
+    let is_valid = !all.has_errors();
     let mut documents = Vec::new();
     for node in &nodes {
         let found = Diagnostics::new(text);
@@ -102,7 +104,8 @@ fn read_test(item: &Item<'_>, found: &Diagnostics) -> Option<Test> {
     let specs = fields.list("specs").unwrap_or_default();
     let outputs = fields.list("outputs").unwrap_or_default();
     let skip_trace_collection = fields.boolean("skipTraceCollection").unwrap_or(false);
-    let settle = fields.table("settle").map_or_else(Settle::default, read_settle);
+    let settle =
+        fields.table("settle").map_or_else(Settle::default, |settle| read_settle(settle, found));
     if fields.take("pollingProfile").is_some() {
         let span = key_span(item.node, "pollingProfile", found);
         found.push(
@@ -142,7 +145,8 @@ fn read_trigger(item: &Item<'_>, found: &Diagnostics) -> Option<Trigger> {
         found.push(wrong_trigger(kind?, found));
         return None;
     }
-    let timeout = fields.duration("timeout").unwrap_or(TRIGGER_TIMEOUT);
+    let timeout = fields.take("timeout").and_then(|timeout| read_wait(&timeout, found));
+    let timeout = timeout.unwrap_or(TRIGGER_TIMEOUT);
     let request = fields.require("httpRequest");
     for key in OTHER_SECTIONS {
         if fields.take(key).is_some() {
@@ -252,14 +256,42 @@ fn read_output(item: &Item<'_>) -> Option<Output> {
     Some(Output { name: name?.clone(), selector, value: value?.clone() })
 }
 
-fn read_settle(mut fields: Fields<'_>) -> Settle {
+fn read_settle(mut fields: Fields<'_>, found: &Diagnostics) -> Settle {
     let default = Settle::default();
-    let settle = Settle {
-        timeout: fields.duration("timeout").unwrap_or(default.timeout),
-        flush: fields.duration("flush").unwrap_or(default.flush),
+    let (timeout, flush) = (fields.take("timeout"), fields.take("flush"));
+    let wait = |item: Option<&Item<'_>>, default| match item {
+        Some(item) => read_wait(item, found),
+        None => Some(default),
     };
+    let waits = (wait(timeout.as_ref(), default.timeout), wait(flush.as_ref(), default.flush));
     fields.finish();
-    settle
+    let (Some(timeout_wait), Some(flush_wait)) = waits else { return default };
+    if let Some(item) = flush.as_ref().or(timeout.as_ref())
+        && flush_wait >= timeout_wait
+    {
+        let span = found.text().first_line(item.node.span);
+        let message = "`flush` must be less than `timeout`, or no trace is ever whole";
+        let left_out = match (&timeout, &flush) {
+            (None, _) => format!("; `timeout` is {timeout_wait:?} if it is left out"),
+            (_, None) => format!("; `flush` is {flush_wait:?} if it is left out"),
+            _ => String::new(),
+        };
+        let help = format!("write a longer `timeout` or a shorter `flush`{left_out}");
+        found.push(found.error(span, message).help(help));
+    }
+    Settle { timeout: timeout_wait, flush: flush_wait }
+}
+
+/// A duration for which somebody waits.
+fn read_wait(item: &Item<'_>, found: &Diagnostics) -> Option<Duration> {
+    let wait = item.duration()?;
+    if wait > WAIT_MAX {
+        let span = found.text().first_line(item.node.span);
+        let mistake = found.error(span, format!("`{}` is too long", item.path));
+        found.push(mistake.help("write `1h` or less"));
+        return None;
+    }
+    Some(wait)
 }
 
 fn key_span(table: &Node, key: &str, found: &Diagnostics) -> Span {

@@ -1,21 +1,14 @@
 //! From a plan to what is sent and judged: from here on no `${…}` exists.
+//!
+//! Deliberately absent so far: functions of chance and time, and with them the seed that a run would have to keep.
 
-use model::{Fault, Faulty, HttpRequest, Place, Request, Timestamp};
+use model::{Fault, Faulty, HttpRequest, Place, Request};
 use thiserror::Error;
 
 use crate::{
     plan::{Header, Output, Plan, Spec, Trigger},
     template::Vars,
 };
-
-/// What functions of chance and time draw from, kept by the run: the same seed gives the same request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seed {
-    /// The moment that the run takes for now.
-    pub now: Timestamp,
-    /// Random bytes.
-    pub random: [u8; 32],
-}
 
 /// A plan with nothing open in it.
 #[derive(Clone, Debug)]
@@ -75,8 +68,8 @@ impl std::fmt::Display for At<'_> {
     }
 }
 
-/// Fills in the variables. Nothing draws from the seed so far: there are no functions of chance and time yet.
-pub fn resolve(plan: &Plan, vars: &Vars, _seed: Seed) -> Result<Resolved, ResolveError> {
+/// Fills in the variables.
+pub fn resolve(plan: &Plan, vars: &Vars) -> Result<Resolved, ResolveError> {
     Ok(Resolved {
         request: Request::Http(request(&plan.trigger, vars)?),
         specs: plan.specs.clone(),

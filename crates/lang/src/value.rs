@@ -69,12 +69,9 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A whole number that may be larger than 64 bits tell; then its digits.
+    /// A whole number.
     pub(crate) fn whole(number: u64) -> Self {
-        match i64::try_from(number) {
-            Ok(int) => Self::Number(Number::Int(int)),
-            Err(_) => Self::Text(Cow::Owned(number.to_string())),
-        }
+        Self::Number(Number::Int(number.into()))
     }
 }
 
@@ -83,7 +80,7 @@ impl<'a> From<ValueRef<'a>> for Value<'a> {
         match value {
             ValueRef::Empty => Self::Nothing,
             ValueRef::Bool(bool) => Self::Bool(bool),
-            ValueRef::Int(int) => Self::Number(Number::Int(int)),
+            ValueRef::Int(int) => Self::Number(Number::Int(int.into())),
             ValueRef::Double(double) => Self::Number(Number::Double(double)),
             ValueRef::Str(text) => Self::Text(Cow::Borrowed(text)),
             ValueRef::Bytes(bytes) => Self::Bytes(bytes),
@@ -117,7 +114,7 @@ impl Literal {
     /// The literal for people.
     pub(crate) fn show(&self) -> String {
         match self {
-            Self::Number { spelling, .. } => spelling.clone(),
+            Self::Number { spelling, .. } => shorten(spelling).into_owned(),
             _ => self.value().show(),
         }
     }
@@ -127,7 +124,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn shorten(text: &str) -> Cow<'_, str> {
+/// The beginning of a text that may be too long for evidence.
+pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),

@@ -8,19 +8,18 @@ use std::{
 };
 
 use golden::Golden;
-use lang::{Document, ResolveError, Seed, Vars, compile, read, resolve};
-use model::{Request, Timestamp};
-use source::{Colour, Severity, Text, draw};
+use lang::{Document, Planned, ResolveError, Vars, compile, plans, read, resolve};
+use model::Request;
+use source::{Colour, Text, draw};
 
 /// Each mistake of `err/*.yaml` is drawn as `err/*.txt` says, and nothing of it compiles by mistake.
 #[test]
 fn mistakes_are_pictures() {
     let mut golden = Golden::default();
     for file in files("err", "yaml") {
-        let (plans, pictures) = compile_all(&file);
+        let (planned, pictures) = plan_all(&file);
         assert!(pictures.contains("error: "), "{}: no mistake found", file.display());
-        let broken = read_all(&file).len() - plans;
-        assert!(broken > 0 || read_all(&file).is_empty(), "{}: compiles", file.display());
+        assert!(planned.is_empty(), "{}: a plan with a mistake", file.display());
         golden.compare(&file.with_extension("txt"), &pictures);
     }
     golden.finish(20);
@@ -38,11 +37,10 @@ fn documents_that_are_right() {
     let mut golden = Golden::default();
     for file in files("ok", "yaml") {
         let mut shown = String::new();
-        for Document::Test(test) in read_all(&file) {
-            let (plan, _) = compile(&test);
-            let plan = plan.unwrap_or_else(|| panic!("{}", compile_all(&file).1));
-            let seed = Seed { now: Timestamp::from_nanos(0), random: [0; 32] };
-            let resolved = resolve(&plan, &vars, seed).expect("all variables are there");
+        let (planned, pictures) = plan_all(&file);
+        assert!(!planned.is_empty(), "{pictures}");
+        for Planned { plan, .. } in planned {
+            let resolved = resolve(&plan, &vars).expect("all variables are there");
             let Request::Http(request) = resolved.request;
             let settle = plan.settle();
             shown.push_str(&format!(
@@ -54,7 +52,7 @@ fn documents_that_are_right() {
                 settle.flush,
             ));
         }
-        shown.push_str(&compile_all(&file).1);
+        shown.push_str(&pictures);
         golden.compare(&file.with_extension("txt"), &shown);
     }
     golden.finish(5);
@@ -73,6 +71,12 @@ fn a_document_stands_alone() {
             assert_eq!(told(&first.1), told(&second.1));
             // The mistakes of other documents of the file are not among its own.
             assert!(first.0.is_none() || second.0.is_some(), "{}", test.document());
+        }
+        for planned in plan_all(&file).0 {
+            let name = text(&file).name().to_owned();
+            let (alone, _) = plans(&Text::new(name, &planned.document));
+            let [alone] = alone.as_slice() else { panic!("{}", planned.document) };
+            assert_eq!((&alone.plan.id, &alone.document), (&planned.plan.id, &planned.document));
         }
     }
 }
@@ -107,8 +111,7 @@ fn what_cannot_be_resolved_names_its_place() {
                 .into(),
             environment: [("HOME", "/root")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
         };
-        let seed = Seed { now: Timestamp::from_nanos(0), random: [0; 32] };
-        resolve(&plan, &vars, seed).map(drop).map_err(|error: ResolveError| error.to_string())
+        resolve(&plan, &vars).map(drop).map_err(|error: ResolveError| error.to_string())
     };
     let header = |key: &str, value: &str| {
         format!("{{url: \"http://x\", headers: [{{key: \"{key}\", value: \"{value}\"}}]}}")
@@ -153,18 +156,10 @@ fn read_all(file: &Path) -> Vec<Document> {
     read(&text(file)).0
 }
 
-/// How many plans a file gives, and everything that is said about it.
-fn compile_all(file: &Path) -> (usize, String) {
-    let (documents, mut found) = read(&text(file));
-    let mut plans = 0;
-    for Document::Test(test) in &documents {
-        let (plan, more) = compile(test);
-        let is_right = more.iter().all(|diagnostic| diagnostic.severity != Severity::Error);
-        assert!(plan.is_none() || is_right, "{}: a plan with a mistake", file.display());
-        plans += usize::from(plan.is_some());
-        found.extend(more);
-    }
-    (plans, draw(&found, Colour::Never))
+/// The plans of a file, and everything that is said about it.
+fn plan_all(file: &Path) -> (Vec<Planned>, String) {
+    let (planned, found) = plans(&text(file));
+    (planned, draw(&found, Colour::Never))
 }
 
 /// The files of a golden folder, sorted.

@@ -18,12 +18,15 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 use thiserror::Error;
 
-use crate::DecodeError;
+use crate::{
+    split::is_parent,
+    wire::{DecodeError, Fields},
+};
 
 /// Why spans could not be appended.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum AppendError {
-    /// They are not spans.
+    /// They are not spans; those before the mistake may have been appended.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// There is no room for them; some may have been appended.
@@ -42,11 +45,22 @@ impl Faulty for AppendError {
 
 /// Adds the spans of an OTLP `TracesData` message that belong to this trace, and says how many were new.
 ///
-/// Spans of other traces and spans without an id are passed over. What is there already is not added again, so
-/// that a sender may repeat itself.
+/// Spans of other traces are passed over, and so are spans whose own or whose parent's id is malformed: without its
+/// parent such a span would stand as a root, which it is not. What is there already is not added again, so that a
+/// sender may repeat itself.
 pub fn append(trace: &mut Trace, bytes: &[u8]) -> Result<u64, AppendError> {
-    let mut data = TracesData::decode(bytes).map_err(DecodeError::from)?;
-    retain_spans_of(trace.id(), &mut data);
+    let mut new = 0;
+    // A message is the sum of its fields in protobuf, so each is read as a message of its own: the decoded form of
+    // one resource's spans is all that stands in memory beside the trace.
+    for field in Fields::new(bytes) {
+        let mut data = TracesData::decode(field?.raw).map_err(DecodeError::from)?;
+        retain_spans_of(trace.id(), &mut data);
+        new += append_decoded(trace, data)?;
+    }
+    Ok(new)
+}
+
+fn append_decoded(trace: &mut Trace, data: TracesData) -> Result<u64, TraceFull> {
     let mut new = 0;
     for resource_spans in data.resource_spans {
         let resource = resource_data(resource_spans.resource, resource_spans.schema_url);
@@ -67,8 +81,11 @@ pub fn append(trace: &mut Trace, bytes: &[u8]) -> Result<u64, AppendError> {
 
 /// Leaves only spans of this trace, and only resources and scopes that have one.
 fn retain_spans_of(trace_id: TraceId, data: &mut TracesData) {
-    let is_ours =
-        |span: &Span| span.trace_id == trace_id.as_bytes() && span_id(&span.span_id).is_some();
+    let is_ours = |span: &Span| {
+        span.trace_id == trace_id.as_bytes()
+            && span_id(&span.span_id).is_some()
+            && is_parent(&span.parent_span_id)
+    };
     for resource_spans in &mut data.resource_spans {
         for scope_spans in &mut resource_spans.scope_spans {
             scope_spans.spans.retain(is_ours);
@@ -138,6 +155,7 @@ fn event(event: Event) -> EventData {
     }
 }
 
+/// A malformed id of a link is kept as none: the rest of the link still says something, and no verdict rests on it.
 fn link(link: Link) -> LinkData {
     LinkData {
         trace_id: link.trace_id.try_into().ok().and_then(TraceId::from_bytes),

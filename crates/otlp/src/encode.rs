@@ -2,7 +2,7 @@
 
 use model::{
     Trace, TraceId,
-    trace::{EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Value},
+    trace::{self, EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Value},
 };
 use opentelemetry_proto::tonic::{
     common::v1::{
@@ -16,15 +16,25 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message;
 
+/// How many spans are turned into their decoded form at a time.
+const CHUNK_SPANS: usize = 1_000;
+
 /// Writes a trace as an OTLP `TracesData` message.
 ///
 /// Spans keep their order, so that appending the message to an empty trace gives this trace again. A resource is
-/// therefore repeated where spans of several producers alternate.
+/// therefore repeated where spans of several producers alternate, and after every thousand spans.
 pub fn encode(trace: &Trace) -> Vec<u8> {
     let spans: Vec<_> = trace.spans().collect();
     let mut bytes = Vec::new();
-    // A message is the sum of its parts in protobuf: each resource is written as a message of its own, so that the
-    // decoded form of the whole trace never stands in memory.
+    for chunk in spans.chunks(CHUNK_SPANS) {
+        encode_chunk(trace.id(), chunk, &mut bytes);
+    }
+    bytes
+}
+
+/// A message is the sum of its parts in protobuf, so each stretch of spans with one resource is written as a message
+/// of its own; of such a stretch, and of no more, the decoded form stands in memory.
+fn encode_chunk(trace_id: TraceId, spans: &[trace::Span<'_>], bytes: &mut Vec<u8>) {
     for of_resource in spans.chunk_by(|a, b| a.resource_ix() == b.resource_ix()) {
         let ResourceData { attributes, dropped_attributes, entities, schema_url } =
             of_resource[0].resource().to_data();
@@ -43,7 +53,7 @@ pub fn encode(trace: &Trace) -> Vec<u8> {
                     attributes: key_values(attributes),
                     dropped_attributes_count: dropped_attributes,
                 };
-                let spans = of_scope.iter().map(|one| span(trace.id(), one.to_data())).collect();
+                let spans = of_scope.iter().map(|one| span(trace_id, one.to_data())).collect();
                 ScopeSpans { scope: Some(scope), spans, schema_url }
             });
         let scope_spans = scope_spans.collect();
@@ -51,7 +61,6 @@ pub fn encode(trace: &Trace) -> Vec<u8> {
         let data = TracesData { resource_spans: vec![resource_spans] };
         bytes.append(&mut data.encode_to_vec());
     }
-    bytes
 }
 
 fn entity_ref(entity: EntityData) -> EntityRef {

@@ -1,6 +1,6 @@
 //! A request, taken apart by trace without decoding what nobody wants.
 //!
-//! Most spans that a server receives belong to no run. So only the two ids of each span are read; the spans of
+//! Most spans that a server receives belong to no run. So only the ids of each span are read; the spans of
 //! wanted traces are copied as they stand, under the resource and scope that they came with, and only these copies
 //! are decoded, to be sure that they can be. A mistake inside a span that nobody wants is never seen.
 
@@ -29,7 +29,7 @@ pub struct Split {
     pub kept: u64,
     /// Spans of traces that nobody wants.
     pub foreign: u64,
-    /// Spans whose trace id or span id is not an id.
+    /// Spans whose trace id or span id is not an id, or that name a parent by something else than an id.
     pub invalid: u64,
 }
 
@@ -40,45 +40,98 @@ const SPANS: u8 = 2;
 // Of `Span`.
 const TRACE_ID: u64 = 1;
 const SPAN_ID: u64 = 2;
+const PARENT_SPAN_ID: u64 = 4;
 
-/// A wanted span and the messages around it.
+// What the traces of a request share is copied for each of them. All batches together may have this many times the
+// bytes of the request, and a small request some more: many runs at once behind one collector are no attack.
+const COPY_FACTOR_MAX: usize = 4;
+const COPY_BYTES_MIN: usize = 16 << 20;
+
+/// A wanted span, and which of the messages around it stand in [`Wanted::around`].
 #[derive(Clone, Copy)]
 struct Picked<'a> {
     trace_id: TraceId,
-    resource_spans: &'a [u8],
-    scope_spans: &'a [u8],
+    resource_spans: usize,
+    scope_spans: usize,
     span: &'a [u8],
+}
+
+/// The wanted spans of a request.
+#[derive(Default)]
+struct Wanted<'a> {
+    spans: Vec<Picked<'a>>,
+    /// Each message around a wanted span, once, without what is inside.
+    around: Vec<Vec<u8>>,
 }
 
 /// Takes the spans of wanted traces out of an OTLP trace request.
 pub fn split(request: &[u8], wanted: impl Fn(&TraceId) -> bool) -> Result<Split, DecodeError> {
     let mut split = Split::default();
-    let mut picked = Vec::new();
+    let Wanted { mut spans, around } = pick(request, wanted, &mut split)?;
+    split.kept = spans.len() as u64;
+    // Stable, so that the spans of a trace stay in the order sent.
+    spans.sort_by_key(|picked| picked.trace_id);
+    let mut room = request.len().saturating_mul(COPY_FACTOR_MAX).saturating_add(COPY_BYTES_MIN);
+    for of_trace in spans.chunk_by(|a, b| a.trace_id == b.trace_id) {
+        let bytes = traces_data(of_trace, &around, room)?;
+        room = room.saturating_sub(bytes.len());
+        split.batches.push(Batch { trace_id: of_trace[0].trace_id, bytes: bytes.into() });
+    }
+    Ok(split)
+}
+
+/// Finds the wanted spans, and counts the others.
+fn pick<'a>(
+    request: &'a [u8],
+    is_wanted: impl Fn(&TraceId) -> bool,
+    split: &mut Split,
+) -> Result<Wanted<'a>, DecodeError> {
+    let mut wanted = Wanted::default();
     for resource_spans in children(request, RESOURCE_SPANS) {
         let resource_spans = resource_spans?;
+        let mut resource_ix = None;
         for scope_spans in children(resource_spans, SCOPE_SPANS) {
             let scope_spans = scope_spans?;
+            let mut scope_ix = None;
             for span in children(scope_spans, SPANS) {
                 let span = span?;
                 match trace_of(span)? {
                     None => split.invalid += 1,
-                    Some(trace_id) if wanted(&trace_id) => {
-                        picked.push(Picked { trace_id, resource_spans, scope_spans, span });
+                    Some(trace_id) if is_wanted(&trace_id) => {
+                        let picked = Picked {
+                            trace_id,
+                            resource_spans: wanted.around(
+                                &mut resource_ix,
+                                resource_spans,
+                                SCOPE_SPANS,
+                            )?,
+                            scope_spans: wanted.around(&mut scope_ix, scope_spans, SPANS)?,
+                            span,
+                        };
+                        wanted.spans.push(picked);
                     }
                     Some(_) => split.foreign += 1,
                 }
             }
         }
     }
-    split.kept = picked.len() as u64;
-    // Stable, so that the spans of a trace stay in the order sent.
-    picked.sort_by_key(|picked| picked.trace_id);
-    for of_trace in picked.chunk_by(|a, b| a.trace_id == b.trace_id) {
-        let bytes = traces_data(of_trace)?;
-        TracesData::decode(bytes.as_slice())?;
-        split.batches.push(Batch { trace_id: of_trace[0].trace_id, bytes: bytes.into() });
+    Ok(wanted)
+}
+
+impl Wanted<'_> {
+    /// Where the message stands; it is put there for the first span that asks.
+    fn around(
+        &mut self,
+        ix: &mut Option<usize>,
+        message: &[u8],
+        inside: u8,
+    ) -> Result<usize, DecodeError> {
+        if let Some(ix) = *ix {
+            return Ok(ix);
+        }
+        self.around.push(all_but(message, inside)?);
+        Ok(*ix.insert(self.around.len() - 1))
     }
-    Ok(split)
 }
 
 /// The messages that a message holds under this number.
@@ -93,35 +146,53 @@ pub(crate) fn children(
     })
 }
 
-/// The trace of a span, if both of its ids are ids.
+/// The trace of a span, if its ids are ids.
 fn trace_of(span: &[u8]) -> Result<Option<TraceId>, DecodeError> {
     let mut trace_id = None;
     let mut span_id = None;
+    let mut has_parent = true;
     // All fields are looked at, since the last of several is the one that counts.
     for field in Fields::new(span) {
         let field = field?;
         match field.tag {
             TRACE_ID => trace_id = field.content()?.try_into().ok().and_then(TraceId::from_bytes),
             SPAN_ID => span_id = field.content()?.try_into().ok().and_then(SpanId::from_bytes),
+            PARENT_SPAN_ID => has_parent = is_parent(field.content()?),
             _ => {}
         }
     }
-    Ok(trace_id.filter(|_| span_id.is_some()))
+    Ok(trace_id.filter(|_| span_id.is_some() && has_parent))
 }
 
-fn traces_data(picked: &[Picked<'_>]) -> Result<Vec<u8>, DecodeError> {
+/// Whether these bytes name a parent, or say that there is none: by nothing, or by zeros.
+pub(crate) fn is_parent(id: &[u8]) -> bool {
+    id.len() == 8 || id.iter().all(|byte| *byte == 0)
+}
+
+/// The message of one trace, which may have so many bytes.
+fn traces_data(
+    picked: &[Picked<'_>],
+    around: &[Vec<u8>],
+    room: usize,
+) -> Result<Vec<u8>, DecodeError> {
     let mut data = Vec::new();
     // Messages are told apart by where they stand in the request: two equal resources may stay two.
-    for of_resource in picked.chunk_by(|a, b| std::ptr::eq(a.resource_spans, b.resource_spans)) {
-        let mut resource_spans = all_but(of_resource[0].resource_spans, SCOPE_SPANS)?;
-        for of_scope in of_resource.chunk_by(|a, b| std::ptr::eq(a.scope_spans, b.scope_spans)) {
-            let mut scope_spans = all_but(of_scope[0].scope_spans, SPANS)?;
+    for of_resource in picked.chunk_by(|a, b| a.resource_spans == b.resource_spans) {
+        let mut resource_spans = around[of_resource[0].resource_spans].clone();
+        for of_scope in of_resource.chunk_by(|a, b| a.scope_spans == b.scope_spans) {
+            let mut scope_spans = around[of_scope[0].scope_spans].clone();
             for picked in of_scope {
                 write_field(SPANS, picked.span, &mut scope_spans);
             }
             write_field(SCOPE_SPANS, &scope_spans, &mut resource_spans);
         }
+        let start = data.len();
         write_field(RESOURCE_SPANS, &resource_spans, &mut data);
+        if data.len() > room {
+            return Err(DecodeError::TooLarge);
+        }
+        // What was written last is a message of its own; all of them together need not be decoded at once.
+        TracesData::decode(&data[start..])?;
     }
     Ok(data)
 }

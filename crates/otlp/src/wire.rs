@@ -5,11 +5,18 @@
 use model::{Fault, Faulty};
 use thiserror::Error;
 
-/// Bytes that are not OTLP protobuf.
+/// Bytes that are not OTLP protobuf, or are more than can be taken apart.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("not OTLP protobuf: {reason}")]
-pub struct DecodeError {
-    reason: String,
+pub enum DecodeError {
+    /// They are something else, or cut off.
+    #[error("not OTLP protobuf: {reason}")]
+    Malformed {
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// The resources and scopes that the traces share would have to be copied too often.
+    #[error("too many traces share large resources: send the spans of fewer traces in one request")]
+    TooLarge,
 }
 
 /// The fields of a message, in the order written. It ends at the first mistake.
@@ -35,7 +42,7 @@ impl Faulty for DecodeError {
 
 impl DecodeError {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into() }
+        Self::Malformed { reason: reason.into() }
     }
 }
 

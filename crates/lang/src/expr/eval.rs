@@ -6,7 +6,7 @@ use super::ast::{Assertion, Term};
 use crate::{
     compare::{Compared, Operand, compare},
     property::{Lookup, Property, World},
-    value::Value,
+    value::{Value, shorten},
 };
 
 /// What an assertion comes to on one span, or on none where it speaks of the count alone.
@@ -47,6 +47,7 @@ pub(crate) fn output<'a>(
     count: u64,
 ) -> Result<String, String> {
     match operand(term, world, Some(span), count) {
+        Ok(Operand::Found(Value::Nothing)) => Err("the attribute has no value".to_owned()),
         Ok(operand) => Ok(operand.text().into_owned()),
         Err(missing) => Err(missing.obstacle()),
     }
@@ -65,11 +66,13 @@ impl Evaluated<'_> {
     pub(crate) fn describe(&self, assertion: &Assertion) -> String {
         let Self::Compared { left, right, compared } = self else { return self.obstacle() };
         let left = match &assertion.left {
-            Term::Property { name, .. } => format!("`{name}` is {}", left.show()),
+            Term::Property { name, .. } => format!("`{}` is {}", shorten(name), left.show()),
             Term::Literal(_) => left.show(),
         };
         let right = match &assertion.right {
-            Term::Property { name, .. } => format!("`{name}`, which is {}", right.show()),
+            Term::Property { name, .. } => {
+                format!("`{}`, which is {}", shorten(name), right.show())
+            }
             Term::Literal(_) => right.show(),
         };
         let remark = compared.remark.map_or(String::new(), |remark| format!(" ({remark})"));
@@ -78,8 +81,10 @@ impl Evaluated<'_> {
 
     fn obstacle(&self) -> String {
         match self {
-            Self::Absent(name) => format!("`{name}` is not on this span"),
-            Self::Unknown(name) => format!("`{name}` is not known: the trigger has no answer"),
+            Self::Absent(name) => format!("`{}` is not on this span", shorten(name)),
+            Self::Unknown(name) => {
+                format!("`{}` is not known: the trigger has no answer", shorten(name))
+            }
             Self::Compared { .. } => String::new(),
         }
     }

@@ -7,7 +7,8 @@
 //! comparator = "=" | "!=" | "<" | "<=" | ">" | ">=" | "contains" | "not-contains"
 //! name       = letters, digits, "_", "." and "-" | text
 //! number     = [ "-" ] digits [ "." digits ]
-//! duration   = number [ " " ] ( "ns" | "us" | "µs" | "ms" | "s" | "m" | "h" )
+//! duration   = number [ " " ] unit { digits [ "." digits ] unit }
+//! unit       = "ns" | "us" | "µs" | "ms" | "s" | "m" | "h"
 //! ```
 //!
 //! A text stands in single or double quotes; a backslash before the same quote escapes it and otherwise stands for

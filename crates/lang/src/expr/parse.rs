@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use source::did_you_mean;
+use source::{did_you_mean, is_duration_unit};
 
 use super::ast::{Assertion, Term};
 use crate::{
     compare::{COMPARATORS, Comparator, has_order},
     lex::{Dialect, Scope, Token, TokenKind, Tokens},
     mistake::Mistake,
-    numeral::{is_unit, read_loose, scale},
+    numeral::{read_duration, read_loose},
     property::Property,
     value::Literal,
 };
@@ -110,11 +110,12 @@ impl Parser<'_> {
         );
         if unit.is_empty() {
             if let Some(unit) = self.unit_ahead(&token)? {
-                return duration(digits, &unit, range.start..self.tokens.next().range.end);
+                let range = range.start..self.tokens.next().range.end;
+                return duration(digits, &unit, range);
             }
             return match read_loose(digits) {
                 Some(value) => Ok(Literal::Number { value, spelling: written }),
-                // A whole number that 64 bits cannot hold still equals a text of the same digits.
+                // A whole number that 128 bits cannot hold still equals a text of the same digits.
                 None if !digits.contains('.') => Ok(Literal::Text(written)),
                 None => {
                     let mistake = Mistake::error(range, format!("`{written}` is not a number"));
@@ -127,7 +128,7 @@ impl Parser<'_> {
 
     /// The unit behind a number, if there is one; one blank may stand in between.
     fn unit_ahead(&self, number: &Token) -> Result<Option<String>, Mistake> {
-        let Some(unit) = self.tokens.peek_word().filter(|word| is_unit(word)) else {
+        let Some(unit) = self.tokens.peek_word().filter(|word| is_duration_unit(word)) else {
             return Ok(None);
         };
         let range = self.tokens.peek().range.clone();
@@ -240,11 +241,11 @@ impl Parser<'_> {
 }
 
 fn duration(digits: &str, unit: &str, range: Range<usize>) -> Result<Literal, Mistake> {
-    if let Some(nanos) = scale(digits, unit) {
+    let written = format!("{digits}{unit}");
+    if let Some(nanos) = read_duration(&written) {
         return Ok(Literal::Duration(nanos));
     }
-    let written = format!("{digits}{unit}");
-    if is_unit(unit) && read_loose(digits).is_some() {
+    if is_duration_unit(unit) && read_loose(digits).is_some() {
         let message = format!("`{written}` is not a whole number of nanoseconds");
         return Err(Mistake::error(range, message));
     }
@@ -271,7 +272,7 @@ fn check_order(assertion: &Assertion, right: Range<usize>) -> Result<(), Mistake
         let mistake = match term {
             Term::Literal(Literal::Text(text)) if !has_order(text) => {
                 match !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-                    true => Mistake::error(range, format!("`{text}` does not fit 64 bits")),
+                    true => Mistake::error(range, format!("`{text}` does not fit 128 bits")),
                     false => Mistake::error(range, "a text has no order")
                         .help("only numbers and durations have one"),
                 }

@@ -92,7 +92,7 @@ fn is_final(assertion: &Assertion, found: &Found) -> bool {
         return found.count > 0 && found.verdict == Verdict::Failed;
     }
     let Some((comparator, bound)) = assertion.count_bound() else { return false };
-    let count = Number::Int(i64::try_from(found.count).unwrap_or(i64::MAX));
+    let count = Number::Int(found.count.into());
     match comparator {
         Comparator::Greater | Comparator::AtLeast => found.verdict == Verdict::Passed,
         Comparator::Less | Comparator::AtMost => found.verdict == Verdict::Failed,

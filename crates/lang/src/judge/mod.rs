@@ -20,12 +20,16 @@ use crate::{
     plan::{Output, Spec, Written},
     property::{TRIGGER_NAMES, World},
     resolve::Resolved,
-    selector::{nearest_misses, select},
+    selector::{Selector, nearest_misses, select},
+    value::shorten,
 };
 use decide::{Found, Seen};
 
 /// How many spans an assertion's evidence lists.
 const SPANS_LISTED_MAX: usize = 20;
+
+/// How many bytes the value of an output may have.
+const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
 /// What a run has brought to light.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +42,14 @@ pub struct Evidence<'a> {
     pub answer: &'a Answer,
     /// Why the trace was taken as whole, or not; none where none was asked for.
     pub settlement: Option<&'a Settlement>,
+}
+
+/// What a spec's selector brought.
+struct Matched<'a> {
+    selector: &'a Selector,
+    spans: Vec<SpanIx>,
+    /// If it selects nothing: what comes nearest.
+    misses: Option<String>,
 }
 
 /// Judges all assertions and takes the outputs.
@@ -57,12 +69,14 @@ pub fn judge(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
     Judgement { verdict: over_all(&specs, evidence, &seen), specs, outputs }
 }
 
-/// A trigger without an answer leaves the run open even where its spans satisfy everything; so does a test that asserts
-/// nothing, of which nothing was seen.
+/// The one verdict of a run, over all specs.
+///
+/// A trigger without an answer leaves the run open even where its spans satisfy everything. So does a trace that is not
+/// whole where the test asserts nothing: no assertion is there to tell that something is missing.
 fn over_all(specs: &[SpecJudgement], evidence: &Evidence<'_>, seen: &Seen) -> Verdict {
     let verdict = Verdict::over(specs.iter().map(|spec| spec.verdict));
-    let nothing_seen = specs.is_empty() && matches!(seen, Seen::NoTelemetry);
-    if evidence.answer.response().is_none() || nothing_seen {
+    let is_silent = specs.is_empty() && !matches!(seen, Seen::Whole | Seen::NotAsked);
+    if evidence.answer.response().is_none() || is_silent {
         return Verdict::over([verdict, Verdict::Inconclusive]);
     }
     verdict
@@ -102,46 +116,47 @@ fn reason(unsettled: &Unsettled) -> String {
 }
 
 fn judge_spec(spec: &Spec, world: &World<'_>, seen: &Seen) -> SpecJudgement {
-    let matched = select(&spec.selector.meaning, world);
+    let selector = &spec.selector.meaning;
+    let spans = select(selector, world);
+    let is_known = matches!(seen, Seen::Whole | Seen::Part(_));
+    let misses = (spans.is_empty() && is_known).then(|| nearest_misses(selector, world)).flatten();
+    let matched = Matched { selector, spans, misses };
     let assertions: Vec<_> = spec
         .assertions
         .iter()
-        .map(|assertion| judge_assertion(spec, assertion, world, &matched, seen))
+        .map(|assertion| judge_assertion(assertion, &matched, world, seen))
         .collect();
     SpecJudgement {
         name: spec.name.clone(),
         selector: spec.selector.source.clone(),
         place: spec.selector.place.clone(),
         verdict: Verdict::over(assertions.iter().map(|assertion| assertion.verdict)),
-        matched: matched.len() as u64,
+        matched: matched.spans.len() as u64,
         assertions,
     }
 }
 
 fn judge_assertion(
-    spec: &Spec,
     assertion: &Written<Assertion>,
+    matched: &Matched<'_>,
     world: &World<'_>,
-    matched: &[SpanIx],
     seen: &Seen,
 ) -> AssertionJudgement {
-    let selector = &spec.selector.meaning;
+    let Matched { selector, spans, misses } = matched;
     let meaning = &assertion.meaning;
     let found = if meaning.speaks_of_count_alone() {
-        look_at_count(meaning, world, matched)
+        look_at_count(meaning, world, spans)
     } else {
-        look_at_spans(meaning, world, matched)
+        look_at_spans(meaning, world, spans)
     };
-    let is_trigger = matched.iter().map(|ix| world.trace.span(*ix).id()).eq([world.trigger]);
+    let is_trigger = matches!(spans.as_slice(), [one] if world.is_trigger(*one));
     let decision = if is_trigger && selector.is_trigger() && meaning.speaks_of_response_alone() {
         decide::by_response(&found)
     } else {
         decide::decide(meaning, selector, &found, seen)
     };
-    let is_missed = matched.is_empty()
-        && (found.verdict == Verdict::Failed || !meaning.speaks_of_count_alone())
-        && matches!(seen, Seen::Whole | Seen::Part(_));
-    let misses = is_missed.then(|| nearest_misses(selector, world)).flatten();
+    let is_missed = found.verdict == Verdict::Failed || !meaning.speaks_of_count_alone();
+    let misses = misses.clone().filter(|_| is_missed);
     let reasons: Vec<_> = decision.reason.into_iter().chain(misses).collect();
     AssertionJudgement {
         assertion: assertion.source.clone(),
@@ -187,7 +202,7 @@ fn look_at_spans(assertion: &Assertion, world: &World<'_>, matched: &[SpanIx]) -
             let evaluated = expr::evaluate(assertion, world, Some(span), count);
             SpanEvidence {
                 span_id: Some(span.id()),
-                name: span.name().to_owned(),
+                name: shorten(span.name()).into_owned(),
                 verdict: evaluated.verdict(),
                 found: evaluated.describe(assertion),
             }
@@ -203,7 +218,7 @@ fn take(output: &Output, world: &World<'_>) -> OutputValue {
     let taken = match matched.first() {
         Some(ix) => {
             let span = world.trace.span(*ix);
-            expr::output(&output.value, world, span, matched.len() as u64)
+            expr::output(&output.value, world, span, matched.len() as u64).and_then(fitting)
         }
         None => {
             let misses = nearest_misses(&output.selector, world);
@@ -218,6 +233,16 @@ fn take(output: &Output, world: &World<'_>) -> OutputValue {
     match taken {
         Ok(value) => OutputValue { name, value: Some(value), reason: None },
         Err(reason) => OutputValue { name, value: None, reason: Some(reason) },
+    }
+}
+
+/// The value of an output, if the record has room for it. A part of it would be another value.
+fn fitting(value: String) -> Result<String, String> {
+    match value.len() {
+        0..=OUTPUT_BYTES_MAX => Ok(value),
+        bytes => {
+            Err(format!("the value has {bytes} bytes, and an output may have {OUTPUT_BYTES_MAX}"))
+        }
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn matching(step: &Step, world: &World<'_>) -> Vec<usize> {
 /// Whether one filter holds for a span.
 pub(super) fn matches<'a>(filter: &Filter, world: &World<'a>, span: Span<'a>) -> bool {
     let is_name = filter.property == Property::Intrinsic(Intrinsic::Name);
-    if is_name && span.id() == world.trigger {
+    if is_name && world.is_trigger(span.ix()) {
         // The trigger span answers to both of its names, and to its own if it came with another.
         let mut names = TRIGGER_NAMES.iter().copied().chain([span.name()]);
         return names.any(|name| holds(filter, &Value::Text(name.into())));
@@ -54,6 +54,7 @@ pub(super) fn matches<'a>(filter: &Filter, world: &World<'a>, span: Span<'a>) ->
 
 fn holds(filter: &Filter, value: &Value<'_>) -> bool {
     match (filter.operator, value) {
+        (_, Value::Nothing) => false,
         (Operator::Contains, Value::List(items)) => {
             items.iter().any(|item| equals(&filter.value, &item.into()))
         }
@@ -64,6 +65,7 @@ fn holds(filter: &Filter, value: &Value<'_>) -> bool {
 
 fn equals(literal: &Literal, value: &Value<'_>) -> bool {
     match literal {
+        _ if matches!(value, Value::Nothing) => false,
         Literal::Text(text) => value.text() == text.as_str(),
         _ => {
             let found = Operand::Found(value.clone());
@@ -73,7 +75,7 @@ fn equals(literal: &Literal, value: &Value<'_>) -> bool {
 }
 
 /// The places of the spans that a part selects, in document order.
-fn select_part(part: &Part, world: &World<'_>) -> Vec<usize> {
+pub(super) fn select_part(part: &Part, world: &World<'_>) -> Vec<usize> {
     let mut ancestors: Option<Vec<usize>> = None;
     for step in &part.steps {
         let found = matching(step, world);
@@ -129,7 +131,7 @@ fn picked_below(
 
 /// Everything in the trace is the trigger's doing, so it counts as an ancestor also of spans whose parent is absent.
 fn is_trigger(place: usize, world: &World<'_>) -> bool {
-    world.trace.span(world.tree.order()[place]).id() == world.trigger
+    world.is_trigger(world.tree.order()[place])
 }
 
 fn pick(found: &[usize], position: Position) -> Option<usize> {

@@ -1,12 +1,13 @@
 //! Why a selector selects nothing: the spans that come nearest.
 
-use std::collections::HashSet;
-
 use super::{
-    ast::{Selector, Step},
-    eval::{matches, matching},
+    ast::{Part, Position, Selector, Step},
+    eval::{matches, matching, select_part},
 };
-use crate::property::{Lookup, World};
+use crate::{
+    property::{Lookup, World},
+    value::shorten,
+};
 
 /// How many different values of a missed property are named.
 const VALUES_MAX: usize = 5;
@@ -14,52 +15,93 @@ const VALUES_MAX: usize = 5;
 /// The nearest misses of a selector that selects nothing, in one sentence; none where nothing comes near.
 pub(crate) fn nearest_misses(selector: &Selector, world: &World<'_>) -> Option<String> {
     let part = selector.parts.first().filter(|_| selector.parts.len() == 1)?;
-    let (last, outer) = part.steps.split_last()?;
+    // Positions first: what is said of filters and ancestors is true only where no position had a say in it.
+    let last = part.steps.iter().rposition(|step| step.position.is_some());
+    let without_last = last.map(|last| without_positions(part, |at| at == last));
+    let bare = without_positions(part, |_| true);
+    for relaxed in without_last.iter().chain(last.map(|_| &bare)) {
+        let found = select_part(relaxed, world).len();
+        if found > 0 {
+            return Some(format!("{}, none of them at this position", counted(found, relaxed)));
+        }
+    }
+    let (last, outer) = bare.steps.split_last()?;
     let found = matching(last, world).len();
     if found == 0 {
         return all_but_one(last, world);
     }
-    let spans = match found {
-        1 => format!("1 span matches `{}`", last.source),
-        _ => format!("{found} spans match `{}`", last.source),
-    };
-    if outer.is_empty() {
-        return Some(format!("{spans}, none of them at this position"));
+    let alone = Part { steps: vec![last.clone()] };
+    Some(format!("{}, none of them below `{}`", counted(found, &alone), written(outer)))
+}
+
+fn without_positions(part: &Part, is_left_out: impl Fn(usize) -> bool) -> Part {
+    let mut part = part.clone();
+    for (at, step) in part.steps.iter_mut().enumerate() {
+        step.position = step.position.filter(|_| !is_left_out(at));
     }
-    let outer: Vec<_> = outer.iter().map(|step| step.source.as_str()).collect();
-    Some(format!("{spans}, none of them below `{}`", outer.join(" ")))
+    part
+}
+
+fn counted(spans: usize, part: &Part) -> String {
+    match (spans, written(&part.steps)) {
+        (1, written) => format!("1 span matches `{written}`"),
+        (_, written) => format!("{spans} spans match `{written}`"),
+    }
+}
+
+fn written(steps: &[Step]) -> String {
+    let step = |step: &Step| match step.position {
+        None => step.source.clone(),
+        Some(Position::First) => format!("{}:first", step.source),
+        Some(Position::Last) => format!("{}:last", step.source),
+        Some(Position::Nth(count)) => format!("{}:nth_child({count})", step.source),
+    };
+    let steps: Vec<_> = steps.iter().map(step).collect();
+    shorten(&steps.join(" ")).into_owned()
+}
+
+/// The spans that one filter alone keeps out.
+#[derive(Clone, Default)]
+struct Missed {
+    count: usize,
+    /// What they have instead, some of it.
+    values: Vec<String>,
+    has_more: bool,
+}
+
+impl Missed {
+    fn add(&mut self, value: String) {
+        if self.values.contains(&value) {
+            return;
+        }
+        if self.values.len() < VALUES_MAX {
+            self.values.push(value);
+        } else {
+            self.has_more = true;
+        }
+    }
 }
 
 /// The filter that alone keeps the most spans out, and what these have instead.
 fn all_but_one(step: &Step, world: &World<'_>) -> Option<String> {
-    let mut missed: Vec<Vec<_>> = vec![Vec::new(); step.filters.len()];
+    let mut missed = vec![Missed::default(); step.filters.len()];
     for span in world.tree.order().iter().map(|ix| world.trace.span(*ix)) {
         let mut failing =
             (0..step.filters.len()).filter(|at| !matches(&step.filters[*at], world, span));
-        if let (Some(at), None) = (failing.next(), failing.next()) {
-            missed[at].push(span);
+        let (Some(at), None) = (failing.next(), failing.next()) else { continue };
+        missed[at].count += 1;
+        if !missed[at].has_more {
+            missed[at].add(match world.look_up(&step.filters[at].property, span) {
+                Lookup::Found(value) => value.show(),
+                Lookup::Absent | Lookup::Unknown => "absent".to_owned(),
+            });
         }
     }
     // Of filters that keep out equally many, the first.
-    let (at, spans) = missed.iter().enumerate().rev().max_by_key(|(_, spans)| spans.len())?;
-    let filter = &step.filters[at];
-    let mut seen = HashSet::new();
-    let mut values = Vec::new();
-    for span in spans {
-        let value = match world.look_up(&filter.property, *span) {
-            Lookup::Found(value) => value.show(),
-            Lookup::Absent | Lookup::Unknown => "absent".to_owned(),
-        };
-        if seen.insert(value.clone()) && values.len() < VALUES_MAX {
-            values.push(value);
-        }
-    }
-    let more = match seen.len() - values.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let (name, values) = (&filter.name, values.join(", "));
-    match spans.len() {
+    let (at, missed) = missed.iter().enumerate().rev().max_by_key(|(_, missed)| missed.count)?;
+    let (name, values) = (shorten(&step.filters[at].name), missed.values.join(", "));
+    let more = if missed.has_more { " and more" } else { "" };
+    match missed.count {
         0 => None,
         1 => Some(format!("1 span matches all but `{name}`, which is {values} there")),
         count => Some(format!("{count} spans match all but `{name}`; theirs are {values}{more}")),

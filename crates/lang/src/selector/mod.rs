@@ -7,12 +7,13 @@
 //! filter   = name ( "=" | "contains" ) value        all of them hold
 //! name     = word { "." word } | text               a word may hold "-"
 //! value    = text | number | "true" | "false"
-//! position = "first" | "last" | "nth_child" "(" number ")"
+//! position = "first" | "last" | "nth_child" "(" number ")"       from 1
 //! ```
 //!
 //! A text stands in double quotes. A quoted value is text and is compared with the text of the property; a number is
-//! compared as a number (`compare.rs`). A position picks from what its own step matches, anew below each span of the
-//! step before. Matches come part by part, each in document order: depth first, siblings by start; none comes twice.
+//! compared as a number (`compare.rs`). An attribute that was sent without a value matches neither. A position picks
+//! from what its own step matches, anew below each span of the step before. Matches come part by part, each in
+//! document order: depth first, siblings by start; none comes twice.
 //!
 //! Deliberately absent so far: other operators, `and`/`or`/`not`, child and sibling steps, `:has` and its kin.
 

@@ -237,17 +237,20 @@ impl Parser<'_> {
             }
         };
         self.tokens.next();
-        let mut count: Option<(u64, Range<usize>)> = None;
+        let mut count: Option<(i128, Range<usize>)> = None;
         while self.tokens.take_symbol('(').is_some() {
             let argument = self.tokens.peek().clone();
             let number = number(self.tokens.text(&argument), argument.range.clone());
             let Ok(Literal::Number { value: Number::Int(int @ 0..), .. }) = number else {
                 return Err(self.tokens.unexpected("a whole number"));
             };
+            if int == 0 && matches!(position, Position::Nth(_)) {
+                return Err(Mistake::error(argument.range, "positions count from 1"));
+            }
             self.tokens.next();
             end = self.expect(')', "`)`")?.end;
             let ignored = match position {
-                Position::Nth(_) => count.replace((int.unsigned_abs(), argument.range)),
+                Position::Nth(_) => count.replace((int, argument.range)),
                 Position::First | Position::Last => Some((0, argument.range)),
             };
             self.warnings.extend(
@@ -255,7 +258,9 @@ impl Parser<'_> {
             );
         }
         match (position, count) {
-            (Position::Nth(_), Some((count, _))) => Ok((Position::Nth(count), end)),
+            (Position::Nth(_), Some((count, _))) => {
+                Ok((Position::Nth(u64::try_from(count).unwrap_or(u64::MAX)), end))
+            }
             (Position::Nth(_), None) => Err(self.tokens.unexpected("`(` and which one")),
             (position, _) => Ok((position, end)),
         }
@@ -299,14 +304,14 @@ fn number(written: &str, range: Range<usize>) -> Result<Literal, Mistake> {
         .find_map(|(prefix, radix)| Some((digits.strip_prefix(prefix)?, *radix)));
     let value = match radix {
         Some((digits, radix)) if digits.starts_with(|c: char| c.is_digit(radix)) => {
-            i64::from_str_radix(digits, radix).ok().map(Number::Int)
+            i128::from_str_radix(digits, radix).ok().map(Number::Int)
         }
         Some(_) => None,
         None => read_loose(digits.strip_suffix('.').unwrap_or(&digits)),
     };
     match value {
         Some(value) => Ok(Literal::Number { value, spelling: written.to_owned() }),
-        // A whole number that 64 bits cannot hold still equals a text of the same digits.
+        // A whole number that 128 bits cannot hold still equals a text of the same digits.
         None if written.bytes().all(|b| b.is_ascii_digit()) && !written.is_empty() => {
             Ok(Literal::Text(written.to_owned()))
         }

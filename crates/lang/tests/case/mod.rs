@@ -6,13 +6,14 @@
 //! POST /checkout [server 180ms] {"http.method": "POST"}
 //!   GET [client 9ms]                          two more blanks: a child of the span above
 //!   ? lost [internal 1ms]                     names a parent that never came
+//! = twin [internal 1ms]                       has the id of the trigger span
 //! ```
 //!
 //! The trigger span stands above all of these. Each span starts a millisecond after the one before.
 
 #![expect(clippy::panic, reason = "a case that cannot be read is a broken test")]
 
-use lang::{Document, Evidence, Seed, Vars, compile, judge as judge_run, read, resolve};
+use lang::{Document, Evidence, Vars, compile, judge as judge_run, read, resolve};
 use model::{
     Answer, Body, Judgement, NoAnswer, NoAnswerKind, Response, Settlement, SpanId, Timestamp,
     Trace, TraceId, Unsettled,
@@ -31,8 +32,7 @@ pub(crate) fn judge(evidence: &str, specs: &str) -> String {
     let (plan, more) = compile(test);
     found.extend(more);
     let plan = plan.unwrap_or_else(|| panic!("{}", pictures(&found)));
-    let seed = Seed { now: Timestamp::from_nanos(0), random: [0; 32] };
-    let resolved = resolve(&plan, &Vars::default(), seed).expect("there is nothing to resolve");
+    let resolved = resolve(&plan, &Vars::default()).expect("there is nothing to resolve");
     let given = Given::read(evidence);
     let evidence = Evidence {
         trace: given.settlement.as_ref().map(|_| &given.trace),
@@ -134,7 +134,11 @@ fn read_span(line: &str, number: usize, parent: SpanId) -> (SpanData, Vec<(Strin
         Some(name) => (name, id(0xdead)),
         None => (name, parent),
     };
-    let mut span = SpanData::new(id(number), Some(parent), name);
+    let (name, id) = match name.strip_prefix("= ") {
+        Some(name) => (name, trigger()),
+        None => (name, id(number)),
+    };
+    let mut span = SpanData::new(id, Some(parent), name);
     for word in inside.split(' ') {
         let kinds = (0..=5).map(Kind::from_number);
         if let Some(kind) = kinds.into_iter().find(|kind| kind.as_str() == word) {

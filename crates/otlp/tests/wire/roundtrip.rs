@@ -8,7 +8,7 @@ use model::{
 };
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, ArrayValue, KeyValue, any_value},
-    trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData},
+    trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData, span::Link},
 };
 use otlp::{AppendError, append, encode};
 use proptest::{
@@ -18,7 +18,7 @@ use proptest::{
 };
 use prost::Message;
 
-use crate::strategy::{TRACE, any_traces, traces};
+use crate::strategy::{TRACE, any_traces, is_parent, traces};
 
 proptest! {
     #[test]
@@ -47,7 +47,10 @@ proptest! {
     #[test]
     fn only_spans_of_the_trace_are_taken(data in any_traces(), byte in 1u8..4) {
         let ours = |span: &Span| {
-            span.trace_id == [byte; 16] && span.span_id.len() == 8 && span.span_id != [0; 8]
+            span.trace_id == [byte; 16]
+                && span.span_id.len() == 8
+                && span.span_id != [0; 8]
+                && is_parent(&span.parent_span_id)
         };
         let mut trace = Trace::new(TraceId::from_bytes([byte; 16]).expect("an id"));
         append(&mut trace, &data.encode_to_vec()).expect("appended");
@@ -91,6 +94,43 @@ fn values_nested_too_deep_are_refused() {
     let error = append(&mut Trace::new(id()), &one_attribute(value).encode_to_vec());
     let Err(AppendError::Decode(error)) = error else { panic!("not refused") };
     assert!(error.to_string().contains("recursion limit"), "{error}");
+}
+
+#[test]
+fn a_trace_of_several_chunks_comes_back_in_its_order() {
+    let span = |number: u64| Span {
+        trace_id: TRACE.to_vec(),
+        span_id: number.to_be_bytes().to_vec(),
+        name: number.to_string(),
+        ..Span::default()
+    };
+    let scope =
+        |range| ScopeSpans { spans: Iterator::map(range, span).collect(), ..ScopeSpans::default() };
+    let data = TracesData {
+        resource_spans: vec![ResourceSpans {
+            scope_spans: vec![scope(1..2_501), scope(2_501..2_601)],
+            ..ResourceSpans::default()
+        }],
+    };
+    let trace = read(&data.encode_to_vec());
+    let written = encode(&trace);
+    assert_eq!(content(&read(&written)), content(&trace));
+    let written = TracesData::decode(written.as_slice()).expect("our own message");
+    let sizes: Vec<usize> = written
+        .resource_spans
+        .iter()
+        .map(|it| it.scope_spans.iter().map(|it| it.spans.len()).sum())
+        .collect();
+    assert_eq!(sizes, [1_000, 1_000, 600]);
+}
+
+#[test]
+fn malformed_ids_of_a_link_are_none() {
+    let mut data = one_attribute(AnyValue::default());
+    let link = Link { trace_id: vec![1; 4], span_id: vec![1; 9], ..Link::default() };
+    data.resource_spans[0].scope_spans[0].spans[0].links = vec![link];
+    let [(_, _, span)] = &content(&read(&data.encode_to_vec()))[..] else { panic!("one span") };
+    assert_eq!((span.links[0].trace_id, span.links[0].span_id), (None, None));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::TraceId;
+use model::{Trace, TraceId};
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
-use otlp::{Split, split};
+use otlp::{DecodeError, Split, append, split};
 use proptest::{
     collection::vec,
     prelude::{any, prop_assert, prop_assert_eq, proptest},
@@ -12,7 +12,7 @@ use proptest::{
 };
 use prost::Message;
 
-use crate::strategy::{TRACE, any_traces};
+use crate::strategy::{TRACE, any_traces, is_parent};
 
 proptest! {
     #[test]
@@ -74,6 +74,57 @@ fn a_mistake_counts_only_in_a_wanted_span() {
 }
 
 #[test]
+fn a_malformed_parent_is_invalid_and_no_root() {
+    for (parent, is_kept) in [
+        (vec![], true),
+        (vec![0; 8], true),
+        (vec![0; 16], true),
+        (vec![9; 8], true),
+        (vec![9; 7], false),
+        (vec![9; 16], false),
+        (vec![0, 9], false),
+    ] {
+        let data = one_span(parent.clone());
+        let split = split(&data.encode_to_vec(), |_| true).expect("split");
+        let counts = (split.kept, split.invalid, split.batches.len());
+        let expected = if is_kept { (1, 0, 1) } else { (0, 1, 0) };
+        assert_eq!(counts, expected, "{parent:?}");
+        let mut trace = Trace::new(TraceId::from_bytes(TRACE).expect("an id"));
+        let new = append(&mut trace, &data.encode_to_vec());
+        assert_eq!(new, Ok(u64::from(is_kept)), "{parent:?}");
+    }
+}
+
+fn one_span(parent_span_id: Vec<u8>) -> TracesData {
+    let span =
+        Span { trace_id: TRACE.to_vec(), span_id: vec![1; 8], parent_span_id, ..Span::default() };
+    let scope_spans = vec![ScopeSpans { spans: vec![span], ..ScopeSpans::default() }];
+    TracesData { resource_spans: vec![ResourceSpans { scope_spans, ..ResourceSpans::default() }] }
+}
+
+#[test]
+fn what_traces_share_is_not_copied_without_end() {
+    // A resource of 1 MiB with one small span of each of so many traces.
+    let request = |traces: u8| {
+        let span =
+            |byte: u8| Span { trace_id: vec![byte; 16], span_id: vec![1; 8], ..Span::default() };
+        let spans = (1..=traces).map(span).collect();
+        let resource_spans = ResourceSpans {
+            schema_url: "x".repeat(1 << 20),
+            scope_spans: vec![ScopeSpans { spans, ..ScopeSpans::default() }],
+            ..ResourceSpans::default()
+        };
+        TracesData { resource_spans: vec![resource_spans] }.encode_to_vec()
+    };
+    let taken = split(&request(19), |_| true).expect("19 copies fit");
+    assert_eq!((taken.batches.len(), taken.kept), (19, 19));
+    let error = split(&request(21), |_| true).expect_err("21 copies do not");
+    assert_eq!(error, DecodeError::TooLarge);
+    let one = split(&request(21), |id| *id.as_bytes() == [3; 16]).expect("one of them does");
+    assert_eq!((one.kept, one.foreign), (1, 20));
+}
+
+#[test]
 fn a_number_where_a_message_belongs_is_refused() {
     let error = split(&[1 << 3, 1], |_| true).expect_err("refused");
     assert_eq!(error.to_string(), "not OTLP protobuf: field 1 is a number");
@@ -105,7 +156,8 @@ fn only(data: &TracesData, pass: impl Fn(&Span) -> bool) -> TracesData {
         let has_ids = span.trace_id.len() == 16
             && span.trace_id != [0; 16]
             && span.span_id.len() == 8
-            && span.span_id != [0; 8];
+            && span.span_id != [0; 8]
+            && is_parent(&span.parent_span_id);
         has_ids && pass(span)
     };
     let mut found = TracesData::default();

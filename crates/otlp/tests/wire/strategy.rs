@@ -20,7 +20,7 @@ pub(crate) const TRACE: [u8; 16] = [7; 16];
 
 /// Messages whose spans all belong to [`TRACE`] and have ids.
 pub(crate) fn traces() -> impl Strategy<Value = TracesData> {
-    traces_with(Just(TRACE.to_vec()), few_span_ids())
+    traces_with(Just(TRACE.to_vec()), few_span_ids(), Just(Vec::new()))
 }
 
 /// Messages whose spans belong to any trace, or to none.
@@ -32,18 +32,30 @@ pub(crate) fn any_traces() -> impl Strategy<Value = TracesData> {
     ];
     let span_id =
         prop_oneof![6 => few_span_ids(), 1 => vec(any::<u8>(), 0..10), 1 => Just(vec![0; 8])];
-    traces_with(trace_id, span_id)
+    let parent_id = prop_oneof![2 => Just(Vec::new()), 1 => vec(0..2u8, 0..10)];
+    traces_with(trace_id, span_id, parent_id)
+}
+
+/// Whether OTLP means a parent by this, or none.
+pub(crate) fn is_parent(id: &[u8]) -> bool {
+    id.len() == 8 || id.iter().all(|byte| *byte == 0)
 }
 
 fn traces_with(
     trace_id: impl Strategy<Value = Vec<u8>> + Clone + 'static,
     span_id: impl Strategy<Value = Vec<u8>> + Clone + 'static,
+    parent_id: impl Strategy<Value = Vec<u8>> + Clone + 'static,
 ) -> impl Strategy<Value = TracesData> {
-    let span = (trace_id, span_id, span()).prop_map(|(trace_id, span_id, span)| Span {
-        trace_id,
-        span_id,
-        ..span
-    });
+    let span =
+        (trace_id, span_id, parent_id, span()).prop_map(|(trace_id, span_id, parent_id, span)| {
+            Span {
+                trace_id,
+                span_id,
+                // Nothing stands for the parent that the span came with.
+                parent_span_id: if parent_id.is_empty() { span.parent_span_id } else { parent_id },
+                ..span
+            }
+        });
     let scope_spans = (option::of(scope()), vec(span, 0..4), text())
         .prop_map(|(scope, spans, schema_url)| ScopeSpans { scope, spans, schema_url });
     let resource_spans = (option::of(resource()), vec(scope_spans, 0..3), text()).prop_map(

@@ -1,0 +1,66 @@
+//! From a file to plans, in one go: what everyone who runs or keeps tests does first.
+
+use std::collections::BTreeMap;
+
+use model::TestId;
+use source::{Diagnostic, Diagnostics, Span, Text};
+
+use crate::{
+    document::{Document, Test},
+    plan::{Plan, compile},
+    read::read,
+};
+
+/// A test that compiled.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// What to run.
+    pub plan: Plan,
+    /// The document without the others of its file, as a text in which it stands where it stood.
+    pub document: String,
+}
+
+/// The plans of all tests in a file, and everything that there is to say about it. One error anywhere, and there are
+/// no plans.
+pub fn plans(text: &Text) -> (Vec<Planned>, Vec<Diagnostic>) {
+    let found = Diagnostics::new(text);
+    let (documents, mistakes) = read(text);
+    found.extend(mistakes);
+    let mut tests = Vec::new();
+    for Document::Test(test) in &documents {
+        let (plan, mistakes) = compile(test);
+        found.extend(mistakes);
+        match plan {
+            Some(plan) => tests.push((plan, test)),
+            None if found.has_errors() => {}
+            None => found.push(found.error(test.span, "this test cannot be run")),
+        }
+    }
+    refuse_same_ids(&tests, &found);
+    if documents.is_empty() && !found.has_errors() {
+        found.push(found.error(None, format!("`{}` holds no test", text.name())));
+    }
+    if found.has_errors() {
+        tests.clear();
+    }
+    let planned = |(plan, test): (Plan, &Test)| Planned { plan, document: test.document() };
+    (tests.into_iter().map(planned).collect(), found.into_vec())
+}
+
+/// Of two tests with the same id the second would take the place of the first.
+fn refuse_same_ids(tests: &[(Plan, &Test)], found: &Diagnostics) {
+    let mut places: BTreeMap<&TestId, Span> = BTreeMap::new();
+    for (plan, test) in tests {
+        let place = found.text().first_line(test.id_span());
+        match places.get(&plan.id) {
+            Some(first) => found.push(
+                found
+                    .error(place, format!("two tests have the id `{}`", plan.id))
+                    .label("the second")
+                    .also(*first, "the first")
+                    .help("give one of them an `id` of its own"),
+            ),
+            None => drop(places.insert(&plan.id, place)),
+        }
+    }
+}
