@@ -29,7 +29,7 @@ impl Bus {
         Self { spans: spans::Spans::new(limits), hints: hints::Sender::new() }
     }
 
-    /// Keeps `bytes` for the trace and wakes its subscribers, or refuses them and keeps nothing.
+    /// Keeps `bytes` for the trace, where there are any, and wakes its subscribers, or refuses them and keeps nothing.
     ///
     /// Forgets first what nobody subscribes to and nobody added to for longer than `age_max`.
     pub fn publish(&self, now: Timestamp, trace: TraceId, bytes: Bytes) -> Result<(), Full> {
@@ -52,6 +52,9 @@ impl Bus {
     }
 
     /// Drops what is kept of the trace and ends its subscriptions.
+    ///
+    /// Spans that come later open the trace anew: they are kept within the bounds, for nobody, until they are
+    /// older than `age_max`. To refuse them, the bus would have to remember every trace it forgot.
     pub fn forget(&self, trace: TraceId) {
         self.spans.forget(trace);
     }

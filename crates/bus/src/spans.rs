@@ -15,7 +15,17 @@ use model::{Fault, Faulty, Timestamp, TraceId};
 use thiserror::Error;
 use tokio::sync::Notify;
 
+/// What a batch costs beside its bytes: its handle, in a list that may have room for twice as many, and the
+/// allocator's part of the block that the bytes are in.
+const BATCH_COST: usize = 128;
+
+/// What a trace costs beside its batches: its places in two collections that may have room for twice as many, a
+/// list with room for a few batches, and what its subscribers wait on.
+const TRACE_COST: usize = 512;
+
 /// How much a bus keeps, and for how long.
+///
+/// A batch counts with its bytes and what keeping it costs, so that many small ones stay within the bounds too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of all traces.
@@ -85,6 +95,7 @@ struct Kept {
 #[derive(Debug, Default)]
 struct Held {
     batches: Vec<Bytes>,
+    /// What the batches cost, and with the first one the trace itself.
     bytes: usize,
     refused: u64,
     last: Timestamp,
@@ -140,7 +151,12 @@ impl Drop for Subscription {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes_max: 512 << 20, trace_bytes_max: 64 << 20, age_max: Duration::from_secs(600) }
+        Self {
+            bytes_max: 512 << 20,
+            trace_bytes_max: 64 << 20,
+            // Several times the lease of a worker: who goes on with the run of one that died asks sooner.
+            age_max: Duration::from_secs(60),
+        }
     }
 }
 
@@ -152,13 +168,14 @@ impl Spans {
     pub(crate) fn publish(&self, now: Timestamp, trace: TraceId, bytes: Bytes) -> Result<(), Full> {
         let mut kept = self.lock();
         kept.expire(now, self.limits.age_max);
-        // Nothing costs nothing, and so would have no bound.
+        // Nothing would cost its place and tell nobody anything.
         if bytes.is_empty() {
             return Ok(());
         }
-        let room = kept.room(&self.limits, trace, bytes.len());
+        let cost = kept.cost(trace, &bytes);
+        let room = kept.room(&self.limits, trace, cost);
         match room {
-            Ok(()) => kept.add(now, trace, bytes),
+            Ok(()) => kept.add(now, trace, bytes, cost),
             Err(_) => kept.refuse(now, trace),
         }
         room
@@ -189,21 +206,31 @@ impl Kept {
         Arc::ptr_eq(&held.news, &subscription.news).then_some(held)
     }
 
-    fn room(&self, limits: &Limits, trace: TraceId, bytes: usize) -> Result<(), Full> {
-        let of_trace = self.traces.get(&trace).map_or(0, |held| held.bytes);
-        if of_trace.saturating_add(bytes) > limits.trace_bytes_max {
+    fn of_trace(&self, trace: TraceId) -> usize {
+        self.traces.get(&trace).map_or(0, |held| held.bytes)
+    }
+
+    /// What it costs to keep `bytes`. The first of a trace pay for the trace: one that is only subscribed to is
+    /// its subscribers' to bound.
+    fn cost(&self, trace: TraceId, bytes: &Bytes) -> usize {
+        let entry = if self.of_trace(trace) == 0 { TRACE_COST } else { 0 };
+        bytes.len().saturating_add(BATCH_COST + entry)
+    }
+
+    fn room(&self, limits: &Limits, trace: TraceId, cost: usize) -> Result<(), Full> {
+        if self.of_trace(trace).saturating_add(cost) > limits.trace_bytes_max {
             return Err(Full::Trace { trace, bytes_max: limits.trace_bytes_max });
         }
-        if self.bytes.saturating_add(bytes) > limits.bytes_max {
+        if self.bytes.saturating_add(cost) > limits.bytes_max {
             return Err(Full::Bus { bytes_max: limits.bytes_max });
         }
         Ok(())
     }
 
-    fn add(&mut self, now: Timestamp, trace: TraceId, bytes: Bytes) {
+    fn add(&mut self, now: Timestamp, trace: TraceId, bytes: Bytes, cost: usize) {
         let held = self.traces.entry(trace).or_default();
-        self.bytes += bytes.len();
-        held.bytes += bytes.len();
+        self.bytes += cost;
+        held.bytes += cost;
         held.batches.push(bytes);
         held.news.notify_waiters();
         let before = mem::replace(&mut held.last, now);
@@ -263,11 +290,24 @@ mod tests {
 
     use bytes::Bytes;
     use model::{Fault, Faulty, Timestamp, TraceId};
+    use tokio::sync::Notify;
 
-    use super::{Full, Limits, Spans, Subscription};
+    use super::{BATCH_COST, Full, Held, Limits, Spans, Subscription, TRACE_COST};
 
+    /// More than these tests publish, where they do not fill the bus.
     const LIMITS: Limits =
-        Limits { bytes_max: 10, trace_bytes_max: 6, age_max: Duration::from_secs(60) };
+        Limits { bytes_max: 1 << 14, trace_bytes_max: 1 << 12, age_max: Duration::from_secs(60) };
+
+    /// Room for two traces of one batch each: one of 6 bytes, and 10 together.
+    const TIGHT: Limits = Limits {
+        bytes_max: cost(2, 2, 10),
+        trace_bytes_max: cost(1, 1, 6),
+        age_max: Duration::from_secs(60),
+    };
+
+    const fn cost(traces: usize, batches: usize, bytes: usize) -> usize {
+        traces * TRACE_COST + batches * BATCH_COST + bytes
+    }
 
     fn trace(byte: u8) -> TraceId {
         TraceId::from_bytes([byte; 16]).expect("not all zero")
@@ -323,27 +363,58 @@ mod tests {
 
     #[test]
     fn a_full_bus_refuses_the_new_and_keeps_the_old() {
-        let spans = Spans::new(LIMITS);
+        let spans = Spans::new(TIGHT);
         let mut subscription = spans.subscribe(trace(1));
         publish(&spans, 0, 1, "123456").expect("exactly the bound of a trace");
         let full = publish(&spans, 0, 1, "7").expect_err("over it");
-        assert_eq!(full, Full::Trace { trace: trace(1), bytes_max: 6 });
+        assert_eq!(full, Full::Trace { trace: trace(1), bytes_max: TIGHT.trace_bytes_max });
         assert_eq!(full.fault(), Fault::Invalid);
         publish(&spans, 0, 2, "1234").expect("exactly the bound of the bus");
-        let full = publish(&spans, 0, 2, "5").expect_err("over it");
-        assert_eq!(full, Full::Bus { bytes_max: 10 });
+        let full = publish(&spans, 0, 3, "5").expect_err("over it");
+        assert_eq!(full, Full::Bus { bytes_max: TIGHT.bytes_max });
         assert_eq!(full.fault(), Fault::Overloaded);
 
         assert_eq!(poll(&mut subscription), ready("123456"));
         assert_eq!(poll(&mut subscription), Poll::Pending);
         assert_eq!(spans.refused(trace(1)), 1);
         spans.forget(trace(1));
-        publish(&spans, 0, 2, "5").expect("the forgotten made room");
+        publish(&spans, 0, 3, "5").expect("the forgotten made room");
+    }
+
+    #[test]
+    fn many_small_batches_stay_within_the_bounds() {
+        let limits = Limits { bytes_max: 1 << 20, trace_bytes_max: 1 << 16, ..LIMITS };
+        let accepted = |of: fn(u32) -> u32| {
+            let spans = Spans::new(limits);
+            (1..=1 << 20)
+                .take_while(|number| {
+                    let mut id = [1; 16];
+                    id[..4].copy_from_slice(&of(*number).to_be_bytes());
+                    let id = TraceId::from_bytes(id).expect("not all zero");
+                    spans.publish(at(0), id, Bytes::from_static(b"x")).is_ok()
+                })
+                .count()
+        };
+        let of_one_trace = accepted(|_| 0);
+        assert_eq!(of_one_trace, (limits.trace_bytes_max - TRACE_COST) / (BATCH_COST + 1));
+        let of_many_traces = accepted(|number| number);
+        assert_eq!(of_many_traces, limits.bytes_max / cost(1, 1, 1));
+    }
+
+    #[test]
+    fn the_costs_cover_what_is_held() {
+        // Two words are what an allocation, or the counts of an `Arc`, take.
+        let words = 2 * size_of::<usize>();
+        assert!(2 * size_of::<Bytes>() + 2 * words <= BATCH_COST);
+        let places = size_of::<(TraceId, Held)>() + size_of::<(Timestamp, TraceId)>();
+        let list = 4 * size_of::<Bytes>() + words;
+        let news = size_of::<Notify>() + 2 * words;
+        assert!(2 * places + list + news <= TRACE_COST);
     }
 
     #[test]
     fn a_refusal_is_told_to_who_subscribes_later() {
-        let spans = Spans::new(LIMITS);
+        let spans = Spans::new(TIGHT);
         let first = spans.subscribe(trace(1));
         publish(&spans, 0, 1, "1234567").expect_err("over the bound at once");
         drop(first);
@@ -361,15 +432,15 @@ mod tests {
         let mut subscribed = spans.subscribe(trace(2));
         publish(&spans, 30, 3, "b").expect("room");
         publish(&spans, 60, 4, "x").expect("room");
-        assert_eq!(spans.lock().bytes, 5, "as old as allowed is not too old");
+        assert_eq!(spans.lock().bytes, cost(4, 5, 5), "as old as allowed is not too old");
         publish(&spans, 61, 4, "").expect("nothing is never refused");
-        assert_eq!(spans.lock().bytes, 4);
+        assert_eq!(spans.lock().bytes, cost(3, 4, 4));
         assert_eq!(poll(&mut spans.subscribe(trace(1))), Poll::Pending, "forgotten");
         assert_eq!(poll(&mut spans.subscribe(trace(3))), ready("a"), "added to meanwhile");
         assert_eq!(poll(&mut subscribed), ready("a"), "subscribed to");
         drop(subscribed);
         publish(&spans, 62, 4, "").expect("nothing is never refused");
-        assert_eq!(spans.lock().bytes, 3, "and not subscribed to any more");
+        assert_eq!(spans.lock().bytes, cost(2, 3, 3), "and not subscribed to any more");
     }
 
     #[test]

@@ -8,20 +8,21 @@ create table id_key (
     key bytea not null check (octet_length(key) = 16)
 );
 
+-- The current version of a test, and the file it was last applied from, as the user named it.
 create table tests (
     project text not null,
     id text not null,
     version integer not null,
+    file text not null,
     primary key (project, id)
 );
 
--- A version is never deleted, and its document never changes: runs point at it.
+-- A version never changes and is never deleted: runs point at it. The name is part of the document.
 create table test_versions (
     project text not null,
     test_id text not null,
     version integer not null,
     name text not null,
-    file text not null,
     document text not null,
     primary key (project, test_id, version),
     foreign key (project, test_id) references tests (project, id)
@@ -32,7 +33,9 @@ create table test_versions (
 -- events and traces take the run's id from the run's row.
 --
 -- Answers, outcomes and events are `json` and not `jsonb`: they are only ever read whole, and `jsonb` refuses the
--- NUL character, which a system may well answer.
+-- NUL character, which a system may well answer. They are also kept letter for letter, so that a repeated write
+-- is known by its text. An attempt and an answer name the epoch that wrote them, for the same end; an outcome
+-- need not, as no epoch comes after it.
 create table runs (
     id uuid primary key,
     project text not null,
@@ -46,14 +49,17 @@ create table runs (
     trace_id bytea check (octet_length(trace_id) = 16),
     span_id bytea check (octet_length(span_id) = 8),
     attempted_at_ns bigint,
+    attempted_epoch bigint,
     answer json,
+    answered_epoch bigint,
     verdict text check (verdict in ('passed', 'failed', 'inconclusive')),
     outcome json,
     events_last bigint not null,
     state text not null generated always as (
         case when verdict is not null then 'ended' when epoch > 0 then 'running' else 'queued' end
     ) stored,
-    check (num_nulls(trace_id, span_id, attempted_at_ns) in (0, 3)),
+    check (num_nulls(trace_id, span_id, attempted_at_ns, attempted_epoch) in (0, 4)),
+    check ((answer is null) = (answered_epoch is null)),
     check (answer is null or attempted_at_ns is not null),
     check ((verdict is null) = (outcome is null)),
     foreign key (project, test_id, test_version) references test_versions (project, test_id, version)

@@ -46,7 +46,8 @@ impl Default for Connect {
             params: Vec::new(),
             pool_max: 10,
             acquire_timeout: Duration::from_secs(10),
-            trace_bytes_max: 256 << 20,
+            // A run keeps at most 64 MiB of spans; the rest is for what holds them together.
+            trace_bytes_max: 72 << 20,
         }
     }
 }

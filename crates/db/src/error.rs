@@ -117,7 +117,7 @@ pub enum DbError {
         /// The run.
         run: RunId,
     },
-    /// The writer does not own the run, or repeats itself. Nothing was written.
+    /// The writer does not own the run, or takes a step again with other values. Nothing was written.
     #[error(
         "run `{run}` takes nothing more from epoch {epoch}: it was taken again, has its verdict, or has this step already; stop and write nothing more"
     )]

@@ -4,6 +4,9 @@
 //! and the epoch, and finds no row once another worker has taken the run or the verdict is written: it fails
 //! with [`DbError::Fenced`] and has changed nothing. Each write is one statement, which also numbers its events
 //! from the counter in the run's row, so that event and change exist together or not at all.
+//!
+//! An owner that lost the acknowledgement of a write may repeat it: where the record has the same from the same
+//! epoch, the repeat succeeds and writes nothing.
 
 use std::time::Duration;
 
@@ -78,10 +81,11 @@ impl Db {
              select taken.id as \"id!\", taken.project as \"project!\", epoch as \"epoch!\",
                  accepted_at_ns as \"accepted_at_ns!\", traceparent, trace_id, span_id, attempted_at_ns,
                  answer as \"answer: Json<Answer>\",
-                 taken.test_id as \"test_id!\", version, name, file, document
-             from taken join test_versions
-             on test_versions.project = taken.project and test_versions.test_id = taken.test_id
-                 and version = test_version",
+                 taken.test_id as \"test_id!\", test_versions.version, name, document, file
+             from taken
+             join tests on tests.project = taken.project and tests.id = taken.test_id
+             join test_versions on test_versions.project = taken.project
+                 and test_versions.test_id = taken.test_id and test_versions.version = test_version",
             worker,
             lease.as_secs_f64(),
             at.to_string(),
@@ -120,11 +124,11 @@ impl Db {
         }))
     }
 
-    /// Starts the lease anew.
+    /// Starts the lease anew. After the owner's own verdict it means nothing and is no error: the two may race.
     pub async fn renew(&self, run: RunId, epoch: i64, lease: Duration) -> Result<(), DbError> {
         let renewed = sqlx::query!(
             "update runs set lease_until = now() + make_interval(secs => $3)
-             where id = $1 and epoch = $2 and verdict is null",
+             where id = $1 and epoch = $2",
             run.as_uuid(),
             epoch,
             lease.as_secs_f64(),
@@ -132,10 +136,10 @@ impl Db {
         .execute(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        owned(run, epoch, renewed.rows_affected())
+        owned(run, epoch, renewed.rows_affected() > 0)
     }
 
-    /// Records that the trigger is about to be fired. A run has one attempt: a second is fenced.
+    /// Records that the trigger is about to be fired. A run has one attempt: another one is fenced.
     pub async fn attempted(
         &self,
         run: RunId,
@@ -147,7 +151,8 @@ impl Db {
         let written = sqlx::query!(
             "with run as (
                  update runs
-                 set trace_id = $3, span_id = $4, attempted_at_ns = $5, events_last = events_last + 1
+                 set trace_id = $3, span_id = $4, attempted_at_ns = $5, attempted_epoch = epoch,
+                     events_last = events_last + 1
                  where id = $1 and epoch = $2 and verdict is null and attempted_at_ns is null
                  returning project, id, events_last
              )
@@ -163,10 +168,26 @@ impl Db {
         .execute(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        owned(run, epoch, written.rows_affected())
+        if written.rows_affected() > 0 {
+            return Ok(());
+        }
+        let repeated = sqlx::query!(
+            "select id from runs
+             where id = $1 and epoch = $2 and attempted_epoch = $2
+                 and trace_id = $3 and span_id = $4 and attempted_at_ns = $5",
+            run.as_uuid(),
+            epoch,
+            attempt.trace_id.as_bytes(),
+            attempt.span_id.as_bytes(),
+            nanos(attempt.at),
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        owned(run, epoch, repeated.is_some())
     }
 
-    /// Records how the trigger ended. An attempt has one answer: a second is fenced.
+    /// Records how the trigger ended. An attempt has one answer: another one is fenced.
     pub async fn answered(
         &self,
         run: RunId,
@@ -178,9 +199,11 @@ impl Db {
             Answer::Response(response) => What::Answered { status: response.status },
             Answer::NoAnswer(none) => What::NotAnswered { message: none.message.clone() },
         };
+        let answer = json(run, "answer", answer)?;
         let written = sqlx::query!(
             "with run as (
-                 update runs set answer = $3::text::json, events_last = events_last + 1
+                 update runs
+                 set answer = $3::text::json, answered_epoch = epoch, events_last = events_last + 1
                  where id = $1 and epoch = $2 and verdict is null
                      and attempted_at_ns is not null and answer is null
                  returning project, id, events_last
@@ -189,13 +212,26 @@ impl Db {
              select project, id, events_last, $4::text::json from run",
             run.as_uuid(),
             epoch,
-            json(run, "answer", answer)?,
+            answer,
             json(run, "event", &Event { at, what })?,
         )
         .execute(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        owned(run, epoch, written.rows_affected())
+        if written.rows_affected() > 0 {
+            return Ok(());
+        }
+        let repeated = sqlx::query!(
+            "select id from runs
+             where id = $1 and epoch = $2 and answered_epoch = $2 and answer::text = $3",
+            run.as_uuid(),
+            epoch,
+            answer,
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        owned(run, epoch, repeated.is_some())
     }
 
     /// Records the verdict with the outcome, the events and the trace: all of it, once, or nothing.
@@ -217,6 +253,7 @@ impl Db {
             .iter()
             .map(|event| json(run, "event", event))
             .collect::<Result<_, _>>()?;
+        let outcome = json(run, "outcome", finished.outcome)?;
         let written = sqlx::query!(
             "with run as (
                  update runs
@@ -236,7 +273,7 @@ impl Db {
             run.as_uuid(),
             epoch,
             finished.outcome.verdict.as_str(),
-            json(run, "outcome", finished.outcome)?,
+            outcome,
             &events,
             spans,
             packed,
@@ -244,13 +281,25 @@ impl Db {
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        owned(run, epoch, written.len() as u64)
+        if !written.is_empty() {
+            return Ok(());
+        }
+        let repeated = sqlx::query!(
+            "select id from runs where id = $1 and epoch = $2 and outcome::text = $3",
+            run.as_uuid(),
+            epoch,
+            outcome,
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        owned(run, epoch, repeated.is_some())
     }
 }
 
-/// No row means that the writer does not own the run.
-fn owned(run: RunId, epoch: i64, rows: u64) -> Result<(), DbError> {
-    if rows == 0 { Err(DbError::Fenced { run, epoch }) } else { Ok(()) }
+/// A writer whose write, or a repeat of it, finds no row does not own the run.
+fn owned(run: RunId, epoch: i64, found: bool) -> Result<(), DbError> {
+    if found { Ok(()) } else { Err(DbError::Fenced { run, epoch }) }
 }
 
 fn span_id(run: RunId, bytes: Vec<u8>) -> Result<SpanId, DbError> {

@@ -49,10 +49,6 @@ pub struct StoredRun {
     pub verdict: Option<Verdict>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
-    /// The `traceparent` of the request that started it.
-    pub traceparent: Option<String>,
-    /// Who took it last.
-    pub worker: Option<String>,
     /// The trace under test, once the attempt is recorded.
     pub trace_id: Option<TraceId>,
     /// What it ended with.
@@ -108,8 +104,8 @@ impl Db {
     /// A run.
     pub async fn run(&self, project: &Project, run: RunId) -> Result<Option<StoredRun>, DbError> {
         let row = sqlx::query!(
-            "select test_id, test_version, state as \"state!\", verdict, accepted_at_ns, traceparent, worker,
-                 trace_id, outcome as \"outcome: Json<Outcome>\"
+            "select test_id, test_version, state as \"state!\", verdict, accepted_at_ns, trace_id,
+                 outcome as \"outcome: Json<Outcome>\"
              from runs where project = $1 and id = $2",
             project.as_str(),
             run.as_uuid(),
@@ -125,8 +121,6 @@ impl Db {
             state: state(run, &row.state)?,
             verdict: row.verdict.map(|word| verdict(run, &word)).transpose()?,
             accepted_at: moment(row.accepted_at_ns),
-            traceparent: row.traceparent,
-            worker: row.worker,
             trace_id: row.trace_id.map(|bytes| trace_id(run, bytes)).transpose()?,
             outcome: row.outcome.map(|Json(outcome)| outcome),
         }))

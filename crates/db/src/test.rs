@@ -1,6 +1,7 @@
 //! Tests and their versions.
 //!
-//! A new document is a new version; the old one stays for the runs that started with it.
+//! A new document is a new version; the old one stays as it is for the runs that started with it. The file is no
+//! part of a version: a test that moved is still the same.
 
 use model::{Project, TestId};
 use sqlx::PgConnection;
@@ -14,7 +15,7 @@ pub struct NewTest {
     pub project: Project,
     /// Its id within the project.
     pub id: TestId,
-    /// Its name.
+    /// Its name, which is part of the document.
     pub name: String,
     /// The file as the user named it, for messages.
     pub file: String,
@@ -40,20 +41,26 @@ pub struct StoredTest {
     pub name: String,
     /// Which version this is, from 1.
     pub version: i32,
-    /// The file it was last applied from, as the user named it.
+    /// The file that the test, in whatever version, was last applied from, as the user named it.
     pub file: String,
     /// The document as written.
     pub document: String,
 }
 
 impl Db {
-    /// Keeps a test. Its version rises if and only if the document differs from the current version's.
-    pub async fn apply_test(&self, test: &NewTest) -> Result<Applied, DbError> {
+    /// Keeps tests, all of them or none, and tells what became of each, in their order.
+    ///
+    /// The version of a test rises if and only if the document differs from the current version's.
+    pub async fn apply_tests(&self, tests: &[NewTest]) -> Result<Vec<Applied>, DbError> {
         let applying = async {
             let mut transaction = self.pool.begin().await?;
-            let applied = apply(&mut transaction, test).await?;
+            let mut applied = Vec::with_capacity(tests.len());
+            for (place, test) in in_lock_order(tests) {
+                applied.push((place, apply(&mut transaction, test).await?));
+            }
             transaction.commit().await?;
-            Ok(applied)
+            applied.sort_unstable_by_key(|(place, _)| *place);
+            Ok(applied.into_iter().map(|(_, applied)| applied).collect())
         };
         applying.await.map_err(|error| self.error(error))
     }
@@ -65,7 +72,7 @@ impl Db {
         test: &TestId,
     ) -> Result<Option<StoredTest>, DbError> {
         let row = sqlx::query!(
-            "select version, name, file, document
+            "select version, name, document, file
              from tests join test_versions using (project, version)
              where project = $1 and id = $2 and test_id = $2",
             project.as_str(),
@@ -84,22 +91,27 @@ impl Db {
     }
 }
 
+/// The tests with their places, in an order that all who apply follow: of two who apply the same tests, one waits
+/// for the other, and never both for each other. A test that stands twice keeps its order.
+fn in_lock_order(tests: &[NewTest]) -> Vec<(usize, &NewTest)> {
+    let mut ordered: Vec<(usize, &NewTest)> = tests.iter().enumerate().collect();
+    ordered.sort_by_key(|(_, test)| (test.project.as_str(), test.id.as_str()));
+    ordered
+}
+
 async fn apply(connection: &mut PgConnection, test: &NewTest) -> Result<Applied, sqlx::Error> {
     let version = lock(connection, test).await?;
-    // Name and file are no part of the content: a document that moved is still the same.
     let same = sqlx::query!(
-        "update test_versions set name = $4, file = $5
-         where project = $1 and test_id = $2 and version = $3 and document = $6",
+        "select version from test_versions
+         where project = $1 and test_id = $2 and version = $3 and document = $4",
         test.project.as_str(),
         test.id.as_str(),
         version,
-        test.name,
-        test.file,
         test.document,
     )
-    .execute(&mut *connection)
+    .fetch_optional(&mut *connection)
     .await?;
-    if same.rows_affected() == 1 {
+    if same.is_some() {
         return Ok(Applied { version, changed: false });
     }
     let version = sqlx::query_scalar!(
@@ -107,13 +119,12 @@ async fn apply(connection: &mut PgConnection, test: &NewTest) -> Result<Applied,
              update tests set version = version + 1 where project = $1 and id = $2
              returning project, id, version
          )
-         insert into test_versions (project, test_id, version, name, file, document)
-         select project, id, version, $3, $4, $5 from current
+         insert into test_versions (project, test_id, version, name, document)
+         select project, id, version, $3, $4 from current
          returning version",
         test.project.as_str(),
         test.id.as_str(),
         test.name,
-        test.file,
         test.document,
     )
     .fetch_one(connection)
@@ -124,11 +135,12 @@ async fn apply(connection: &mut PgConnection, test: &NewTest) -> Result<Applied,
 /// The current version, 0 for a new test, held against others who apply the same test until the transaction ends.
 async fn lock(connection: &mut PgConnection, test: &NewTest) -> Result<i32, sqlx::Error> {
     sqlx::query_scalar!(
-        "insert into tests as stored (project, id, version) values ($1, $2, 0)
-         on conflict (project, id) do update set version = stored.version
+        "insert into tests (project, id, version, file) values ($1, $2, 0, $3)
+         on conflict (project, id) do update set file = excluded.file
          returning version",
         test.project.as_str(),
         test.id.as_str(),
+        test.file,
     )
     .fetch_one(connection)
     .await

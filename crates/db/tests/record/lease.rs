@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use db::{Db, DbError, Finished, OtlpTrace, State};
-use model::{Answer, Event, Fault, Faulty, NoAnswer, NoAnswerKind, Progress, RunId, Verdict, What};
+use model::{
+    Answer, Attempt, Event, Fault, Faulty, NoAnswer, NoAnswerKind, Progress, RunId, SpanId,
+    TraceId, Verdict, What,
+};
 use sqlx::Row;
 use tokio::task::JoinSet;
 
@@ -154,6 +157,14 @@ async fn assert_fenced(scratch: &Scratch, run: RunId, epoch: i64, writes: &[Writ
     }
 }
 
+async fn assert_repeats(scratch: &Scratch, run: RunId, epoch: i64, writes: &[Write]) {
+    let before = everything(scratch).await;
+    for one in writes {
+        write(&scratch.db, run, epoch, *one).await.expect("a repeat");
+        assert_eq!(everything(scratch).await, before, "{one:?} wrote something");
+    }
+}
+
 #[test]
 fn a_worker_that_lost_its_run_writes_nothing() {
     // How far the run is decides which of the conditions hold, so each write is tried at each point.
@@ -176,7 +187,7 @@ fn a_worker_that_lost_its_run_writes_nothing() {
 }
 
 #[test]
-fn an_owner_may_take_each_step_once_and_in_order() {
+fn an_owner_takes_each_step_once_and_in_order_and_may_repeat_it() {
     scratch::with(|scratch| async move {
         scratch.apply("a").await;
         let run = scratch.accept(1).await;
@@ -184,14 +195,89 @@ fn an_owner_may_take_each_step_once_and_in_order() {
         let epoch = scratch.take(LEASE).await.epoch;
         assert_fenced(&scratch, run, epoch, &[Write::Answered]).await;
         write(&scratch.db, run, epoch, Write::Attempted).await.expect("owned");
-        assert_fenced(&scratch, run, epoch, &[Write::Attempted]).await;
+        assert_repeats(&scratch, run, epoch, &[Write::Attempted]).await;
         write(&scratch.db, run, epoch, Write::Answered).await.expect("owned");
-        assert_fenced(&scratch, run, epoch, &[Write::Attempted, Write::Answered]).await;
+        assert_repeats(&scratch, run, epoch, &[Write::Attempted, Write::Answered]).await;
         write(&scratch.db, run, epoch, Write::Renew).await.expect("owned");
         write(&scratch.db, run, epoch, Write::Finish).await.expect("owned");
-        assert_fenced(&scratch, run, epoch, &WRITES).await;
+        let steps = [Write::Attempted, Write::Answered, Write::Finish];
+        assert_repeats(&scratch, run, epoch, &steps).await;
+        assert_fenced(&scratch, run, epoch - 1, &WRITES).await;
+        assert_fenced(&scratch, run, epoch + 1, &WRITES).await;
+        write(&scratch.db, run, epoch, Write::Renew).await.expect("it raced with its own verdict");
         assert_eq!(scratch.db.take("w", LEASE, at(6)).await.expect("asked"), None, "it ended");
     });
+}
+
+#[test]
+fn a_step_with_other_values_is_no_repeat() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let run = scratch.accept(1).await;
+        let epoch = scratch.take(LEASE).await.epoch;
+        write(&scratch.db, run, epoch, Write::Attempted).await.expect("owned");
+        let other_attempts = [
+            Attempt { trace_id: TraceId::from_bytes([1; 16]).expect("not zero"), ..attempt() },
+            Attempt { span_id: SpanId::from_bytes([1; 8]).expect("not zero"), ..attempt() },
+            Attempt { at: at(9), ..attempt() },
+        ];
+        for other in other_attempts {
+            let error = scratch.db.attempted(run, epoch, &other).await.expect_err("another");
+            assert!(matches!(error, DbError::Fenced { .. }), "{other:?}: {error}");
+        }
+        write(&scratch.db, run, epoch, Write::Answered).await.expect("owned");
+        let none = NoAnswer { kind: NoAnswerKind::Timeout, message: String::new() };
+        let none = Answer::NoAnswer(none);
+        let error = scratch.db.answered(run, epoch, &none, at(4)).await.expect_err("another");
+        assert!(matches!(error, DbError::Fenced { .. }), "{error}");
+        write(&scratch.db, run, epoch, Write::Finish).await.expect("owned");
+        let mut other = outcome(run, Verdict::Passed);
+        other.reasons.clear();
+        let finished = Finished { outcome: &other, events: &[], trace: None };
+        let error = scratch.db.finish(run, epoch, &finished).await.expect_err("another");
+        assert!(matches!(error, DbError::Fenced { .. }), "{error}");
+    });
+}
+
+#[test]
+fn what_an_earlier_owner_wrote_is_not_the_next_ones_to_repeat() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let run = scratch.accept(1).await;
+        let first = scratch.take(NO_LEASE).await.epoch;
+        write(&scratch.db, run, first, Write::Attempted).await.expect("owned");
+        let second = scratch.take(NO_LEASE).await.epoch;
+        assert_fenced(&scratch, run, second, &[Write::Attempted]).await;
+        write(&scratch.db, run, second, Write::Answered).await.expect("owned");
+        let third = scratch.take(LEASE).await.epoch;
+        assert_fenced(&scratch, run, third, &[Write::Attempted, Write::Answered]).await;
+    });
+}
+
+#[test]
+fn a_run_that_cannot_be_read_keeps_no_other_from_being_taken() {
+    let damages = [
+        "update runs set answer = '{\"no\": \"answer\"}'",
+        "update runs set trace_id = decode(repeat('00', 16), 'hex')",
+        "update runs set span_id = decode(repeat('00', 8), 'hex')",
+    ];
+    for damage in damages {
+        scratch::with(|scratch| async move {
+            scratch.apply("a").await;
+            let damaged = scratch.accept(1).await;
+            let epoch = scratch.take(NO_LEASE).await.epoch;
+            write(&scratch.db, damaged, epoch, Write::Attempted).await.expect("owned");
+            write(&scratch.db, damaged, epoch, Write::Answered).await.expect("owned");
+            sqlx::query(damage).execute(&mut scratch.raw().await).await.expect("damaged");
+            let whole = scratch.accept(2).await;
+
+            let error = scratch.db.take("w", LEASE, at(6)).await.expect_err("it comes first");
+            assert!(matches!(error, DbError::Corrupt { .. }), "{damage}: {error}");
+            assert_eq!(error.fault(), Fault::Internal);
+            assert_eq!(scratch.take(LEASE).await.run_id, whole, "{damage}");
+            assert_eq!(scratch.db.take("w", LEASE, at(6)).await.expect("asked"), None, "{damage}");
+        });
+    }
 }
 
 #[test]
@@ -203,10 +289,11 @@ fn of_many_verdicts_one_is_written() {
         let mut tasks = JoinSet::new();
         for _ in 0..8 {
             let db = scratch.db.clone();
-            tasks.spawn(async move { write(&db, run, epoch, Write::Finish).await.is_ok() });
+            tasks.spawn(async move { write(&db, run, epoch, Write::Finish).await });
         }
-        let wrote = tasks.join_all().await;
-        assert_eq!(wrote.iter().filter(|wrote| **wrote).count(), 1);
+        for wrote in tasks.join_all().await {
+            wrote.expect("written, or a repeat of what is written");
+        }
         let events = scratch.db.events(&project(), run, 0, 100).await.expect("asked");
         assert_eq!(events.len(), 3, "accepted, taken, judged once: {events:?}");
     });
@@ -221,14 +308,12 @@ fn a_run_tells_where_it_is_in_its_life() {
         let queued = read().await;
         assert_eq!((queued.state, queued.verdict, queued.trace_id), (State::Queued, None, None));
         assert_eq!((queued.version, queued.accepted_at), (1, at(1)));
-        assert_eq!(queued.worker, None);
 
         let epoch = scratch.take(LEASE).await.epoch;
         write(&scratch.db, run, epoch, Write::Attempted).await.expect("owned");
         let running = read().await;
         assert_eq!((running.state, running.verdict), (State::Running, None));
         assert_eq!(running.trace_id, Some(attempt().trace_id));
-        assert_eq!(running.worker.as_deref(), Some("worker"));
 
         for verdict in [Verdict::Inconclusive, Verdict::Failed] {
             let outcome = outcome(run, verdict);

@@ -60,7 +60,7 @@ impl Scratch {
 
     /// Applies a test with this document.
     pub(crate) async fn apply(&self, document: &str) -> db::Applied {
-        self.db.apply_test(&new_test(document)).await.expect("applied")
+        apply(&self.db, new_test(document)).await
     }
 
     /// Accepts a run of that test; `number` makes its id, and its age.
@@ -75,6 +75,13 @@ impl Scratch {
         let taken = self.db.take("worker", lease, at(2)).await.expect("asked");
         taken.expect("there is a run to take")
     }
+}
+
+/// Applies one test.
+pub(crate) async fn apply(db: &Db, test: NewTest) -> db::Applied {
+    let applied = db.apply_tests(&[test]).await.expect("applied");
+    assert_eq!(applied.len(), 1, "one for each");
+    applied[0]
 }
 
 pub(crate) async fn raw(connect: &Connect) -> PgConnection {
@@ -180,6 +187,8 @@ fn server() -> Connect {
         host: options.get_host().to_owned(),
         port: options.get_port(),
         user: options.get_username().to_owned(),
+        // sqlx does not give back the one in the URL.
+        password: std::env::var("QUALITYTRACE_TEST_POSTGRES_PASSWORD").unwrap_or_default(),
         dbname: options.get_database().unwrap_or("postgres").to_owned(),
         pool_max: 8,
         acquire_timeout: Duration::from_secs(30),

@@ -60,7 +60,11 @@ fn who_cannot_connect_is_told_where_and_what_to_do_and_no_password() {
         };
         let cases = [
             (
-                Connect { dbname: "nowhere".to_owned(), ..quick.clone() },
+                Connect {
+                    dbname: "nowhere".to_owned(),
+                    password: scratch.connect.password.clone(),
+                    ..quick.clone()
+                },
                 Fault::Missing,
                 "create database",
             ),
