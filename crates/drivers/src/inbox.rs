@@ -104,7 +104,12 @@ impl Inbox {
             slot
         });
         let size = batch.bytes.len();
-        if held + size > self.limits.bytes_max || slot.bytes + size > self.limits.trace_bytes_max {
+        if slot.bytes + size > self.limits.trace_bytes_max {
+            // Waiting does not make a trace smaller.
+            slot.refused += 1;
+            return Ok(());
+        }
+        if held + size > self.limits.bytes_max {
             slot.refused += 1;
             return Err(full(batch.trace_id));
         }
@@ -157,7 +162,8 @@ impl Sink for Inbox {
     }
 
     async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
-        batches.into_iter().try_for_each(|batch| self.take(batch))
+        let tried: Vec<_> = batches.into_iter().map(|batch| self.take(batch)).collect();
+        tried.into_iter().collect()
     }
 }
 
@@ -172,7 +178,13 @@ mod tests {
     use otlp::Batch;
 
     use super::{Inbox, Limits};
-    use crate::{arrivals::Arrivals, receiver::Sink};
+    use crate::{
+        arrivals::Arrivals,
+        receiver::{
+            Sink,
+            conformance::{Facts, conforms},
+        },
+    };
 
     fn inbox(limits: Limits) -> Inbox {
         Inbox::new(KeyRing::new(Key::from_bytes([1; 16]), Vec::new()), limits)
@@ -191,6 +203,27 @@ mod tests {
     async fn next(arrivals: &mut Arrivals) -> String {
         let bytes = arrivals.next().await.expect("there is more");
         String::from_utf8(bytes.to_vec()).expect("text")
+    }
+
+    #[tokio::test]
+    async fn an_inbox_is_a_sink() {
+        let inbox = inbox(Limits { trace_bytes_max: 100, ..Limits::default() });
+        let wanted = minted(&inbox, 1);
+        let foreign = TraceId::from_random([5; 16]);
+        let mut arrivals = inbox.expect(wanted);
+        conforms(
+            &inbox,
+            Facts { wanted, foreign, too_many_bytes: 101 },
+            async |batches| {
+                let mut held = Vec::new();
+                for _ in 0..batches {
+                    held.extend(arrivals.next().await);
+                }
+                held
+            },
+            || inbox.refused(wanted) > 0,
+        )
+        .await;
     }
 
     #[tokio::test]
@@ -235,7 +268,6 @@ mod tests {
         let base = Limits { traces_max: 2, trace_bytes_max: 4, bytes_max: 6, messages_max: 3 };
         let cases = [
             ("messages", base, vec![(1, "a"), (1, "b"), (1, "c"), (1, "d")], "no room for more"),
-            ("trace bytes", base, vec![(1, "abc"), (1, "de")], "no room for more"),
             ("bytes", base, vec![(1, "abcd"), (2, "abc")], "no room for more"),
             ("traces", base, vec![(1, "a"), (2, "b"), (3, "c")], "2 traces are held already"),
         ];
@@ -249,6 +281,18 @@ mod tests {
             let error = refused.expect_err(what);
             assert!(error.contains(expected), "{what}: {error}");
         }
+    }
+
+    #[tokio::test]
+    async fn one_trace_without_room_costs_no_other_its_spans() {
+        let inbox = inbox(Limits { trace_bytes_max: 4, ..Limits::default() });
+        let batch = |number, text: &'static str| Batch {
+            trace_id: minted(&inbox, number),
+            bytes: Bytes::from_static(text.as_bytes()),
+        };
+        inbox.accept(vec![batch(1, "too long"), batch(2, "fits")]).await.expect("taken or lost");
+        assert_eq!(next(&mut inbox.expect(minted(&inbox, 2))).await, "fits");
+        assert_eq!([1, 2].map(|number| inbox.refused(minted(&inbox, number))), [1, 0]);
     }
 
     #[tokio::test]

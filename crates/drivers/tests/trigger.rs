@@ -116,7 +116,7 @@ async fn fire(request: HttpRequest) -> Answer {
     let trace: TraceId = "0af7651916cd43dd8448eb211c80319c".parse().expect("an id");
     let span: SpanId = "b7ad6b7169203331".parse().expect("an id");
     let http = Http::new(LIMITS).expect("built");
-    http.fire(&Request::Http(request), trace, span).await
+    http.fire(&Request::Http(request), trace, span, || true).await.expect("it was permitted")
 }
 
 async fn response(does: &str) -> Response {
@@ -251,7 +251,7 @@ async fn nobody_there_is_told_from_no_such_name() {
     let address = listener.local_addr().expect("an address");
     drop(listener);
     let refused = no_answer(get(format!("http://{address}/"))).await;
-    assert_eq!(refused.kind, NoAnswerKind::Connection);
+    assert_eq!(refused.kind, NoAnswerKind::Refused);
     let words = format!("nobody answers at `{address}`: ");
     assert!(refused.message.starts_with(&words), "{}", refused.message);
     // The name is reserved so that nobody ever has it.

@@ -11,10 +11,10 @@ mod ports;
 mod settle;
 mod trigger_span;
 
-use lang::{Evidence, Plan, ResolveError, Resolved, Seed, Vars};
+use lang::{Evidence, Plan, ResolveError, Resolved, Vars};
 use model::{
-    Answer, Attempt, Event, Fault, Faulty, Judgement, NoAnswer, NoAnswerKind, Outcome, Progress,
-    RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, Unsettled, Verdict, What,
+    Answer, Attempt, Event, Fault, Faulty, NoAnswer, NoAnswerKind, Outcome, Progress, RunId,
+    Settlement, SpanId, Step, StepTime, Timestamp, Trace, Unsettled, What,
     trace::{SpanData, TraceFull},
 };
 use thiserror::Error;
@@ -78,10 +78,7 @@ impl Faulty for RunError {
 /// Runs a test, or goes on with a run that another worker left.
 pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError> {
     let mut steps = Steps { ports, done: Vec::new() };
-    let resolved = steps.time(Step::Resolve, || {
-        let seed = Seed { now: ports.now(), random: ports.random() };
-        lang::resolve(job.plan, job.vars, seed)
-    })?;
+    let resolved = steps.time(Step::Resolve, || lang::resolve(job.plan, job.vars))?;
     let attempt = job.progress.attempt().unwrap_or_else(|| mint(ports));
     // Listening starts before firing: a span that comes at once must find somebody.
     let arrivals = match job.plan.skip_trace_collection() {
@@ -91,14 +88,13 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     let resumed = job.progress != Progress::New;
     let began = ports.now();
     let (attempt, answer) = fire(job.progress, attempt, &resolved, ports).await?;
-    let answered_at = ports.now();
     steps.add(Step::Trigger, began);
     let gathered = match arrivals {
         None => None,
         Some(arrivals) => {
             let began = ports.now();
             let mut gathered =
-                settle(attempt, &answer, arrivals, &job.plan.settle(), &job.limits).await?;
+                settle(attempt, &answer, arrivals, &job.plan.settle(), &job.limits).await;
             // Spans are held in process, so those acknowledged before a restart are gone.
             if resumed || ports.has_lost_spans(attempt.trace_id) {
                 gathered.settlement.unsettled.push(Unsettled::SpansLost);
@@ -108,7 +104,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
             Some(gathered)
         }
     };
-    let trigger = trigger_span(&attempt, &resolved.request, &answer, answered_at);
+    let trigger = trigger_span(&attempt, &resolved.request, &answer);
     let (trace, settlement) = with_trigger(gathered, &attempt, &trigger)?;
     let judgement = steps.time(Step::Judge, || {
         lang::judge(
@@ -121,7 +117,8 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
             },
         )
     });
-    let (verdict, reasons) = conclude(&judgement, &answer, settlement.as_ref());
+    let verdict = judgement.verdict;
+    let reasons = reasons(&answer, settlement.as_ref());
     tell(ports, What::Judged { verdict });
     let outcome = Outcome {
         run_id: job.run_id,
@@ -170,8 +167,7 @@ async fn fire<P: Ports>(
         }
         Progress::New => {
             ports.attempted(&minted).await?;
-            ports.may_fire()?;
-            let answer = ports.fire(&resolved.request, &minted).await;
+            let answer = ports.fire(&resolved.request, &minted).await?;
             ports.answered(&answer).await?;
             Ok((minted, answer))
         }
@@ -196,26 +192,19 @@ fn with_trigger(
     Ok((Some(trace), Some(settlement)))
 }
 
-/// The run's verdict, and what keeps it from being conclusive beyond what the assertions say themselves.
-fn conclude(
-    judgement: &Judgement,
-    answer: &Answer,
-    settlement: Option<&Settlement>,
-) -> (Verdict, Vec<String>) {
+/// What may keep a run from being conclusive, each with what to do about it.
+fn reasons(answer: &Answer, settlement: Option<&Settlement>) -> Vec<String> {
     let mut reasons = Vec::new();
-    let mut verdicts = vec![judgement.verdict];
     if let Answer::NoAnswer(no_answer) = answer {
         reasons.push(format!("the trigger has no answer: {}", no_answer.message));
-        verdicts.push(Verdict::Inconclusive);
     }
     if let Some(settlement) = settlement {
-        reasons.extend(settlement.unsettled.iter().filter_map(reason));
-        let asserts_nothing = judgement.specs.iter().all(|spec| spec.assertions.is_empty());
-        if asserts_nothing && !settlement.is_whole() {
-            verdicts.push(Verdict::Inconclusive);
-        }
+        // Without an answer, that no span came is no further riddle.
+        let is_news =
+            |it: &&Unsettled| answer.response().is_some() || **it != Unsettled::NoTelemetry;
+        reasons.extend(settlement.unsettled.iter().filter(is_news).filter_map(reason));
     }
-    (Verdict::over(verdicts), reasons)
+    reasons
 }
 
 fn reason(unsettled: &Unsettled) -> Option<String> {

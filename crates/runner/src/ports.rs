@@ -26,11 +26,14 @@ pub trait Ports: Send + Sync {
     /// Records the attempt. It MUST be durable when this returns; on [`Lost`] nothing is sent.
     fn attempted(&self, attempt: &Attempt) -> impl Future<Output = Result<(), Lost>> + Send;
 
-    /// Asked right before the first byte: whether enough of the lease is left to send it.
-    fn may_fire(&self) -> Result<(), Lost>;
-
     /// Sends the request, as the parent of whatever the system does. Called at most once for a run.
-    fn fire(&self, request: &Request, attempt: &Attempt) -> impl Future<Output = Answer> + Send;
+    ///
+    /// Right before the first byte it MUST make sure that the run is still ours; on [`Lost`] nothing was sent.
+    fn fire(
+        &self,
+        request: &Request,
+        attempt: &Attempt,
+    ) -> impl Future<Output = Result<Answer, Lost>> + Send;
 
     /// Records how the trigger ended. MAY be called again for a resumed run, with an unknown outcome.
     fn answered(&self, answer: &Answer) -> impl Future<Output = Result<(), Lost>> + Send;

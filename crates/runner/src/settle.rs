@@ -9,10 +9,7 @@ use std::time::Duration;
 
 use drivers::arrivals::Arrivals;
 use lang::Settle;
-use model::{
-    Answer, Attempt, Settlement, Trace, Unsettled,
-    trace::{TraceFull, Tree},
-};
+use model::{Answer, Attempt, Settlement, Trace, Unsettled, trace::Tree};
 use tokio::time::{Instant, timeout_at};
 
 /// How much of a trace a run keeps.
@@ -43,7 +40,7 @@ pub(crate) async fn settle(
     mut arrivals: Arrivals,
     rule: &Settle,
     limits: &Limits,
-) -> Result<Gathered, TraceFull> {
+) -> Gathered {
     let began = Instant::now();
     let deadline = began + patience(answer, rule);
     let mut gathering =
@@ -56,7 +53,7 @@ pub(crate) async fn settle(
             if quiet || gathering.trace.is_empty() { deadline } else { quiet_at.min(deadline) };
         match timeout_at(until, arrivals.next()).await {
             Ok(Some(bytes)) => {
-                gathering.take(&bytes, limits)?;
+                gathering.take(&bytes, limits);
                 quiet = false;
                 quiet_at = Instant::now() + rule.flush;
                 last = Some(Instant::now());
@@ -79,14 +76,15 @@ pub(crate) async fn settle(
         silent_ns: last.map(|last| nanos(last.elapsed())),
         quiet_ns: nanos(rule.flush),
     };
-    Ok(Gathered { trace: gathering.trace, settlement })
+    Gathered { trace: gathering.trace, settlement }
 }
 
-/// How long to wait at most. Without an answer the system may have got nothing at all, so that silence is
-/// believed sooner.
+/// How long to wait at most. A system that did not answer may have got nothing at all, so that its silence is
+/// believed sooner; one that cannot have got anything is not waited for.
 fn patience(answer: &Answer, rule: &Settle) -> Duration {
     match answer {
         Answer::Response(_) => rule.timeout,
+        Answer::NoAnswer(no_answer) if no_answer.kind.is_unsent() => Duration::ZERO,
         Answer::NoAnswer(_) => rule.timeout.min(rule.flush * 2),
     }
 }
@@ -99,19 +97,18 @@ struct Gathering {
 }
 
 impl Gathering {
-    fn take(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), TraceFull> {
+    fn take(&mut self, bytes: &[u8], limits: &Limits) {
         self.bytes += bytes.len();
         self.overflowed = self.bytes > limits.trace_bytes_max;
         if self.overflowed {
-            return Ok(());
+            return;
         }
         match drivers::append(&mut self.trace, bytes) {
             Ok(_) => self.overflowed = self.trace.len() > limits.spans_max,
-            Err(drivers::AppendError::Full(full)) => return Err(full),
+            Err(drivers::AppendError::Full(_)) => self.overflowed = true,
             // Whoever passed these bytes on has read them once already, so this is their loss, not the sender's.
             Err(drivers::AppendError::Decode(_)) => self.lost = true,
         }
-        Ok(())
     }
 
     fn unsettled(&self, attempt: &Attempt, answer: &Answer, quiet: bool) -> Vec<Unsettled> {

@@ -3,8 +3,10 @@
 //! It is made from what the record holds, so that a resumed run makes the same one. Its id was minted with
 //! the trace id. Deliberately absent: sending it anywhere.
 
+use std::time::Duration;
+
 use model::{
-    Answer, Attempt, Request, Timestamp,
+    Answer, Attempt, Request,
     trace::{Kind, ResourceData, ScopeData, SpanData, Status, StatusCode, Value},
 };
 
@@ -12,18 +14,15 @@ use model::{
 pub const TRIGGER_SPAN_NAME: &str = "Qualitytrace trigger";
 
 /// The span of this attempt and its answer.
-pub fn trigger_span(
-    attempt: &Attempt,
-    request: &Request,
-    answer: &Answer,
-    answered_at: Timestamp,
-) -> SpanData {
+pub fn trigger_span(attempt: &Attempt, request: &Request, answer: &Answer) -> SpanData {
     let mut span = SpanData::new(attempt.span_id, None, TRIGGER_SPAN_NAME);
     let Request::Http(http) = request;
     span.kind = Kind::Client;
     span.flags = 1;
     span.start = attempt.at;
-    span.end = answered_at;
+    // As long as the exchange was measured to take; how long there was no answer is not known after a restart.
+    let nanos = answer.response().map_or(0, |response| response.duration_ns);
+    span.end = attempt.at.plus(Duration::from_nanos(nanos));
     let text = |text: &str| Value::Str(text.to_owned());
     let mut add = |key: &str, value| span.attributes.push((key.to_owned(), value));
     add("http.request.method", text(&http.method));

@@ -118,13 +118,10 @@ impl Ports for World {
         self.record.clone()
     }
 
-    fn may_fire(&self) -> Result<(), Lost> {
-        self.lease.clone()
-    }
-
-    async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Answer {
+    async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, Lost> {
+        self.lease.clone()?;
         self.say("fires");
-        self.answer.clone()
+        Ok(self.answer.clone())
     }
 
     async fn answered(&self, _answer: &Answer) -> Result<(), Lost> {
@@ -292,12 +289,15 @@ async fn nothing_is_sent_that_is_not_recorded_or_not_ours() {
 
 #[tokio::test(start_paused = true)]
 async fn without_an_answer_silence_is_believed_soon() {
-    let mut world = World::new(&[]);
-    let refused = NoAnswer { kind: NoAnswerKind::Connection, message: "refused".to_owned() };
-    world.answer = Answer::NoAnswer(refused);
-    let finished = world.run(Progress::New).await.expect("a verdict");
-    assert_eq!(finished.outcome.verdict, Verdict::Inconclusive);
-    let settlement = finished.outcome.settlement.expect("settled");
-    assert_eq!(settlement.unsettled, [Unsettled::NotAnswered, Unsettled::NoTelemetry]);
-    assert_eq!(settlement.waited_ns / 1_000_000_000, 2, "twice the quiet, not the whole timeout");
+    // Twice the quiet, not the whole timeout; and not at all where nothing was sent.
+    for (kind, seconds) in [(NoAnswerKind::Connection, 2), (NoAnswerKind::Refused, 0)] {
+        let mut world = World::new(&[]);
+        world.answer = Answer::NoAnswer(NoAnswer { kind, message: "no".to_owned() });
+        let finished = world.run(Progress::New).await.expect("a verdict");
+        assert_eq!(finished.outcome.verdict, Verdict::Inconclusive);
+        assert_eq!(finished.outcome.reasons, ["the trigger has no answer: no"]);
+        let settlement = finished.outcome.settlement.expect("settled");
+        assert_eq!(settlement.unsettled, [Unsettled::NotAnswered, Unsettled::NoTelemetry]);
+        assert_eq!(settlement.waited_ns / 1_000_000_000, seconds, "{kind:?}");
+    }
 }

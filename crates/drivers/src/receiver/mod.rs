@@ -7,6 +7,7 @@
 //! Deliberately absent: OTLP in JSON, TLS and authentication (the ports are for loopback until these exist), and any
 //! telemetry of its own, which could come back in here.
 
+pub mod conformance;
 mod grpc;
 mod http;
 mod intake;
@@ -59,9 +60,11 @@ pub trait Sink: Send + Sync + 'static {
 
     /// Takes batches of wanted traces.
     ///
-    /// After `Ok` the sender is told that its spans are safe, so the sink MUST hold them all by then. After
-    /// [`Refused`] the sender offers all of them again, so a sink MUST cope with what it has seen already; it MAY
-    /// have kept a part. The future MAY be dropped before it ends, which counts as refused.
+    /// After `Ok` the sender is told that its spans are safe, so the sink MUST hold them all by then, except those of
+    /// a trace that is larger than it ever holds: to offer these again would not help, so they MUST be counted as lost
+    /// to their trace instead. After [`Refused`] the sender offers all of them again, so a sink MUST cope with what it
+    /// has seen already; it MUST have tried every batch, since one trace's want of room is not another's. The future
+    /// MAY be dropped before it ends, which counts as refused.
     fn accept(&self, batches: Vec<Batch>) -> impl Future<Output = Result<(), Refused>> + Send;
 }
 

@@ -55,7 +55,7 @@ impl ConnectError {
     pub(super) fn kind(&self) -> NoAnswerKind {
         match self {
             Self::NoAddress(_) | Self::Lookup { .. } => NoAnswerKind::Dns,
-            Self::Refused { .. } => NoAnswerKind::Connection,
+            Self::Refused { .. } => NoAnswerKind::Refused,
             Self::Tls { .. } => NoAnswerKind::Tls,
         }
     }

@@ -55,9 +55,14 @@ pub struct Http {
 #[error("cannot prepare TLS: {0}")]
 pub struct BuildError(#[from] TlsError);
 
+/// Whether the request may still be sent.
+type Permit<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// Why there is no response.
 #[derive(Debug, Error)]
 enum Unanswered {
+    #[error("the request was not sent")]
+    Withheld,
     #[error("the request cannot be sent: {0}")]
     Unsendable(String),
     #[error(transparent)]
@@ -111,12 +116,22 @@ impl Http {
     }
 
     /// Sends a request as part of a trace, under this span, and waits for the whole answer.
-    pub async fn fire(&self, request: &Request, trace: TraceId, span: SpanId) -> Answer {
+    ///
+    /// `permit` is asked when all is connected, right before the first byte of the request. Where it says no,
+    /// nothing of the request is sent, and there is no answer to speak of.
+    pub async fn fire(
+        &self,
+        request: &Request,
+        trace: TraceId,
+        span: SpanId,
+        permit: impl Fn() -> bool + Sync,
+    ) -> Option<Answer> {
         let Request::Http(request) = request;
-        match self.answer(request, trace, span).await {
-            Ok(response) => Answer::Response(response),
+        match self.answer(request, trace, span, &permit).await {
+            Ok(response) => Some(Answer::Response(response)),
+            Err(Unanswered::Withheld) => None,
             Err(error) => {
-                Answer::NoAnswer(NoAnswer { kind: error.kind(), message: error.to_string() })
+                Some(Answer::NoAnswer(NoAnswer { kind: error.kind(), message: error.to_string() }))
             }
         }
     }
@@ -126,13 +141,14 @@ impl Http {
         request: &HttpRequest,
         trace: TraceId,
         span: SpanId,
+        permit: Permit<'_>,
     ) -> Result<Response, Unanswered> {
         let prepared = prepare(request, trace, span)?;
         let target = prepared.target.clone();
         let timeout = request.timeout;
         let now = Instant::now();
         let deadline = now.checked_add(timeout).unwrap_or(now + TIMEOUT_MAX);
-        let exchange = self.exchange(prepared, deadline);
+        let exchange = self.exchange(prepared, deadline, permit);
         match timeout_at(deadline, exchange).await {
             Ok(answer) => answer,
             Err(_) => Err(Unanswered::Timeout { target, timeout }),
@@ -143,6 +159,7 @@ impl Http {
         &self,
         prepared: Prepared,
         deadline: Instant,
+        permit: Permit<'_>,
     ) -> Result<Response, Unanswered> {
         let Prepared { target, is_tls, request } = prepared;
         let stream = tcp(&target, deadline).await?;
@@ -150,9 +167,9 @@ impl Http {
         stream.set_nodelay(true).ok();
         if is_tls {
             let stream = self.trust.tls(&target, stream).await?;
-            self.converse(&target, stream, request).await
+            self.converse(&target, stream, request, permit).await
         } else {
-            self.converse(&target, stream, request).await
+            self.converse(&target, stream, request, permit).await
         }
     }
 
@@ -161,10 +178,14 @@ impl Http {
         target: &Target,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         request: http::Request<Full<Bytes>>,
+        permit: Permit<'_>,
     ) -> Result<Response, Unanswered> {
         let broken = |error: hyper::Error| broken(target, &error);
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        if !permit() {
+            return Err(Unanswered::Withheld);
+        }
         let bytes_max = self.limits.response_bytes_max;
         let exchange = async {
             let sent_at = Instant::now();
@@ -285,7 +306,7 @@ fn broken(target: &Target, error: &(dyn Error + 'static)) -> Unanswered {
 impl Unanswered {
     fn kind(&self) -> NoAnswerKind {
         match self {
-            Self::Unsendable(_) => NoAnswerKind::Invalid,
+            Self::Unsendable(_) | Self::Withheld => NoAnswerKind::Invalid,
             Self::Broken { .. } => NoAnswerKind::Connection,
             Self::Connect(error) => error.kind(),
             Self::TooLarge(_) | Self::HeadTooLarge => NoAnswerKind::TooLarge,
@@ -382,7 +403,7 @@ mod tests {
         for (roots, host, refused) in cases {
             let http = Http::trusting(roots, Limits::default()).expect("built");
             let request = Request::Http(get(&format!("https://{host}:{port}/")));
-            match (http.fire(&request, trace, span).await, refused) {
+            match (http.fire(&request, trace, span, || true).await.expect("permitted"), refused) {
                 (Answer::Response(response), None) => assert_eq!(response.status, 204),
                 (Answer::NoAnswer(answer), Some(words)) => {
                     assert_eq!(answer.kind, NoAnswerKind::Tls, "{}", answer.message);

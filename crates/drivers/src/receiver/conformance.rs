@@ -1,0 +1,51 @@
+//! What every [`Sink`] has to do, as a suite that each implementation's tests run.
+
+use std::future::Future;
+
+use bytes::Bytes;
+use model::TraceId;
+use otlp::Batch;
+
+use super::Sink;
+
+/// What the suite needs to know of the sink that it is run on.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// A trace that the sink waits for.
+    pub wanted: TraceId,
+    /// A trace that it does not.
+    pub foreign: TraceId,
+    /// More bytes than it holds of one trace.
+    pub too_many_bytes: usize,
+}
+
+/// Runs the suite on an empty sink. `held` tells what the sink gives out of the wanted trace, as many batches as
+/// asked for; `lost` tells whether it knows that some of the trace's were lost.
+pub async fn conforms<S, F>(
+    sink: &S,
+    facts: Facts,
+    held: impl FnOnce(usize) -> F,
+    lost: impl Fn() -> bool,
+) where
+    S: Sink,
+    F: Future<Output = Vec<Bytes>>,
+{
+    let batch = |bytes: Bytes| Batch { trace_id: facts.wanted, bytes };
+    assert!(sink.wants(&facts.wanted), "a trace that is waited for is wanted");
+    assert!(!sink.wants(&facts.foreign), "a foreign one is not");
+    sink.accept(Vec::new()).await.expect("nothing is always accepted");
+    let [first, second] = ["first", "second"].map(Bytes::from);
+    sink.accept(vec![batch(first.clone()), batch(second.clone())]).await.expect("there is room");
+    assert!(!lost(), "so far all is held");
+    // A sender that did not hear the acknowledgement offers everything again, here behind what can never be held.
+    let too_large = batch(Bytes::from(vec![0; facts.too_many_bytes]));
+    let again = sink.accept(vec![too_large, batch(first.clone())]).await;
+    again.expect("to offer again what can never be held would not help");
+    assert!(lost(), "but it is known to be lost");
+    assert_eq!(
+        held(3).await,
+        [first.clone(), second, first],
+        "all that was accepted, in order, and no more"
+    );
+    assert!(sink.wants(&facts.wanted), "a loss does not end the trace");
+}
