@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
+use model::{Outcome, Step};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -88,25 +89,20 @@ async fn rounds(binary: &Path, target: &Target, arguments: &[&str]) -> Result<Fi
         let finished = qualitytrace(binary, &run).await?;
         figures.command.push(began.elapsed().as_secs_f64() * 1e3);
         ensure!(finished.code == Some(0), "the run did not pass: {finished:?}");
-        let report: Value = serde_json::from_str(&finished.out)?;
-        figures.verdict.push(last_span_to_verdict(&report["outcome"])?);
+        let mut report: Value = serde_json::from_str(&finished.out)?;
+        let outcome: Outcome = serde_json::from_value(report["outcome"].take())?;
+        figures.verdict.push(last_span_to_verdict(&outcome)?);
     }
     Ok(figures)
 }
 
-/// Silence until the decision, and the judging after it.
-fn last_span_to_verdict(outcome: &Value) -> Result<f64> {
-    let silent = outcome["settlement"]["silentNs"].as_f64().context("spans came")? / 1e6;
-    let steps = outcome["steps"].as_array().context("a run has steps")?;
-    let judge = steps.iter().find(|step| step["step"] == "judge").context("it was judged")?;
-    Ok(silent + nanos(&judge["ended"])? - nanos(&judge["began"])?)
-}
-
-/// The milliseconds within its minute of a moment in RFC 3339.
-fn nanos(moment: &Value) -> Result<f64> {
-    let text = moment.as_str().context("a moment")?;
-    let seconds: f64 = text.get(17..29).context("with nanoseconds")?.parse()?;
-    Ok(seconds * 1e3)
+/// Silence until the decision, and the judging after it; a server then records it, which is not in this.
+fn last_span_to_verdict(outcome: &Outcome) -> Result<f64> {
+    let settlement = outcome.settlement.as_ref().context("a trace was asked for")?;
+    let silent = settlement.silent_ns.context("spans came")?;
+    let judge =
+        outcome.steps.iter().find(|step| step.step == Step::Judge).context("it was judged")?;
+    Ok(silent as f64 / 1e6 + judge.ended.since(judge.began).as_secs_f64() * 1e3)
 }
 
 fn test(url: &str) -> String {

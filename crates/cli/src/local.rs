@@ -43,7 +43,7 @@ pub(crate) async fn run(
         Ok(http) => http,
         Err(error) => return refused(&error, terminal),
     };
-    terminal.err(&format!(
+    terminal.line(&format!(
         "receiving OTLP on {} (gRPC) and {} (HTTP)",
         receiver.grpc_addr(),
         receiver.http_addr()
@@ -61,8 +61,15 @@ pub(crate) async fn run(
             Err(error) => refused(&error, terminal),
         });
     }
-    receiver.shutdown().await;
-    Exit::over(exits)
+    let counts = receiver.shutdown().await;
+    let exit = Exit::over(exits);
+    if exit == Exit::Inconclusive {
+        terminal.line(&format!(
+            "received meanwhile: {} spans of these tests, {} of other traces, {} log records, {} metric points",
+            counts.kept, counts.foreign, counts.logs, counts.metrics
+        ));
+    }
+    exit
 }
 
 async fn one(plan: &Plan, vars: &Vars, ports: &LocalPorts<'_>) -> Result<Outcome, RunError> {
@@ -74,12 +81,12 @@ async fn one(plan: &Plan, vars: &Vars, ports: &LocalPorts<'_>) -> Result<Outcome
         progress: Progress::New,
         limits: Limits::default(),
     };
-    ports.terminal.err(&format!("{}: running", plan.name));
+    ports.terminal.line(&format!("{}: running", plan.name));
     runner::run(job, ports).await.map(|finished| finished.outcome)
 }
 
 fn refused(error: &impl Faulty, terminal: &Terminal) -> Exit {
-    terminal.err(&format!("error: {error}"));
+    terminal.line(&format!("error: {error}"));
     error.fault().into()
 }
 
@@ -114,20 +121,18 @@ impl Ports for LocalPorts<'_> {
     }
 
     async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
-        self.terminal.err(&format!("  fired, trace {}", attempt.trace_id));
+        self.terminal.line(&format!("  firing, trace {}", attempt.trace_id));
         Ok(())
     }
 
-    fn may_fire(&self) -> Result<(), Lost> {
-        Ok(())
-    }
-
-    async fn fire(&self, request: &Request, attempt: &Attempt) -> Answer {
-        self.http.fire(request, attempt.trace_id, attempt.span_id).await
+    async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
+        let Attempt { trace_id, span_id, .. } = *attempt;
+        let answer = self.http.fire(request, trace_id, span_id, || true).await;
+        answer.ok_or_else(|| Lost("nothing was sent".to_owned()))
     }
 
     async fn answered(&self, answer: &Answer) -> Result<(), Lost> {
-        self.terminal.err(&match answer {
+        self.terminal.line(&match answer {
             Answer::Response(response) => format!("  answered {}", response.status),
             Answer::NoAnswer(no_answer) => format!("  no answer: {}", no_answer.message),
         });

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            terminal.err(&format!("error: no threads to run on: {error}"));
+            terminal.line(&format!("error: no threads to run on: {error}"));
             return Exit::Inconclusive.into();
         }
     };

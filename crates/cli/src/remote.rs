@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::{Fault, Faulty, Outcome, RunId, TestId};
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
 use serde::{Deserialize, de::DeserializeOwned};
 use source::Text;
 use thiserror::Error;
@@ -15,11 +15,21 @@ use crate::{args, documents, exit::Exit, terminal::Terminal};
 const REQUEST_MAX: Duration = Duration::from_secs(30);
 /// How long a run is waited for.
 const RUN_MAX: Duration = Duration::from_secs(15 * 60);
+/// How long a server may fail to tell of a run before it is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+/// Bytes of an answer at the most.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// How often a run is looked at.
 const POLL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Deserialize)]
 struct Applied {
+    tests: Vec<Kept>,
+    notices: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Kept {
     id: TestId,
     name: String,
     version: i32,
@@ -40,12 +50,16 @@ struct Problem {
 /// Why a server did not do what was asked.
 #[derive(Debug, Error)]
 enum ClientError {
+    #[error("no HTTP client can be made: {reason}")]
+    Client { reason: String },
     #[error("the server at `{url}` cannot be reached: {reason}")]
     Unreachable { url: String, reason: String },
     #[error("the server at `{url}` refused: {detail}")]
     Refused { url: String, status: u16, detail: String },
     #[error("the server at `{url}` answered what this version does not understand: {reason}")]
     Foreign { url: String, reason: String },
+    #[error("the server at `{url}` answered more than {ANSWER_BYTES_MAX} bytes")]
+    TooLarge { url: String },
     #[error("the run `{run}` did not end within {} minutes; it goes on at the server", RUN_MAX.as_secs() / 60)]
     TooLong { run: RunId },
 }
@@ -53,8 +67,11 @@ enum ClientError {
 impl Faulty for ClientError {
     fn fault(&self) -> Fault {
         match self {
+            Self::Client { .. } => Fault::Internal,
             Self::Unreachable { .. } | Self::TooLong { .. } => Fault::Upstream,
+            Self::Refused { status: 408 | 429, .. } => Fault::Overloaded,
             Self::Refused { status: 400..=499, .. } => Fault::Invalid,
+            Self::TooLarge { .. } => Fault::Invalid,
             Self::Refused { .. } => Fault::Upstream,
             Self::Foreign { .. } => Fault::Invalid,
         }
@@ -67,11 +84,13 @@ pub(crate) async fn apply(args: &args::Apply, terminal: &Terminal) -> Exit {
         Ok(text) => text,
         Err(exit) => return exit,
     };
-    match Server::new(&args.server).apply(&text).await {
+    let applied = async { Server::new(&args.server)?.apply(&text).await };
+    match applied.await {
         Ok(applied) => {
-            for test in applied {
+            terminal.line(&applied.notices);
+            for test in applied.tests {
                 let change = if test.changed { "new" } else { "unchanged" };
-                terminal.out(&format!(
+                terminal.result(&format!(
                     "{} `{}`: version {} ({change})",
                     test.id, test.name, test.version
                 ));
@@ -88,14 +107,24 @@ pub(crate) async fn run(url: &str, args: &args::Run, terminal: &Terminal) -> Exi
         Ok(text) => text,
         Err(exit) => return exit,
     };
-    let server = Server::new(url);
-    let applied = match server.apply(&text).await {
-        Ok(applied) => applied,
-        Err(error) => return refused(&error, terminal),
-    };
+    match run_all(url, &text, args, terminal).await {
+        Ok(exit) => exit,
+        Err(error) => refused(&error, terminal),
+    }
+}
+
+async fn run_all(
+    url: &str,
+    text: &Text,
+    args: &args::Run,
+    terminal: &Terminal,
+) -> Result<Exit, ClientError> {
+    let server = Server::new(url)?;
     let mut exits = Vec::new();
-    for test in &applied {
-        terminal.err(&format!("{}: running on {url}", test.name));
+    let applied = server.apply(text).await?;
+    terminal.line(&applied.notices);
+    for test in applied.tests {
+        terminal.line(&format!("{}: running on {url}", test.name));
         exits.push(match server.run(&test.id).await {
             Ok(outcome) => {
                 terminal.outcome(&outcome, args.report);
@@ -104,11 +133,11 @@ pub(crate) async fn run(url: &str, args: &args::Run, terminal: &Terminal) -> Exi
             Err(error) => refused(&error, terminal),
         });
     }
-    Exit::over(exits)
+    Ok(Exit::over(exits))
 }
 
 fn refused(error: &ClientError, terminal: &Terminal) -> Exit {
-    terminal.err(&format!("error: {error}"));
+    terminal.line(&format!("error: {error}"));
     error.fault().into()
 }
 
@@ -118,11 +147,14 @@ struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    fn new(url: &'a str) -> Self {
-        Self { url: url.trim_end_matches('/'), client: Client::new() }
+    fn new(url: &'a str) -> Result<Self, ClientError> {
+        // A proxy would come from the environment, which enters through main alone.
+        let client = Client::builder().no_proxy().redirect(Policy::none()).build();
+        let client = client.map_err(|error| ClientError::Client { reason: chain(&error) })?;
+        Ok(Self { url: url.trim_end_matches('/'), client })
     }
 
-    async fn apply(&self, text: &Text) -> Result<Vec<Applied>, ClientError> {
+    async fn apply(&self, text: &Text) -> Result<Applied, ClientError> {
         let request = self
             .request(Method::PUT, "/api/v1/tests")
             .query(&[("file", text.name())])
@@ -135,10 +167,15 @@ impl<'a> Server<'a> {
         let started = self.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
         let id = self.send::<Run>(started).await?.id;
         let began = Instant::now();
+        let mut heard = began;
         while began.elapsed() < RUN_MAX {
             let read = self.request(Method::GET, &format!("/api/v1/runs/{id}"));
-            if let Some(outcome) = self.send::<Run>(read).await?.outcome {
-                return Ok(outcome);
+            match self.send::<Run>(read).await {
+                Ok(Run { outcome: Some(outcome), .. }) => return Ok(outcome),
+                Ok(Run { outcome: None, .. }) => heard = Instant::now(),
+                // The run goes on at the server, and so may the server.
+                Err(error) if error.fault().is_transient() && heard.elapsed() < SILENCE_MAX => {}
+                Err(error) => return Err(error),
             }
             sleep(POLL).await;
         }
@@ -153,9 +190,15 @@ impl<'a> Server<'a> {
         let url = || self.url.to_owned();
         let unreachable =
             |error: reqwest::Error| ClientError::Unreachable { url: url(), reason: chain(&error) };
-        let response = request.send().await.map_err(unreachable)?;
+        let mut response = request.send().await.map_err(unreachable)?;
         let status = response.status();
-        let body = response.bytes().await.map_err(unreachable)?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+            body.extend_from_slice(&chunk);
+            if body.len() > ANSWER_BYTES_MAX {
+                return Err(ClientError::TooLarge { url: url() });
+            }
+        }
         if status.is_success() {
             return serde_json::from_slice(&body)
                 .map_err(|error| ClientError::Foreign { url: url(), reason: error.to_string() });

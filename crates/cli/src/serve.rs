@@ -8,7 +8,11 @@ use crate::{args, documents, exit::Exit, terminal::Terminal};
 
 /// Serves until SIGTERM or SIGINT, then shuts down in order.
 pub(crate) async fn serve(args: &args::Serve, world: World, terminal: &Terminal) -> Exit {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_target(false).init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_max_level(tracing::Level::WARN)
+        .init();
     let text = match documents::read(&args.config, terminal) {
         Ok(text) => text,
         Err(exit) => return exit,
@@ -24,27 +28,40 @@ pub(crate) async fn serve(args: &args::Serve, world: World, terminal: &Terminal)
         match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
             (Ok(terminated), Ok(interrupted)) => (terminated, interrupted),
             (Err(error), _) | (_, Err(error)) => {
-                terminal.err(&format!("error: signals cannot be heard: {error}"));
+                terminal.line(&format!("error: signals cannot be heard: {error}"));
                 return Exit::Inconclusive;
             }
         };
-    let handle = match server::start(config, world).await {
+    let mut handle = match server::start(config, world).await {
         Ok(handle) => handle,
         Err(error) => {
-            terminal.err(&format!("error: {error}"));
+            terminal.line(&format!("error: {error}"));
             return error.fault().into();
         }
     };
     let addresses = handle.addresses();
-    terminal.out(&format!(
+    terminal.result(&format!(
         "ready: API http://{}, OTLP {} (gRPC) and {} (HTTP)",
         addresses.http, addresses.otlp_grpc, addresses.otlp_http
     ));
+    let mut asked_to_stop = async || {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+    };
+    let exit = tokio::select! {
+        () = asked_to_stop() => Exit::Passed,
+        why = handle.ended() => {
+            terminal.line(&format!("error: the server cannot go on: {why}"));
+            Exit::Inconclusive
+        }
+    };
+    terminal.line(
+        "stopping: runs in flight may end, queued telemetry is sent; ask again to stop at once",
+    );
     tokio::select! {
-        _ = terminated.recv() => {}
-        _ = interrupted.recv() => {}
+        () = handle.shutdown() => exit,
+        () = asked_to_stop() => Exit::Inconclusive,
     }
-    terminal.err("stopping: runs in flight may end, queued telemetry is sent");
-    handle.shutdown().await;
-    Exit::Passed
 }

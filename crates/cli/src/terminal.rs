@@ -7,36 +7,40 @@ use source::{Colour, Diagnostic};
 
 use crate::args::Report;
 
-/// Where results and progress go.
+/// Where results and progress go. Whoever closes a pipe does not want to hear more, so that is no error.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     pub(crate) colour: Colour,
 }
 
 impl Terminal {
-    /// A line of results.
-    pub(crate) fn out(&self, text: &str) {
-        // Whoever closed the pipe does not want to hear more.
-        let _closed = writeln!(io::stdout().lock(), "{}", text.trim_end());
+    /// A line of results. What strangers wrote into it cannot steer the terminal.
+    pub(crate) fn result(&self, line: &str) {
+        let _closed = writeln!(io::stdout().lock(), "{}", report::harmless(line));
     }
 
-    /// A line of progress, or a mistake.
-    pub(crate) fn err(&self, text: &str) {
-        let _closed = writeln!(io::stderr().lock(), "{}", text.trim_end());
+    /// A line of progress, or a mistake; nothing for nothing. What strangers wrote cannot steer the terminal.
+    pub(crate) fn line(&self, line: &str) {
+        if line.is_empty() {
+            return;
+        }
+        let _closed = writeln!(io::stderr().lock(), "{}", report::harmless(line));
     }
 
     /// Mistakes in a document, as pictures.
     pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if !diagnostics.is_empty() {
-            self.err(&source::draw(diagnostics, self.colour));
+            let drawn = source::draw(diagnostics, self.colour);
+            let _closed = writeln!(io::stderr().lock(), "{}", drawn.trim_end());
         }
     }
 
     /// What a run ended with.
     pub(crate) fn outcome(&self, outcome: &Outcome, report: Report) {
-        self.out(&match report {
+        let text = match report {
             Report::Pretty => report::pretty(outcome, self.colour),
             Report::Json => report::json(outcome),
-        });
+        };
+        let _closed = writeln!(io::stdout().lock(), "{}", text.trim_end());
     }
 }

@@ -75,13 +75,13 @@ async fn an_exporter_that_would_feed_the_server_itself_is_refused() -> Result<()
     let database = Database::create("own_endpoint").await?;
     let port = free_port()?;
     let config = format!(
-        "postgres: {{host: {}, port: {}, dbname: {}}}
+        "{}
 telemetry:
   exporters:
     self: {{exporter: {{type: collector, collector: {{endpoint: 'localhost:{port}'}}}}}}
 server: {{telemetry: {{exporter: self}}}}
 ",
-        database.host, database.port, database.name
+        database.section()?
     );
     let own = format!("127.0.0.1:{port}");
     let arguments = ["serve", "--config", "FILE", "--http", "127.0.0.1:0"];

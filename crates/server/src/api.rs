@@ -3,6 +3,7 @@
 //! One error form for all of it (RFC 9457, see `problem`). Deliberately absent: access control, which is why
 //! the server binds to loopback only and `guard` turns browsers away.
 
+mod given;
 mod guard;
 mod observe;
 mod problem;
@@ -21,8 +22,8 @@ use axum::{
 };
 use bus::{Bus, Subject};
 use db::Db;
-use model::{Fault, Project, World};
-use serde::Deserialize;
+use model::{Fault, World};
+use tokio::sync::Semaphore;
 
 use crate::telemetry::Telemetry;
 use problem::Problem;
@@ -39,18 +40,16 @@ pub(crate) struct App {
     pub(crate) bus: Arc<Bus>,
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) world: World,
+    /// Places for those who read a trace: each may hold tens of megabytes.
+    pub(crate) trace_reads: Arc<Semaphore>,
 }
+
+/// Traces read at a time.
+pub(crate) const TRACE_READS_MAX: usize = 4;
 
 /// The subject under which workers hear that a run waits.
 pub(crate) fn runs_waiting() -> Subject {
     Subject("runs.waiting".to_owned())
-}
-
-/// `?project=`: whose resources are meant.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct Owner {
-    #[serde(default)]
-    pub(crate) project: Project,
 }
 
 /// The router of the whole HTTP edge.

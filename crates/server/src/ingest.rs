@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use bus::Bus;
+use bus::{Bus, Full};
 use drivers::receiver::{Refused, Sink};
 use model::{KeyRing, TraceId, World};
 use otlp::Batch;
@@ -34,11 +34,82 @@ impl Sink for Ingest {
 
     async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
         let now = (self.world.now)();
+        let mut refused = Ok(());
         for batch in batches {
-            self.bus
-                .publish(now, batch.trace_id, batch.bytes)
-                .map_err(|full| Refused { reason: full.to_string() })?;
+            match self.bus.publish(now, batch.trace_id, batch.bytes) {
+                // The bus has counted it, so that the run knows; waiting does not make a trace smaller.
+                Ok(()) | Err(Full::Trace { .. }) => {}
+                Err(full @ Full::Bus { .. }) => refused = Err(Refused { reason: full.to_string() }),
+            }
         }
-        Ok(())
+        refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bus::{Bus, Limits};
+    use drivers::receiver::{
+        Sink,
+        conformance::{Facts, conforms},
+    };
+    use model::{Key, KeyRing, Timestamp, TraceId, World};
+
+    use super::Ingest;
+
+    const NOW: u64 = 1_800_000_000;
+
+    fn ingest() -> Ingest {
+        let limits = Limits { trace_bytes_max: 100_000, ..Limits::default() };
+        Ingest {
+            bus: Arc::new(Bus::new(limits)),
+            keys: KeyRing::new(Key::from_bytes([1; 16]), Vec::new()),
+            world: World { now: || Timestamp::from_nanos(NOW * 1_000_000_000), random: || [0; 32] },
+        }
+    }
+
+    fn minted(ingest: &Ingest, seconds: u64) -> TraceId {
+        ingest.keys.mint(Timestamp::from_nanos(seconds * 1_000_000_000), [2; 7])
+    }
+
+    #[tokio::test]
+    async fn the_bus_is_a_sink() {
+        let ingest = ingest();
+        let facts = Facts {
+            wanted: minted(&ingest, NOW),
+            foreign: TraceId::from_random([5; 16]),
+            too_many_bytes: 100_001,
+        };
+        let mut subscription = ingest.bus.subscribe(facts.wanted);
+        conforms(
+            &ingest,
+            facts,
+            async |batches| {
+                let mut held = Vec::new();
+                for _ in 0..batches {
+                    held.extend(subscription.next().await);
+                }
+                held
+            },
+            || ingest.bus.refused(facts.wanted) > 0,
+        )
+        .await;
+    }
+
+    #[test]
+    fn ids_from_another_time_are_not_wanted() {
+        let ingest = ingest();
+        let cases = [
+            (NOW - 24 * 60 * 60, true),
+            (NOW - 24 * 60 * 60 - 1, false),
+            (NOW + 5 * 60, true),
+            (NOW + 5 * 60 + 1, false),
+            (0, false),
+        ];
+        for (seconds, wanted) in cases {
+            assert_eq!(ingest.wants(&minted(&ingest, seconds)), wanted, "{seconds}");
+        }
     }
 }

@@ -6,25 +6,29 @@
 mod api;
 pub mod config;
 mod ingest;
+mod listen;
 mod own_spans;
 mod telemetry;
 mod traceparent;
 mod worker;
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bus::Bus;
 use db::{Connect, Db, DbError};
 use drivers::{receiver, trigger};
 use model::{Fault, Faulty, Key, KeyRing, World};
 use thiserror::Error;
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use telemetry::ExporterError;
 
 use config::Config;
 use telemetry::Telemetry;
+
+/// How long requests and runs in flight may take to end.
+const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
 
 /// A server that runs.
 #[derive(Debug)]
@@ -127,10 +131,11 @@ pub async fn start(config: Config, world: World) -> Result<Handle, StartError> {
         bus: Arc::clone(&bus),
         telemetry: Arc::clone(&telemetry),
         world,
+        trace_reads: Arc::new(Semaphore::new(api::TRACE_READS_MAX)),
     };
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
-    tasks.spawn(serve(http, api::router(app), stop.clone()));
+    tasks.spawn(listen::serve(http, api::router(app), stop.clone()));
     // The workers.
     let worker = worker::Worker {
         name: worker_name(world),
@@ -152,10 +157,22 @@ impl Handle {
         self.addresses
     }
 
+    /// Waits until a part of the server ends that should not, and tells which way it went.
+    pub async fn ended(&mut self) -> String {
+        match self.tasks.join_next().await {
+            Some(Err(error)) => error.to_string(),
+            Some(Ok(())) | None => "a part of the server ended by itself".to_owned(),
+        }
+    }
+
     /// Stops taking work, lets runs in flight end, sends the telemetry that is queued.
     pub async fn shutdown(mut self) {
         self.stop.cancel();
-        while self.tasks.join_next().await.is_some() {}
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(SHUTDOWN_MAX, ended).await.is_err() {
+            tracing::warn!("requests or runs that would not end are cut off");
+            self.tasks.shutdown().await;
+        }
         self.receiver.shutdown().await;
         let telemetry = self.telemetry;
         // The SDK's shutdown blocks its thread.
@@ -163,13 +180,6 @@ impl Handle {
             tracing::error!(%error, "telemetry could not be shut down");
         }
         self.db.close().await;
-    }
-}
-
-async fn serve(listener: TcpListener, router: axum::Router, stop: CancellationToken) {
-    let serving = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-    if let Err(error) = serving.await {
-        tracing::error!(%error, "the API ended");
     }
 }
 

@@ -11,16 +11,15 @@ use std::{sync::Arc, time::Duration};
 use bus::Bus;
 use db::{Db, OtlpTrace, Taken};
 use drivers::trigger;
-use lang::{Document, Plan, Vars};
+use lang::{Plan, Vars};
 use model::{
     Event, Judgement, KeyRing, Outcome, Progress, Step, StepTime, Timestamp, Verdict, What, World,
 };
 use runner::{Finished, Job, Limits, Lost, RunError};
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    api::runs_waiting,
     config,
     own_spans::{self, RunSpan, send_run},
     telemetry::Telemetry,
@@ -29,6 +28,9 @@ use ports::{Lease, WorkerPorts};
 
 /// How long runs in flight may go on after the server was told to stop.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
+
+/// How many workers may try to end a run. One that ends each of them ends as inconclusive.
+const EPOCHS_MAX: i64 = 5;
 
 /// What workers share.
 #[derive(Debug)]
@@ -49,16 +51,21 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     let mut runs = JoinSet::new();
     let mut hints = worker.bus.hints();
     while !stop.is_cancelled() {
-        while runs.len() < worker.config.runs_max
-            && let Some(taken) = take(&worker).await
+        while !stop.is_cancelled()
+            && runs.len() < worker.config.runs_max
+            && let Some((taken, asked)) = take(&worker).await
         {
-            runs.spawn(one(Arc::clone(&worker), taken));
+            runs.spawn(one(Arc::clone(&worker), taken, asked));
         }
         tokio::select! {
             () = stop.cancelled() => {}
             // A hint or a free place: look again. The poll finds runs whose worker died.
             _ = hints.next() => {}
-            _ = runs.join_next(), if !runs.is_empty() => {}
+            Some(ended) = runs.join_next(), if !runs.is_empty() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a run met a bug here; it is taken again when its lease is over");
+                }
+            }
             () = tokio::time::sleep(worker.config.poll) => {}
         }
     }
@@ -72,10 +79,11 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     }
 }
 
-async fn take(worker: &Worker) -> Option<Taken> {
-    let at = (worker.world.now)();
-    match worker.db.take(&worker.name, worker.config.lease, at).await {
-        Ok(taken) => taken,
+/// A run that waits, and when it was asked for.
+async fn take(worker: &Worker) -> Option<(Taken, Instant)> {
+    let asked = Instant::now();
+    match worker.db.take(&worker.name, worker.config.lease, (worker.world.now)()).await {
+        Ok(taken) => taken.map(|taken| (taken, asked)),
         Err(error) => {
             tracing::warn!(%error, "no run can be taken; trying again");
             None
@@ -84,11 +92,17 @@ async fn take(worker: &Worker) -> Option<Taken> {
 }
 
 /// One run, as long as it is ours.
-async fn one(worker: Arc<Worker>, taken: Taken) {
-    let lease = Lease::new(worker.db.clone(), taken.run_id, taken.epoch, worker.config.lease);
+async fn one(worker: Arc<Worker>, taken: Taken, asked: Instant) {
+    let lease = Arc::new(Lease::new(worker.db.clone(), &taken, worker.config.lease, asked));
+    // Renewal has a task of its own: judging a large trace must not keep it waiting.
+    let mut keeping = JoinSet::new();
+    keeping.spawn({
+        let lease = Arc::clone(&lease);
+        async move { lease.keep().await }
+    });
     let ended = tokio::select! {
         result = execute(&worker, &taken, &lease) => result,
-        lost = lease.keep() => Err(lost),
+        Some(Ok(lost)) = keeping.join_next() => Err(lost),
     };
     if let Err(lost) = ended {
         tracing::warn!(run = %taken.run_id, epoch = taken.epoch, reason = %lost, "a run was given up here");
@@ -106,6 +120,9 @@ async fn execute(worker: &Worker, taken: &Taken, lease: &Lease) -> Result<(), Lo
     steps.push(StepTime { step: Step::Compile, began, ended: (worker.world.now)() });
     let ports = WorkerPorts::new(worker, lease);
     let result = match &plan {
+        _ if taken.epoch > EPOCHS_MAX => Err(format!(
+            "given up: {EPOCHS_MAX} workers took the run and none brought it to an end; see their logs"
+        )),
         Err(reason) => Err(reason.clone()),
         Ok(plan) => {
             let job = Job {
@@ -134,17 +151,13 @@ async fn execute(worker: &Worker, taken: &Taken, lease: &Lease) -> Result<(), Lo
 /// The plan of the version that the run started with.
 fn compile(taken: &Taken) -> Result<Plan, String> {
     let text = source::Text::new(&taken.test.file, &taken.test.document);
-    let (documents, mut diagnostics) = lang::read(&text);
-    for document in &documents {
-        let Document::Test(test) = document;
-        let (plan, found) = lang::compile(test);
-        if let Some(plan) = plan.filter(|plan| plan.id == taken.test.id) {
-            return Ok(plan);
-        }
-        diagnostics.extend(found);
-    }
-    let picture = source::draw(&diagnostics, source::Colour::Never);
-    Err(format!("the test as it is kept does not compile any more; apply it again\n{picture}"))
+    let (planned, diagnostics) = lang::plans(&text);
+    let plan =
+        planned.into_iter().map(|planned| planned.plan).find(|plan| plan.id == taken.test.id);
+    plan.ok_or_else(|| {
+        let picture = source::draw(&diagnostics, source::Colour::Never);
+        format!("the test as it is kept does not compile any more; apply it again\n{picture}")
+    })
 }
 
 /// What is left of a run to be recorded and told.
@@ -188,8 +201,6 @@ async fn record(worker: &Worker, taken: &Taken, lease: &Lease, ended: Ended) -> 
         .map(|trace| OtlpTrace { spans: trace.len() as u64, otlp: otlp::encode(trace).into() });
     let finished = db::Finished { outcome: &ended.outcome, events: &ended.events, trace };
     lease.insist(|| worker.db.finish(taken.run_id, taken.epoch, &finished)).await?;
-    worker.bus.hint(bus::Subject(format!("run.{}", taken.run_id)));
-    worker.bus.hint(runs_waiting());
     tell(worker, taken, &ended, began);
     if let Some(trace_id) = ended.outcome.trace_id {
         worker.bus.forget(trace_id);

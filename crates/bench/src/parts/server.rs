@@ -46,7 +46,7 @@ pub struct Finished {
 impl Server {
     /// Starts `binary serve` with the seeds' configuration: `collector` is the port of its exporter.
     pub async fn start(binary: &Path, database: &Database, collector: u16) -> Result<Self> {
-        Self::start_with(binary, &seeds_configuration(database, collector), "127.0.0.1:0").await
+        Self::start_with(binary, &seeds_configuration(database, collector)?, "127.0.0.1:0").await
     }
 
     /// The same, OTLP by gRPC on this address: a server that comes back where its senders know it.
@@ -56,7 +56,7 @@ impl Server {
         collector: u16,
         otlp_grpc: &str,
     ) -> Result<Self> {
-        Self::start_with(binary, &seeds_configuration(database, collector), otlp_grpc).await
+        Self::start_with(binary, &seeds_configuration(database, collector)?, otlp_grpc).await
     }
 
     /// Starts `binary serve` with this configuration, OTLP by gRPC on `otlp_grpc`.
@@ -123,14 +123,10 @@ pub async fn qualitytrace(binary: &Path, arguments: &[&str]) -> Result<Finished>
 }
 
 /// The first seed document's file, its host names changed to where the parts are here.
-fn seeds_configuration(database: &Database, collector: u16) -> String {
-    let Database { host, port, name, .. } = database;
-    format!(
-        "postgres:
-  host: {host}
-  port: {port}
-  user: postgres
-  dbname: {name}
+fn seeds_configuration(database: &Database, collector: u16) -> Result<String> {
+    let postgres = database.section()?;
+    Ok(format!(
+        "{postgres}
 
 telemetry:
   exporters:
@@ -147,5 +143,5 @@ server:
     exporter: collector
     applicationExporter: collector
 "
-    )
+    ))
 }

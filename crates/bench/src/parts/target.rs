@@ -39,7 +39,8 @@ pub struct Target {
     /// Where it serves, as an URL.
     pub url: String,
     requests: Arc<AtomicU64>,
-    provider: Option<SdkTracerProvider>,
+    // Sends what is queued when it is dropped.
+    _provider: Option<SdkTracerProvider>,
     // Aborts the server with the target.
     _tasks: JoinSet<()>,
 }
@@ -66,17 +67,12 @@ impl Target {
             // It ends with the target; until then an error shows as a test that gets no answer.
             let _ended = axum::serve(listener, router).await;
         });
-        Ok(Self { url, requests, provider, _tasks: tasks })
+        Ok(Self { url, requests, _provider: provider, _tasks: tasks })
     }
 
     /// How many requests came.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::SeqCst)
-    }
-
-    /// Sends what is queued, and tells when that is done. Blocks its thread.
-    pub fn flush(&self) -> Result<()> {
-        Ok(self.provider.as_ref().map_or(Ok(()), SdkTracerProvider::force_flush)?)
     }
 }
 

@@ -21,10 +21,11 @@ pub(super) async fn guard(request: Request, next: Next) -> Response {
 }
 
 fn refusal(headers: &HeaderMap) -> Option<&'static str> {
-    if headers.contains_key(header::ORIGIN) {
+    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    if headers.contains_key(header::ORIGIN) || !matches!(site, None | Some(b"none")) {
         return Some("requests of web pages are refused until the server has access control");
     }
-    let host = headers.get(header::HOST)?.to_str().ok().and_then(|host| host.parse::<Uri>().ok());
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Uri>().ok());
     let is_local = host.as_ref().and_then(Uri::host).is_some_and(|host| {
         host == "localhost"
             || host
@@ -44,11 +45,13 @@ mod tests {
 
     #[test]
     fn only_programs_on_this_machine_are_served() {
-        let cases: [(&[(&'static str, &str)], bool); 7] = [
+        let cases: [(&[(&'static str, &str)], bool); 9] = [
             (&[("host", "127.0.0.1:11633")], true),
             (&[("host", "localhost:11633")], true),
             (&[("host", "[::1]:11633")], true),
-            (&[], true),
+            (&[], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "none")], true),
+            (&[("host", "localhost"), ("sec-fetch-site", "cross-site")], false),
             (&[("host", "evil.example:11633")], false),
             (&[("host", "")], false),
             (&[("host", "localhost"), ("origin", "http://evil.example")], false),

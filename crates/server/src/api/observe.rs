@@ -1,16 +1,22 @@
-//! A span for every request, and the context that what it starts continues.
+//! A span and a time limit for every request, and the context that what it starts continues.
+
+use std::time::Duration;
 
 use axum::{
     extract::{MatchedPath, Request, State},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse, Response},
 };
+use model::Fault;
 
-use super::App;
+use super::{App, problem::Problem};
 use crate::{
     own_spans::{HttpSpan, new_span_id, new_trace_id, send_http},
     traceparent::TraceParent,
 };
+
+/// How long a request may take, its body included.
+const REQUEST_MAX: Duration = Duration::from_secs(30);
 
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let began = (app.world.now)();
@@ -25,7 +31,13 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let path = request.uri().path().to_owned();
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(context);
-    let response = next.run(request).await;
+    let response = match tokio::time::timeout(REQUEST_MAX, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = format!("the request was not done within {} s", REQUEST_MAX.as_secs());
+            Problem::new(Fault::Upstream, detail).into_response()
+        }
+    };
     send_http(
         &app.telemetry,
         &HttpSpan {

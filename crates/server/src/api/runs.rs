@@ -2,15 +2,20 @@
 
 use axum::{
     Extension, Json,
-    extract::{Path, Query, State},
+    extract::State,
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use db::{NewRun, State as RunState};
-use model::{Event, Fault, InvalidId, Outcome, RunId, TestId, Timestamp, TraceId, Verdict};
+use model::{Event, Fault, Outcome, Project, RunId, TestId, Timestamp, TraceId, Verdict};
 use serde::{Deserialize, Serialize};
 
-use super::{App, Owner, problem::Problem, runs_waiting};
+use super::{
+    App,
+    given::{Asked, Named},
+    problem::Problem,
+    runs_waiting,
+};
 use crate::traceparent::TraceParent;
 
 /// Events in one answer at the most.
@@ -36,8 +41,19 @@ struct Numbered {
     event: Event,
 }
 
+/// `?project=`: whose runs are meant.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Owner {
+    #[serde(default)]
+    project: Project,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct After {
+    #[serde(default)]
+    project: Project,
     /// The last event that the caller knows.
     #[serde(default)]
     after: i64,
@@ -46,16 +62,15 @@ pub(super) struct After {
 /// Accepts a run of the test's latest version; a worker takes it from there.
 pub(super) async fn start(
     State(app): State<App>,
-    Query(owner): Query<Owner>,
+    Asked(Owner { project }): Asked<Owner>,
     Extension(context): Extension<TraceParent>,
-    Path(test): Path<String>,
+    Named(test): Named<TestId>,
 ) -> Result<Response, Problem> {
-    let test: TestId = test.parse().map_err(invalid)?;
     let accepted_at = (app.world.now)();
     let random = (app.world.random)().first_chunk().copied().unwrap_or_default();
     let new = NewRun {
         id: RunId::new(accepted_at, random),
-        project: owner.project,
+        project,
         test: test.clone(),
         accepted_at,
         traceparent: Some(context.to_string()),
@@ -78,11 +93,10 @@ pub(super) async fn start(
 
 pub(super) async fn read(
     State(app): State<App>,
-    Query(owner): Query<Owner>,
-    Path(run): Path<String>,
+    Asked(Owner { project }): Asked<Owner>,
+    Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
-    let id: RunId = run.parse().map_err(invalid)?;
-    let stored = app.db.run(&owner.project, id).await?.ok_or_else(|| no_such_run(id))?;
+    let stored = app.db.run(&project, id).await?.ok_or_else(|| no_such_run(id))?;
     Ok(Json(Run {
         id,
         test: stored.test,
@@ -98,13 +112,11 @@ pub(super) async fn read(
 
 pub(super) async fn events(
     State(app): State<App>,
-    Query(owner): Query<Owner>,
-    Query(After { after }): Query<After>,
-    Path(run): Path<String>,
+    Asked(After { project, after }): Asked<After>,
+    Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
-    let id: RunId = run.parse().map_err(invalid)?;
-    app.db.run(&owner.project, id).await?.ok_or_else(|| no_such_run(id))?;
-    let events = app.db.events(&owner.project, id, after, EVENTS_MAX).await?;
+    app.db.run(&project, id).await?.ok_or_else(|| no_such_run(id))?;
+    let events = app.db.events(&project, id, after, EVENTS_MAX).await?;
     let events: Vec<_> = events.into_iter().map(|(n, event)| Numbered { n, event }).collect();
     Ok(Json(events).into_response())
 }
@@ -112,11 +124,12 @@ pub(super) async fn events(
 /// The trace that was judged, as OTLP protobuf.
 pub(super) async fn trace(
     State(app): State<App>,
-    Query(owner): Query<Owner>,
-    Path(run): Path<String>,
+    Asked(Owner { project }): Asked<Owner>,
+    Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
-    let id: RunId = run.parse().map_err(invalid)?;
-    let bytes = app.db.trace(&owner.project, id).await?.ok_or_else(|| {
+    // The semaphore is never closed; without a place there is no answer either way.
+    let _place = app.trace_reads.acquire().await;
+    let bytes = app.db.trace(&project, id).await?.ok_or_else(|| {
         Problem::new(
             Fault::Missing,
             format!("the run `{id}` has no trace (yet), or there is no such run"),
@@ -127,9 +140,4 @@ pub(super) async fn trace(
 
 fn no_such_run(id: RunId) -> Problem {
     Problem::new(Fault::Missing, format!("there is no run `{id}`"))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "this is what `map_err` hands over")]
-fn invalid(error: InvalidId) -> Problem {
-    Problem::new(Fault::Invalid, error.to_string())
 }

@@ -1,19 +1,23 @@
 //! Tests: applied as documents, kept with their versions.
 
-use axum::{
-    Json,
-    extract::{Query, State},
-};
+use axum::{Json, extract::State};
 use db::NewTest;
-use lang::Document;
-use model::TestId;
+use model::{Project, TestId};
 use serde::{Deserialize, Serialize};
-use source::{Diagnostic, Text};
+use source::{Colour, Diagnostic, Text};
 
-use super::{App, Owner, problem::Problem};
+use super::{
+    App,
+    given::{Asked, Document},
+    problem::Problem,
+};
 
 #[derive(Debug, Deserialize)]
-pub(super) struct File {
+#[serde(deny_unknown_fields)]
+pub(super) struct Apply {
+    /// Whose tests they are.
+    #[serde(default)]
+    project: Project,
     /// The name that messages and evidence give as the place.
     #[serde(default)]
     file: Option<String>,
@@ -22,47 +26,48 @@ pub(super) struct File {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Applied {
+    tests: Vec<Kept>,
+    /// What is worth a word about the documents, drawn; empty for nothing.
+    notices: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Kept {
     id: TestId,
     name: String,
     version: i32,
     changed: bool,
 }
 
-/// Keeps every test of a YAML file. One mistake anywhere refuses the whole file.
+/// Keeps every test of a YAML file, or none of them.
 pub(super) async fn apply(
     State(app): State<App>,
-    Query(owner): Query<Owner>,
-    Query(File { file }): Query<File>,
-    body: String,
-) -> Result<Json<Vec<Applied>>, Problem> {
+    Asked(Apply { project, file }): Asked<Apply>,
+    Document(body): Document,
+) -> Result<Json<Applied>, Problem> {
     let text = Text::new(file.unwrap_or_else(|| "document.yaml".to_owned()), body);
-    let (documents, mut diagnostics) = lang::read(&text);
-    let mut plans = Vec::new();
-    for document in &documents {
-        let Document::Test(test) = document;
-        let (plan, found) = lang::compile(test);
-        diagnostics.extend(found);
-        plans.extend(plan.map(|plan| (plan, test)));
-    }
+    let (planned, diagnostics) = lang::plans(&text);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(Problem::document(&diagnostics));
     }
-    let mut applied = Vec::new();
-    for (plan, test) in plans {
-        let new = NewTest {
-            project: owner.project.clone(),
-            id: plan.id.clone(),
-            name: plan.name.clone(),
+    let new: Vec<_> = planned
+        .into_iter()
+        .map(|planned| NewTest {
+            project: project.clone(),
+            id: planned.plan.id,
+            name: planned.plan.name,
             file: text.name().to_owned(),
-            document: test.document(),
-        };
-        let kept = app.db.apply_test(&new).await?;
-        applied.push(Applied {
-            id: new.id,
-            name: new.name,
-            version: kept.version,
-            changed: kept.changed,
-        });
-    }
-    Ok(Json(applied))
+            document: planned.document,
+        })
+        .collect();
+    let kept = app.db.apply_tests(&new).await?;
+    let tests = new.into_iter().zip(kept).map(|(new, kept)| Kept {
+        id: new.id,
+        name: new.name,
+        version: kept.version,
+        changed: kept.changed,
+    });
+    let notices = source::draw(&diagnostics, Colour::Never);
+    Ok(Json(Applied { tests: tests.collect(), notices }))
 }

@@ -5,14 +5,14 @@ use std::{
     time::Duration,
 };
 
-use db::{Db, DbError};
+use db::{Db, DbError, Taken};
 use drivers::arrivals::Arrivals;
 use model::{Answer, Attempt, Event, Faulty, KeyRing, Request, RunId, Timestamp, TraceId};
 use runner::{Lost, Ports};
 use tokio::{
     sync::mpsc,
     task::JoinSet,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use super::Worker;
@@ -35,11 +35,10 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// The lease of a run that was taken just now.
-    pub(super) fn new(db: Db, run: RunId, epoch: i64, length: Duration) -> Self {
-        // Taking it took time too: a tenth of the lease is given away for that.
-        let until = Mutex::new(Instant::now() + length * 9 / 10);
-        Self { db, run, epoch, length, until }
+    /// The lease of a run whose taking was asked for at `asked`.
+    pub(super) fn new(db: Db, taken: &Taken, length: Duration, asked: Instant) -> Self {
+        let until = Mutex::new(asked + length);
+        Self { db, run: taken.run_id, epoch: taken.epoch, length, until }
     }
 
     /// Renews the lease every third of its length, until it is lost.
@@ -47,28 +46,30 @@ impl Lease {
         loop {
             sleep(self.length / 3).await;
             let asked = Instant::now();
-            match self.db.renew(self.run, self.epoch, self.length).await {
-                Ok(()) => self.set_until(asked + self.length),
-                Err(error) if error.fault().is_transient() && self.left() > Duration::ZERO => {
+            let renewed = timeout(self.left(), self.db.renew(self.run, self.epoch, self.length));
+            match renewed.await {
+                Ok(Ok(())) => self.set_until(asked + self.length),
+                Ok(Err(error)) if error.fault().is_transient() && self.left() > Duration::ZERO => {
                     tracing::warn!(run = %self.run, %error, "a lease could not be renewed; trying again");
                 }
-                Err(error) => return Lost(error.to_string()),
+                Ok(Err(error)) => return Lost(error.to_string()),
+                Err(_) => return over(),
             }
         }
     }
 
-    /// Tries a write again while the lease lasts and the database may come back.
+    /// Tries a write again while the lease lasts and the database may come back. A write that was carried out
+    /// but not acknowledged is carried out once: the record knows it by its epoch and its values.
     pub(super) async fn insist<T, F>(&self, write: impl Fn() -> F) -> Result<T, Lost>
     where
         F: Future<Output = Result<T, DbError>>,
     {
         loop {
-            match write().await {
-                Ok(done) => return Ok(done),
-                Err(error) if error.fault().is_transient() && self.left() > RETRY => {
-                    sleep(RETRY).await;
-                }
-                Err(error) => return Err(Lost(error.to_string())),
+            match timeout(self.left(), write()).await {
+                Ok(Ok(done)) => return Ok(done),
+                Ok(Err(error)) if error.fault().is_transient() => sleep(RETRY).await,
+                Ok(Err(error)) => return Err(Lost(error.to_string())),
+                Err(_) => return Err(over()),
             }
         }
     }
@@ -81,6 +82,10 @@ impl Lease {
     fn set_until(&self, until: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
+}
+
+fn over() -> Lost {
+    Lost("the lease ran out while the database did not answer".to_owned())
 }
 
 /// The ports of one run.
@@ -140,18 +145,16 @@ impl Ports for WorkerPorts<'_> {
         self.lease.insist(|| self.worker.db.attempted(run, epoch, attempt)).await
     }
 
-    fn may_fire(&self) -> Result<(), Lost> {
-        if self.lease.left() * 2 >= self.lease.length {
-            return Ok(());
-        }
-        Err(Lost(
-            "less than half of the lease was left before the first byte, so nothing was sent"
-                .to_owned(),
-        ))
-    }
-
-    async fn fire(&self, request: &Request, attempt: &Attempt) -> Answer {
-        self.worker.http.fire(request, attempt.trace_id, attempt.span_id).await
+    async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
+        let Attempt { trace_id, span_id, .. } = *attempt;
+        let half_is_left = || self.lease.left() * 2 >= self.lease.length;
+        let answer = self.worker.http.fire(request, trace_id, span_id, half_is_left).await;
+        answer.ok_or_else(|| {
+            Lost(
+                "less than half of the lease was left before the first byte, so nothing was sent"
+                    .to_owned(),
+            )
+        })
     }
 
     async fn answered(&self, answer: &Answer) -> Result<(), Lost> {

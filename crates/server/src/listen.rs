@@ -1,0 +1,76 @@
+//! The API's listener: the router over hyper, with the bounds that a server needs.
+//!
+//! Connections are counted, a peer has a limited time to say what it wants, and a stop lets requests in flight
+//! end. Deliberately absent: TLS and HTTP/2, until the server listens beyond loopback.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Connections at a time; further ones wait to be accepted.
+const CONNECTIONS_MAX: usize = 512;
+/// How long a peer may take to send a request's head.
+const HEAD_MAX: Duration = Duration::from_secs(30);
+/// How long to wait when the system has no socket to give.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Serves until told to stop, then until the requests in flight are answered.
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    while let Some(stream) = next(&listener, &places, &stop).await {
+        while connections.try_join_next().is_some() {}
+        let (stream, place) = stream;
+        let service = TowerToHyperService::new(router.clone());
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_MAX)
+            .serve_connection(TokioIo::new(stream), service);
+        let connection = graceful.watch(connection);
+        connections.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to the API broke");
+            }
+            drop(place);
+        });
+    }
+    graceful.shutdown().await;
+}
+
+/// The next connection and its place, or nothing after a stop.
+async fn next(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+    stop: &CancellationToken,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let accepted = async {
+        let place = Arc::clone(places).acquire_owned().await.ok()?;
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => return Some((stream, place)),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection to the API could not be accepted");
+                    sleep(ACCEPT_RETRY).await;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => None,
+        accepted = accepted => accepted,
+    }
+}

@@ -1,0 +1,150 @@
+//! The API as its callers meet it: a real server on a real Postgres, requests in, answers out.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use bench::parts::Database;
+use model::{Timestamp, World};
+use reqwest::{Client, Method};
+use serde_json::Value;
+use server::{Handle, config};
+use source::Text;
+
+const WORLD: World = World { now, random };
+
+fn now() -> Timestamp {
+    #[expect(clippy::disallowed_methods, reason = "a test is a main of its own")]
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    bytes
+}
+
+async fn start(database: &Database) -> Result<Handle> {
+    let (config, _) = config::read(&Text::new("config.yaml", database.section()?));
+    let mut config = config.context("a configuration")?;
+    let any: SocketAddr = "127.0.0.1:0".parse()?;
+    config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any };
+    Ok(server::start(config, WORLD).await?)
+}
+
+const TEST: &str = "type: Test
+spec:
+  id: nobody
+  name: nobody is at home
+  skipTraceCollection: true
+  trigger: {type: http, httpRequest: {method: GET, url: 'http://127.0.0.1:1/'}}
+  specs:
+    - selector: span[name=\"Qualitytrace trigger\"]
+      assertions: ['attr:tracetest.response.status = 200']
+";
+
+/// What is refused: request, status, and what the detail says.
+const REFUSALS: &[(&str, &str, &str, u16, &str)] = &[
+    ("GET", "/api/v1/nothing", "", 404, "there is nothing at `/api/v1/nothing`"),
+    ("GET", "/", "", 404, "there is nothing at `/`"),
+    ("DELETE", "/api/v1/tests", "", 405, "does not take `DELETE`"),
+    ("PUT", "/api/v1/tests", "type: Test\nspec: {nmae: x}\n", 400, "unknown key `nmae`"),
+    ("PUT", "/api/v1/tests", "type: Kest\nspec: {}\n", 400, "did you mean `Test`?"),
+    ("PUT", "/api/v1/tests", "", 400, "holds no test"),
+    ("PUT", "/api/v1/tests?projct=a", TEST, 400, "unknown field `projct`"),
+    ("PUT", "/api/v1/tests?project=a%20b", TEST, 400, "1 to 128 letters"),
+    ("POST", "/api/v1/tests/absent/runs", "", 404, "absent"),
+    ("POST", "/api/v1/tests/a%20b/runs", "", 400, "is not a test id"),
+    ("GET", "/api/v1/runs/7", "", 400, "`7` is not a run id"),
+    ("GET", "/api/v1/runs/01a1dcee-cd00-7101-8101-010101010101", "", 404, "there is no run"),
+    ("GET", "/api/v1/runs/01a1dcee-cd00-7101-8101-010101010101/events", "", 404, "there is no run"),
+    ("GET", "/api/v1/runs/01a1dcee-cd00-7101-8101-010101010101/trace", "", 404, "has no trace"),
+    ("GET", "/api/v1/runs/01a1dcee-cd00-7101-8101-010101010101/events?after=x", "", 400, "after"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_refusal_has_the_one_form() -> Result<()> {
+    let database = Database::create("api_refusals").await?;
+    let server = start(&database).await?;
+    let base = format!("http://{}", server.addresses().http);
+    let client = Client::builder().no_proxy().build()?;
+    let too_large = "#".repeat((1 << 20) + 1);
+    let all = REFUSALS.iter().copied().chain([(
+        "PUT",
+        "/api/v1/tests",
+        too_large.as_str(),
+        413,
+        "length limit",
+    )]);
+    for (method, path, body, status, words) in all {
+        let request =
+            client.request(Method::from_bytes(method.as_bytes())?, format!("{base}{path}"));
+        let response = request.body(body.to_owned()).send().await?;
+        let case = format!("{method} {path}");
+        assert_eq!(response.status().as_u16(), status, "{case}");
+        assert_eq!(response.headers()["content-type"], "application/problem+json", "{case}");
+        let problem: Value = serde_json::from_slice(&response.bytes().await?)?;
+        assert_eq!(problem["status"], status, "{case}");
+        let detail = problem["detail"].as_str().context("a detail")?;
+        assert!(detail.contains(words), "{case}: {detail}");
+    }
+    let page =
+        client.get(format!("{base}/livez")).header("origin", "http://evil.example").send().await?;
+    assert_eq!(page.status(), 403, "a web page is turned away");
+    server.shutdown().await;
+    database.remove().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_started_and_read_with_its_events() -> Result<()> {
+    let database = Database::create("api_run").await?;
+    let server = start(&database).await?;
+    let base = format!("http://{}", server.addresses().http);
+    let client = Client::builder().no_proxy().build()?;
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(client.get(format!("{base}{path}")).send().await?.status(), 200, "{path}");
+    }
+    let apply = || client.put(format!("{base}/api/v1/tests?file=nobody.yaml")).body(TEST).send();
+    let applied: Value = serde_json::from_slice(&apply().await?.bytes().await?)?;
+    assert_eq!(applied["tests"][0]["version"], 1);
+    let again: Value = serde_json::from_slice(&apply().await?.bytes().await?)?;
+    assert_eq!(
+        again["tests"][0],
+        serde_json::json!({"id": "nobody", "name": "nobody is at home", "version": 1, "changed": false})
+    );
+
+    let started = client.post(format!("{base}/api/v1/tests/nobody/runs")).send().await?;
+    assert_eq!(started.status(), 202);
+    let location = started.headers()["location"].to_str()?.to_owned();
+    let mut run = Value::Null;
+    for _ in 0..200 {
+        run = serde_json::from_slice(
+            &client.get(format!("{base}{location}")).send().await?.bytes().await?,
+        )?;
+        if run["state"] == "ended" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(run["verdict"], "inconclusive", "{run:#}");
+    assert_eq!(run["outcome"]["answer"]["noAnswer"]["kind"], "refused");
+    let events = client.get(format!("{base}{location}/events?after=1")).send().await?;
+    let events: Value = serde_json::from_slice(&events.bytes().await?)?;
+    let numbers: Vec<_> =
+        events.as_array().context("a list")?.iter().map(|one| one["n"].clone()).collect();
+    assert_eq!(numbers, [2, 3, 4, 5], "{events:#}");
+    let kinds: Vec<_> = events
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|one| one["event"]["what"].to_string())
+        .collect();
+    for (kind, expected) in kinds.iter().zip(["taken", "attempted", "notAnswered", "judged"]) {
+        assert!(kind.contains(expected), "{events:#}");
+    }
+    let other = client.get(format!("{base}{location}?project=other")).send().await?;
+    assert_eq!(other.status(), 404, "another project does not see it");
+    server.shutdown().await;
+    database.remove().await
+}
