@@ -81,7 +81,8 @@ fn sqlx(machine: &Machine, variables: &Variables) -> Result<()> {
     let db = machine.root.join("crates/db");
     let sqlx = |arguments: &[&str]| {
         let mut sqlx = Command::new(bin.join("sqlx"));
-        spawn::output(sqlx.args(arguments).args(["--database-url", &url]).current_dir(&db))
+        // Not by an argument: the URL holds a password, and every user can read a command line.
+        spawn::output(sqlx.args(arguments).env("DATABASE_URL", &url).current_dir(&db))
     };
     sqlx(&["database", "create"])?;
     let written = sqlx(&["migrate", "run", "--source", "migrations"]).and_then(|_| {

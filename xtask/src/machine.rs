@@ -120,8 +120,14 @@ pub(crate) mod tests {
     /// A machine with a cache of its own.
     pub(crate) fn machine_with_cache(cache: &Path) -> Machine {
         let clock = clock_of_tests();
-        let variables = vec![("QUALITYTRACE_CACHE".into(), cache.into())];
+        let variables =
+            vec![("QUALITYTRACE_CACHE".into(), cache.into()), ("PATH".into(), path_of_tests())];
         Machine::new(variables, clock).expect("a machine needs only a cache folder")
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test is its own main")]
+    fn path_of_tests() -> OsString {
+        std::env::var_os("PATH").unwrap_or_default()
     }
 
     #[expect(clippy::disallowed_methods, reason = "a test is its own main")]

@@ -38,6 +38,9 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
   bench NAME                        measure, in release mode, with the services up
 
+What `ci`, `generate` and `bench` start they stop at their end; interrupted (Ctrl-C), they leave it running, and
+`cargo xtask services down` stops it.
+
 What is built or downloaded lives outside the checkout: in $QUALITYTRACE_CACHE, else $XDG_CACHE_HOME/qualitytrace,
 else ~/.cache/qualitytrace. Deleting that folder costs only the minutes to fill it again; stop the services first.
 ";

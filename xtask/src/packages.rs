@@ -6,8 +6,19 @@ use anyhow::{Context, Result, bail};
 
 use crate::{cache, machine::Machine, spawn};
 
+/// A file of the system that stands only while a package is installed: its path and its one line.
+pub(crate) type Meanwhile = (&'static str, &'static str);
+
+/// A shell's way to write a line into a file, in a folder that may be new.
+const WRITE: &str = r#"mkdir -p "$(dirname "$1")" && printf '%s\n' "$2" > "$1""#;
+
 /// Installs a package of the distribution, or says who has to.
-pub(crate) fn install(machine: &Machine, package: &str, why: &str) -> Result<()> {
+pub(crate) fn install(
+    machine: &Machine,
+    package: &str,
+    why: &str,
+    meanwhile: Option<Meanwhile>,
+) -> Result<()> {
     let Some(become_root) = become_root(machine) else {
         bail!(
             "{why}, and this user may not install it: run `apt-get install {package}` as root, or install it your way"
@@ -19,25 +30,26 @@ pub(crate) fn install(machine: &Machine, package: &str, why: &str) -> Result<()>
     )?;
     eprintln!("{why}: installing the package `{package}`; under a minute");
     let log = machine.cache.join("logs/apt.log");
-    let apt = |arguments: &[&str]| {
-        let mut words = become_root.clone();
-        words.extend([
-            "env",
-            "DEBIAN_FRONTEND=noninteractive",
-            "apt-get",
-            "-q",
-            "-y",
-            "-o",
-            "DPkg::Lock::Timeout=300",
-        ]);
-        words.extend(arguments);
+    let root = |words: &[&str]| {
+        let words = [&become_root[..], words].concat();
         spawn::long(machine, Command::new(words[0]).args(&words[1..]), &log)
     };
+    let apt = |arguments: &[&str]| {
+        let quiet = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y"];
+        root(&[&quiet[..], &["-o", "DPkg::Lock::Timeout=300"], arguments].concat())
+    };
+    if let Some((file, line)) = meanwhile {
+        eprintln!("  meanwhile `{file}` says `{line}`");
+        root(&["sh", "-c", WRITE, "write", file, line])?;
+    }
     let install = ["install", "--no-install-recommends", package];
     // A fresh machine has no package lists, and an old one has stale ones: both show as a failure, mended by an update.
-    apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install))).with_context(|| {
+    let installed = apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)));
+    let removed = meanwhile.map_or(Ok(()), |(file, _)| root(&["rm", "-f", file]));
+    installed.with_context(|| {
         format!("`{package}` could not be installed; install it your way and try again")
-    })
+    })?;
+    removed
 }
 
 /// The words to put before a command that needs root; none when there is no way to become it unasked.

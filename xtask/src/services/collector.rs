@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::{Launch, Service, ports};
 use crate::{
@@ -25,6 +25,9 @@ const VERSION: &str = "0.161.0";
 const MANIFEST: &str = include_str!("collector-manifest.yaml");
 
 const PROGRAM: &str = "otelcol";
+
+/// The oldest Go, as the second number of its version, that fetches a newer one when a module asks for it.
+const GO_MINOR_MIN: u32 = 21;
 
 impl Service for Collector {
     fn name(&self) -> &'static str {
@@ -90,17 +93,24 @@ fn program(machine: &Machine) -> Result<PathBuf> {
 
 fn build(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     if machine.in_path("go").is_none() {
-        packages::install(machine, "golang-go", "collector: no `go` is here to build it")?;
+        packages::install(machine, "golang-go", "collector: no `go` is here to build it", None)?;
     }
+    // Distributions switch the fetching of a newer Go off.
+    let ask = |name: &str| {
+        let mut go = Command::new("go");
+        spawn::output(go.args(["env", name]).current_dir(part).env("GOTOOLCHAIN", "auto"))
+    };
+    check_go(&ask("GOVERSION")?)?;
     eprintln!(
         "{key}: building the OpenTelemetry Collector from the Go module registry; some 5 minutes on two cores, most of \
          it compiling, once per machine"
     );
     let log = machine.cache.join("logs").join(format!("{key}.log"));
-    let proxy = without_direct(&spawn::output(Command::new("go").args(["env", "GOPROXY"]))?);
+    let proxy = without_direct(&ask("GOPROXY")?);
     let go = |command: &mut Command| {
         command.current_dir(part).env("GOPROXY", &proxy).env("GOFLAGS", "-buildvcs=false");
         command.env("CGO_ENABLED", "0").env("GOBIN", part.join("builder"));
+        command.env("GOTOOLCHAIN", "auto");
         spawn::long(machine, command, &log)
             .context("the Collector could not be built; it wants a reachable module registry and Go 1.26, which any Go from 1.21 on fetches by itself")
     };
@@ -112,6 +122,22 @@ fn build(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     fs::rename(part.join("build").join(PROGRAM), part.join("bin").join(PROGRAM))?;
     cache::remove(&part.join("build"))?;
     cache::remove(&part.join("builder"))
+}
+
+/// Refuses a Go that could neither build the Collector nor fetch one that can.
+fn check_go(version: &str) -> Result<()> {
+    // A release says `go1.26.8`, an unreleased one `devel go1.27-5a3b…`, and one before 1.16 nothing.
+    let minor = version.split("go1.").nth(1).map(|rest| {
+        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
+    });
+    if minor.unwrap_or(0) < GO_MINOR_MIN {
+        let found = if version.is_empty() { "of an unknown version" } else { version };
+        bail!(
+            "collector: the `go` in `PATH` is {found}, too old to build it; install Go 1.{GO_MINOR_MIN} or newer from \
+             https://go.dev/dl, or your distribution's `golang-go` from its backports, and put it first in `PATH`"
+        );
+    }
+    Ok(())
 }
 
 /// The registries without the fallback to the authors' own hosts, which makes every miss a long wait.
@@ -139,6 +165,18 @@ mod tests {
         ];
         for (given, expected) in cases {
             assert_eq!(without_direct(given), expected);
+        }
+    }
+
+    #[test]
+    fn a_go_that_cannot_fetch_a_newer_one_is_refused_before_the_build() {
+        for new in ["go1.21", "go1.21.0", "go1.26.8", "go1.22rc1", "devel go1.27-5a3b Mon"] {
+            check_go(new).expect(new);
+        }
+        for old in ["go1.20.14", "go1.19.8", "go1.2", "", "gccgo"] {
+            let words = check_go(old).expect_err(old).to_string();
+            assert!(words.contains("install Go 1.21 or newer"), "{words}");
+            assert!(words.contains(old), "{words}");
         }
     }
 

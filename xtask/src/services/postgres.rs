@@ -1,9 +1,13 @@
-//! PostgreSQL: a private cluster for tests, without passwords on loopback and without care for power cuts.
+//! PostgreSQL: a private cluster for tests, without care for power cuts.
+//!
+//! It has a password, made anew at each start, because every user of the machine can reach loopback and a superuser
+//! can run programs as the server's user. The password never stands on a command line, which every user can read too.
 
 use std::{
-    fs::{self, Permissions},
+    fs::{self, File, Permissions},
+    io::{Read, Write},
     os::unix::{
-        fs::{PermissionsExt, chown},
+        fs::{OpenOptionsExt, PermissionsExt, chown},
         process::CommandExt,
     },
     path::{Path, PathBuf},
@@ -13,7 +17,11 @@ use std::{
 use anyhow::{Context, Result};
 
 use super::{Launch, Service, ports};
-use crate::{machine::Machine, packages, spawn};
+use crate::{
+    machine::Machine,
+    packages::{self, Meanwhile},
+    spawn,
+};
 
 pub(super) struct Postgres;
 
@@ -22,6 +30,12 @@ const PACKAGED: &str = "/usr/lib/postgresql";
 
 /// For root alone: a place that another user can reach even when the cache is inside a closed home.
 const REACHABLE: &str = "/var/lib/qualitytrace";
+
+/// Debian's package also creates a cluster and starts it on port 5432, unless it reads this.
+const NO_CLUSTER: Meanwhile =
+    ("/etc/postgresql-common/createcluster.d/qualitytrace.conf", "create_main_cluster = false");
+
+const PASSWORD_BYTES: usize = 16;
 
 /// Speed over durability, and room for many test programs at once.
 const SETTINGS: &[&str] = &[
@@ -44,7 +58,8 @@ impl Service for Postgres {
         if programs(machine).is_some() {
             return Ok(());
         }
-        packages::install(machine, "postgresql", "postgres: no `initdb` is here")?;
+        let why = "postgres: no `initdb` is here";
+        packages::install(machine, "postgresql", why, Some(NO_CLUSTER))?;
         programs(machine)
             .map(drop)
             .context("`postgresql` was installed, but `initdb` is still not to be found")
@@ -76,16 +91,19 @@ impl Service for Postgres {
             command.current_dir(data);
             command
         };
-        let cluster = data.join("cluster");
+        let (cluster, password) = (data.join("cluster"), password()?);
+        let secret = data.join("password");
+        write_secret(&secret, &password, user)?;
         let mut initdb = program("initdb");
-        initdb.arg("-D").arg(&cluster).args(["-A", "trust", "-N", "-U", "postgres"]);
+        initdb.arg("-D").arg(&cluster).args(["-N", "-U", "postgres"]);
+        initdb.args(["-A", "scram-sha-256"]).arg("--pwfile").arg(&secret);
         spawn::output(initdb.args(["-E", "UTF8", "--locale=C.UTF-8"]))?;
+        fs::remove_file(secret)?;
 
         let [address] = ports::free()?;
         let mut command = program("postgres");
         command.arg("-D").arg(&cluster).args(["-p", &address.port().to_string()]);
         command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
-        let url = format!("postgres://postgres@{address}/postgres");
         let status = cluster.join("postmaster.pid");
         // The server writes its state into the last line of this file; before that it listens, but refuses.
         let ready = move || {
@@ -96,8 +114,18 @@ impl Service for Postgres {
             command,
             ready: Box::new(ready),
             address: address.to_string(),
-            connect: format!("psql {url}"),
-            variables: vec![("QUALITYTRACE_TEST_POSTGRES", url)],
+            connect: format!(
+                "PGPASSWORD=\"$QUALITYTRACE_TEST_POSTGRES_PASSWORD\" psql -h {} -p {} -U postgres",
+                address.ip(),
+                address.port()
+            ),
+            variables: vec![
+                (
+                    "QUALITYTRACE_TEST_POSTGRES",
+                    format!("postgres://postgres:{password}@{address}/postgres"),
+                ),
+                ("QUALITYTRACE_TEST_POSTGRES_PASSWORD", password),
+            ],
         })
     }
 
@@ -105,6 +133,30 @@ impl Service for Postgres {
     fn stop_signal(&self) -> &'static str {
         "INT"
     }
+}
+
+/// A new password, of characters that mean nothing to a URL or a shell.
+fn password() -> Result<String> {
+    let mut bytes = [0; PASSWORD_BYTES];
+    File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut bytes))
+        .context("`/dev/urandom` cannot be read")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Writes what only we and the server's user may read.
+fn write_secret(file: &Path, text: &str, user: Option<(u32, u32)>) -> Result<()> {
+    File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("`{}` cannot be written", file.display()))?;
+    if let Some((uid, gid)) = user {
+        chown(file, Some(uid), Some(gid))?;
+    }
+    Ok(())
 }
 
 /// The folder of the server's programs: the newest packaged one, else the one in `PATH`.

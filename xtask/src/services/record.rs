@@ -1,6 +1,11 @@
-//! What is remembered of a running service: one small file of `key value` lines.
+//! What is remembered of a running service: one small file of `key value` lines, its passwords among them.
 
-use std::{fs, path::Path};
+use std::{
+    fs::{self, File, Permissions},
+    io::Write,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::Path,
+};
 
 use anyhow::{Context, Result};
 
@@ -13,6 +18,8 @@ pub(super) struct Record {
     pub(super) connect: String,
     pub(super) variables: Vec<(String, String)>,
 }
+
+const OWNER_ONLY: u32 = 0o600;
 
 impl Record {
     /// The record in that file; none if there is no file, or one that another version of this program wrote.
@@ -37,7 +44,7 @@ impl Record {
         Some(Self { process, address: address?, connect: connect?, variables })
     }
 
-    /// Writes the record whole or not at all.
+    /// Writes the record whole or not at all, for the owner's eyes only.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
         let Self { process, address, connect, variables } = self;
         let mut text = format!("pid {}\nstart {}\n", process.pid, process.start);
@@ -46,7 +53,17 @@ impl Record {
             text += &format!("variable {name}={value}\n");
         }
         let part = file.with_extension("part");
-        fs::write(&part, text)
+        File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(OWNER_ONLY)
+            .open(&part)
+            .and_then(|mut new| {
+                // One that was there already has kept its mode.
+                new.set_permissions(Permissions::from_mode(OWNER_ONLY))?;
+                new.write_all(text.as_bytes())
+            })
             .and_then(|()| fs::rename(&part, file))
             .with_context(|| format!("`{}` cannot be written", file.display()))
     }

@@ -1,4 +1,10 @@
-//! Starting, finding and stopping, on a service that is only a `sleep`.
+//! Starting, finding and stopping, on a service that is only a `sleep`; and who is let in by the real ones.
+
+use std::{
+    fs::Permissions,
+    io::{Read, Write},
+    os::unix::fs::PermissionsExt,
+};
 
 use super::*;
 use crate::machine::tests::machine_with_cache;
@@ -147,6 +153,60 @@ fn a_record_of_another_version_is_none() {
         fs::write(&file, text).expect("written");
         assert_eq!(Record::read(&file), None, "{text:?}");
     }
+}
+
+#[test]
+fn a_record_is_for_its_owner_alone() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (file, part) = (dir.path().join("it.running"), dir.path().join("it.part"));
+    fs::write(&part, "left by a run that was killed").expect("written");
+    fs::set_permissions(&part, Permissions::from_mode(0o644)).expect("set");
+    let process = Process { pid: 1, start: 2 };
+    let (address, connect) = ("a".to_owned(), "b c".to_owned());
+    let variables = vec![("URL".to_owned(), "x=y z".to_owned())];
+    let record = Record { process, address, connect, variables };
+    record.write(&file).expect("written");
+    assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o777, 0o600);
+    assert_eq!(Record::read(&file), Some(record));
+}
+
+#[test]
+fn postgres_lets_nobody_in_without_the_password() {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let mut machine = machine_with_cache(cache.path());
+    // Another checkout: the data of ours may be in use.
+    machine.root = cache.path().to_path_buf();
+    let (record, _) = ensure(&machine, &postgres::Postgres).expect("it starts");
+    let asked = authentication(&record.address);
+    let left = postgres::Postgres.data(&machine).join("password").exists();
+    assert!(stop(&machine, &postgres::Postgres).expect("it stops"));
+
+    // 10 is "SASL", and 0 would be "come in".
+    assert_eq!(asked.expect("it answers"), *b"R\0\0\0\x17\0\0\0\x0a");
+    assert!(!left, "the password stands in the record alone");
+    let value = |name: &str| {
+        let found = record.variables.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.clone()).expect(name)
+    };
+    let password = value("QUALITYTRACE_TEST_POSTGRES_PASSWORD");
+    assert!(password.len() == 32 && password.chars().all(|c| c.is_ascii_hexdigit()), "{password}");
+    assert_eq!(
+        value("QUALITYTRACE_TEST_POSTGRES"),
+        format!("postgres://postgres:{password}@{}/postgres", record.address)
+    );
+    assert!(!record.connect.contains(&password), "`psql` with it would show it to every user");
+}
+
+/// The first nine bytes of Postgres's answer to the superuser's hello: the kind, the length and what it asks for.
+fn authentication(address: &str) -> std::io::Result<[u8; 9]> {
+    let mut stream = std::net::TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let hello = b"\0\x03\0\0user\0postgres\0\0";
+    let length = u32::try_from(hello.len() + 4).expect("a short hello");
+    stream.write_all(&[&length.to_be_bytes(), &hello[..]].concat())?;
+    let mut answer = [0; 9];
+    stream.read_exact(&mut answer)?;
+    Ok(answer)
 }
 
 #[test]

@@ -85,12 +85,33 @@ fn an_impure_crate_on_a_pure_floor() {
         let lines = format!("[dependencies]\n{foreign} = \"1\"");
         check(guards::pure_manifests, &[(name, &lines)], &[], expected);
     };
-    check("model", "tokio", &["`model` is pure and may not name `tokio`"]);
-    check("lang", "hyper", &["`lang` is pure and may not name `hyper`"]);
-    check("lang", "reqwest", &["`lang` is pure and may not name `reqwest`"]);
-    check("report", "axum", &["`report` is pure and may not name `axum`"]);
-    check("lang", "regex", &[]);
+    let complaint = |name: &str, foreign: &str| {
+        format!(
+            "`{name}` is pure and may not name `{foreign}`: one that never waits, reads or calls may be added to \
+             `PURE` in `xtask/tests/tidy.rs`"
+        )
+    };
+    for (name, foreign) in [
+        ("model", "tokio"),
+        ("lang", "mio"),
+        ("qualitytrace-source", "serde"),
+        ("report", "axum"),
+        ("otlp", "tonic"),
+    ] {
+        check(name, foreign, &[&complaint(name, foreign)]);
+    }
+    check("lang", "serde_json", &[]);
     check("runner", "tokio", &[]);
+}
+
+#[test]
+fn a_pure_floor_may_name_the_floor_below() {
+    let down = "[dependencies]\nmodel = { path = \"../model\" }";
+    check(guards::pure_manifests, &[("lang", down), ("model", "")], &[], &[]);
+    let build = "[build-dependencies]\ncc = \"1\"";
+    let complaint = "`model` is pure and may not name `cc`: one that never waits, reads or calls may be added to \
+                     `PURE` in `xtask/tests/tidy.rs`";
+    check(guards::pure_manifests, &[("model", build)], &[], &[complaint]);
 }
 
 #[test]
@@ -117,7 +138,49 @@ fn a_system_call_on_a_pure_floor() {
         "// std::fs is not for us, nor is async fn.\nuse std::{fmt, time::Duration};\nfn process() {}\n",
         &[],
     );
+    check("const U: &str = \"https://x\"; use std::fs;\n", &[&complaint("std::fs")]);
+    check("const U: &str = \"std::fs, async fn\";\n", &[]);
+    check("use std as s;\n", &[&complaint("std as ")]);
+    check("use std::{self as s};\n", &[&complaint("std::self")]);
+    check("use std::*;\n", &[&complaint("std::*")]);
+    check("use std::io::stdin;\n", &[&complaint("std::io")]);
+    check("use {std::{fmt, os}};\n", &[&complaint("std::os")]);
+    check("fn f() {\n    jiff::Timestamp::now();\n}\n", &[&complaint("::now(")]);
     check("fn f() {}\n\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n", &[]);
+    check("#[cfg(test)]\nmod tests;\n\nuse std::fs;\n", &[&complaint("std::fs")]);
+    check("#[cfg(test)]\nmod tests {}\n\nuse std::fs;\n", &[&complaint("std::fs")]);
+    check("#[cfg(test)]\nmod tests {\n}\n\nuse std::fs;\n", &[&complaint("std::fs")]);
+    check("#[cfg(test)]\nmod tests_too {\n    use std::fs;\n}\n", &[&complaint("std::fs")]);
+}
+
+#[test]
+fn a_system_call_when_a_pure_floor_is_built() {
+    let check = |path: &str, expected: &[&str]| {
+        let file = (path, "fn main() {\n    std::process::exit(1)\n}\n");
+        check(guards::pure_sources, &[("lang", "")], &[file], expected);
+    };
+    let complaint = "crates/lang/build.rs: `lang` is pure and may not use `std::process`";
+    check("crates/lang/build.rs", &[complaint]);
+    check("crates/lang/tests/words.rs", &[]);
+}
+
+#[test]
+fn something_behind_the_tests() {
+    let check = |text: &str, expected: &[&str]| {
+        let file = ("crates/lang/src/read.rs", text);
+        check(guards::tests_last, &[("lang", "")], &[file], expected);
+    };
+    let complaint = |line: u32| {
+        format!(
+            "crates/lang/src/read.rs:{line}: stands behind the end of `mod tests`, the first `}}` in column 1: move it up"
+        )
+    };
+    let tests = "fn f() {}\n\n#[cfg(test)]\nmod tests {\n    fn g() {\n    }\n}\n";
+    check(tests, &[]);
+    check(&format!("{tests}\nfn h() {{}}\n"), &[&complaint(9)]);
+    check(&format!("{tests}}}\n"), &[&complaint(8)]);
+    check("#[cfg(test)]\nmod tests {\n}\nfn h() {}\n", &[&complaint(4)]);
+    check("#[cfg(test)]\nmod tests;\n\nfn h() {}\n", &[]);
 }
 
 #[test]
@@ -171,10 +234,27 @@ fn an_ignored_test() {
             expected,
         );
     };
-    let complaint = "crates/model/tests/slow.rs:2: an ignored test: mend it or remove it";
-    check(concat!("#[", "ignore]"), &[complaint]);
-    check(concat!("    #[", "ignore = \"slow\"]"), &[complaint]);
-    check("#[should_panic]", &[]);
+    let complaint = "crates/model/tests/slow.rs:2: never runs: mend it or remove it";
+    for attribute in [
+        "#[ignore]",
+        "    #[ignore = \"slow\"]",
+        "#[cfg_attr(not(miri), ignore)]",
+        "#[cfg_attr(\n    not(feature = \"slow\"),\n    ignore = \"slow\"\n)]",
+        "#[cfg(any())]",
+        "#[cfg(all(test, any()))]",
+        "#[cfg(false)]",
+    ] {
+        check(attribute, &[complaint]);
+    }
+    check("#![cfg(any())]", &[complaint]);
+    for attribute in [
+        "#[should_panic]",
+        "#[cfg_attr(miri, expect(clippy::ignored_unit_patterns))]",
+        "#[cfg(any(unix, windows))]",
+        "// #[ignore]",
+    ] {
+        check(attribute, &[]);
+    }
 }
 
 #[test]
@@ -207,4 +287,10 @@ fn an_architecture_that_leaves_something_out() {
         &["ARCHITECTURE.md: the section `crates/model` has no **Invariant.**"],
     );
     check(&format!("# Architecture\n\n{lang}\n{model}**Invariant.** No clock.\n"), &[]);
+}
+
+#[test]
+fn no_architecture_at_all() {
+    let complaint = "ARCHITECTURE.md: is missing; it has a section for each crate";
+    check(guards::architecture, &[("model", "")], &[], &[complaint]);
 }

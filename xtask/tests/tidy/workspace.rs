@@ -29,6 +29,8 @@ pub(crate) struct Source {
     pub(crate) text: String,
 }
 
+const TESTS: &str = "#[cfg(test)]\nmod tests {\n";
+
 impl Workspace {
     pub(crate) fn read(root: &Path) -> Self {
         let root = root.canonicalize().expect("the workspace is there");
@@ -56,9 +58,23 @@ impl Workspace {
 }
 
 impl Source {
-    /// The file without its `mod tests`, which by custom is the last thing in it.
-    pub(crate) fn body(&self) -> &str {
-        self.text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default()
+    /// The file without the block `mod tests`. Of `mod tests;` nothing is taken away: the file it names is another.
+    pub(crate) fn body(&self) -> String {
+        let (before, after) = self.around_tests();
+        format!("{}\n{}", before.trim_end(), after.trim_start())
+    }
+
+    /// What stands before the block `mod tests` and what behind it, where it ends: at the first `}` in column 1.
+    pub(crate) fn around_tests(&self) -> (&str, &str) {
+        let text = self.text.as_str();
+        let mut found = text.match_indices(TESTS).map(|(at, _)| at);
+        let Some(start) = found.find(|at| *at == 0 || text[..*at].ends_with('\n')) else {
+            return (text, "");
+        };
+        let (before, tests) = text.split_at(start);
+        // The newline that ends the opening line may be the one before the `}`.
+        let end = tests[TESTS.len() - 1..].find("\n}").map(|at| TESTS.len() + 1 + at);
+        (before, &tests[end.unwrap_or(tests.len())..])
     }
 }
 
