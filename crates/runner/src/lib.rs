@@ -196,7 +196,7 @@ fn with_trigger(
 fn reasons(answer: &Answer, settlement: Option<&Settlement>) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Answer::NoAnswer(no_answer) = answer {
-        reasons.push(format!("the trigger has no answer: {}", no_answer.message));
+        reasons.push(no_answer_reason(no_answer.kind).to_owned());
     }
     if let Some(settlement) = settlement {
         // Without an answer, that no span came is no further riddle.
@@ -205,6 +205,28 @@ fn reasons(answer: &Answer, settlement: Option<&Settlement>) -> Vec<String> {
         reasons.extend(settlement.unsettled.iter().filter(is_news).filter_map(reason));
     }
     reasons
+}
+
+fn no_answer_reason(kind: NoAnswerKind) -> &'static str {
+    match kind {
+        NoAnswerKind::Invalid => "the request cannot be sent as it stands: correct the trigger",
+        NoAnswerKind::Refused | NoAnswerKind::Dns => {
+            "the trigger did not reach the system: start it, or correct `httpRequest.url`"
+        }
+        NoAnswerKind::Tls => {
+            "the system is not trusted: this machine's certificates must hold the one that signed its own"
+        }
+        NoAnswerKind::Connection => {
+            "the connection broke after the request was on its way: look at the system's log"
+        }
+        NoAnswerKind::Timeout => {
+            "the answer took too long: find out what the system waits for, or raise the trigger's `timeout`"
+        }
+        NoAnswerKind::TooLarge => "the answer is larger than a run keeps: ask the system for less",
+        NoAnswerKind::Unknown => {
+            "whether the system got the request is not known, and it is never sent twice: run the test again"
+        }
+    }
 }
 
 fn reason(unsettled: &Unsettled) -> Option<String> {
