@@ -1,14 +1,23 @@
 //! The API as its callers meet it: a real server on a real Postgres, requests in, answers out.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result};
 use bench::parts::Database;
-use model::{Timestamp, World};
+use db::{Connect, Db, NewRun};
+use model::{Project, RunId, Timestamp, World};
 use reqwest::{Client, Method};
 use serde_json::Value;
-use server::{Handle, config};
+use server::{
+    Handle,
+    config::{self, Config},
+};
 use source::Text;
+use tokio::{
+    io::AsyncWriteExt,
+    net::TcpStream,
+    time::{Instant, sleep},
+};
 
 const WORLD: World = World { now, random };
 
@@ -25,9 +34,13 @@ fn random() -> [u8; 32] {
     bytes
 }
 
-async fn start(database: &Database) -> Result<Handle> {
+fn configuration(database: &Database) -> Result<Config> {
     let (config, _) = config::read(&Text::new("config.yaml", database.section()?));
-    let mut config = config.context("a configuration")?;
+    config.context("a configuration")
+}
+
+async fn start(database: &Database) -> Result<Handle> {
+    let mut config = configuration(database)?;
     let any: SocketAddr = "127.0.0.1:0".parse()?;
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any };
     Ok(server::start(config, WORLD).await?)
@@ -117,16 +130,7 @@ async fn a_run_is_started_and_read_with_its_events() -> Result<()> {
     let started = client.post(format!("{base}/api/v1/tests/nobody/runs")).send().await?;
     assert_eq!(started.status(), 202);
     let location = started.headers()["location"].to_str()?.to_owned();
-    let mut run = Value::Null;
-    for _ in 0..200 {
-        run = serde_json::from_slice(
-            &client.get(format!("{base}{location}")).send().await?.bytes().await?,
-        )?;
-        if run["state"] == "ended" {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let run = ended(&client, &format!("{base}{location}")).await?;
     assert_eq!(run["verdict"], "inconclusive", "{run:#}");
     assert_eq!(run["outcome"]["answer"]["noAnswer"]["kind"], "refused");
     let events = client.get(format!("{base}{location}/events?after=1")).send().await?;
@@ -147,4 +151,69 @@ async fn a_run_is_started_and_read_with_its_events() -> Result<()> {
     assert_eq!(other.status(), 404, "another project does not see it");
     server.shutdown().await;
     database.remove().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_ended_five_workers_ends_as_inconclusive() -> Result<()> {
+    let database = Database::create("api_poison").await?;
+    let server = start(&database).await?;
+    let base = format!("http://{}", server.addresses().http);
+    let client = Client::builder().no_proxy().build()?;
+    client.put(format!("{base}/api/v1/tests")).body(TEST).send().await?.error_for_status()?;
+    server.shutdown().await;
+
+    // Five workers take the run and are never heard of again.
+    let postgres = configuration(&database)?.postgres;
+    let record = Db::connect(&Connect {
+        host: postgres.host,
+        port: postgres.port,
+        user: postgres.user,
+        password: postgres.password.expose().to_owned(),
+        dbname: postgres.dbname,
+        ..Connect::default()
+    })
+    .await?;
+    let id = RunId::new(now(), [7; 10]);
+    let (project, test) = (Project::default(), "nobody".parse()?);
+    record.create_run(&NewRun { id, project, test, accepted_at: now(), traceparent: None }).await?;
+    for epoch in 1..=5 {
+        let taken =
+            record.take("a dead worker", Duration::ZERO, now()).await?.context("it waits")?;
+        assert_eq!(taken.epoch, epoch);
+    }
+    record.close().await;
+
+    let server = start(&database).await?;
+    let url = format!("http://{}/api/v1/runs/{id}", server.addresses().http);
+    let run = ended(&client, &url).await?;
+    assert_eq!(run["verdict"], "inconclusive", "{run:#}");
+    let reason = run["outcome"]["reasons"][0].as_str().context("a reason")?;
+    assert!(reason.starts_with("given up: 5 workers"), "{reason}");
+    server.shutdown().await;
+    database.remove().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn half_a_request_does_not_keep_the_server() -> Result<()> {
+    let database = Database::create("api_half").await?;
+    let server = start(&database).await?;
+    let mut half = TcpStream::connect(server.addresses().http).await?;
+    half.write_all(b"GET /livez HTTP/1.1\r\nHost: loc").await?;
+    let began = Instant::now();
+    server.shutdown().await;
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    drop(half);
+    database.remove().await
+}
+
+/// A run, once it has ended.
+async fn ended(client: &Client, url: &str) -> Result<Value> {
+    let began = Instant::now();
+    loop {
+        let run: Value = serde_json::from_slice(&client.get(url).send().await?.bytes().await?)?;
+        if run["state"] == "ended" || began.elapsed() > Duration::from_secs(20) {
+            return Ok(run);
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
 }
