@@ -43,7 +43,12 @@ impl Bus {
         self.spans.subscribe(trace)
     }
 
-    /// How many batches of the trace were refused since someone first subscribed or something was kept.
+    /// Notes that spans of the trace were lost before they came here.
+    pub fn lose(&self, now: Timestamp, trace: TraceId) {
+        self.spans.lose(now, trace);
+    }
+
+    /// How many batches of the trace were refused or lost since someone first subscribed or something was kept.
     ///
     /// A sender may have sent them again with success, which the bus cannot know: above zero, absence of a
     /// span proves nothing.

@@ -186,6 +186,10 @@ impl Spans {
         Subscription { spans: self.clone(), trace, seen: 0, news }
     }
 
+    pub(crate) fn lose(&self, now: Timestamp, trace: TraceId) {
+        self.lock().refuse(now, trace);
+    }
+
     pub(crate) fn refused(&self, trace: TraceId) -> u64 {
         self.lock().traces.get(&trace).map_or(0, |held| held.refused)
     }

@@ -84,25 +84,19 @@ impl Inbox {
         Arrivals::new(receiver)
     }
 
-    /// How many batches of this trace were refused since it was first heard of.
+    /// How often spans of this trace were refused, or told to be lost, since it was first heard of.
     ///
-    /// They may have been sent again with success, which nobody can know: above zero, absence proves nothing.
+    /// What was refused may have been sent again with success, which nobody can know: above zero, absence proves
+    /// nothing.
     pub fn refused(&self, trace_id: TraceId) -> u64 {
         self.slots().get(&trace_id).map_or(0, |slot| slot.refused)
     }
 
     fn take(&self, batch: Batch) -> Result<(), Refused> {
         let mut slots = self.slots();
-        if !slots.contains_key(&batch.trace_id) {
-            self.make_room(&mut slots)?;
-        }
         let held: usize =
             slots.values().filter(|slot| !slot.is_over()).map(|slot| slot.bytes).sum();
-        let slot = slots.entry(batch.trace_id).or_insert_with(|| {
-            let (mut slot, receiver) = self.slot();
-            slot.unclaimed = Some(receiver);
-            slot
-        });
+        let slot = self.slot_of(batch.trace_id, &mut slots)?;
         let size = batch.bytes.len();
         if slot.bytes + size > self.limits.trace_bytes_max {
             // Waiting does not make a trace smaller.
@@ -123,6 +117,22 @@ impl Inbox {
             Err(TrySendError::Closed(_)) => {}
         }
         Ok(())
+    }
+
+    /// The slot of this trace, made if it is not there and there is room.
+    fn slot_of<'a>(
+        &self,
+        trace_id: TraceId,
+        slots: &'a mut HashMap<TraceId, Slot>,
+    ) -> Result<&'a mut Slot, Refused> {
+        if !slots.contains_key(&trace_id) {
+            self.make_room(slots)?;
+        }
+        Ok(slots.entry(trace_id).or_insert_with(|| {
+            let (mut slot, receiver) = self.slot();
+            slot.unclaimed = Some(receiver);
+            slot
+        }))
     }
 
     /// Forgets traces that are over, once there are too many.
@@ -164,6 +174,13 @@ impl Sink for Inbox {
     async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
         let tried: Vec<_> = batches.into_iter().map(|batch| self.take(batch)).collect();
         tried.into_iter().collect()
+    }
+
+    fn lost(&self, trace_id: &TraceId) {
+        // Without room for the trace nothing is noted; a run that asks for its trace before it starts has room.
+        if let Ok(slot) = self.slot_of(*trace_id, &mut self.slots()) {
+            slot.refused += 1;
+        }
     }
 }
 
@@ -221,7 +238,7 @@ mod tests {
                 }
                 held
             },
-            || inbox.refused(wanted) > 0,
+            || inbox.refused(wanted),
         )
         .await;
     }
@@ -293,6 +310,18 @@ mod tests {
         inbox.accept(vec![batch(1, "too long"), batch(2, "fits")]).await.expect("taken or lost");
         assert_eq!(next(&mut inbox.expect(minted(&inbox, 2))).await, "fits");
         assert_eq!([1, 2].map(|number| inbox.refused(minted(&inbox, number))), [1, 0]);
+    }
+
+    #[test]
+    fn a_loss_is_known_to_the_run_that_asks_later_and_takes_no_more_room_than_there_is() {
+        let inbox = inbox(Limits { traces_max: 2, ..Limits::default() });
+        let traces = [1, 2, 3].map(|number| minted(&inbox, number));
+        let _arrivals = inbox.expect(traces[0]);
+        for trace in traces.iter().chain(&traces[..1]) {
+            inbox.lost(trace);
+        }
+        let _later = inbox.expect(traces[1]);
+        assert_eq!(traces.map(|trace| inbox.refused(trace)), [2, 1, 0]);
     }
 
     #[tokio::test]

@@ -50,7 +50,7 @@ pub(crate) struct Compared {
     pub(crate) remark: Option<&'static str>,
 }
 
-/// Whether one contains the other was not found out, so that neither `contains` nor `not-contains` holds.
+/// Whether one contains the other was not found out, so that nothing can be said of `contains` and `not-contains`.
 const TOO_LARGE: Compared = Compared { holds: false, remark: Some("too large to compare") };
 
 pub(crate) const COMPARATORS: &[(&str, Comparator)] = &[
@@ -63,6 +63,13 @@ pub(crate) const COMPARATORS: &[(&str, Comparator)] = &[
     ("contains", Comparator::Contains),
     ("not-contains", Comparator::NotContains),
 ];
+
+impl Compared {
+    /// Whether the comparison was made at all.
+    pub(crate) fn is_made(self) -> bool {
+        self != TOO_LARGE
+    }
+}
 
 impl Comparator {
     pub(crate) fn as_str(self) -> &'static str {
@@ -131,10 +138,7 @@ pub(crate) fn compare(left: &Operand<'_>, comparator: Comparator, right: &Operan
         Comparator::Equal => equal(left, right),
         Comparator::Contains => contains(left, right),
         Comparator::NotEqual => negated(equal(left, right)),
-        Comparator::NotContains => match contains(left, right) {
-            TOO_LARGE => TOO_LARGE,
-            compared => negated(compared),
-        },
+        Comparator::NotContains => negated(contains(left, right)),
         Comparator::Less | Comparator::AtMost | Comparator::Greater | Comparator::AtLeast => {
             ordered(left, comparator, right)
         }
@@ -288,7 +292,8 @@ fn with(holds: bool, remark: &'static str) -> Compared {
 }
 
 fn negated(compared: Compared) -> Compared {
-    Compared { holds: !compared.holds, ..compared }
+    // What was not found out stays so.
+    Compared { holds: compared.is_made() && !compared.holds, ..compared }
 }
 
 #[cfg(test)]

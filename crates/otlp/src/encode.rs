@@ -10,57 +10,67 @@ use opentelemetry_proto::tonic::{
     },
     resource::v1::Resource,
     trace::v1::{
-        ResourceSpans, ScopeSpans, Span, Status, TracesData,
+        ResourceSpans, ScopeSpans, Span, Status,
         span::{Event, Link},
     },
 };
 use prost::Message;
 
-/// How many spans are turned into their decoded form at a time.
-const CHUNK_SPANS: usize = 1_000;
+use crate::wire::{RESOURCE_SPANS, SCOPE_SPANS, SPANS, write_field};
 
 /// Writes a trace as an OTLP `TracesData` message.
 ///
 /// Spans keep their order, so that appending the message to an empty trace gives this trace again. A resource is
-/// therefore repeated where spans of several producers alternate, and after every thousand spans.
+/// therefore repeated where spans of several producers alternate, as it was when they came, and nowhere else.
 pub fn encode(trace: &Trace) -> Vec<u8> {
     let spans: Vec<_> = trace.spans().collect();
     let mut bytes = Vec::new();
-    for chunk in spans.chunks(CHUNK_SPANS) {
-        encode_chunk(trace.id(), chunk, &mut bytes);
+    for of_resource in spans.chunk_by(|a, b| a.resource_ix() == b.resource_ix()) {
+        write_field(RESOURCE_SPANS, &resource_spans(trace.id(), of_resource), &mut bytes);
     }
     bytes
 }
 
-/// A message is the sum of its parts in protobuf, so each stretch of spans with one resource is written as a message
-/// of its own; of such a stretch, and of no more, the decoded form stands in memory.
-fn encode_chunk(trace_id: TraceId, spans: &[trace::Span<'_>], bytes: &mut Vec<u8>) {
-    for of_resource in spans.chunk_by(|a, b| a.resource_ix() == b.resource_ix()) {
-        let ResourceData { attributes, dropped_attributes, entities, schema_url } =
-            of_resource[0].resource().to_data();
-        let resource = Resource {
-            attributes: key_values(attributes),
-            dropped_attributes_count: dropped_attributes,
-            entity_refs: entities.into_iter().map(entity_ref).collect(),
-        };
-        let scope_spans =
-            of_resource.chunk_by(|a, b| a.scope_ix() == b.scope_ix()).map(|of_scope| {
-                let ScopeData { name, version, attributes, dropped_attributes, schema_url } =
-                    of_scope[0].scope().to_data();
-                let scope = InstrumentationScope {
-                    name,
-                    version,
-                    attributes: key_values(attributes),
-                    dropped_attributes_count: dropped_attributes,
-                };
-                let spans = of_scope.iter().map(|one| span(trace_id, one.to_data())).collect();
-                ScopeSpans { scope: Some(scope), spans, schema_url }
-            });
-        let scope_spans = scope_spans.collect();
-        let resource_spans = ResourceSpans { resource: Some(resource), scope_spans, schema_url };
-        let data = TracesData { resource_spans: vec![resource_spans] };
-        bytes.append(&mut data.encode_to_vec());
+/// The `ResourceSpans` message of spans with one resource.
+///
+/// A message is the sum of its parts in protobuf, so the parts are written one after the other, in the order of their
+/// numbers; of the spans, one at a time stands in memory in its decoded form.
+fn resource_spans(trace_id: TraceId, spans: &[trace::Span<'_>]) -> Vec<u8> {
+    let ResourceData { attributes, dropped_attributes, entities, schema_url } =
+        spans[0].resource().to_data();
+    let resource = Resource {
+        attributes: key_values(attributes),
+        dropped_attributes_count: dropped_attributes,
+        entity_refs: entities.into_iter().map(entity_ref).collect(),
+    };
+    let head = ResourceSpans { resource: Some(resource), ..ResourceSpans::default() };
+    let mut bytes = head.encode_to_vec();
+    for of_scope in spans.chunk_by(|a, b| a.scope_ix() == b.scope_ix()) {
+        write_field(SCOPE_SPANS, &scope_spans(trace_id, of_scope), &mut bytes);
     }
+    let tail = ResourceSpans { schema_url, ..ResourceSpans::default() };
+    bytes.append(&mut tail.encode_to_vec());
+    bytes
+}
+
+/// The `ScopeSpans` message of spans with one scope.
+fn scope_spans(trace_id: TraceId, spans: &[trace::Span<'_>]) -> Vec<u8> {
+    let ScopeData { name, version, attributes, dropped_attributes, schema_url } =
+        spans[0].scope().to_data();
+    let scope = InstrumentationScope {
+        name,
+        version,
+        attributes: key_values(attributes),
+        dropped_attributes_count: dropped_attributes,
+    };
+    let head = ScopeSpans { scope: Some(scope), ..ScopeSpans::default() };
+    let mut bytes = head.encode_to_vec();
+    for one in spans {
+        write_field(SPANS, &span(trace_id, one.to_data()).encode_to_vec(), &mut bytes);
+    }
+    let tail = ScopeSpans { schema_url, ..ScopeSpans::default() };
+    bytes.append(&mut tail.encode_to_vec());
+    bytes
 }
 
 fn entity_ref(entity: EntityData) -> EntityRef {

@@ -9,7 +9,7 @@ use model::{SpanId, TraceId};
 use opentelemetry_proto::tonic::trace::v1::TracesData;
 use prost::Message;
 
-use crate::wire::{DecodeError, Fields, write_field};
+use crate::wire::{DecodeError, Fields, RESOURCE_SPANS, SCOPE_SPANS, SPANS, write_field};
 
 /// Spans of one trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,12 +31,10 @@ pub struct Split {
     pub foreign: u64,
     /// Spans whose trace id or span id is not an id, or that name a parent by something else than an id.
     pub invalid: u64,
+    /// The wanted traces that some of the invalid spans belong to, each once, ordered.
+    pub damaged: Vec<TraceId>,
 }
 
-// The same numbers in `TracesData`, `ResourceSpans` and `ScopeSpans`: what is inside, and the rest says about it.
-const RESOURCE_SPANS: u8 = 1;
-const SCOPE_SPANS: u8 = 2;
-const SPANS: u8 = 2;
 // Of `Span`.
 const TRACE_ID: u64 = 1;
 const SPAN_ID: u64 = 2;
@@ -56,6 +54,13 @@ struct Picked<'a> {
     span: &'a [u8],
 }
 
+/// What the ids of a span tell.
+struct Ids {
+    trace_id: Option<TraceId>,
+    /// Whether all of them are ids.
+    are_valid: bool,
+}
+
 /// The wanted spans of a request.
 #[derive(Default)]
 struct Wanted<'a> {
@@ -69,6 +74,8 @@ pub fn split(request: &[u8], wanted: impl Fn(&TraceId) -> bool) -> Result<Split,
     let mut split = Split::default();
     let Wanted { mut spans, around } = pick(request, wanted, &mut split)?;
     split.kept = spans.len() as u64;
+    split.damaged.sort_unstable();
+    split.damaged.dedup();
     // Stable, so that the spans of a trace stay in the order sent.
     spans.sort_by_key(|picked| picked.trace_id);
     let mut room = request.len().saturating_mul(COPY_FACTOR_MAX).saturating_add(COPY_BYTES_MIN);
@@ -80,7 +87,7 @@ pub fn split(request: &[u8], wanted: impl Fn(&TraceId) -> bool) -> Result<Split,
     Ok(split)
 }
 
-/// Finds the wanted spans, and counts the others.
+/// Finds the wanted spans, and counts the others. What is wanted and invalid is lost to its trace.
 fn pick<'a>(
     request: &'a [u8],
     is_wanted: impl Fn(&TraceId) -> bool,
@@ -95,9 +102,13 @@ fn pick<'a>(
             let mut scope_ix = None;
             for span in children(scope_spans, SPANS) {
                 let span = span?;
-                match trace_of(span)? {
-                    None => split.invalid += 1,
-                    Some(trace_id) if is_wanted(&trace_id) => {
+                let Ids { trace_id, are_valid } = ids(span)?;
+                match trace_id.filter(|trace_id| is_wanted(trace_id)) {
+                    wanted if !are_valid => {
+                        split.invalid += 1;
+                        split.damaged.extend(wanted);
+                    }
+                    Some(trace_id) => {
                         let picked = Picked {
                             trace_id,
                             resource_spans: wanted.around(
@@ -110,7 +121,7 @@ fn pick<'a>(
                         };
                         wanted.spans.push(picked);
                     }
-                    Some(_) => split.foreign += 1,
+                    None => split.foreign += 1,
                 }
             }
         }
@@ -146,22 +157,21 @@ pub(crate) fn children(
     })
 }
 
-/// The trace of a span, if its ids are ids.
-fn trace_of(span: &[u8]) -> Result<Option<TraceId>, DecodeError> {
+fn ids(span: &[u8]) -> Result<Ids, DecodeError> {
     let mut trace_id = None;
     let mut span_id = None;
-    let mut has_parent = true;
+    let mut is_parent_valid = true;
     // All fields are looked at, since the last of several is the one that counts.
     for field in Fields::new(span) {
         let field = field?;
         match field.tag {
             TRACE_ID => trace_id = field.content()?.try_into().ok().and_then(TraceId::from_bytes),
             SPAN_ID => span_id = field.content()?.try_into().ok().and_then(SpanId::from_bytes),
-            PARENT_SPAN_ID => has_parent = is_parent(field.content()?),
+            PARENT_SPAN_ID => is_parent_valid = is_parent(field.content()?),
             _ => {}
         }
     }
-    Ok(trace_id.filter(|_| span_id.is_some() && has_parent))
+    Ok(Ids { trace_id, are_valid: trace_id.is_some() && span_id.is_some() && is_parent_valid })
 }
 
 /// Whether these bytes name a parent, or say that there is none: by nothing, or by zeros.

@@ -5,6 +5,11 @@
 use model::{Fault, Faulty};
 use thiserror::Error;
 
+// The same numbers in `TracesData`, `ResourceSpans` and `ScopeSpans`: what is inside, and the rest says about it.
+pub(crate) const RESOURCE_SPANS: u8 = 1;
+pub(crate) const SCOPE_SPANS: u8 = 2;
+pub(crate) const SPANS: u8 = 2;
+
 /// Bytes that are not OTLP protobuf, or are more than can be taken apart.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DecodeError {

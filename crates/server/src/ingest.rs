@@ -32,6 +32,10 @@ impl Sink for Ingest {
         })
     }
 
+    fn lost(&self, trace_id: &TraceId) {
+        self.bus.lose((self.world.now)(), *trace_id);
+    }
+
     async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
         let now = (self.world.now)();
         let mut refused = Ok(());
@@ -93,7 +97,7 @@ mod tests {
                 }
                 held
             },
-            || ingest.bus.refused(facts.wanted) > 0,
+            || ingest.bus.refused(facts.wanted),
         )
         .await;
     }

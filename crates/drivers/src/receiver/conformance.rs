@@ -20,12 +20,12 @@ pub struct Facts {
 }
 
 /// Runs the suite on an empty sink. `held` tells what the sink gives out of the wanted trace, as many batches as
-/// asked for; `lost` tells whether it knows that some of the trace's were lost.
+/// asked for; `lost` tells how often it knows that some of the trace's were lost.
 pub async fn conforms<S, F>(
     sink: &S,
     facts: Facts,
     held: impl FnOnce(usize) -> F,
-    lost: impl Fn() -> bool,
+    lost: impl Fn() -> u64,
 ) where
     S: Sink,
     F: Future<Output = Vec<Bytes>>,
@@ -36,12 +36,15 @@ pub async fn conforms<S, F>(
     sink.accept(Vec::new()).await.expect("nothing is always accepted");
     let [first, second] = ["first", "second"].map(Bytes::from);
     sink.accept(vec![batch(first.clone()), batch(second.clone())]).await.expect("there is room");
-    assert!(!lost(), "so far all is held");
+    assert_eq!(lost(), 0, "so far all is held");
+    sink.lost(&facts.wanted);
+    let told = lost();
+    assert!(told > 0, "a loss that the sink is told of is known");
     // A sender that did not hear the acknowledgement offers everything again, here behind what can never be held.
     let too_large = batch(Bytes::from(vec![0; facts.too_many_bytes]));
     let again = sink.accept(vec![too_large, batch(first.clone())]).await;
     again.expect("to offer again what can never be held would not help");
-    assert!(lost(), "but it is known to be lost");
+    assert!(lost() > told, "but it is known to be lost");
     assert_eq!(
         held(3).await,
         [first.clone(), second, first],

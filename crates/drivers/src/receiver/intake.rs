@@ -23,7 +23,7 @@ pub struct Counts {
     pub kept: u64,
     /// Spans of traces that nobody wants.
     pub foreign: u64,
-    /// Spans whose trace id or span id is not an id.
+    /// Spans whose ids are malformed: their trace's, their own or their parent's.
     pub invalid: u64,
     /// Log records.
     pub logs: u64,
@@ -107,6 +107,10 @@ impl<S: Sink> Intake<S> {
 
     async fn take_traces(&self, message: &[u8]) -> Result<Bytes, NotTaken> {
         let split = otlp::split(message, |trace_id| self.sink.wants(trace_id))?;
+        // Before anything can be refused or dropped: a sender may give up and never come back with the rest.
+        for trace_id in &split.damaged {
+            self.sink.lost(trace_id);
+        }
         if !split.batches.is_empty()
             && let Err(refused) = self.sink.accept(split.batches).await
         {
@@ -120,7 +124,7 @@ impl<S: Sink> Intake<S> {
         if split.invalid == 0 {
             return Ok(Bytes::new());
         }
-        let reason = format!("{} spans without a valid trace id and span id", split.invalid);
+        let reason = format!("{} spans whose ids are malformed", split.invalid);
         Ok(otlp::partial_success(split.invalid, &reason).into())
     }
 }

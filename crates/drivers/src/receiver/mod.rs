@@ -66,6 +66,11 @@ pub trait Sink: Send + Sync + 'static {
     /// has seen already; it MUST have tried every batch, since one trace's want of room is not another's. The future
     /// MAY be dropped before it ends, which counts as refused.
     fn accept(&self, batches: Vec<Batch>) -> impl Future<Output = Result<(), Refused>> + Send;
+
+    /// Spans of this wanted trace cannot be had, now or later: from now on, absence proves nothing.
+    ///
+    /// It MUST be counted as lost to the trace, as far as there is room to know of the trace at all, and MUST NOT block.
+    fn lost(&self, trace_id: &TraceId);
 }
 
 /// A sink has no room now.
@@ -183,6 +188,11 @@ impl Receiver {
     /// What it has received so far.
     pub fn counts(&self) -> Counts {
         self.counters.counts()
+    }
+
+    /// Waits until a listener ends that should not, and tells why where it can.
+    pub async fn ended(&mut self) -> Option<String> {
+        self.tasks.join_next().await.and_then(Result::err).map(|error| error.to_string())
     }
 
     /// Stops to listen, lets exports under way end within the configured time, and says what it has received.

@@ -16,7 +16,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{WANTED, config, receiver, request, told};
+use crate::{WANTED, config, receiver, request, request_of, told};
 
 const PROTOBUF: &str = "content-type: application/x-protobuf\r\n";
 
@@ -110,12 +110,33 @@ async fn spans_are_kept_foreign_or_invalid() {
     let said = ExportTraceServiceResponse::decode(answer.body.as_slice()).expect("an answer");
     let partial = said.partial_success.expect("partial success");
     assert_eq!(partial.rejected_spans, 3);
-    assert_eq!(partial.error_message, "3 spans without a valid trace id and span id");
+    assert_eq!(partial.error_message, "3 spans whose ids are malformed");
     let taken = sink.taken.lock().expect("no panic").clone();
     assert_eq!(taken.len(), 1);
     assert_eq!(taken[0].trace_id.as_bytes(), &WANTED);
     let expected = Counts { kept: 1, foreign: 2, invalid: 3, ..Counts::default() };
     assert_eq!(receiver.shutdown().await, expected);
+}
+
+#[tokio::test]
+async fn an_invalid_span_of_a_wanted_trace_is_told_to_be_lost() {
+    // Whether the rest is taken or not.
+    for refuses in [false, true] {
+        let sink = told(refuses, 9);
+        let receiver = receiver(&sink).await;
+        let (id, bad): (&[u8], &[u8]) = (&[1; 8], &[1; 5]);
+        for (ids, lost) in [
+            (vec![[&WANTED[..], id, id], [&[8; 16], bad, &[]], [bad, id, &[]]], 0),
+            (vec![[&WANTED, id, bad]], 1),
+            (vec![[&WANTED, id, id], [&WANTED, bad, &[]], [&WANTED, id, bad]], 1),
+        ] {
+            let body = request_of(ids);
+            send(receiver.http_addr(), "POST /v1/traces", PROTOBUF, &body).await;
+            let told = std::mem::take(&mut *sink.lost.lock().expect("no panic"));
+            let told: Vec<_> = told.iter().map(|trace_id| *trace_id.as_bytes()).collect();
+            assert_eq!(told, vec![WANTED; lost]);
+        }
+    }
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ const WANTED: [u8; 16] = [7; 16];
 #[derive(Debug)]
 struct Told {
     taken: Mutex<Vec<Batch>>,
+    lost: Mutex<Vec<TraceId>>,
     refuses: bool,
     go: Semaphore,
 }
@@ -43,10 +44,19 @@ impl Sink for Told {
         self.taken.lock().expect("no panic").extend(batches);
         Ok(())
     }
+
+    fn lost(&self, trace_id: &TraceId) {
+        self.lost.lock().expect("no panic").push(*trace_id);
+    }
 }
 
 fn told(refuses: bool, go: usize) -> Arc<Told> {
-    Arc::new(Told { taken: Mutex::default(), refuses, go: Semaphore::new(go) })
+    Arc::new(Told {
+        taken: Mutex::default(),
+        lost: Mutex::default(),
+        refuses,
+        go: Semaphore::new(go),
+    })
 }
 
 fn config() -> Config {
@@ -60,12 +70,19 @@ async fn receiver(sink: &Arc<Told>) -> Receiver {
 
 /// A request with one span of each of these traces.
 fn request(trace_ids: &[&[u8]]) -> Vec<u8> {
-    let span = |trace_id: &&[u8]| Span {
+    let ids = trace_ids.iter().map(|trace_id| [*trace_id, &[1; 8], &[]]);
+    request_of(ids)
+}
+
+/// A request with spans that have these ids: their trace's, their own and their parent's.
+fn request_of<'a>(ids: impl IntoIterator<Item = [&'a [u8]; 3]>) -> Vec<u8> {
+    let span = |[trace_id, span_id, parent_span_id]: [&[u8]; 3]| Span {
         trace_id: trace_id.to_vec(),
-        span_id: vec![1; 8],
+        span_id: span_id.to_vec(),
+        parent_span_id: parent_span_id.to_vec(),
         ..Span::default()
     };
-    let spans = trace_ids.iter().map(span).collect();
+    let spans = ids.into_iter().map(span).collect();
     let scope_spans = vec![ScopeSpans { spans, ..ScopeSpans::default() }];
     let resource_spans = vec![ResourceSpans { scope_spans, ..ResourceSpans::default() }];
     TracesData { resource_spans }.encode_to_vec()

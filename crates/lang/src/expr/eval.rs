@@ -23,6 +23,15 @@ pub(crate) enum Evaluated<'a> {
     Unknown(&'a str),
 }
 
+/// Why nobody knows whether an assertion holds on a span that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// The trigger has no answer, which the assertion speaks of.
+    NoAnswer,
+    /// The comparison would take too long, so that it was not made.
+    TooLarge,
+}
+
 /// Evaluates an assertion; `count` is the number of selected spans.
 pub(crate) fn evaluate<'a>(
     assertion: &'a Assertion,
@@ -53,12 +62,31 @@ pub(crate) fn output<'a>(
     }
 }
 
+impl Doubt {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::NoAnswer => "the trigger has no answer",
+            Self::TooLarge => "too large to compare",
+        }
+    }
+}
+
 impl Evaluated<'_> {
     pub(crate) fn verdict(&self) -> Verdict {
         match self {
+            Self::Compared { compared, .. } if !compared.is_made() => Verdict::Inconclusive,
             Self::Compared { compared, .. } if compared.holds => Verdict::Passed,
             Self::Compared { .. } | Self::Absent(_) => Verdict::Failed,
             Self::Unknown(_) => Verdict::Inconclusive,
+        }
+    }
+
+    /// Why it is open whether the assertion holds; none where the verdict says it.
+    pub(crate) fn doubt(&self) -> Option<Doubt> {
+        match self {
+            Self::Compared { compared, .. } if !compared.is_made() => Some(Doubt::TooLarge),
+            Self::Unknown(_) => Some(Doubt::NoAnswer),
+            Self::Compared { .. } | Self::Absent(_) => None,
         }
     }
 

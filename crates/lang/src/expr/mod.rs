@@ -22,5 +22,5 @@ mod eval;
 mod parse;
 
 pub(crate) use ast::{Assertion, Term};
-pub(crate) use eval::{evaluate, output};
+pub(crate) use eval::{Doubt, evaluate, output};
 pub(crate) use parse::{parse_assertion, parse_value};

@@ -8,6 +8,8 @@
 //! | `count = n`, `count != n` | more than `n` | `n` or fewer |
 //! | the count in any other way | never | always |
 //!
+//! A comparison that was not made, because the values are too large, neither holds an assertion nor breaks it.
+//!
 //! A selector with a position (`:first` and its kin) may select other spans when further ones come, so that nothing about
 //! it is decided by presence.
 
@@ -15,7 +17,12 @@ use std::cmp::Ordering;
 
 use model::{Decided, SpanEvidence, Verdict};
 
-use crate::{compare::Comparator, expr::Assertion, numeral::Number, selector::Selector};
+use crate::{
+    compare::Comparator,
+    expr::{Assertion, Doubt},
+    numeral::Number,
+    selector::Selector,
+};
 
 /// How much of the trace is known.
 #[derive(Clone, Debug)]
@@ -37,6 +44,8 @@ pub(super) struct Found {
     pub(super) count: u64,
     /// As if these were all the spans there will ever be.
     pub(super) verdict: Verdict,
+    /// Why the first of the spans that leave it open does so.
+    pub(super) doubt: Option<Doubt>,
     pub(super) spans: Vec<SpanEvidence>,
     pub(super) more_spans: u64,
 }
@@ -65,7 +74,11 @@ pub(super) fn decide(
         Seen::NotAsked => by_response(found),
         Seen::Nothing => open(Decided::Response, "the trigger has no answer"),
         Seen::NoTelemetry => open(Decided::Absence, "no span of the system came"),
-        _ if verdict == Verdict::Inconclusive => by_response(found),
+        _ if verdict == Verdict::Inconclusive => match found.doubt {
+            // Not by presence: a span that is still to come may break the assertion.
+            Some(doubt @ Doubt::TooLarge) => open(Decided::Absence, doubt.as_str()),
+            Some(Doubt::NoAnswer) | None => by_response(found),
+        },
         _ if selector.is_lasting() && is_final(assertion, found) => {
             Decision { verdict, decided: Decided::Presence, reason: None }
         }
@@ -81,8 +94,8 @@ pub(super) fn decide(
 
 /// The verdict of what the trigger's answer decides.
 pub(super) fn by_response(found: &Found) -> Decision {
-    let is_open = found.verdict == Verdict::Inconclusive;
-    let reason = is_open.then(|| "the trigger has no answer".to_owned());
+    let doubt = found.doubt.filter(|_| found.verdict == Verdict::Inconclusive);
+    let reason = doubt.map(|doubt| doubt.as_str().to_owned());
     Decision { verdict: found.verdict, decided: Decided::Response, reason }
 }
 

@@ -174,10 +174,10 @@ fn judge_assertion(
 fn look_at_count(assertion: &Assertion, world: &World<'_>, matched: &[SpanIx]) -> Found {
     let count = matched.len() as u64;
     let evaluated = expr::evaluate(assertion, world, None, count);
-    let verdict = evaluated.verdict();
+    let (verdict, doubt) = (evaluated.verdict(), evaluated.doubt());
     let found = evaluated.describe(assertion);
     let evidence = SpanEvidence { span_id: None, name: String::new(), verdict, found };
-    Found { count, verdict, spans: vec![evidence], more_spans: 0 }
+    Found { count, verdict, doubt, spans: vec![evidence], more_spans: 0 }
 }
 
 /// Every span has to satisfy the assertion. Failures are listed first, then what is open.
@@ -185,10 +185,12 @@ fn look_at_spans(assertion: &Assertion, world: &World<'_>, matched: &[SpanIx]) -
     let count = matched.len() as u64;
     let mut by_verdict = [Verdict::Failed, Verdict::Inconclusive, Verdict::Passed]
         .map(|verdict| (verdict, Vec::new()));
-    let mut verdict = Verdict::Passed;
+    let (mut verdict, mut doubt) = (Verdict::Passed, None);
     for ix in matched {
         let span = world.trace.span(*ix);
-        let one = expr::evaluate(assertion, world, Some(span), count).verdict();
+        let evaluated = expr::evaluate(assertion, world, Some(span), count);
+        let one = evaluated.verdict();
+        doubt = doubt.or(evaluated.doubt());
         verdict = Verdict::over([verdict, one]);
         for (_, spans) in by_verdict.iter_mut().filter(|(kind, _)| *kind == one) {
             if spans.len() < SPANS_LISTED_MAX {
@@ -209,7 +211,7 @@ fn look_at_spans(assertion: &Assertion, world: &World<'_>, matched: &[SpanIx]) -
         })
         .collect();
     let more_spans = count - spans.len() as u64;
-    Found { count, verdict, spans, more_spans }
+    Found { count, verdict, doubt, spans, more_spans }
 }
 
 /// The value of an output on the first span that its selector matches.

@@ -1,6 +1,6 @@
 //! Splitting by scanning finds what decoding finds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Trace, TraceId};
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
@@ -31,6 +31,7 @@ proptest! {
         let valid = only(&data, |_| true);
         prop_assert_eq!(split.invalid, count(&data) - count(&valid));
         prop_assert_eq!(split.foreign, count(&valid) - kept);
+        prop_assert_eq!(split.damaged, damaged(&data));
         let ids: BTreeMap<_, _> = split.batches.iter().map(|it| (it.trace_id, ())).collect();
         prop_assert_eq!(ids.len(), split.batches.len(), "one batch for each trace");
     }
@@ -86,8 +87,8 @@ fn a_malformed_parent_is_invalid_and_no_root() {
     ] {
         let data = one_span(parent.clone());
         let split = split(&data.encode_to_vec(), |_| true).expect("split");
-        let counts = (split.kept, split.invalid, split.batches.len());
-        let expected = if is_kept { (1, 0, 1) } else { (0, 1, 0) };
+        let counts = (split.kept, split.invalid, split.batches.len(), split.damaged.len());
+        let expected = if is_kept { (1, 0, 1, 0) } else { (0, 1, 0, 1) };
         assert_eq!(counts, expected, "{parent:?}");
         let mut trace = Trace::new(TraceId::from_bytes(TRACE).expect("an id"));
         let new = append(&mut trace, &data.encode_to_vec());
@@ -152,14 +153,7 @@ fn wanted(id: &TraceId) -> bool {
 
 /// The spans with ids that pass, under the resources and scopes that have one.
 fn only(data: &TracesData, pass: impl Fn(&Span) -> bool) -> TracesData {
-    let pass = |span: &&Span| {
-        let has_ids = span.trace_id.len() == 16
-            && span.trace_id != [0; 16]
-            && span.span_id.len() == 8
-            && span.span_id != [0; 8]
-            && is_parent(&span.parent_span_id);
-        has_ids && pass(span)
-    };
+    let pass = |span: &&Span| has_ids(span) && pass(span);
     let mut found = TracesData::default();
     for resource_spans in &data.resource_spans {
         let mut scopes = Vec::new();
@@ -175,6 +169,23 @@ fn only(data: &TracesData, pass: impl Fn(&Span) -> bool) -> TracesData {
         }
     }
     found
+}
+
+fn has_ids(span: &Span) -> bool {
+    span.trace_id.len() == 16
+        && span.trace_id != [0; 16]
+        && span.span_id.len() == 8
+        && span.span_id != [0; 8]
+        && is_parent(&span.parent_span_id)
+}
+
+/// The wanted traces of spans that are not valid.
+fn damaged(data: &TracesData) -> Vec<TraceId> {
+    let scopes = data.resource_spans.iter().flat_map(|it| &it.scope_spans);
+    let invalid = scopes.flat_map(|it| &it.spans).filter(|span| !has_ids(span));
+    let ids =
+        invalid.filter_map(|span| TraceId::from_bytes(span.trace_id.as_slice().try_into().ok()?));
+    ids.filter(wanted).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn count(data: &TracesData) -> u64 {
