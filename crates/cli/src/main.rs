@@ -48,6 +48,8 @@ fn main() -> ExitCode {
             Command::Serve(args) => serve::serve(&args, world, &terminal).await,
         }
     });
+    // What is asked to stop at once does not wait for threads that block.
+    runtime.shutdown_background();
     exit.into()
 }
 

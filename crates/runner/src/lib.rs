@@ -96,8 +96,11 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
             let mut gathered =
                 settle(attempt, &answer, arrivals, &job.plan.settle(), &job.limits).await;
             // Spans are held in process, so those acknowledged before a restart are gone.
-            if resumed || ports.has_lost_spans(attempt.trace_id) {
-                gathered.settlement.unsettled.push(Unsettled::SpansLost);
+            let unsettled = &mut gathered.settlement.unsettled;
+            if (resumed || ports.has_lost_spans(attempt.trace_id))
+                && !unsettled.contains(&Unsettled::SpansLost)
+            {
+                unsettled.push(Unsettled::SpansLost);
             }
             steps.add(Step::Settle, began);
             tell(ports, What::Settled(gathered.settlement.clone()));

@@ -159,10 +159,11 @@ impl Handle {
 
     /// Waits until a part of the server ends that should not, and tells which way it went.
     pub async fn ended(&mut self) -> String {
-        match self.tasks.join_next().await {
-            Some(Err(error)) => error.to_string(),
-            Some(Ok(())) | None => "a part of the server ended by itself".to_owned(),
-        }
+        let ended = tokio::select! {
+            ended = self.tasks.join_next() => ended.and_then(Result::err).map(|error| error.to_string()),
+            why = self.receiver.ended() => why,
+        };
+        ended.unwrap_or_else(|| "a part of the server ended by itself".to_owned())
     }
 
     /// Stops taking work, lets runs in flight end, sends the telemetry that is queued.

@@ -16,7 +16,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     task::JoinSet,
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 const CONNECTIONS_MAX: usize = 512;
 /// How long a peer may take to send a request's head.
 const HEAD_MAX: Duration = Duration::from_secs(30);
+/// How long a connection may last, so that a peer that never reads its answer does not keep its place.
+const CONNECTION_MAX: Duration = Duration::from_secs(10 * 60);
 /// How long to wait when the system has no socket to give.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
@@ -42,12 +44,14 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
             .serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         connections.spawn(async move {
-            if let Err(error) = connection.await {
+            if let Ok(Err(error)) = timeout(CONNECTION_MAX, connection).await {
                 tracing::debug!(%error, "a connection to the API broke");
             }
             drop(place);
         });
     }
+    // Whoever comes now is refused at once and not left waiting.
+    drop(listener);
     graceful.shutdown().await;
 }
 

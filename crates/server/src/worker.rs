@@ -9,7 +9,7 @@ mod ports;
 use std::{sync::Arc, time::Duration};
 
 use bus::Bus;
-use db::{Db, OtlpTrace, Taken};
+use db::{Db, DbError, OtlpTrace, Taken};
 use drivers::trigger;
 use lang::{Plan, Vars};
 use model::{
@@ -116,13 +116,15 @@ async fn execute(worker: &Worker, taken: &Taken, lease: &Lease) -> Result<(), Lo
         ended: (worker.world.now)().max(taken.accepted_at),
     }];
     let began = (worker.world.now)();
-    let plan = compile(taken);
+    let plan = match taken.epoch {
+        ..=EPOCHS_MAX => compile(taken),
+        _ => Err(format!(
+            "given up: {EPOCHS_MAX} workers took the run and none brought it to an end; see their logs"
+        )),
+    };
     steps.push(StepTime { step: Step::Compile, began, ended: (worker.world.now)() });
     let ports = WorkerPorts::new(worker, lease);
     let result = match &plan {
-        _ if taken.epoch > EPOCHS_MAX => Err(format!(
-            "given up: {EPOCHS_MAX} workers took the run and none brought it to an end; see their logs"
-        )),
         Err(reason) => Err(reason.clone()),
         Ok(plan) => {
             let job = Job {
@@ -193,19 +195,44 @@ impl Ended {
     }
 }
 
-/// Writes verdict, events and trace in one transaction, then tells those who wait.
-async fn record(worker: &Worker, taken: &Taken, lease: &Lease, ended: Ended) -> Result<(), Lost> {
+/// Writes verdict, events and trace in one statement, then tells of the run.
+async fn record(
+    worker: &Worker,
+    taken: &Taken,
+    lease: &Lease,
+    mut ended: Ended,
+) -> Result<(), Lost> {
     let began = (worker.world.now)();
     let trace = ended.finished.as_ref().and_then(|finished| finished.trace.as_ref());
     let trace = trace
         .map(|trace| OtlpTrace { spans: trace.len() as u64, otlp: otlp::encode(trace).into() });
-    let finished = db::Finished { outcome: &ended.outcome, events: &ended.events, trace };
-    lease.insist(|| worker.db.finish(taken.run_id, taken.epoch, &finished)).await?;
+    let has_trace = trace.is_some();
+    let mut written = write(worker, taken, lease, &ended, trace).await;
+    if let Err(error) = &written
+        && has_trace
+        && !matches!(error, DbError::Fenced { .. })
+    {
+        // The verdict stands without its trace; thrown away, the run would be judged again to the same end.
+        ended.outcome.reasons.push(format!("the trace is not kept: {error}"));
+        written = write(worker, taken, lease, &ended, None).await;
+    }
+    written.map_err(|error| ports::lost(&error))?;
     tell(worker, taken, &ended, began);
     if let Some(trace_id) = ended.outcome.trace_id {
         worker.bus.forget(trace_id);
     }
     Ok(())
+}
+
+async fn write(
+    worker: &Worker,
+    taken: &Taken,
+    lease: &Lease,
+    ended: &Ended,
+    trace: Option<OtlpTrace>,
+) -> Result<(), DbError> {
+    let finished = db::Finished { outcome: &ended.outcome, events: &ended.events, trace };
+    lease.insist(|| worker.db.finish(taken.run_id, taken.epoch, &finished)).await
 }
 
 /// Sends the run's own spans, and the trigger span for the application's trace.

@@ -6,9 +6,11 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use db::{NewRun, State as RunState};
 use model::{Event, Fault, Outcome, Project, RunId, TestId, Timestamp, TraceId, Verdict};
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     App,
@@ -128,14 +130,27 @@ pub(super) async fn trace(
     Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
     // The semaphore is never closed; without a place there is no answer either way.
-    let _place = app.trace_reads.acquire().await;
+    let place = app.trace_reads.acquire_owned().await.ok();
     let bytes = app.db.trace(&project, id).await?.ok_or_else(|| {
         Problem::new(
             Fault::Missing,
             format!("the run `{id}` has no trace (yet), or there is no such run"),
         )
     })?;
+    let bytes = Bytes::from_owner(HeldTrace { bytes, _place: place });
     Ok(([(header::CONTENT_TYPE, "application/x-protobuf")], bytes).into_response())
+}
+
+/// A trace on its way out, which keeps its place until the last byte is gone.
+struct HeldTrace {
+    bytes: Vec<u8>,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl AsRef<[u8]> for HeldTrace {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 fn no_such_run(id: RunId) -> Problem {

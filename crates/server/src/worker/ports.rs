@@ -41,37 +41,43 @@ impl Lease {
         Self { db, run: taken.run_id, epoch: taken.epoch, length, until }
     }
 
-    /// Renews the lease every third of its length, until it is lost.
+    /// Renews the lease whenever a third of it is used, until it is lost.
     pub(super) async fn keep(&self) -> Lost {
         loop {
-            sleep(self.length / 3).await;
+            let used = self.length - self.left().min(self.length);
+            sleep((self.length / 3).saturating_sub(used)).await;
             let asked = Instant::now();
             let renewed = timeout(self.left(), self.db.renew(self.run, self.epoch, self.length));
             match renewed.await {
                 Ok(Ok(())) => self.set_until(asked + self.length),
-                Ok(Err(error)) if error.fault().is_transient() && self.left() > Duration::ZERO => {
+                Ok(Err(error)) if error.fault().is_transient() => {
                     tracing::warn!(run = %self.run, %error, "a lease could not be renewed; trying again");
+                    sleep(RETRY).await;
                 }
-                Ok(Err(error)) => return Lost(error.to_string()),
-                Err(_) => return over(),
+                Ok(Err(error)) => return lost(&error),
+                Err(_) => {
+                    return Lost("the lease ran out while the database did not answer".to_owned());
+                }
             }
         }
     }
 
-    /// Tries a write again while the lease lasts and the database may come back. A write that was carried out
-    /// but not acknowledged is carried out once: the record knows it by its epoch and its values.
-    pub(super) async fn insist<T, F>(&self, write: impl Fn() -> F) -> Result<T, Lost>
+    /// Tries a write again while the database may come back; whoever keeps the lease ends this with it. A write
+    /// that was carried out but not acknowledged is carried out once: the record knows it by its epoch and values.
+    pub(super) async fn insist<T, F>(&self, write: impl Fn() -> F) -> Result<T, DbError>
     where
         F: Future<Output = Result<T, DbError>>,
     {
         loop {
-            match timeout(self.left(), write()).await {
-                Ok(Ok(done)) => return Ok(done),
-                Ok(Err(error)) if error.fault().is_transient() => sleep(RETRY).await,
-                Ok(Err(error)) => return Err(Lost(error.to_string())),
-                Err(_) => return Err(over()),
+            match write().await {
+                Err(error) if error.fault().is_transient() => sleep(RETRY).await,
+                done => return done,
             }
         }
+    }
+
+    fn is_half_left(&self) -> bool {
+        self.left() * 2 >= self.length
     }
 
     fn left(&self) -> Duration {
@@ -84,8 +90,9 @@ impl Lease {
     }
 }
 
-fn over() -> Lost {
-    Lost("the lease ran out while the database did not answer".to_owned())
+/// A write that the record refuses for good.
+pub(super) fn lost(error: &DbError) -> Lost {
+    Lost(error.to_string())
 }
 
 /// The ports of one run.
@@ -142,13 +149,18 @@ impl Ports for WorkerPorts<'_> {
 
     async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
         let Lease { run, epoch, .. } = *self.lease;
-        self.lease.insist(|| self.worker.db.attempted(run, epoch, attempt)).await
+        // An attempt is recorded only where it can also be sent; the next renewal makes room.
+        while !self.lease.is_half_left() {
+            sleep(RETRY).await;
+        }
+        let written = self.lease.insist(|| self.worker.db.attempted(run, epoch, attempt)).await;
+        written.map_err(|error| lost(&error))
     }
 
     async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
         let Attempt { trace_id, span_id, .. } = *attempt;
-        let half_is_left = || self.lease.left() * 2 >= self.lease.length;
-        let answer = self.worker.http.fire(request, trace_id, span_id, half_is_left).await;
+        let permit = || self.lease.is_half_left();
+        let answer = self.worker.http.fire(request, trace_id, span_id, permit).await;
         answer.ok_or_else(|| {
             Lost(
                 "less than half of the lease was left before the first byte, so nothing was sent"
@@ -160,7 +172,8 @@ impl Ports for WorkerPorts<'_> {
     async fn answered(&self, answer: &Answer) -> Result<(), Lost> {
         let Lease { run, epoch, .. } = *self.lease;
         let at = self.now();
-        self.lease.insist(|| self.worker.db.answered(run, epoch, answer, at)).await
+        let written = self.lease.insist(|| self.worker.db.answered(run, epoch, answer, at)).await;
+        written.map_err(|error| lost(&error))
     }
 
     fn tell(&self, event: Event) {
