@@ -3,7 +3,7 @@
 //! The tests come last, and among them those of the documentation first, so that a run ends with the summary of the
 //! test programs. Deliberately absent: anything that only a certain CI service could do.
 
-use std::process::Command;
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail};
 
@@ -68,6 +68,14 @@ pub(crate) fn run(machine: &Machine, names: &[&str]) -> Result<()> {
     // Two checkouts that share a target folder would run each other's programs.
     let waiting = "ci: another run builds in the same target folder; waiting for that";
     let _lock = cache::lock(&machine.target().join("ci.lock"), waiting)?;
+    let note = machine.target().join("ci.checkout");
+    if !is_noted(&note, &machine.root) {
+        // Cargo tells what is fresh by times alone, and another checkout's programs may be younger than our files.
+        println!("ci: this target folder may hold programs of another checkout; they are removed");
+        spawn::run(machine.cargo().args(["clean", "--quiet", "--workspace"]))?;
+        fs::write(&note, machine.root.as_os_str().as_encoded_bytes())
+            .with_context(|| format!("cannot write `{}`", note.display()))?;
+    }
     let mut needed: Vec<_> = steps.iter().flat_map(|step| step.services).copied().collect();
     needed.sort_unstable();
     needed.dedup();
@@ -77,6 +85,11 @@ pub(crate) fn run(machine: &Machine, names: &[&str]) -> Result<()> {
     })?;
     eprintln!("==> ci passed, {} min", spawn::minutes((machine.clock.now)() - began));
     Ok(())
+}
+
+/// Whether a target folder's note names this checkout as the last that ran here.
+fn is_noted(note: &Path, checkout: &Path) -> bool {
+    fs::read(note).is_ok_and(|noted| noted == checkout.as_os_str().as_encoded_bytes())
 }
 
 fn one(machine: &Machine, step: &Step, variables: &Variables) -> Result<()> {
@@ -178,6 +191,15 @@ mod tests {
             chosen(&["wasm", "format"]).expect("both exist").iter().map(|step| step.name).collect();
         assert_eq!(names, ["format", "wasm"]);
         assert_eq!(chosen(&[]).expect("all").len(), STEPS.len());
+    }
+
+    #[test]
+    fn a_target_folder_belongs_to_the_checkout_that_its_note_names() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let note = folder.path().join("ci.checkout");
+        assert!(!is_noted(&note, Path::new("/a")), "nobody is known to have been here");
+        fs::write(&note, "/a").expect("written");
+        assert!(is_noted(&note, Path::new("/a")) && !is_noted(&note, Path::new("/a/b")));
     }
 
     #[test]
