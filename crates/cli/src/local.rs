@@ -9,8 +9,8 @@ use drivers::{
 };
 use lang::{Plan, Vars};
 use model::{
-    Answer, Attempt, Event, Faulty, Key, KeyRing, Outcome, Progress, Request, RunId, Step,
-    StepTime, Timestamp, TraceId, World,
+    Answer, Attempt, Event, Key, KeyRing, Outcome, Progress, Request, RunId, Step, StepTime,
+    Timestamp, TraceId, World,
 };
 use runner::{Job, Limits, Lost, Ports, RunError};
 
@@ -22,27 +22,17 @@ pub(crate) async fn run(
     environment: Vec<(String, String)>,
     world: World,
     terminal: &Terminal,
-) -> Exit {
-    let began = (world.now)();
-    let plans = match documents::read(&args.file, terminal)
-        .and_then(|text| documents::compile(&text, terminal))
-    {
-        Ok(plans) => plans,
-        Err(exit) => return exit,
-    };
-    let compiled = StepTime { step: Step::Compile, began, ended: (world.now)() };
-    let key = (world.random)().first_chunk().copied().unwrap_or_default();
-    let keys = KeyRing::new(Key::from_bytes(key), Vec::new());
+) -> Result<Exit, Exit> {
+    let began = world.now();
+    let plans = documents::compile(&documents::read(&args.file, terminal)?, terminal)?;
+    let compiled = StepTime { step: Step::Compile, began, ended: world.now() };
+    let keys = KeyRing::new(Key::from_bytes(world.random()), Vec::new());
     let inbox = Arc::new(Inbox::new(keys.clone(), inbox::Limits::default()));
     let receiving = receiver::Config::new(args.otlp_grpc, args.otlp_http);
-    let receiver = match receiver::start(receiving, Arc::clone(&inbox)).await {
-        Ok(receiver) => receiver,
-        Err(error) => return refused(&error, terminal),
-    };
-    let http = match trigger::Http::new(trigger::Limits::default()) {
-        Ok(http) => http,
-        Err(error) => return refused(&error, terminal),
-    };
+    let receiver = receiver::start(receiving, Arc::clone(&inbox)).await;
+    let receiver = receiver.map_err(|error| terminal.refuse(&error))?;
+    let http = trigger::Http::new(trigger::Limits::default());
+    let http = http.map_err(|error| terminal.refuse(&error))?;
     terminal.line(&format!(
         "receiving OTLP on {} (gRPC) and {} (HTTP)",
         receiver.grpc_addr(),
@@ -60,7 +50,7 @@ pub(crate) async fn run(
                 terminal.outcome(&outcome, args.report);
                 outcome.verdict.into()
             }
-            Err(error) => refused(&error, terminal),
+            Err(error) => terminal.refuse(&error),
         });
     }
     let counts = receiver.shutdown().await;
@@ -70,13 +60,12 @@ pub(crate) async fn run(
             counts.kept, counts.foreign, counts.logs, counts.metrics
         ));
     }
-    Exit::over(exits)
+    Ok(Exit::over(exits))
 }
 
 async fn one(plan: &Plan, vars: &Vars, ports: &LocalPorts<'_>) -> Result<Outcome, RunError> {
-    let random = ports.random().first_chunk().copied().unwrap_or_default();
     let job = Job {
-        run_id: RunId::new(ports.now(), random),
+        run_id: RunId::new(ports.now(), ports.world.random()),
         plan,
         vars,
         progress: Progress::New,
@@ -84,11 +73,6 @@ async fn one(plan: &Plan, vars: &Vars, ports: &LocalPorts<'_>) -> Result<Outcome
     };
     ports.terminal.line(&format!("{}: running", plan.name));
     runner::run(job, ports).await.map(|finished| finished.outcome)
-}
-
-fn refused(error: &impl Faulty, terminal: &Terminal) -> Exit {
-    terminal.line(&format!("error: {error}"));
-    error.fault().into()
 }
 
 /// The ports of a local run: nothing is recorded, since nobody could resume it.
@@ -102,11 +86,11 @@ struct LocalPorts<'a> {
 
 impl Ports for LocalPorts<'_> {
     fn now(&self) -> Timestamp {
-        (self.world.now)()
+        self.world.now()
     }
 
     fn random(&self) -> [u8; 32] {
-        (self.world.random)()
+        self.world.random()
     }
 
     fn keys(&self) -> &KeyRing {

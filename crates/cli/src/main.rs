@@ -30,7 +30,7 @@ use terminal::Terminal;
 fn main() -> ExitCode {
     let args = Args::parse();
     let terminal = Terminal { colour: colour() };
-    let world = World { now, random };
+    let world = World::new(now, random);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -38,7 +38,8 @@ fn main() -> ExitCode {
             return Exit::Inconclusive.into();
         }
     };
-    let exit = runtime.block_on(async {
+    // A command that ends early ends with its exit all the same.
+    let (Ok(exit) | Err(exit)) = runtime.block_on(async {
         match args.command {
             Command::Run(args) => match &args.server {
                 Some(url) => remote::run(url, &args, &terminal).await,

@@ -79,50 +79,26 @@ impl Faulty for ClientError {
 }
 
 /// Keeps the tests of a file on a server.
-pub(crate) async fn apply(args: &args::Apply, terminal: &Terminal) -> Exit {
-    let text = match documents::read(&args.file, terminal) {
-        Ok(text) => text,
-        Err(exit) => return exit,
-    };
-    let applied = async { Server::new(&args.server)?.apply(&text).await };
-    match applied.await {
-        Ok(applied) => {
-            terminal.line(&applied.notices);
-            for test in applied.tests {
-                let change = if test.changed { "new" } else { "unchanged" };
-                terminal.result(&format!(
-                    "{} `{}`: version {} ({change})",
-                    test.id, test.name, test.version
-                ));
-            }
-            Exit::Passed
-        }
-        Err(error) => refused(&error, terminal),
+pub(crate) async fn apply(args: &args::Apply, terminal: &Terminal) -> Result<Exit, Exit> {
+    let text = documents::read(&args.file, terminal)?;
+    let server = Server::new(&args.server).map_err(|error| terminal.refuse(&error))?;
+    let applied = server.apply(&text).await.map_err(|error| terminal.refuse(&error))?;
+    terminal.line(&applied.notices);
+    for test in applied.tests {
+        let change = if test.changed { "new" } else { "unchanged" };
+        terminal
+            .result(&format!("{} `{}`: version {} ({change})", test.id, test.name, test.version));
     }
+    Ok(Exit::Passed)
 }
 
 /// Runs the tests of a file on a server, one after the other.
-pub(crate) async fn run(url: &str, args: &args::Run, terminal: &Terminal) -> Exit {
-    let text = match documents::read(&args.file, terminal) {
-        Ok(text) => text,
-        Err(exit) => return exit,
-    };
-    match run_all(url, &text, args, terminal).await {
-        Ok(exit) => exit,
-        Err(error) => refused(&error, terminal),
-    }
-}
-
-async fn run_all(
-    url: &str,
-    text: &Text,
-    args: &args::Run,
-    terminal: &Terminal,
-) -> Result<Exit, ClientError> {
-    let server = Server::new(url)?;
-    let mut exits = Vec::new();
-    let applied = server.apply(text).await?;
+pub(crate) async fn run(url: &str, args: &args::Run, terminal: &Terminal) -> Result<Exit, Exit> {
+    let text = documents::read(&args.file, terminal)?;
+    let server = Server::new(url).map_err(|error| terminal.refuse(&error))?;
+    let applied = server.apply(&text).await.map_err(|error| terminal.refuse(&error))?;
     terminal.line(&applied.notices);
+    let mut exits = Vec::new();
     for test in applied.tests {
         terminal.line(&format!("{}: running on {url}", test.name));
         exits.push(match server.run(&test.id).await {
@@ -130,15 +106,10 @@ async fn run_all(
                 terminal.outcome(&outcome, args.report);
                 outcome.verdict.into()
             }
-            Err(error) => refused(&error, terminal),
+            Err(error) => terminal.refuse(&error),
         });
     }
     Ok(Exit::over(exits))
-}
-
-fn refused(error: &ClientError, terminal: &Terminal) -> Exit {
-    terminal.line(&format!("error: {error}"));
-    error.fault().into()
 }
 
 struct Server<'a> {

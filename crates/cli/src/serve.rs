@@ -1,25 +1,26 @@
 //! The server in the foreground, until it is told to stop.
 
-use model::{Faulty, World};
+use model::World;
 use server::config;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{args, documents, exit::Exit, terminal::Terminal};
 
 /// Serves until SIGTERM or SIGINT, then shuts down in order.
-pub(crate) async fn serve(args: &args::Serve, world: World, terminal: &Terminal) -> Exit {
+pub(crate) async fn serve(
+    args: &args::Serve,
+    world: World,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_target(false)
         .with_max_level(tracing::Level::WARN)
         .init();
-    let text = match documents::read(&args.config, terminal) {
-        Ok(text) => text,
-        Err(exit) => return exit,
-    };
+    let text = documents::read(&args.config, terminal)?;
     let (config, diagnostics) = config::read(&text);
     terminal.diagnostics(&diagnostics);
-    let Some(mut config) = config else { return Exit::Refused };
+    let mut config = config.ok_or(Exit::Refused)?;
     let listen = &mut config.listen;
     listen.http = args.http.unwrap_or(listen.http);
     listen.otlp_grpc = args.otlp_grpc.unwrap_or(listen.otlp_grpc);
@@ -29,16 +30,11 @@ pub(crate) async fn serve(args: &args::Serve, world: World, terminal: &Terminal)
             (Ok(terminated), Ok(interrupted)) => (terminated, interrupted),
             (Err(error), _) | (_, Err(error)) => {
                 terminal.line(&format!("error: signals cannot be heard: {error}"));
-                return Exit::Inconclusive;
+                return Err(Exit::Inconclusive);
             }
         };
-    let mut handle = match server::start(config, world).await {
-        Ok(handle) => handle,
-        Err(error) => {
-            terminal.line(&format!("error: {error}"));
-            return error.fault().into();
-        }
-    };
+    let handle = server::start(config, world).await;
+    let mut handle = handle.map_err(|error| terminal.refuse(&error))?;
     let addresses = handle.addresses();
     terminal.result(&format!(
         "ready: API http://{}, OTLP {} (gRPC) and {} (HTTP)",
@@ -61,7 +57,7 @@ pub(crate) async fn serve(args: &args::Serve, world: World, terminal: &Terminal)
         "stopping: runs in flight may end, queued telemetry is sent; ask again to stop at once",
     );
     tokio::select! {
-        () = handle.shutdown() => exit,
-        () = asked_to_stop() => Exit::Inconclusive,
+        () = handle.shutdown() => Ok(exit),
+        () = asked_to_stop() => Err(Exit::Inconclusive),
     }
 }

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use model::Outcome;
+use model::{Faulty, Outcome};
 use source::{Colour, Diagnostic};
 
-use crate::args::Report;
+use crate::{args::Report, exit::Exit};
 
 /// Where results and progress go. Whoever closes a pipe does not want to hear more, so that is no error.
 #[derive(Debug)]
@@ -25,6 +25,12 @@ impl Terminal {
             return;
         }
         let _closed = writeln!(io::stderr().lock(), "{}", report::harmless(line));
+    }
+
+    /// Tells why the command cannot go on, and how it then ends.
+    pub(crate) fn refuse(&self, error: &impl Faulty) -> Exit {
+        self.line(&format!("error: {error}"));
+        error.fault().into()
     }
 
     /// Mistakes in a document, as pictures.

@@ -46,16 +46,15 @@ pub(crate) async fn settle(
     let mut gathering =
         Gathering { trace: Trace::new(attempt.trace_id), bytes: 0, overflowed: false, lost: false };
     let mut last = None;
-    let mut quiet_at = began + rule.flush;
     let mut quiet = false;
     while !gathering.overflowed && Instant::now() < deadline {
+        let quiet_at = last.unwrap_or(began) + rule.flush;
         let until =
             if quiet || gathering.trace.is_empty() { deadline } else { quiet_at.min(deadline) };
         match timeout_at(until, arrivals.next()).await {
             Ok(Some(bytes)) => {
                 gathering.take(&bytes, limits);
                 quiet = false;
-                quiet_at = Instant::now() + rule.flush;
                 last = Some(Instant::now());
             }
             Ok(None) => break,

@@ -69,6 +69,7 @@ pub(crate) fn router(app: App) -> Router {
     Router::new()
         .route("/livez", get(|| async { Json(serde_json::json!({"status": "alive"})) }))
         .route("/readyz", get(ready))
+        .method_not_allowed_fallback(no_such_method)
         .merge(api)
         .layer(middleware::from_fn(guard::guard))
         .with_state(app)

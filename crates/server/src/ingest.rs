@@ -27,17 +27,17 @@ impl Sink for Ingest {
     fn wants(&self, id: &TraceId) -> bool {
         self.keys.verify(id).is_some_and(|minted| {
             // Epoch seconds wrap in 2106, and so does their difference.
-            let now = ((self.world.now)().as_secs() & u64::from(u32::MAX)) as u32;
+            let now = (self.world.now().as_secs() & u64::from(u32::MAX)) as u32;
             now.wrapping_sub(minted) <= EPOCH_AGE_MAX || minted.wrapping_sub(now) <= EPOCH_AHEAD_MAX
         })
     }
 
     fn lost(&self, trace_id: &TraceId) {
-        self.bus.lose((self.world.now)(), *trace_id);
+        self.bus.lose(self.world.now(), *trace_id);
     }
 
     async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
-        let now = (self.world.now)();
+        let now = self.world.now();
         let mut refused = Ok(());
         for batch in batches {
             match self.bus.publish(now, batch.trace_id, batch.bytes) {
@@ -70,7 +70,7 @@ mod tests {
         Ingest {
             bus: Arc::new(Bus::new(limits)),
             keys: KeyRing::new(Key::from_bytes([1; 16]), Vec::new()),
-            world: World { now: || Timestamp::from_nanos(NOW * 1_000_000_000), random: || [0; 32] },
+            world: World::new(|| Timestamp::from_nanos(NOW * 1_000_000_000), || [0; 32]),
         }
     }
 

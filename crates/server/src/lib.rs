@@ -107,8 +107,7 @@ pub async fn start(config: Config, world: World) -> Result<Handle, StartError> {
     // The record, brought to this version's form, with the key under which all replicas mint trace ids.
     let db = Db::connect(&connect(&postgres)).await?;
     db.migrate().await?;
-    let candidate = (world.random)().first_chunk().copied().unwrap_or_default();
-    let keys = KeyRing::new(db.id_key(Key::from_bytes(candidate)).await?, Vec::new());
+    let keys = KeyRing::new(db.id_key(Key::from_bytes(world.random())).await?, Vec::new());
     // Spans in: receiver to bus.
     let bus = Arc::new(Bus::new(bus::Limits::default()));
     let ingest = ingest::Ingest { bus: Arc::clone(&bus), keys: keys.clone(), world };
@@ -205,11 +204,10 @@ fn refuse_own_endpoint(
     let own = [receiver.grpc_addr().port(), receiver.http_addr().port()];
     for exporter in telemetry.exporter.iter().chain(&telemetry.application_exporter) {
         let Ok(uri) = exporter.endpoint.parse::<axum::http::Uri>() else { continue };
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-        let local = host == "localhost"
-            || host
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified());
+        // An exporter that names every address of this machine reaches this one.
+        let host = uri.host().unwrap_or_default();
+        let local = listen::names_loopback(host)
+            || listen::address(host).is_some_and(|address| address.is_unspecified());
         let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
         if local && own.contains(&uri.port_u16().unwrap_or(default)) {
             return Err(StartError::OwnEndpoint {
@@ -222,7 +220,6 @@ fn refuse_own_endpoint(
 }
 
 fn worker_name(world: World) -> String {
-    let random = (world.random)();
-    let tail: String = random.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let tail: String = world.random::<6>().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("worker-{tail}")
 }

@@ -3,7 +3,7 @@
 //! Connections are counted, a peer has a limited time to say what it wants, and a stop lets requests in flight
 //! end. Deliberately absent: TLS and HTTP/2, until the server listens beyond loopback.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -77,4 +77,14 @@ async fn next(
         () = stop.cancelled() => None,
         accepted = accepted => accepted,
     }
+}
+
+/// Whether the host of an URL names this machine to itself.
+pub(crate) fn names_loopback(host: &str) -> bool {
+    host == "localhost" || address(host).is_some_and(|address| address.is_loopback())
+}
+
+/// The address that a host of an URL is, where it is one. An IPv6 address stands in brackets there.
+pub(crate) fn address(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok()
 }

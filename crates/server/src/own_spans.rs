@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use model::{
-    Outcome, SpanId, StepTime, Timestamp, TraceId, Verdict,
+    Outcome, SpanId, StepTime, Timestamp, TraceId, Verdict, World,
     trace::{Kind, LinkData, SpanData, Status, StatusCode, Value},
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct RunSpan<'a> {
     /// What the run continues; none makes it a root.
     pub(crate) parent: Option<TraceParent>,
     /// Where ids of new spans come from.
-    pub(crate) random: fn() -> [u8; 32],
+    pub(crate) world: World,
 }
 
 /// Sends the span of a run with a child for each of its steps.
@@ -32,8 +32,11 @@ pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
     if run.parent.is_some_and(|parent| !parent.sampled) {
         return;
     }
-    let trace_id = run.parent.map_or_else(|| new_trace_id(run.random), |parent| parent.trace_id);
-    let mut root = SpanData::new(new_span_id(run.random), run.parent.map(|p| p.span_id), RUN);
+    let trace_id = run
+        .parent
+        .map_or_else(|| TraceId::from_random(run.world.random()), |parent| parent.trace_id);
+    let mut root =
+        SpanData::new(SpanId::from_random(run.world.random()), run.parent.map(|p| p.span_id), RUN);
     root.kind = Kind::Internal;
     root.start = run.steps.iter().map(|step| step.began).min().unwrap_or_default();
     root.end = run.steps.iter().map(|step| step.ended).max().unwrap_or_default();
@@ -45,7 +48,7 @@ pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
     }));
     for step in run.steps {
         let name = format!("{RUN}.{}", step.step.as_str());
-        let mut child = SpanData::new(new_span_id(run.random), Some(root.id), name);
+        let mut child = SpanData::new(SpanId::from_random(run.world.random()), Some(root.id), name);
         child.kind = Kind::Internal;
         (child.start, child.end) = (step.began, step.ended);
         telemetry.own(trace_id, child);
@@ -121,16 +124,6 @@ pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
         span.status = Status { code: StatusCode::Error, message: String::new() };
     }
     telemetry.own(http.context.trace_id, span);
-}
-
-/// A trace id for a trace that begins here.
-pub(crate) fn new_trace_id(random: fn() -> [u8; 32]) -> TraceId {
-    TraceId::from_random(random().first_chunk().copied().unwrap_or_default())
-}
-
-/// A span id for a span that begins here.
-pub(crate) fn new_span_id(random: fn() -> [u8; 32]) -> SpanId {
-    SpanId::from_random(random().first_chunk().copied().unwrap_or_default())
 }
 
 fn text(key: &str, value: &str) -> (String, Value) {

@@ -13,7 +13,8 @@ use db::{Db, DbError, OtlpTrace, Taken};
 use drivers::trigger;
 use lang::{Plan, Vars};
 use model::{
-    Event, Judgement, KeyRing, Outcome, Progress, Step, StepTime, Timestamp, Verdict, What, World,
+    Event, Judgement, KeyRing, Outcome, Progress, Step, StepTime, Timestamp, Trace, Verdict, What,
+    World, trace::SpanData,
 };
 use runner::{Finished, Job, Limits, Lost, RunError};
 use tokio::{task::JoinSet, time::Instant};
@@ -82,7 +83,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
 /// A run that waits, and when it was asked for.
 async fn take(worker: &Worker) -> Option<(Taken, Instant)> {
     let asked = Instant::now();
-    match worker.db.take(&worker.name, worker.config.lease, (worker.world.now)()).await {
+    match worker.db.take(&worker.name, worker.config.lease, worker.world.now()).await {
         Ok(taken) => taken.map(|taken| (taken, asked)),
         Err(error) => {
             tracing::warn!(%error, "no run can be taken; trying again");
@@ -113,16 +114,16 @@ async fn execute(worker: &Worker, taken: &Taken, lease: &Lease) -> Result<(), Lo
     let mut steps = vec![StepTime {
         step: Step::Queue,
         began: taken.accepted_at,
-        ended: (worker.world.now)().max(taken.accepted_at),
+        ended: worker.world.now().max(taken.accepted_at),
     }];
-    let began = (worker.world.now)();
+    let began = worker.world.now();
     let plan = match taken.epoch {
         ..=EPOCHS_MAX => compile(taken),
         _ => Err(format!(
             "given up: {EPOCHS_MAX} workers took the run and none brought it to an end; see their logs"
         )),
     };
-    steps.push(StepTime { step: Step::Compile, began, ended: (worker.world.now)() });
+    steps.push(StepTime { step: Step::Compile, began, ended: worker.world.now() });
     let ports = WorkerPorts::new(worker, lease);
     let result = match &plan {
         Err(reason) => Err(reason.clone()),
@@ -143,7 +144,7 @@ async fn execute(worker: &Worker, taken: &Taken, lease: &Lease) -> Result<(), Lo
     };
     let mut ended = match result {
         Ok(finished) => Ended::from_run(finished, ports.into_events()),
-        Err(reason) => Ended::without_run(taken, reason, (worker.world.now)()),
+        Err(reason) => Ended::without_run(taken, reason, worker.world.now()),
     };
     steps.append(&mut ended.outcome.steps);
     ended.outcome.steps = steps;
@@ -166,12 +167,14 @@ fn compile(taken: &Taken) -> Result<Plan, String> {
 struct Ended {
     outcome: Outcome,
     events: Vec<Event>,
-    finished: Option<Finished>,
+    trace: Option<Trace>,
+    trigger: Option<SpanData>,
 }
 
 impl Ended {
     fn from_run(finished: Finished, events: Vec<Event>) -> Self {
-        Self { outcome: finished.outcome.clone(), events, finished: Some(finished) }
+        let Finished { outcome, trace, trigger } = finished;
+        Self { outcome, events, trace, trigger: Some(trigger) }
     }
 
     /// A run that came to no judgement, and the reason.
@@ -191,7 +194,8 @@ impl Ended {
             judgement: Judgement { verdict, specs: Vec::new(), outputs: Vec::new() },
             steps: Vec::new(),
         };
-        Self { outcome, events: vec![Event { at, what: What::Judged { verdict } }], finished: None }
+        let events = vec![Event { at, what: What::Judged { verdict } }];
+        Self { outcome, events, trace: None, trigger: None }
     }
 }
 
@@ -202,10 +206,11 @@ async fn record(
     lease: &Lease,
     mut ended: Ended,
 ) -> Result<(), Lost> {
-    let began = (worker.world.now)();
-    let trace = ended.finished.as_ref().and_then(|finished| finished.trace.as_ref());
-    let trace = trace
-        .map(|trace| OtlpTrace { spans: trace.len() as u64, otlp: otlp::encode(trace).into() });
+    let began = worker.world.now();
+    let trace = ended
+        .trace
+        .take()
+        .map(|trace| OtlpTrace { spans: trace.len() as u64, otlp: otlp::encode(&trace).into() });
     let has_trace = trace.is_some();
     let mut written = write(worker, taken, lease, &ended, trace).await;
     if let Err(error) = &written
@@ -238,8 +243,8 @@ async fn write(
 /// Sends the run's own spans, and the trigger span for the application's trace.
 fn tell(worker: &Worker, taken: &Taken, ended: &Ended, record_began: Timestamp) {
     let mut steps = ended.outcome.steps.clone();
-    steps.push(StepTime { step: Step::Record, began: record_began, ended: (worker.world.now)() });
-    let trigger = ended.finished.as_ref().map(|finished| &finished.trigger);
+    steps.push(StepTime { step: Step::Record, began: record_began, ended: worker.world.now() });
+    let trigger = ended.trigger.as_ref();
     send_run(
         &worker.telemetry,
         &RunSpan {
@@ -247,7 +252,7 @@ fn tell(worker: &Worker, taken: &Taken, ended: &Ended, record_began: Timestamp) 
             trigger: ended.outcome.trace_id.zip(trigger.map(|trigger| trigger.id)),
             steps: &steps,
             parent: taken.traceparent.as_deref().and_then(|header| header.parse().ok()),
-            random: worker.world.random,
+            world: worker.world,
         },
     );
     if let (Some(trace_id), Some(trigger)) = (ended.outcome.trace_id, trigger) {

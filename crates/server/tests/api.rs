@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-const WORLD: World = World { now, random };
+const WORLD: World = World::new(now, random);
 
 fn now() -> Timestamp {
     #[expect(clippy::disallowed_methods, reason = "a test is a main of its own")]
@@ -62,6 +62,7 @@ const REFUSALS: &[(&str, &str, &str, u16, &str)] = &[
     ("GET", "/api/v1/nothing", "", 404, "there is nothing at `/api/v1/nothing`"),
     ("GET", "/", "", 404, "there is nothing at `/`"),
     ("DELETE", "/api/v1/tests", "", 405, "does not take `DELETE`"),
+    ("POST", "/livez", "", 405, "does not take `POST`"),
     ("PUT", "/api/v1/tests", "type: Test\nspec: {nmae: x}\n", 400, "unknown key `nmae`"),
     ("PUT", "/api/v1/tests", "type: Kest\nspec: {}\n", 400, "did you mean `Test`?"),
     ("PUT", "/api/v1/tests", "", 400, "holds no test"),

@@ -12,6 +12,7 @@ use axum::{
 use model::Fault;
 
 use super::problem::Problem;
+use crate::listen::names_loopback;
 
 pub(super) async fn guard(request: Request, next: Next) -> Response {
     if let Some(reason) = refusal(request.headers()) {
@@ -26,13 +27,7 @@ fn refusal(headers: &HeaderMap) -> Option<&'static str> {
         return Some("requests of web pages are refused until the server has access control");
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Uri>().ok());
-    let is_local = host.as_ref().and_then(Uri::host).is_some_and(|host| {
-        host == "localhost"
-            || host
-                .trim_matches(['[', ']'])
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|ip| ip.is_loopback())
-    });
+    let is_local = host.as_ref().and_then(Uri::host).is_some_and(names_loopback);
     (!is_local)
         .then_some("the `Host` header must name this machine: `localhost` or a loopback address")
 }

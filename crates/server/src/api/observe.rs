@@ -7,11 +7,11 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use model::Fault;
+use model::{Fault, SpanId, TraceId};
 
 use super::{App, problem::Problem};
 use crate::{
-    own_spans::{HttpSpan, new_span_id, new_trace_id, send_http},
+    own_spans::{HttpSpan, send_http},
     traceparent::TraceParent,
 };
 
@@ -19,12 +19,13 @@ use crate::{
 const REQUEST_MAX: Duration = Duration::from_secs(30);
 
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let began = (app.world.now)();
+    let began = app.world.now();
     let header = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
     let remote = header.and_then(|value| value.parse::<TraceParent>().ok());
     let context = TraceParent {
-        trace_id: remote.map_or_else(|| new_trace_id(app.world.random), |remote| remote.trace_id),
-        span_id: new_span_id(app.world.random),
+        trace_id: remote
+            .map_or_else(|| TraceId::from_random(app.world.random()), |remote| remote.trace_id),
+        span_id: SpanId::from_random(app.world.random()),
         sampled: remote.is_none_or(|remote| remote.sampled),
     };
     let method = request.method().clone();
@@ -48,7 +49,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
             path: &path,
             status: response.status().as_u16(),
             began,
-            ended: (app.world.now)(),
+            ended: app.world.now(),
         },
     );
     response

@@ -68,10 +68,9 @@ pub(super) async fn start(
     Extension(context): Extension<TraceParent>,
     Named(test): Named<TestId>,
 ) -> Result<Response, Problem> {
-    let accepted_at = (app.world.now)();
-    let random = (app.world.random)().first_chunk().copied().unwrap_or_default();
+    let accepted_at = app.world.now();
     let new = NewRun {
-        id: RunId::new(accepted_at, random),
+        id: RunId::new(accepted_at, app.world.random()),
         project,
         test: test.clone(),
         accepted_at,

@@ -118,11 +118,11 @@ impl<'a> WorkerPorts<'a> {
 
 impl Ports for WorkerPorts<'_> {
     fn now(&self) -> Timestamp {
-        (self.worker.world.now)()
+        self.worker.world.now()
     }
 
     fn random(&self) -> [u8; 32] {
-        (self.worker.world.random)()
+        self.worker.world.random()
     }
 
     fn keys(&self) -> &KeyRing {
