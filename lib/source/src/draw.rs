@@ -15,6 +15,9 @@ const LINE_CHARS_MAX: usize = 400;
 /// apart, and lines that are longer are cut before; shorter ones the renderer cuts, and more prettily.
 const WINDOW_BYTES_MAX: usize = 16 * 1024;
 
+/// What stands for something hidden.
+const HIDDEN: &str = "***";
+
 /// How much of a long line is kept before the place; twice as much behind it.
 const AROUND_BYTES: usize = 60;
 
@@ -52,8 +55,14 @@ pub fn draw(diagnostics: &[Diagnostic], colour: Colour) -> String {
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     // The note that some are missing has no place and stays behind the others.
     sorted.sort_by_key(|d| (d.text.name(), d.span.is_none(), d.span, d.severity));
-    let pictures: Vec<String> =
-        sorted.into_iter().map(|diagnostic| renderer.render(&[group(diagnostic)])).collect();
+    let pictures: Vec<String> = sorted
+        .into_iter()
+        .map(|diagnostic| {
+            let picture = renderer.render(&[group(diagnostic)]);
+            let lines: Vec<&str> = picture.lines().filter(|line| !is_nameless(line)).collect();
+            lines.join("\n")
+        })
+        .collect();
     let mut drawn = pictures.join("\n\n");
     if !drawn.is_empty() {
         drawn.push('\n');
@@ -93,11 +102,14 @@ fn places<'a>(group: Group<'a>, diagnostic: &'a Diagnostic, span: Span) -> Group
         start: all.start.min(mark.span.start),
         end: all.end.max(mark.span.end),
     });
+    let in_one_part = all.end <= text.part_end(all.start);
     let (window, line) = text.lines_around(all);
-    if window.len() <= WINDOW_BYTES_MAX {
-        let snippet = snippet(text, window, line).path(one_line(text.name()));
-        return group
-            .element(snippet.annotations(marks.iter().map(|mark| mark.annotation(window))));
+    if in_one_part && window.len() <= WINDOW_BYTES_MAX {
+        let shown = Shown::new(text, window);
+        let annotations = marks.iter().map(|mark| shown.annotation(mark)).collect::<Vec<_>>();
+        let snippet = shown.snippet(line).annotations(annotations);
+        let is_true = shown.has_true_column(marks[0].span);
+        return located(group, text, marks[0].span.start, (snippet, is_true));
     }
     marks.into_iter().fold(group, |group, mark| alone(group, text, mark))
 }
@@ -113,31 +125,105 @@ fn alone<'a>(group: Group<'a>, text: &'a Text, mark: Mark<'a>) -> Group<'a> {
     };
     let window = if is_cut { text.clamp(around) } else { line };
     let span = text.first_line(Span { start, end: mark.span.end.min(window.end) });
-    let snippet =
-        snippet(text, window, number).annotation(Mark { span, ..mark }.annotation(window));
-    let name = one_line(text.name());
-    if !is_cut {
+    let shown = Shown::new(text, window);
+    let annotation = shown.annotation(&Mark { span, ..mark });
+    let snippet = shown.snippet(number).annotation(annotation);
+    let is_true = !is_cut && shown.has_true_column(span);
+    located(group, text, start, (snippet, is_true))
+}
+
+/// Adds a snippet under the place of a byte. Where what is before it on its line is not shown as it is, the renderer
+/// would count a wrong column, so that the place has to be told apart from the line.
+fn located<'a>(
+    group: Group<'a>,
+    text: &'a Text,
+    byte: usize,
+    (snippet, is_true): (Snippet<'a, Annotation<'a>>, bool),
+) -> Group<'a> {
+    let name = one_line(text.name_at(byte));
+    if is_true {
         return group.element(snippet.path(name));
     }
-    // The renderer would count columns from the cut, so that the place has to be told apart from the line.
-    let place = text.place(start);
-    group.element(Origin::path(name).line(place.line).char_column(place.column)).element(snippet)
+    let place = text.place(byte);
+    let origin = Origin::path(name).line(place.line).char_column(place.column);
+    group.element(origin).element(snippet)
 }
 
-fn snippet<'a>(text: &'a Text, window: Span, line: usize) -> Snippet<'a, Annotation<'a>> {
-    let mut source = Cow::Borrowed(text.slice(window));
-    if window.end == text.content().len() && (source.is_empty() || source.ends_with('\n')) {
-        // To the renderer a line break ends the text; a place behind it needs a line to stand on.
-        source.to_mut().push('\n');
-    }
-    Snippet::source(source).line_start(line)
+/// What is shown of a window: its text, with `***` for what is hidden.
+struct Shown<'a> {
+    text: &'a Text,
+    window: Span,
+    hidden: Vec<Span>,
 }
 
-impl<'a> Mark<'a> {
-    fn annotation(&self, window: Span) -> Annotation<'a> {
-        let label = (!self.label.is_empty()).then(|| one_line(self.label));
-        self.kind.span(self.span.start - window.start..self.span.end - window.start).label(label)
+impl<'a> Shown<'a> {
+    fn new(text: &'a Text, window: Span) -> Self {
+        Self { text, window, hidden: text.hidden_in(window).collect() }
     }
+
+    /// Whether a span starts in the column that it has in the text: nothing before it on its line is hidden.
+    fn has_true_column(&self, span: Span) -> bool {
+        let (line, _) = self.text.lines_around(Span::at(span.start));
+        !self.text.hides(Span { start: line.start, end: span.start })
+    }
+
+    fn snippet(&self, line: usize) -> Snippet<'a, Annotation<'a>> {
+        let window = self.window;
+        let mut source = Cow::Borrowed(self.text.slice(window));
+        for hidden in self.hidden.iter().rev() {
+            let start = hidden.start.max(window.start) - window.start;
+            let end = hidden.end.min(window.end) - window.start;
+            source.to_mut().replace_range(start..end, HIDDEN);
+        }
+        if window.end == self.text.part_end(window.start)
+            && (source.is_empty() || source.ends_with('\n'))
+        {
+            // To the renderer a line break ends the text; a place behind it needs a line to stand on.
+            source.to_mut().push('\n');
+        }
+        Snippet::source(source).line_start(line)
+    }
+
+    fn annotation(&self, mark: &Mark<'a>) -> Annotation<'a> {
+        let label = (!mark.label.is_empty()).then(|| one_line(mark.label));
+        let start = self.shown_at(mark.span.start, Edge::Start);
+        let end = self.shown_at(mark.span.end, Edge::End).max(start);
+        mark.kind.span(start..end).label(label)
+    }
+
+    /// Where a byte of the text is in what is shown. Of what is hidden, the edge counts.
+    fn shown_at(&self, byte: usize, edge: Edge) -> usize {
+        let mut shown = byte - self.window.start;
+        for hidden in &self.hidden {
+            let hidden = Span {
+                start: hidden.start.max(self.window.start),
+                end: hidden.end.min(self.window.end),
+            };
+            if byte <= hidden.start {
+                break;
+            }
+            shown = match edge {
+                Edge::Start if byte < hidden.end => shown - (byte - hidden.start),
+                _ => shown - byte.min(hidden.end).saturating_sub(hidden.start) + HIDDEN.len(),
+            };
+        }
+        shown
+    }
+}
+
+/// Which end of a mark is looked for.
+#[derive(Clone, Copy)]
+enum Edge {
+    Start,
+    End,
+}
+
+/// Whether a line says only that a snippet has no name, which the renderer draws where the place is told apart.
+fn is_nameless(line: &str) -> bool {
+    let mut coloured = line.split('\u{1b}');
+    let first = coloured.next().unwrap_or_default();
+    let visible = coloured.map(|part| part.split_once('m').map_or(part, |(_, visible)| visible));
+    iter::once(first).chain(visible).collect::<String>().trim() == ":::"
 }
 
 /// Words may quote the user's text: line breaks and control characters become visible, and length is bounded.
@@ -207,6 +293,64 @@ error: m
         let drawn = draw(&mistakes, Colour::Never);
         assert_eq!(drawn.matches("^ again here").count(), DIAGNOSTICS_MAX);
         assert_eq!(drawn.matches("- first here").count(), DIAGNOSTICS_MAX);
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_drawn_and_moves_no_place() {
+        let text = Text::new("t", "a: {k: sécret, hots: 1}\nb: |\n  one\n  two\nc: 3\n");
+        let at = |word: &str| {
+            let start = text.content().find(word).unwrap();
+            Span { start, end: start + word.len() }
+        };
+        let spans = [at("sécret"), at("cret"), at("hots"), at("two"), at("3")];
+        let secrets = [at("sécret"), Span { start: at("one").start, end: at("two").end }];
+        let hiding = text.hiding(secrets);
+        let columns: Vec<_> = spans.iter().map(|span| text.place(span.start)).collect();
+        for (span, place) in spans.iter().zip(columns) {
+            let drawn =
+                draw(&[Diagnostic::error(&hiding, *span, "m").also(at("c"), "x")], Colour::Never);
+            assert!(drawn.contains(&format!("t:{}:{}\n", place.line, place.column)), "{drawn}");
+            let coloured = draw(&[Diagnostic::error(&hiding, *span, "m")], Colour::Always);
+            assert!(!drawn.contains(":::") && !coloured.contains(":::"), "{drawn}{coloured}");
+            for secret in ["cret", "one", "two"] {
+                assert!(!drawn.contains(secret), "{drawn}");
+            }
+        }
+        assert_eq!(
+            draw(
+                &[Diagnostic::error(&hiding, at("sécret"), "m").also(at("hots"), "x")],
+                Colour::Never
+            ),
+            "\
+error: m
+ --> t:1:8
+  |
+1 | a: {k: ***, hots: 1}
+  |        ^^^  ---- x
+"
+        );
+    }
+
+    #[test]
+    fn places_in_two_parts_are_drawn_under_their_names() {
+        let (text, start) = Text::new("t.yaml", "a: ${A}").with_part("environment", "A=1\nB=2");
+        let diagnostic = Diagnostic::error(&text, Span { start: 3, end: 7 }, "m");
+        let diagnostic = diagnostic.also(Span { start: start + 6, end: start + 7 }, "x");
+        assert_eq!(
+            draw(&[diagnostic], Colour::Never),
+            "\
+error: m
+ --> t.yaml:1:4
+  |
+1 | a: ${A}
+  |    ^^^^
+  |
+ ::: environment:2:3
+  |
+2 | B=2
+  |   - x
+"
+        );
     }
 
     #[test]

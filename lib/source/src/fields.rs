@@ -19,7 +19,9 @@ use std::{fmt::Display, ops::RangeInclusive, time::Duration};
 
 use crate::{
     Diagnostic, Diagnostics, Entry, Node, Scalar, Span, Value, did_you_mean,
-    duration::parse_duration, scalar::Style,
+    duration::parse_duration,
+    scalar::Style,
+    size::{format_size, parse_size},
 };
 
 /// How many known keys an unknown one is answered with.
@@ -136,6 +138,22 @@ impl<'a> Fields<'a> {
         self.take(key)?.fields()
     }
 
+    /// The table under a key; one that is not there is empty, so that all of its defaults hold.
+    pub fn section(&mut self, key: &str) -> Fields<'a> {
+        self.table(key).unwrap_or_else(|| {
+            let path = joined(&self.path, key);
+            Fields {
+                entries: &[],
+                taken: Vec::new(),
+                asked: Vec::new(),
+                what: format!("`{path}`"),
+                path,
+                head: self.head,
+                found: self.found,
+            }
+        })
+    }
+
     /// Refuses every key that was not taken.
     pub fn finish(self) {
         for (entry, _) in self.entries.iter().zip(&self.taken).filter(|(_, taken)| !**taken) {
@@ -158,10 +176,7 @@ impl<'a> Fields<'a> {
 
     fn item(&self, entry: &'a Entry) -> Item<'a> {
         let key = &entry.key;
-        let path = match self.path.as_str() {
-            "" => key.text.clone(),
-            path => format!("{path}.{}", key.text),
-        };
+        let path = joined(&self.path, &key.text);
         let head = self.found.text().first_line(key.span);
         Item { node: &entry.value, path, head, found: self.found }
     }
@@ -174,10 +189,12 @@ impl<'a> Item<'a> {
         if string.is_none() {
             let mistake = self.wrong("a string");
             self.found.push(match self.node.as_scalar() {
-                Some(scalar) if scalar.style == Style::Plain && !scalar.is_null() => {
-                    mistake.help(format!("write it as `\"{}\"`", scalar.text))
+                Some(scalar) if scalar.style != Style::Plain || scalar.is_null() => mistake,
+                Some(scalar) if self.found.text().hides(scalar.span) => {
+                    mistake.help("write it in quotes")
                 }
-                _ => mistake,
+                Some(scalar) => mistake.help(format!("write it as `\"{}\"`", scalar.text)),
+                None => mistake,
             });
         }
         string
@@ -229,6 +246,20 @@ impl<'a> Item<'a> {
         duration
     }
 
+    /// A number of bytes such as `32MiB`, `1GB` or `4096`.
+    pub fn size(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        let scalar = self.node.as_scalar();
+        let size = scalar.and_then(|scalar| parse_size(&scalar.text));
+        let fitting = size.filter(|size| range.contains(size));
+        if fitting.is_none() {
+            let (least, most) = (format_size(*range.start()), format_size(*range.end()));
+            let expected = format!("a size from {least} to {most}, such as `32MiB`");
+            let is_string = scalar.and_then(Scalar::as_str).is_some();
+            self.found.push(self.unfit(size.is_some() || is_string, &expected));
+        }
+        fitting
+    }
+
     /// One of a few words, each with what it stands for.
     pub fn choice<T: Clone>(&self, options: &[(&str, T)]) -> Option<T> {
         let text = self.node.as_scalar().map(|scalar| scalar.text.as_str());
@@ -259,6 +290,19 @@ impl<'a> Item<'a> {
         Some(Fields { path: self.path.clone(), head: self.head, ..fields })
     }
 
+    /// Another value in the same place, such as one that was rearranged before it is read.
+    pub fn with_node<'b>(&self, node: &'b Node) -> Item<'b>
+    where
+        'a: 'b,
+    {
+        Item { node, path: self.path.clone(), head: self.head, found: self.found }
+    }
+
+    /// Tells that this value is not what was expected, in words that fit behind "must be". Its type is right.
+    pub fn misfit(&self, expected: &str) {
+        self.found.push(self.unfit(true, expected));
+    }
+
     /// Tells that this is not what was expected, in words that fit behind "must be".
     pub fn refuse(&self, expected: &str) {
         self.found.push(self.wrong(expected));
@@ -283,7 +327,15 @@ impl<'a> Item<'a> {
 }
 
 fn wrong(node: &Node, found: &Diagnostics, message: String) -> Diagnostic {
-    found.error(found.text().first_line(node.span), message).label(format!("found {}", node.kind()))
+    let mistake = found
+        .error(found.text().first_line(node.span), message)
+        .label(format!("found {}", node.kind()));
+    let sources = node.as_scalar().map(Scalar::sources).unwrap_or_default();
+    sources.iter().fold(mistake, |mistake, source| mistake.also(*source, "from here"))
+}
+
+fn joined(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 fn quoted<'a>(words: impl Iterator<Item = &'a str>, between: &str) -> String {

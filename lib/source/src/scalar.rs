@@ -14,6 +14,8 @@ pub struct Scalar {
     pub span: Span,
     kind: Kind,
     places: Places,
+    /// Where else parts of it come from, such as the variables that it names.
+    sources: Vec<Span>,
 }
 
 /// How a scalar was written.
@@ -49,7 +51,26 @@ pub(crate) enum Kind {
 
 impl Scalar {
     pub(crate) fn new(text: String, style: Style, span: Span, kind: Kind, places: Places) -> Self {
-        Self { text, style, span, kind, places }
+        Self { text, style, span, kind, places, sources: Vec::new() }
+    }
+
+    /// A string that stands for what was written at `span`: all of it has that place.
+    pub fn instead(text: impl Into<String>, span: Span) -> Self {
+        Self::new(text.into(), Style::DoubleQuoted, span, Kind::String, Places::default())
+    }
+
+    /// The same, with the type that it would have in YAML without quotes.
+    pub fn plain(self) -> Self {
+        Self { style: Style::Plain, kind: Kind::of_yaml(&self.text), ..self }
+    }
+
+    /// The same, with further places that it comes from; a mistake in it is shown there as well.
+    pub fn with_sources(self, sources: Vec<Span>) -> Self {
+        Self { sources, ..self }
+    }
+
+    pub(crate) fn sources(&self) -> &[Span] {
+        &self.sources
     }
 
     /// Where the bytes `range` of [`text`](Self::text) came from.

@@ -1,9 +1,10 @@
 //! A text with a name, and places in it.
 //!
 //! Everything else speaks of byte offsets ([`Span`]); lines and columns ([`Place`]) are computed when a person is
-//! to see them.
+//! to see them. A text may have further parts behind it, each with a name of its own, and offsets count through all of
+//! them: values that came from elsewhere then have places like any other.
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{fmt, iter, ops::Range, sync::Arc};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -14,13 +15,25 @@ const COUNT_BYTES: usize = 1024;
 #[derive(Clone)]
 pub struct Text(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
-    name: String,
+    /// At least one; what stands between two belongs to the first.
+    parts: Vec<Part>,
     content: String,
-    /// Where each line starts. The byte order mark belongs to no line.
+    /// Where each line starts, part by part. The byte order mark belongs to no line.
     lines: Vec<usize>,
     /// How many characters start before each multiple of [`COUNT_BYTES`].
     counts: Vec<usize>,
+    /// What no picture shows: on one line each, sorted, not touching.
+    hidden: Vec<Span>,
+}
+
+#[derive(Clone)]
+struct Part {
+    name: String,
+    span: Span,
+    /// Which of all lines is its first.
+    line: usize,
 }
 
 /// A line and a column, both counted from 1; the column counts characters.
@@ -40,22 +53,72 @@ pub struct Span {
 impl Text {
     /// Takes any text; `name` is the path as the user wrote it.
     pub fn new(name: impl Into<String>, content: impl Into<String>) -> Self {
-        let (name, content) = (name.into(), content.into());
+        let content = content.into();
         let body = if content.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        let mut lines = vec![body];
-        lines.extend(content.match_indices('\n').map(|(at, _)| at + 1));
-        let mut counts = vec![0];
-        counts.extend(content.as_bytes().chunks(COUNT_BYTES).scan(0, |count, chunk| {
-            *count += characters(chunk);
-            Some(*count)
-        }));
-        Self(Arc::new(Inner { name, content, lines, counts }))
+        let part = Part { name: name.into(), span: (0..content.len()).into(), line: 0 };
+        let lines = line_starts(body, 0, &content).collect();
+        let counts = counts(&content);
+        Self(Arc::new(Inner { parts: vec![part], content, lines, counts, hidden: Vec::new() }))
+    }
+
+    /// This text with a further part behind it, and where that starts. What has a place here has the same place there.
+    pub fn with_part(&self, name: impl Into<String>, content: &str) -> (Self, usize) {
+        let mut inner = Inner::clone(&self.0);
+        // A place at the end of one part must not be the start of the next.
+        inner.content.push('\n');
+        let start = inner.content.len();
+        inner.content.push_str(content);
+        let span = Span { start, end: inner.content.len() };
+        inner.parts.push(Part { name: name.into(), span, line: inner.lines.len() });
+        inner.lines.extend(line_starts(start, start, content));
+        inner.counts = counts(&inner.content);
+        (Self(Arc::new(inner)), start)
+    }
+
+    /// This text with spans that pictures show as `***`, whatever their length.
+    pub fn hiding(&self, spans: impl IntoIterator<Item = Span>) -> Self {
+        let mut inner = Inner::clone(&self.0);
+        for span in spans {
+            let span = self.clamp(span);
+            let mut at = span.start;
+            for line in self.slice(span).split_inclusive('\n') {
+                let start = at + (line.len() - line.trim_start().len());
+                let end = start + line.trim().len();
+                inner.hidden.extend((start < end).then_some(Span { start, end }));
+                at += line.len();
+            }
+        }
+        inner.hidden.sort();
+        inner.hidden.dedup_by(|next, kept| {
+            let touches = next.start <= kept.end;
+            if touches {
+                kept.end = kept.end.max(next.end);
+            }
+            touches
+        });
+        Self(Arc::new(inner))
     }
 
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.0.parts[0].name
     }
 
+    /// The name of the part that a byte belongs to.
+    pub fn name_at(&self, byte: usize) -> &str {
+        &self.part(byte).name
+    }
+
+    /// Where the last part with this name stands, if there is one.
+    pub fn part_named(&self, name: &str) -> Option<Span> {
+        self.0.parts.iter().rfind(|part| part.name == name).map(|part| part.span)
+    }
+
+    /// Whether pictures hide something of a span.
+    pub fn hides(&self, span: Span) -> bool {
+        self.hidden_in(span).next().is_some()
+    }
+
+    /// The content of all parts.
     pub fn content(&self) -> &str {
         &self.0.content
     }
@@ -64,10 +127,11 @@ impl Text {
     pub fn place(&self, byte: usize) -> Place {
         let byte = self.content().floor_char_boundary(byte);
         let line = self.line_index(byte);
+        let first = self.part(byte).line;
         // A byte of the byte order mark stands before the line to which it is counted.
         let column = self.characters_before(byte.max(self.0.lines[line]))
             - self.characters_before(self.0.lines[line]);
-        Place { line: line + 1, column: column + 1 }
+        Place { line: line - first + 1, column: column + 1 }
     }
 
     /// The written text of a span, as far as it lies within this text.
@@ -88,18 +152,36 @@ impl Text {
         self.0.lines[0]
     }
 
-    /// The whole lines that a span touches, and the number of the first of them.
+    /// The whole lines that a span of one part touches, and the number of the first of them.
     pub(crate) fn lines_around(&self, span: Span) -> (Span, usize) {
+        let part = self.part(span.start);
         let (first, last) = (self.line_index(span.start), self.line_index(span.end));
-        let end = self.0.lines.get(last + 1).copied().unwrap_or(self.content().len());
-        (Span { start: self.0.lines[first], end }, first + 1)
+        let end = self.0.lines.get(last + 1).map_or(part.span.end, |end| part.span.end.min(*end));
+        (Span { start: self.0.lines[first], end }, first - part.line + 1)
     }
 
-    /// The nearest span that can be used to slice this text.
+    /// The nearest span that can be used to slice this text; it lies within one part.
     pub(crate) fn clamp(&self, span: Span) -> Span {
         let start = self.content().floor_char_boundary(span.start.max(self.body()));
-        let end = self.content().ceil_char_boundary(span.end.min(self.content().len()));
+        let end = span.end.min(self.part(start).span.end);
+        let end = self.content().ceil_char_boundary(end);
         Span { start, end: end.max(start) }
+    }
+
+    /// Where the part ends that a byte belongs to.
+    pub(crate) fn part_end(&self, byte: usize) -> usize {
+        self.part(byte).span.end
+    }
+
+    /// The hidden spans that touch a span.
+    pub(crate) fn hidden_in(&self, span: Span) -> impl Iterator<Item = Span> {
+        let first = self.0.hidden.partition_point(|hidden| hidden.end <= span.start);
+        self.0.hidden[first..].iter().copied().take_while(move |hidden| hidden.start < span.end)
+    }
+
+    fn part(&self, byte: usize) -> &Part {
+        let behind = self.0.parts.partition_point(|part| part.span.start <= byte);
+        &self.0.parts[behind.saturating_sub(1)]
     }
 
     fn characters_before(&self, byte: usize) -> usize {
@@ -112,6 +194,20 @@ impl Text {
     }
 }
 
+/// Where the lines of a part start: the first at `body`, the others counted from `start`.
+fn line_starts(body: usize, start: usize, content: &str) -> impl Iterator<Item = usize> {
+    iter::once(body).chain(content.match_indices('\n').map(move |(at, _)| start + at + 1))
+}
+
+fn counts(content: &str) -> Vec<usize> {
+    let chunks = content.as_bytes().chunks(COUNT_BYTES);
+    let counts = chunks.scan(0, |count, chunk| {
+        *count += characters(chunk);
+        Some(*count)
+    });
+    iter::once(0).chain(counts).collect()
+}
+
 /// How many characters start in these bytes: all bytes but those that continue one.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count()
@@ -120,7 +216,7 @@ fn characters(bytes: &[u8]) -> usize {
 impl fmt::Debug for Text {
     /// The content is left out: a text is named in every diagnostic.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Text").field(&self.0.name).finish()
+        f.debug_tuple("Text").field(&self.name()).finish()
     }
 }
 
@@ -207,5 +303,35 @@ mod tests {
         let text = Text::new("t", "ab\r\ncd\n");
         assert_eq!(text.first_line(Span { start: 1, end: 7 }), Span { start: 1, end: 2 });
         assert_eq!(text.first_line(Span { start: 4, end: 6 }), Span { start: 4, end: 6 });
+    }
+
+    #[test]
+    fn a_further_part_has_lines_of_its_own() {
+        for content in ["\u{feff}a: 1\nb", "a\n", ""] {
+            let text = Text::new("t", content);
+            let (both, start) = text.with_part("more", "X=é\nY=2\n");
+            for byte in 0..=content.len() {
+                assert_eq!(both.place(byte), text.place(byte), "{content:?} {byte}");
+                assert_eq!(both.name_at(byte), "t");
+            }
+            let y = start + "X=é\n".len();
+            assert_eq!(both.place(y + 2), Place { line: 2, column: 3 });
+            assert_eq!((both.name(), both.name_at(y)), ("t", "more"));
+            assert_eq!(both.part_named("more"), Some((start..y + 4).into()));
+            // A span does not leave the part that it starts in.
+            assert_eq!(
+                both.slice(Span { start: 0, end: y }),
+                content.trim_start_matches('\u{feff}')
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_hidden_is_hidden_line_by_line() {
+        let text =
+            Text::new("t", "k: |\n  one\n  two\nx: 1\n").hiding([(3..17).into(), (13..15).into()]);
+        let hidden: Vec<_> = text.hidden_in((0..99).into()).map(|span| text.slice(span)).collect();
+        assert_eq!(hidden, ["|", "one", "two"]);
+        assert!(text.hides((7..8).into()) && !text.hides((18..21).into()));
     }
 }

@@ -97,6 +97,9 @@ fn mistake(found: &Diagnostics, at: usize, info: &str) -> Diagnostic {
     });
     let info = info.replace('\'', "`").replace("``", "`");
     let mistake = found.error(span, format!("not valid YAML: {info}"));
+    if source[..at].ends_with('$') && source[at..].starts_with('{') {
+        return mistake.help("put a value that holds `${` in quotes here");
+    }
     match ADVICE.iter().find(|(words, _)| mistake.message.contains(words)) {
         Some((_, advice)) => mistake.help(*advice),
         None => mistake,

@@ -417,6 +417,31 @@ proptest! {
     }
 
     #[test]
+    fn no_part_and_nothing_hidden_breaks_a_picture(
+        content in yaml_soup(), more in yaml_soup(), hidden in vec((0_usize..300, 0_usize..30), 0..5), start in 0_usize..300, length in 0_usize..99, also in 0_usize..300,
+    ) {
+        let text = Text::new("first", content);
+        let (both, _) = text.with_part("second", &more);
+        let both = both.hiding(hidden.into_iter().map(|(start, length)| Span::from(start..start + length)));
+        let span = Span::from(start..start + length);
+        let drawn = draw(&[Diagnostic::error(&both, span, "m").also((also..also + 1).into(), "x")], Colour::Never);
+        let (name, place) = (both.name_at(start), both.place(start));
+        let shown = format!("{name}:{}:{}\n", place.line, place.column);
+        prop_assert!(drawn.contains(&shown), "{shown} {drawn}");
+        if start < text.content().len() {
+            prop_assert_eq!((name, place), ("first", text.place(start)));
+        }
+    }
+
+    #[test]
+    fn no_secret_is_drawn(before in "[a-zé ]{0,9}", secret in "[XYZ]{4,9}(\n[XYZ]{4,9})?", behind in "[a-zé\n ]{0,9}", start in 0_usize..40, length in 0_usize..40) {
+        let text = Text::new("t", format!("{before}{secret}{behind}"));
+        let text = text.hiding([Span::from(before.len()..before.len() + secret.len())]);
+        let drawn = draw(&[Diagnostic::error(&text, Span::from(start..start + length), "m")], Colour::Never);
+        prop_assert!(!drawn.contains(['X', 'Y', 'Z']), "{drawn}");
+    }
+
+    #[test]
     fn no_place_breaks_a_picture(content in yaml_soup(), start in 0_usize..200, length in 0_usize..200, also in 0_usize..200) {
         let text = Text::new("a\u{1b}b", content);
         let span = Span::from(start..start + length);

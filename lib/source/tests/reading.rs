@@ -1,8 +1,8 @@
 //! What the two readers make of documents, and what they refuse.
 
 use source::{
-    DIAGNOSTICS_MAX, Diagnostic, NESTING_MAX, Node, Severity, TEXT_BYTES_MAX, Text, Value,
-    read_toml, read_yaml,
+    Colour, DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Fields, NESTING_MAX, Node, Scalar, Severity,
+    Span, TEXT_BYTES_MAX, Text, Value, draw, read_toml, read_yaml,
 };
 
 /// The tree in one line: `{k: [str(a), int(1)]}`.
@@ -235,6 +235,63 @@ fn diagnostics_are_bounded() {
     let (_, mistakes) = read_toml(&Text::new("t.toml", "a = 1\n".repeat(DIAGNOSTICS_MAX * 4)));
     assert_eq!(mistakes.len(), DIAGNOSTICS_MAX + 1);
     assert_eq!(mistakes[DIAGNOSTICS_MAX].severity, Severity::Note);
+}
+
+#[test]
+fn what_stands_for_something_else_is_refused_where_it_came_from() {
+    let (text, start) = Text::new("t.yaml", "a: ${A}\nc: {}\n").with_part("more", "A=x");
+    let (documents, _) = read_yaml(&Text::new("t.yaml", "a: 1\nc: {}\n"));
+    let found = Diagnostics::new(&text);
+    let mut fields = Fields::of(&documents[0], "the document", &found).unwrap();
+    let item = fields.take("a").unwrap();
+    let source = Span { start: start + 2, end: start + 3 };
+    for (scalar, is_number) in [
+        (Scalar::instead("x", (3..7).into()), false),
+        (Scalar::instead("5", (3..7).into()).plain(), true),
+    ] {
+        let scalar = scalar.with_sources(vec![source]);
+        let node = Node { span: scalar.span, value: Value::Scalar(scalar) };
+        assert_eq!(item.with_node(&node).integer(0..=9).is_some(), is_number);
+        assert_eq!(item.with_node(&node).size(0..=9).is_some(), is_number);
+    }
+    // A section that is not there is empty; one that is has its path.
+    assert!(fields.section("none").take("x").is_none());
+    assert_eq!(fields.section("c").section("d").string("e"), None);
+    let drawn = draw(&found.into_vec(), Colour::Never);
+    let expected = "\
+error: `a` must be an integer from 0 to 9
+ --> t.yaml:1:4
+  |
+1 | a: ${A}
+  |    ^^^^ found a string
+  |
+ ::: more:1:3
+  |
+1 | A=x
+  |   - from here
+
+error: `a` must be a size from 0B to 9B, such as `32MiB`
+ --> t.yaml:1:4
+  |
+1 | a: ${A}
+  |    ^^^^
+  |
+ ::: more:1:3
+  |
+1 | A=x
+  |   - from here
+";
+    assert_eq!(drawn, expected);
+}
+
+#[test]
+fn a_hidden_value_is_not_quoted() {
+    let text = Text::new("t.yaml", "password: 12345\n").hiding([(10..15).into()]);
+    let (documents, _) = read_yaml(&text);
+    let found = Diagnostics::new(&text);
+    Fields::of(&documents[0], "the document", &found).unwrap().string("password");
+    let drawn = draw(&found.into_vec(), Colour::Never);
+    assert!(drawn.ends_with("help: write it in quotes\n") && !drawn.contains("12345"), "{drawn}");
 }
 
 /// Each of these takes minutes if anything in the readers is quadratic.
