@@ -1,0 +1,123 @@
+//! What the reader gets: records that stand behind one another under one head.
+
+use std::{fmt, ops::Range, sync::Arc};
+
+use crate::{
+    chunk::{Chunk, Placed},
+    format::{HEADER_BYTES, Header},
+    settled::Mark,
+};
+
+/// Records that stand behind one another, all of one head. Cheap to clone.
+#[derive(Clone)]
+pub struct Batch(Arc<Inner>);
+
+struct Inner {
+    head: Arc<[u8]>,
+    pieces: Vec<(Arc<Chunk>, Range<usize>)>,
+    bytes: usize,
+    from: Mark,
+    to: Mark,
+}
+
+/// One record, as it was appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// How many items it stands for.
+    pub items: u32,
+    /// Its payload.
+    pub bytes: &'a [u8],
+}
+
+impl Batch {
+    /// The head that the records were appended under.
+    pub fn head(&self) -> &[u8] {
+        &self.0.head
+    }
+
+    /// How many items the records stand for.
+    pub fn items(&self) -> u64 {
+        self.0.to.items - self.0.from.items
+    }
+
+    /// How many bytes the records have.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// The records, oldest first.
+    pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        self.0.pieces.iter().flat_map(|(chunk, range)| Records(&chunk.bytes()[range.clone()]))
+    }
+
+    pub(crate) fn from(&self) -> Mark {
+        self.0.from
+    }
+
+    pub(crate) fn to(&self) -> Mark {
+        self.0.to
+    }
+
+    /// The first records from a position on: as many as the bounds allow, and one at the least. The chunks are
+    /// contiguous, and the first holds the position.
+    pub(crate) fn cut(head: Arc<[u8]>, chunks: &[Placed], stretch: (Mark, Mark), max: Max) -> Self {
+        let (from, stop) = stretch;
+        let mut to = from;
+        let mut bytes = 0;
+        let mut pieces = Vec::with_capacity(chunks.len());
+        for placed in chunks {
+            let slice = placed.slice(to.at, stop.at);
+            let start = (to.at - placed.from.at) as usize;
+            let mut length = 0;
+            for record in Records(slice) {
+                let items = to.items + u64::from(record.items) - from.items;
+                let is_over = items > max.items || bytes + record.bytes.len() > max.bytes;
+                if is_over && to.at > from.at {
+                    break;
+                }
+                bytes += record.bytes.len();
+                length += HEADER_BYTES + record.bytes.len();
+                to.items += u64::from(record.items);
+                to.at += (HEADER_BYTES + record.bytes.len()) as u64;
+            }
+            if length > 0 {
+                pieces.push((Arc::clone(&placed.chunk), start..start + length));
+            }
+            if length < slice.len() {
+                break;
+            }
+        }
+        Self(Arc::new(Inner { head, pieces, bytes, from, to }))
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch")
+            .field("from", &self.0.from.at)
+            .field("items", &self.items())
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How much a batch may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Max {
+    pub(crate) items: u64,
+    pub(crate) bytes: usize,
+}
+
+/// The records of a stretch that is known to hold whole ones.
+struct Records<'a>(&'a [u8]);
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        let header = Header::trusted(self.0)?;
+        let (record, rest) = self.0.split_at_checked(header.record_bytes() as usize)?;
+        self.0 = rest;
+        Some(Record { items: header.items, bytes: &record[HEADER_BYTES..] })
+    }
+}

@@ -1,0 +1,54 @@
+//! The thread that writes what no later producer comes to write, and that asks the device to keep it.
+
+use std::{sync::PoisonError, time::Duration};
+
+use crate::{
+    options::Durability,
+    shared::{Shared, lock, wait_for},
+    writer::REFUSED_PAUSE,
+};
+
+/// How long a record waits for a producer that would write it along.
+const TAIL: Duration = Duration::from_millis(2);
+
+/// How many idle rounds it takes to go to sleep: waking it costs the producer more than a round costs us.
+const IDLE_ROUNDS: u32 = 16;
+
+/// How long a written record waits for the device.
+const SYNC_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Runs until the journal is closed. What is left then is written by whoever closes it.
+pub(crate) fn run(shared: &Shared) {
+    let mut idle = 0;
+    let mut since_sync = Duration::ZERO;
+    loop {
+        let (target, is_unwritten, pause) = {
+            let mut state = lock(&shared.state);
+            if idle >= IDLE_ROUNDS && !state.unsynced && state.written.at >= state.end.at {
+                state.parked = true;
+                while state.parked && !state.closed {
+                    state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                idle = 0;
+            }
+            let pause = if state.refused_until.is_some() { REFUSED_PAUSE } else { TAIL };
+            if !state.closed {
+                (state, _) = wait_for(&shared.work, state, pause);
+            }
+            if state.closed {
+                return;
+            }
+            (state.end.at, state.written.at < state.end.at, pause)
+        };
+        idle = if is_unwritten { 0 } else { idle + 1 };
+        if is_unwritten {
+            // What the disk says is in the counts, and it is tried again.
+            let _counted = shared.write_up_to(&mut lock(&shared.writer), target);
+        }
+        since_sync += pause;
+        if shared.durability == Durability::Host && since_sync >= SYNC_INTERVAL {
+            since_sync = Duration::ZERO;
+            let _counted = shared.sync();
+        }
+    }
+}

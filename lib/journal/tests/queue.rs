@@ -1,0 +1,191 @@
+//! One journal, one thread: what goes in comes out, once, in order, under its head, and the counts say so.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use journal::{Appended, Batch, Closed, Counts, Durability, Full, Journal, Options, Ready, Why};
+
+#[expect(clippy::disallowed_methods, reason = "a test is a main: this is the clock it hands down")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+const DURABILITIES: [Durability; 4] =
+    [Durability::Memory, Durability::Process, Durability::WriteThrough, Durability::Host];
+
+/// One journal of each kind, and what keeps its directory.
+fn each() -> Vec<(Journal, Option<tempfile::TempDir>)> {
+    let in_memory = Journal::open(Options::in_memory(1 << 20, now), b"head").expect("it opens");
+    let mut all = vec![(in_memory, None)];
+    for durability in DURABILITIES {
+        let directory = tempfile::tempdir().expect("there is room for a test");
+        let options = Options { durability, ..Options::in_directory(directory.path(), now) };
+        all.push((Journal::open(options, b"head").expect("it opens"), Some(directory)));
+    }
+    all
+}
+
+fn texts(batch: &Batch) -> Vec<String> {
+    batch
+        .records()
+        .map(|record| String::from_utf8(record.bytes.to_vec()).expect("it was text"))
+        .collect()
+}
+
+fn balanced(counts: &Counts) -> bool {
+    counts.accepted + counts.recovered == counts.acknowledged + counts.queued + counts.dropped
+}
+
+#[test]
+fn what_goes_in_comes_out() {
+    for (journal, _directory) in each() {
+        assert!(journal.read(10, 1000).is_none());
+        for (items, record) in [(1, "one"), (2, "two"), (3, "three"), (0, ""), (4, "four")] {
+            assert_eq!(journal.append(items, record.as_bytes()), Appended::Kept);
+        }
+        let first = journal.read(3, 1000).unwrap();
+        assert_eq!(texts(&first), ["one", "two"]);
+        assert_eq!((first.head(), first.items(), first.bytes()), (&b"head"[..], 3, 6));
+        let second = journal.read(1, 1).unwrap();
+        assert_eq!(texts(&second), ["three"], "one record at the least");
+        let third = journal.read(u64::MAX, usize::MAX).unwrap();
+        assert_eq!(texts(&third), ["", "four"]);
+        assert!(journal.read(u64::MAX, usize::MAX).is_none());
+
+        journal.acknowledge(&third);
+        journal.acknowledge(&third);
+        let counts = journal.counts();
+        assert_eq!((counts.accepted, counts.acknowledged, counts.queued), (10, 4, 6));
+        assert!(balanced(&counts), "{counts:?}");
+
+        journal.rewind();
+        let again = journal.read(u64::MAX, usize::MAX).unwrap();
+        assert_eq!(texts(&again), ["one", "two", "three"], "without what was acknowledged");
+        assert!(journal.read(u64::MAX, usize::MAX).is_none());
+        journal.acknowledge(&first);
+        journal.acknowledge(&again);
+        journal.acknowledge(&second);
+        let counts = journal.counts();
+        assert_eq!((counts.acknowledged, counts.queued, counts.memory_bytes), (10, 0, 0));
+        assert_eq!(counts.oldest, None);
+        assert_eq!(journal.close(), Closed::default());
+    }
+}
+
+#[test]
+fn a_batch_has_one_head() {
+    for (journal, _directory) in each() {
+        assert_eq!(journal.append(1, b"a"), Appended::Kept);
+        journal.set_head(b"head");
+        assert_eq!(journal.append(1, b"b"), Appended::Kept);
+        journal.set_head(b"other");
+        journal.set_head(b"third");
+        assert_eq!(journal.append(1, b"c"), Appended::Kept);
+        let mut found = Vec::new();
+        while let Some(batch) = journal.read(u64::MAX, usize::MAX) {
+            found.push((String::from_utf8(batch.head().to_vec()).unwrap(), texts(&batch).concat()));
+        }
+        assert_eq!(found, [("head".into(), "ab".into()), ("third".into(), "c".into())]);
+    }
+}
+
+#[test]
+fn what_is_left_is_found_by_the_next() {
+    for durability in DURABILITIES {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { durability, ..Options::in_directory(directory.path(), now) };
+        let journal = Journal::open(options.clone(), b"old").unwrap();
+        for text in ["a", "b", "c", "d"] {
+            assert_eq!(journal.append(2, text.as_bytes()), Appended::Kept);
+        }
+        journal.acknowledge(&journal.read(2, 100).unwrap());
+        assert_eq!(journal.close(), Closed { queued: 6, dropped: 0 });
+        assert_eq!(journal.append(5, b"late"), Appended::Dropped(Why::Closed));
+        journal.set_head(b"late");
+        journal.rewind();
+        assert!(journal.flush().is_ok() && journal.read(1, 1).is_none());
+        assert!(balanced(&journal.counts()));
+
+        let journal = Journal::open(options, b"new").unwrap();
+        assert_eq!(journal.append(1, b"e"), Appended::Kept);
+        let old = journal.read(100, 100).unwrap();
+        assert_eq!((old.head(), texts(&old).concat().as_str()), (&b"old"[..], "bcd"));
+        let new = journal.read(100, 100).unwrap();
+        assert_eq!((new.head(), texts(&new).concat().as_str()), (&b"new"[..], "e"));
+        journal.acknowledge(&old);
+        journal.acknowledge(&new);
+        let counts = journal.counts();
+        assert_eq!((counts.recovered, counts.accepted, counts.acknowledged), (6, 1, 7));
+        journal.close();
+        let left = directory.path().join("0").read_dir().unwrap().count();
+        assert_eq!(left, 1, "{durability:?}: only the lock stays");
+    }
+}
+
+#[test]
+fn without_a_directory_closing_drops_and_counts() {
+    let journal = Journal::open(Options::in_memory(1 << 20, now), b"").unwrap();
+    assert_eq!(journal.append(3, b"a"), Appended::Kept);
+    assert_eq!(journal.append(4, b"b"), Appended::Kept);
+    journal.acknowledge(&journal.read(3, 10).unwrap());
+    assert_eq!(journal.close(), Closed { queued: 0, dropped: 4 });
+    assert_eq!(journal.close(), Closed { queued: 0, dropped: 4 }, "the same again");
+    let counts = journal.counts();
+    assert_eq!((counts.dropped, counts.queued, counts.acknowledged), (4, 0, 3));
+    assert!(journal.read(1, 1).is_none());
+}
+
+#[test]
+fn full_is_what_the_options_say() {
+    let options = Options { full: Full::Count, ..Options::in_memory(400, now) };
+    let journal = Journal::open(options, b"").unwrap();
+    let mut kept = 0;
+    while journal.append(1, &[7; 84]) == Appended::Kept {
+        kept += 1;
+    }
+    assert_eq!(kept, 4, "sixteen bytes each are not the owner's");
+    assert!(journal.pressure() > 0.99, "{}", journal.pressure());
+    assert_eq!(journal.append(1, &[7; 385]), Appended::Dropped(Why::TooLarge));
+    journal.set_full(Full::HoldFor(Duration::from_millis(20)));
+    assert_eq!(journal.append(1, &[7; 84]), Appended::Dropped(Why::Full));
+    let counts = journal.counts();
+    assert!(counts.held >= Duration::from_millis(20), "{counts:?}");
+    assert_eq!((counts.accepted, counts.dropped, counts.holding), (7, 3, 0));
+    journal.acknowledge(&journal.read(10, 1000).unwrap());
+    assert_eq!(journal.append(1, &[7; 84]), Appended::Kept);
+}
+
+#[test]
+fn the_reader_is_told_once_per_crossing() {
+    let told = Arc::new(AtomicUsize::new(0));
+    let wake = {
+        let told = Arc::clone(&told);
+        Arc::new(move || {
+            told.fetch_add(1, Ordering::Relaxed);
+        })
+    };
+    let ready = Ready { items: 3, bytes: 1000, wake };
+    let journal =
+        Journal::open(Options { ready, ..Options::in_memory(1 << 20, now) }, b"").unwrap();
+    let append = |items: u32, bytes: usize, expected: usize| {
+        assert_eq!(journal.append(items, &vec![0; bytes]), Appended::Kept);
+        assert_eq!(told.load(Ordering::Relaxed), expected);
+    };
+    append(1, 1, 0);
+    append(1, 1, 0);
+    append(1, 1, 1);
+    append(1, 1, 1);
+    let _one = journal.read(1, 100);
+    append(1, 1, 1);
+    while journal.read(2, 100).is_some() {}
+    append(1, 1, 1);
+    append(1, 2000, 2);
+    while journal.read(2, 100).is_some() {}
+    journal.rewind();
+    assert_eq!(told.load(Ordering::Relaxed), 3, "what is unread again is worth a call");
+}
