@@ -10,7 +10,10 @@ use anyhow::{Context, Result};
 use crate::machine::Machine;
 
 pub(crate) fn run(machine: &Machine) -> Result<()> {
-    let moved = accept(&machine.root.join("crates"))? + accept(&machine.root.join("lib"))?;
+    let mut moved = 0;
+    for folder in ["crates", "docs", "lib"] {
+        moved += accept(&machine.root.join(folder))?;
+    }
     println!("{moved} proposals accepted; `git diff` shows what that changes");
     Ok(())
 }

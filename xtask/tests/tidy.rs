@@ -40,13 +40,12 @@ const FLOORS: &[(&str, &[&str])] = &[
 ];
 
 /// Who may name each of these foreign worlds; the others go through them. `bench` sets the bare thing beside ours.
-/// (The OpenTelemetry SDK and its exporter move to `qualitytrace-telemetry` when that exists.)
 const OWNERS: &[(&str, &[&str])] = &[
     ("sqlx", &["db"]),
     ("async-nats", &["bus"]),
     ("axum", &["server"]),
-    ("opentelemetry_sdk", &["server"]),
-    ("opentelemetry-otlp", &["server"]),
+    ("opentelemetry_sdk", &["qualitytrace-telemetry"]),
+    ("opentelemetry-otlp", &["bench"]),
     ("clap", &["cli", "xtask"]),
 ];
 

@@ -60,12 +60,12 @@ fn a_foreign_world_named_by_a_stranger() {
     check(
         "cli",
         "opentelemetry_sdk",
-        &["`cli` names `opentelemetry_sdk`, which only `server` may"],
+        &["`cli` names `opentelemetry_sdk`, which only `qualitytrace-telemetry` may"],
     );
     check(
         "runner",
         "opentelemetry-otlp",
-        &["`runner` names `opentelemetry-otlp`, which only `server` may"],
+        &["`runner` names `opentelemetry-otlp`, which only `bench` may"],
     );
     check("server", "clap", &["`server` names `clap`, which only `cli` and `xtask` may"]);
     for (name, foreign) in [

@@ -1,0 +1,85 @@
+//! The bridge from the `tracing` crate: its spans become spans, its events become log records.
+//!
+//! A level that nobody wants is refused before anything is built. Deliberately absent: a subscriber. A program has one,
+//! and puts this layer beside its others; the layer belongs to one `Telemetry`.
+
+use std::sync::Arc;
+
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_appender_tracing::layer::OpenTelemetryTracingBridge;
+use tracing_core::{Interest, LevelFilter, Metadata, Subscriber};
+use tracing_subscriber::{
+    Layer,
+    layer::{Context, Filter},
+    registry::LookupSpan,
+};
+
+use crate::{
+    host::Host,
+    life::Telemetry,
+    pipeline::{BRIDGE_SCOPE, State},
+    plan::Level,
+};
+
+impl Telemetry {
+    /// A layer for the program's `tracing` subscriber.
+    pub fn tracing_layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
+    {
+        let tracer = self.tracer_provider().tracer(BRIDGE_SCOPE);
+        let spans = tracing_opentelemetry::layer().with_tracer(tracer).with_level(true);
+        let logs = OpenTelemetryTracingBridge::new(self.logger_provider());
+        let of = |kind| Wanted { state: Arc::clone(self.state()), kind };
+        spans.with_filter(of(Kind::Spans)).and_then(logs.with_filter(of(Kind::Logs)))
+    }
+}
+
+/// Tells `tracing` that levels may have changed.
+pub(crate) fn levels_changed() {
+    tracing_core::callsite::rebuild_interest_cache();
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Spans,
+    Logs,
+}
+
+/// Lets through what some exporter wants at the moment.
+struct Wanted {
+    state: Arc<State>,
+    kind: Kind,
+}
+
+impl Wanted {
+    fn level(&self) -> LevelFilter {
+        let pipeline = self.state.pipeline.load();
+        let level = match self.kind {
+            Kind::Spans => pipeline.span_level,
+            Kind::Logs => pipeline.log_level,
+        };
+        match level {
+            None => LevelFilter::OFF,
+            Some(Level::Trace) => LevelFilter::TRACE,
+            Some(Level::Debug) => LevelFilter::DEBUG,
+            Some(Level::Info) => LevelFilter::INFO,
+            Some(Level::Warn) => LevelFilter::WARN,
+            Some(Level::Error) => LevelFilter::ERROR,
+        }
+    }
+}
+
+impl<S: Subscriber> Filter<S> for Wanted {
+    fn enabled(&self, meta: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        *meta.level() <= self.level() && Host::exports(&self.state.scopes, meta.target())
+    }
+
+    fn callsite_enabled(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.level())
+    }
+}

@@ -1,0 +1,243 @@
+//! The three front ends: `telemetry.exporters`, `metrics` and `tracer`.
+
+use std::time::Duration;
+
+use source::{Fields, Item, Value};
+
+use super::{
+    Context,
+    buffer::{buffer, path},
+    duration::{self, PAUSE, SPAN},
+    otlp::{Shape, otlp, transport},
+};
+use crate::plan::{Buffer, Destination, Exporter, Level, Plan, Signal, Signals, Transport};
+
+const LEVELS: &[(&str, Level)] = &[
+    ("trace", Level::Trace),
+    ("debug", Level::Debug),
+    ("info", Level::Info),
+    ("warn", Level::Warn),
+    ("error", Level::Error),
+];
+
+/// Keys of a tracer that only say how a collector is reached.
+const CONNECTION: &[&str] =
+    &["transport", "endpoint", "endpoints", "headers", "tls", "timeout", "compression", "retry"];
+
+/// `telemetry.exporters.<name>`: what carries something only by a role that names it.
+pub(super) fn telemetry(item: &Item<'_>, context: &Context<'_>, plan: &mut Plan) {
+    let Some(mut telemetry) = item.fields() else { return };
+    if let Some(mut named) = telemetry.table("exporters") {
+        for (key, item) in named.rest() {
+            let name = format!("telemetry.exporters.{}", key.text);
+            if let Some(fields) = item.fields() {
+                plan.exporters.extend(collector(name, fields, context));
+            }
+        }
+    }
+    telemetry.finish();
+}
+
+fn collector(name: String, mut fields: Fields<'_>, context: &Context<'_>) -> Option<Exporter> {
+    let service_name = fields.string("serviceName").map(str::to_owned);
+    let interval = duration::take(&mut fields, "metricsReaderInterval", &SPAN)
+        .or_else(|| context.otel.metrics_interval())
+        .unwrap_or(Duration::from_secs(10));
+    let stream = stream(&mut fields, context);
+    let kind = fields.require("exporter").and_then(|item| item.fields());
+    fields.finish();
+    let mut kind = kind?;
+    if let Some(item) = kind.require("type") {
+        item.choice(&[("collector", ())]);
+    }
+    let mut connection = kind.section("collector");
+    kind.finish();
+    let carried = [Signal::Spans, Signal::Metrics];
+    let transport = transport(&mut connection, &carried, context);
+    let shape = Shape { name: &name, transport, carried: &carried };
+    let destination = Destination::Otlp(otlp(&mut connection, &shape, context));
+    connection.finish();
+    let signals = Signals { spans: true, logs: false, metrics: Some(interval) };
+    let service_name = service_name.unwrap_or_else(|| context.service_name.clone());
+    Some(stream.exporter(name, service_name, signals, destination))
+}
+
+/// `metrics`: the push of metrics, and whether Prometheus may fetch them.
+pub(super) fn metrics(item: &Item<'_>, context: &Context<'_>, plan: &mut Plan) {
+    let Some(mut metrics) = item.fields() else { return };
+    let mut prometheus = metrics.section("prometheus");
+    plan.prometheus = prometheus.boolean("enable").unwrap_or(true);
+    prometheus.finish();
+    if let Some(fields) = metrics.table("open-telemetry") {
+        plan.exporters.extend(push(fields, context));
+    }
+    metrics.finish();
+}
+
+fn push(mut fields: Fields<'_>, context: &Context<'_>) -> Option<Exporter> {
+    let name = "metrics.open-telemetry".to_owned();
+    let carried = [Signal::Metrics];
+    let options =
+        [("grpc", Some(Transport::Grpc)), ("http", Some(Transport::Http)), ("disable", None)];
+    let told = fields.choice("transport", &options);
+    let transport =
+        told.unwrap_or_else(|| context.otel.transport(&carried).or(Some(Transport::Grpc)));
+    let interval = duration::take(&mut fields, "interval", &SPAN)
+        .or_else(|| context.otel.metrics_interval())
+        .unwrap_or(Duration::from_secs(60));
+    let notes = context.notes.borrow().len();
+    let shape =
+        Shape { name: &name, transport: transport.unwrap_or(Transport::Grpc), carried: &carried };
+    let destination = Destination::Otlp(otlp(&mut fields, &shape, context));
+    fields.finish();
+    if transport.is_none() {
+        context.notes.borrow_mut().truncate(notes);
+        context.note(format!("`{name}` is disabled: no metrics are pushed"));
+        return None;
+    }
+    let signals = Signals { metrics: Some(interval), ..Signals::default() };
+    let exporter =
+        Stream::default().exporter(name, context.service_name.clone(), signals, destination);
+    Some(Exporter { always: true, ..exporter })
+}
+
+/// `tracer.<id>`: what carries all of the program's own spans, and its logs if it shall.
+pub(super) fn tracers(item: &Item<'_>, context: &Context<'_>, plan: &mut Plan) {
+    let Some(mut named) = item.fields() else { return };
+    for (key, item) in named.rest() {
+        plan.exporters.extend(tracer(format!("tracer.{}", key.text), &item, context));
+    }
+}
+
+/// What a tracer is made for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    OpenTelemetry,
+    Stdout,
+    Log,
+}
+
+fn tracer(name: String, item: &Item<'_>, context: &Context<'_>) -> Option<Exporter> {
+    let mut fields = item.fields()?;
+    let kinds =
+        [("open-telemetry", Kind::OpenTelemetry), ("stdout", Kind::Stdout), ("log", Kind::Log)];
+    let kind = fields.require("type").and_then(|item| item.choice(&kinds));
+    let kind = kind.unwrap_or(Kind::OpenTelemetry);
+    let signals = enabled(&mut fields);
+    let carried: Vec<_> = [(signals.spans, Signal::Spans), (signals.logs, Signal::Logs)]
+        .into_iter()
+        .filter_map(|(is_carried, signal)| is_carried.then_some(signal))
+        .collect();
+    let stream = stream(&mut fields, context);
+    let file = match kind {
+        Kind::Log => fields.require("path"),
+        Kind::OpenTelemetry | Kind::Stdout => fields.take("path"),
+    };
+    let file = file.and_then(|item| path(&item));
+    // Read for every kind, so that one can be exchanged for another without touching the rest.
+    let notes = context.notes.borrow().len();
+    let transport = transport(&mut fields, &carried, context);
+    let shape = Shape { name: &name, transport, carried: &carried };
+    let otlp = otlp(&mut fields, &shape, context);
+    fields.finish();
+    if kind != Kind::OpenTelemetry || carried.is_empty() {
+        context.notes.borrow_mut().truncate(notes);
+    }
+    if carried.is_empty() {
+        context.note(format!("`{name}` is disabled: it carries neither spans nor logs"));
+        return None;
+    }
+    let destination = match kind {
+        Kind::OpenTelemetry => Destination::Otlp(otlp),
+        Kind::Stdout => Destination::Stdout,
+        Kind::Log => Destination::Log(file.unwrap_or_default()),
+    };
+    let unused = CONNECTION.iter().find(|key| item.node.get(key).is_some());
+    if let Some(key) = unused.filter(|_| kind != Kind::OpenTelemetry) {
+        context.note(format!("`{name}.{key}` has no effect: it does not send to a collector"));
+    }
+    let exporter = stream.exporter(name, context.service_name.clone(), signals, destination);
+    Some(Exporter { always: true, ..exporter })
+}
+
+/// `enable` as a boolean, as a table, and as keys with a dot in them.
+fn enabled(fields: &mut Fields<'_>) -> Signals {
+    let (mut is_enabled, mut spans, mut logs) = (None, None, None);
+    if let Some(item) = fields.take("enable") {
+        match &item.node.value {
+            Value::Table(_) => {
+                if let Some(mut fields) = item.fields() {
+                    logs = fields.boolean("log-exporter");
+                    spans = fields.boolean("span-exporter");
+                    fields.finish();
+                }
+            }
+            Value::Scalar(_) | Value::Sequence(_) => is_enabled = item.boolean(),
+        }
+    }
+    logs = fields.boolean("enable.log-exporter").or(logs);
+    spans = fields.boolean("enable.span-exporter").or(spans);
+    let is_enabled = is_enabled.unwrap_or(true);
+    Signals {
+        spans: is_enabled && spans.unwrap_or(true),
+        logs: is_enabled && logs.unwrap_or(false),
+        metrics: None,
+    }
+}
+
+/// What an exporter takes of a signal, and how it keeps it.
+struct Stream {
+    sampling: f64,
+    level: Level,
+    throttle: Duration,
+    lossy: bool,
+    buffer: Buffer,
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Self {
+            sampling: 100.0,
+            level: Level::Info,
+            throttle: Duration::from_secs(1),
+            lossy: false,
+            buffer: Buffer::default(),
+        }
+    }
+}
+
+fn stream(fields: &mut Fields<'_>, context: &Context<'_>) -> Stream {
+    let default = Stream::default();
+    let sampling = fields.number("sampling", 0.0..=100.0).or_else(|| context.otel.sampling());
+    Stream {
+        sampling: sampling.unwrap_or(default.sampling),
+        level: fields.choice("level", LEVELS).unwrap_or(default.level),
+        throttle: duration::take(fields, "throttle", &PAUSE).unwrap_or(default.throttle),
+        lossy: fields.boolean("lossy").unwrap_or(default.lossy),
+        buffer: buffer(fields, context),
+    }
+}
+
+impl Stream {
+    fn exporter(
+        self,
+        name: String,
+        service_name: String,
+        signals: Signals,
+        destination: Destination,
+    ) -> Exporter {
+        let Self { sampling, level, throttle, lossy, buffer } = self;
+        Exporter {
+            name,
+            service_name,
+            always: false,
+            signals,
+            sampling,
+            level,
+            throttle,
+            lossy,
+            buffer,
+            destination,
+        }
+    }
+}

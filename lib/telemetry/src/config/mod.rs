@@ -1,0 +1,151 @@
+//! From a configuration file to a [`Plan`]: the subtrees `telemetry`, `metrics` and `tracer`, with
+//! the environment's overrides and OpenTelemetry's own variables.
+//!
+//! ```
+//! use source::{Diagnostics, Fields, Text};
+//! use telemetry::config::{self, Defaults, Environment, KEYS, Overlay};
+//!
+//! let text = Text::new("app.yaml", "tracer: {otel: {type: open-telemetry, endpoint: \"collector:4317\"}}");
+//! let environment = Environment::from_iter([("APP_TRACER_OTEL_THROTTLE", "2s")]);
+//! let (documents, mistakes) = source::read_yaml(&text);
+//!
+//! let overlay = Overlay { prefix: "APP", keys: &[KEYS], environment: &environment, taken: &[] };
+//! let overlaid = overlay.apply(&text, documents.into_iter().next());
+//! let found = overlaid.found(mistakes);
+//! let defaults = Defaults { service_name: "app".to_owned(), directory: None, environment };
+//! if let Some(mut root) = Fields::of(&overlaid.root, "the configuration", &found) {
+//!     let plan = config::read(&mut root, &defaults, &found);
+//!     root.finish();
+//!     assert_eq!(plan.exporters[0].throttle.as_secs(), 2);
+//! }
+//! assert!(!found.has_errors());
+//! ```
+//!
+//! Deliberately absent: which file is read, what the caller's own keys mean, and which exporter has which role. Those
+//! belong to the caller, as do the clock and the environment, which are handed in.
+
+mod buffer;
+mod describe;
+mod duration;
+mod endpoint;
+mod exporters;
+mod headers;
+mod keys;
+mod nest;
+mod notes;
+mod otel;
+mod otlp;
+mod overlay;
+mod schema;
+mod secrets;
+mod variables;
+
+use std::{cell::RefCell, collections::BTreeMap, path::PathBuf};
+
+use source::{Diagnostics, Fields, Item};
+
+use crate::plan::Plan;
+use keys::Known;
+use otel::Otel;
+
+pub use describe::describe;
+pub use endpoint::address;
+pub use keys::{KEYS, Key, Kind, environment_name, shared_names};
+pub use overlay::{Overlaid, Overlay};
+pub use schema::schema;
+
+/// The name under which mistakes in variables are drawn.
+pub const ENVIRONMENT: &str = "environment";
+
+/// What the caller decides where the file is silent.
+#[derive(Clone, Debug)]
+pub struct Defaults {
+    /// `service.name` where neither the file nor `OTEL_SERVICE_NAME` has one.
+    pub service_name: String,
+    /// Where exporters buffer on disk; without one, in memory alone.
+    pub directory: Option<PathBuf>,
+    /// For OpenTelemetry's own variables.
+    pub environment: Environment,
+}
+
+/// The variables of the process, read once by its `main`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// A variable's value. One that is set to nothing counts as not set, as OpenTelemetry has it.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The variables that are set, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let variables = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        variables.filter(|(_, value)| !value.is_empty())
+    }
+}
+
+impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(variables: I) -> Self {
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+impl std::fmt::Debug for Environment {
+    /// Only names: any value may be a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What the front ends share while they read.
+struct Context<'a> {
+    defaults: &'a Defaults,
+    otel: Otel<'a>,
+    found: &'a Diagnostics,
+    notes: RefCell<Vec<String>>,
+    /// `service.name` of what does not say its own.
+    service_name: String,
+}
+
+impl Context<'_> {
+    fn note(&self, note: String) {
+        self.notes.borrow_mut().push(note);
+    }
+}
+
+/// Takes `telemetry`, `metrics` and `tracer` from the root table.
+///
+/// Every mistake is pushed with its place. If there was an error the plan is what could be made of the rest, and not
+/// meant to be carried out.
+pub fn read(root: &mut Fields<'_>, defaults: &Defaults, found: &Diagnostics) -> Plan {
+    let otel = Otel::new(&defaults.environment, found);
+    let (attributes, resource) = otel.resource();
+    let service_name = otel.get("OTEL_SERVICE_NAME").map(str::to_owned).or(attributes);
+    let context = Context {
+        defaults,
+        found,
+        notes: RefCell::default(),
+        service_name: service_name.unwrap_or_else(|| defaults.service_name.clone()),
+        otel,
+    };
+    let mut plan = Plan {
+        prometheus: true,
+        disabled: context.otel.is_disabled(),
+        resource,
+        ..Plan::default()
+    };
+    let known = Known::new(&[KEYS]);
+    let mut section = |key: &str, read: &mut dyn FnMut(&Item<'_>)| {
+        if let Some(item) = root.take(key) {
+            let nested = nest::nested(item.node, &[key], &known, found);
+            read(&item.with_node(&nested));
+        }
+    };
+    section("telemetry", &mut |item| exporters::telemetry(item, &context, &mut plan));
+    section("metrics", &mut |item| exporters::metrics(item, &context, &mut plan));
+    section("tracer", &mut |item| exporters::tracers(item, &context, &mut plan));
+    plan.notes = context.notes.into_inner();
+    notes::same_destination(&mut plan);
+    plan
+}

@@ -1,0 +1,118 @@
+//! The connection of an exporter: what tracers, collectors and the metrics push say in the same words.
+
+use std::time::Duration;
+
+use source::Fields;
+
+use super::{
+    Context,
+    buffer::path,
+    duration::{self, SPAN},
+    endpoint::{self, Origin},
+    headers, otel,
+};
+use crate::plan::{Compression, Otlp, Retry, Signal, Tls, Transport};
+
+/// How many requests of one exporter may be under way at once: enough that a backlog does not wait for the peer's
+/// answers, and few enough that a peer that comes back is not run over.
+const CONCURRENCY: usize = 4;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is known of an exporter before its connection is read.
+pub(super) struct Shape<'a> {
+    /// Its name in the plan.
+    pub(super) name: &'a str,
+    pub(super) transport: Transport,
+    pub(super) carried: &'a [Signal],
+}
+
+/// The transport under `transport`, else OpenTelemetry's, else gRPC.
+pub(super) fn transport(
+    fields: &mut Fields<'_>,
+    carried: &[Signal],
+    context: &Context<'_>,
+) -> Transport {
+    let options = [("grpc", Transport::Grpc), ("http", Transport::Http)];
+    let told = fields.choice("transport", &options);
+    told.or_else(|| context.otel.transport(carried)).unwrap_or(Transport::Grpc)
+}
+
+/// Everything of a connection but its transport.
+pub(super) fn otlp(fields: &mut Fields<'_>, shape: &Shape<'_>, context: &Context<'_>) -> Otlp {
+    let carried = shape.carried;
+    let (endpoints, origin) = endpoint::endpoints(fields, shape, context);
+    let headers = headers::take(fields).unwrap_or_else(|| {
+        let names = otel::names(carried, "HEADERS");
+        let Some((variable, headers)) = headers::from_variable(&context.otel, &names) else {
+            return Vec::new();
+        };
+        if origin == Origin::File && !headers.is_empty() {
+            let name = shape.name;
+            context.note(format!(
+                "`{name}`: its endpoint is the file's, and gets the headers of `{variable}`"
+            ));
+        }
+        headers
+    });
+    let timeout = duration::take(fields, "timeout", &SPAN);
+    let compression =
+        fields.choice("compression", &[("gzip", Compression::Gzip), ("none", Compression::None)]);
+    Otlp {
+        transport: shape.transport,
+        endpoints,
+        headers,
+        tls: tls(fields, carried, context),
+        timeout: timeout.or_else(|| context.otel.timeout(carried)).unwrap_or(TIMEOUT),
+        compression: compression
+            .or_else(|| context.otel.compression(carried))
+            .unwrap_or(Compression::Gzip),
+        retry: retry(fields, context),
+        concurrency: CONCURRENCY,
+    }
+}
+
+/// The files under `tls`. Certificate and key come from one source: those of two would not fit.
+fn tls(fields: &mut Fields<'_>, carried: &[Signal], context: &Context<'_>) -> Tls {
+    let mut tls = Tls::default();
+    if let Some(item) = fields.take("tls")
+        && let Some(mut fields) = item.fields()
+    {
+        let mut file = |key| fields.take(key).and_then(|item| path(&item));
+        tls.ca_file = file("caFile");
+        tls.cert_file = file("certFile");
+        tls.key_file = file("keyFile");
+        fields.finish();
+        if tls.cert_file.is_some() != tls.key_file.is_some() {
+            let message = format!("`{}` has only one of `certFile` and `keyFile`", item.path);
+            let span = context.found.text().first_line(item.node.span);
+            context
+                .found
+                .push(context.found.error(span, message).help("a certificate needs its key"));
+        }
+    }
+    tls.ca_file = tls.ca_file.or_else(|| context.otel.file(carried, "CERTIFICATE"));
+    if tls.cert_file.is_none() && tls.key_file.is_none() {
+        tls.cert_file = context.otel.file(carried, "CLIENT_CERTIFICATE");
+        tls.key_file = context.otel.file(carried, "CLIENT_KEY");
+    }
+    tls
+}
+
+fn retry(fields: &mut Fields<'_>, context: &Context<'_>) -> Retry {
+    let mut retry = Retry::default();
+    let Some(item) = fields.take("retry") else { return retry };
+    let Some(mut fields) = item.fields() else { return retry };
+    let initial = duration::take(&mut fields, "initial", &SPAN);
+    let max = duration::take(&mut fields, "max", &SPAN);
+    fields.finish();
+    // Who sets one of them beyond the other's default means that it is the longest, or the shortest.
+    retry.initial = initial.or(max.map(|max| retry.initial.min(max))).unwrap_or(retry.initial);
+    retry.max = max.unwrap_or(retry.max.max(retry.initial));
+    if retry.initial > retry.max {
+        let message = format!("`{0}.initial` is longer than `{0}.max`", item.path);
+        let span = context.found.text().first_line(item.node.span);
+        context.found.push(context.found.error(span, message));
+    }
+    retry
+}

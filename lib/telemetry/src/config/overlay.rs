@@ -1,0 +1,264 @@
+//! The environment over a file: variables that override keys, and variables that values name.
+//!
+//! What a variable brings has a place like everything else: the lines `NAME=value` are a further part of the text, and
+//! mistakes are drawn there. Secrets, in the file or from a variable, are hidden from all pictures.
+//!
+//! Deliberately absent: what the keys mean. The caller's keys and this library's are treated alike.
+
+use std::{collections::BTreeMap, fmt};
+
+use source::{Diagnostic, Diagnostics, Entry, Node, Scalar, Span, Text, Value, did_you_mean};
+
+use super::{
+    ENVIRONMENT, Environment, Key, Kind, environment_name,
+    headers::lines,
+    keys::{Known, MAKERS, leads},
+    nest::nested,
+    secrets::{self, File},
+    variables::{Substitution, typed},
+};
+
+/// What is laid over a configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Overlay<'a> {
+    /// What the variables that override keys begin with, without the `_` behind it.
+    pub prefix: &'a str,
+    /// All keys of the file: the caller's, and [`KEYS`](super::KEYS).
+    pub keys: &'a [&'a [Key]],
+    /// The variables.
+    pub environment: &'a Environment,
+    /// Variables with the prefix that mean something else to the caller, such as those of its flags.
+    pub taken: &'a [&'a str],
+}
+
+/// A configuration with the environment over it.
+pub struct Overlaid {
+    /// The file's text, with the used variables behind it.
+    pub text: Text,
+    /// The file's values, or what took their place.
+    pub root: Node,
+    /// Variables with the prefix that override nothing, in words. Not wrong: orchestrators inject such.
+    pub notices: Vec<String>,
+    mistakes: Vec<Diagnostic>,
+    /// The last words of the keys of secrets.
+    secrets: Vec<&'static str>,
+}
+
+impl Overlaid {
+    /// The collector for what is found from here on. It holds what the overlay found, and the mistakes of the file's
+    /// grammar, which are handed in so that their pictures hide secrets as well.
+    pub fn found(&self, mistakes: Vec<Diagnostic>) -> Diagnostics {
+        let mut text = self.text.clone();
+        if !mistakes.is_empty() {
+            // What could not be read is in no tree, and is guessed from its lines.
+            text = text.hiding(secrets::guessed(&text, &self.secrets));
+        }
+        let found = Diagnostics::new(&text);
+        for mut mistake in mistakes.into_iter().chain(self.mistakes.iter().cloned()) {
+            mistake.text = text.clone();
+            found.push(mistake);
+        }
+        found
+    }
+}
+
+impl fmt::Debug for Overlaid {
+    /// The values are left out: some are secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Overlaid");
+        debug.field("text", &self.text).field("notices", &self.notices).finish_non_exhaustive()
+    }
+}
+
+/// A variable that overrides a key of this file.
+struct Override<'a> {
+    name: &'a str,
+    value: &'a str,
+    /// More than one if several names in the file make the same variable.
+    keys: Vec<(Vec<String>, &'a Key)>,
+}
+
+impl Overlay<'_> {
+    /// Lays the environment over what was read from `text`. No document at all counts as an empty one.
+    pub fn apply(&self, text: &Text, root: Option<Node>) -> Overlaid {
+        let known = Known::new(self.keys);
+        let nothing = Node { span: Span::at(0), value: Value::Table(Vec::new()) };
+        let early = Diagnostics::new(text);
+        let mut root = nested(&root.unwrap_or(nothing), &[], &known, &early);
+        let (overrides, notices) = self.overrides(&root, &known);
+
+        let mut file = File::default();
+        file.look(&root, &mut Vec::new(), &known);
+        for this in &overrides {
+            file.named.insert(this.name.to_owned());
+            if this.keys.iter().any(|(_, key)| key.is_secret()) {
+                file.secret.insert(this.name.to_owned());
+            }
+        }
+        let (text, places) = self.with_environment(text, &file);
+
+        let found = Diagnostics::new(&text);
+        for this in &overrides {
+            let place = places.get(this.name).copied().unwrap_or_default();
+            override_one(&mut root, this, place, &found);
+        }
+        let environment = self.environment;
+        let substitution =
+            Substitution { places: &places, environment, known: &known, found: &found };
+        substitution.walk(&mut root, &mut Vec::new());
+        let mistakes = early.into_vec().into_iter().chain(found.into_vec()).collect();
+        Overlaid { text, root, notices, mistakes, secrets: known.secrets().collect() }
+    }
+
+    /// The variables that override a key, and a notice for each that could and does not.
+    fn overrides<'a>(&'a self, root: &Node, known: &Known<'a>) -> (Vec<Override<'a>>, Vec<String>) {
+        let mut paths: BTreeMap<String, Vec<(Vec<String>, &'a Key)>> = BTreeMap::new();
+        for (pattern, key) in known.iter() {
+            for path in expanded(root, pattern) {
+                let name = environment_name(self.prefix, &path.join("."));
+                paths.entry(name).or_default().push((path, key));
+            }
+        }
+        let start = format!("{}_", self.prefix);
+        let (mut overrides, mut notices) = (Vec::new(), Vec::new());
+        let variables = self.environment.iter().filter(|(name, _)| name.starts_with(&start));
+        for (name, value) in variables.filter(|(name, _)| !self.taken.contains(name)) {
+            if let Some(keys) = paths.get(name) {
+                overrides.push(Override { name, value, keys: keys.clone() });
+                continue;
+            }
+            let near = did_you_mean(name, paths.keys().map(String::as_str));
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            notices.push(format!(
+                "`{name}` is ignored: it stands for no key of this configuration{near}"
+            ));
+        }
+        (overrides, notices)
+    }
+
+    /// The text with a line for each variable that is used, and where the values stand in it.
+    fn with_environment(&self, text: &Text, file: &File) -> (Text, BTreeMap<String, Span>) {
+        let mut lines = String::new();
+        let mut places = BTreeMap::new();
+        let mut hidden = file.hidden.clone();
+        for (name, value) in self.environment.iter() {
+            if !file.named.contains(name) && !name.starts_with("OTEL_") {
+                continue;
+            }
+            let is_secret = file.secret.contains(name)
+                || name.ends_with("HEADERS")
+                || secrets::user(value).is_some();
+            let shown =
+                if is_secret { "***".to_owned() } else { value.replace(['\n', '\r'], "␊") };
+            let start = lines.len() + name.len() + 1;
+            places.insert(name.to_owned(), (Span { start, end: start + shown.len() }, is_secret));
+            lines.push_str(&format!("{name}={shown}\n"));
+        }
+        let (text, start) = match lines.as_str() {
+            "" => (text.clone(), 0),
+            lines => text.with_part(ENVIRONMENT, lines.trim_end_matches('\n')),
+        };
+        let moved = |span: Span| Span { start: start + span.start, end: start + span.end };
+        // The stars of a secret count as hidden too, so that nothing quotes what they stand for.
+        hidden.extend(
+            places.values().filter(|(_, is_secret)| *is_secret).map(|(span, _)| moved(*span)),
+        );
+        let places = places.into_iter().map(|(name, (span, _))| (name, moved(span))).collect();
+        (text.hiding(hidden), places)
+    }
+}
+
+/// The paths that a pattern has in this file: `*` is every name that is there.
+fn expanded(root: &Node, pattern: &[&str]) -> Vec<Vec<String>> {
+    let makes = |path: &[String]| {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        MAKERS.iter().any(|maker| {
+            let maker: Vec<&str> = maker.split('.').collect();
+            maker.len() == path.len() && leads(&path, &maker)
+        })
+    };
+    let at = |path: &[String]| path.iter().try_fold(root, |node, name| node.get(name));
+    let mut paths = vec![Vec::new()];
+    for segment in pattern {
+        let mut longer = Vec::new();
+        for path in paths {
+            let names: Vec<String> = match *segment {
+                "*" => {
+                    let entries = at(&path).and_then(Node::as_table).unwrap_or_default();
+                    entries.iter().map(|entry| entry.key.text.clone()).collect()
+                }
+                name => vec![name.to_owned()],
+            };
+            longer
+                .extend(names.into_iter().map(|name| path.iter().cloned().chain([name]).collect()));
+        }
+        longer.retain(|path: &Vec<String>| {
+            !makes(path) || at(path).is_some_and(|node| !node.is_null())
+        });
+        paths = longer;
+    }
+    paths
+}
+
+fn scalar_node(scalar: Scalar) -> Node {
+    Node { span: scalar.span, value: Value::Scalar(scalar) }
+}
+
+/// Puts the value of a variable in place of its key's.
+fn override_one(root: &mut Node, this: &Override<'_>, place: Span, found: &Diagnostics) {
+    let [(path, key)] = this.keys.as_slice() else {
+        let paths: Vec<_> =
+            this.keys.iter().map(|(path, _)| format!("`{}`", path.join("."))).collect();
+        let message = format!("`{}` stands for each of {}", this.name, paths.join(" and "));
+        found.push(found.error(place, message).help("rename one of them"));
+        return;
+    };
+    let value = if key.kind == Kind::Headers {
+        let items =
+            lines(this.value).into_iter().map(|line| scalar_node(Scalar::instead(line, place)));
+        Node { span: place, value: Value::Sequence(items.collect()) }
+    } else {
+        scalar_node(typed(this.value.trim().to_owned(), place, Some(key.kind)))
+    };
+    if let Value::Table(entries) = &mut root.value {
+        set(entries, path, value, place);
+    }
+}
+
+/// Puts a value where its path says, with the tables on the way. Where a value stands on the way, or a table in its
+/// place, both are kept by a key with a dot in it.
+fn set(entries: &mut Vec<Entry>, path: &[String], value: Node, place: Span) {
+    let Some((first, rest)) = path.split_first() else { return };
+    let put = |entries: &mut Vec<Entry>, key: &str, value: Node| match entries
+        .iter_mut()
+        .find(|entry| entry.key.text == key)
+    {
+        Some(entry) => entry.value = value,
+        None => entries.push(Entry { key: Scalar::instead(key, place), value }),
+    };
+    let existing = entries.iter_mut().find(|entry| entry.key.text == *first);
+    if rest.is_empty() {
+        let inner = match existing.map(|entry| &mut entry.value.value) {
+            // A list takes the place of headers, which are a table without keys of their own.
+            Some(Value::Table(inner)) if value.as_scalar().is_some() => std::mem::take(inner),
+            _ => Vec::new(),
+        };
+        put(entries, first, value);
+        for entry in inner {
+            let key = Scalar::instead(format!("{first}.{}", entry.key.text), entry.key.span);
+            entries.push(Entry { key, value: entry.value });
+        }
+        return;
+    }
+    match existing {
+        Some(entry) if !entry.value.is_null() => match &mut entry.value.value {
+            Value::Table(inner) => set(inner, rest, value, place),
+            Value::Scalar(_) | Value::Sequence(_) => put(entries, &path.join("."), value),
+        },
+        _ => {
+            let mut inner = Vec::new();
+            set(&mut inner, rest, value, place);
+            put(entries, first, Node { span: place, value: Value::Table(inner) });
+        }
+    }
+}

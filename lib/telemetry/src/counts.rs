@@ -1,0 +1,101 @@
+//! What became of everything that an exporter was given.
+//!
+//! The promise of this crate in numbers: `accepted = delivered + queued + rejected + dropped`, at every moment.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use crate::pipeline::Outlet;
+
+/// What became of the spans and logs of one exporter, and what it holds now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// The exporter.
+    pub exporter: String,
+    /// Everything that it was given, what it found from before included.
+    pub accepted: u64,
+    /// Of those, found at the start: left by an earlier process.
+    pub recovered: u64,
+    /// Acknowledged by the destination.
+    pub delivered: u64,
+    /// Still to be delivered. After a shutdown: on disk, for the next start.
+    pub queued: u64,
+    /// Refused by the destination for good.
+    pub rejected: u64,
+    /// Given up for lack of room or at shutdown, each as the plan says.
+    pub dropped: u64,
+    /// Bytes held in memory.
+    pub memory_bytes: u64,
+    /// Bytes on disk.
+    pub disk_bytes: u64,
+    /// How long producers were held in all.
+    pub held: Duration,
+    /// How many producers are held now.
+    pub holding: u64,
+    /// The age of the oldest that is not delivered.
+    pub oldest: Option<Duration>,
+    /// Requests that were tried again.
+    pub retries: u64,
+    /// Requests kept in the dead-letter folder.
+    pub dead_letters: u64,
+    /// Damaged bytes that were left out when an earlier process's files were read.
+    pub cut_bytes: u64,
+    /// Why nothing gets through at the moment, in words.
+    pub trouble: Option<String>,
+}
+
+/// How a shutdown went, exporter by exporter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use = "it says what was not delivered"]
+pub struct Report {
+    /// The exporters that ended.
+    pub exporters: Vec<Counts>,
+}
+
+impl Counts {
+    /// Whether nothing is unaccounted for.
+    pub fn is_balanced(&self) -> bool {
+        self.accepted == self.delivered + self.queued + self.rejected + self.dropped
+    }
+}
+
+impl Report {
+    /// Whether everything that was accepted has been delivered.
+    pub fn is_delivered(&self) -> bool {
+        self.exporters.iter().all(|counts| counts.accepted == counts.delivered)
+    }
+
+    /// The sum over all exporters of what this takes from each.
+    pub fn sum(&self, part: impl Fn(&Counts) -> u64) -> u64 {
+        self.exporters.iter().map(part).sum()
+    }
+}
+
+impl Outlet {
+    /// How full it is, if that would hold a producer.
+    pub(crate) fn pressure(&self) -> f64 {
+        if self.lossy { 0.0 } else { self.journal.pressure() }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let (journal, delivered, rejected) = self.lane.counts();
+        let tally = &self.lane.tally;
+        Counts {
+            exporter: self.name.clone(),
+            accepted: journal.accepted + journal.recovered,
+            recovered: journal.recovered,
+            delivered,
+            queued: journal.queued,
+            rejected,
+            dropped: journal.dropped,
+            memory_bytes: journal.memory_bytes,
+            disk_bytes: journal.disk_bytes,
+            held: journal.held,
+            holding: journal.holding,
+            oldest: journal.oldest,
+            retries: tally.retries.load(Ordering::Relaxed),
+            dead_letters: tally.dead_letters.load(Ordering::Relaxed),
+            cut_bytes: journal.cut_bytes,
+            trouble: tally.trouble().map(|why| why.message).or(journal.last_write_error),
+        }
+    }
+}

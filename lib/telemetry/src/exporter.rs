@@ -1,0 +1,258 @@
+//! One exporter at work: its journal, the near end for producers, and the sender behind it.
+//!
+//! Deliberately absent: which exporters there are. That is `life`.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use journal::{Full, Journal, Options};
+use opentelemetry::KeyValue;
+use opentelemetry_sdk::Resource;
+use thiserror::Error;
+
+use crate::{
+    counts::Counts,
+    encode,
+    host::{Host, Notice},
+    metrics::Reader,
+    pipeline::{Outlet, threshold},
+    plan::{self, Durability},
+    send::{self, Lane, SendHost, Sender},
+};
+
+/// How long a sender that is exchanged may take to hear the answers that are under way: each is a batch that is not
+/// sent twice.
+const STOP_MAX: Duration = Duration::from_millis(900);
+
+/// Why telemetry cannot start. Nothing was changed then.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A role names an exporter that the plan does not have.
+    #[error("no exporter is named `{0}`: add it to the configuration, or name another one")]
+    UnknownExporter(String),
+    /// More exporters than there is room for.
+    #[error("{0} exporters are more than the {max} that one program may have", max = crate::plan::EXPORTERS_MAX)]
+    TooMany(usize),
+    /// The folder of a buffer cannot be used.
+    #[error("`{exporter}` cannot keep its buffer in `{directory}`: {reason}")]
+    Buffer {
+        /// The exporter.
+        exporter: String,
+        /// Its folder.
+        directory: PathBuf,
+        /// What is wrong with it.
+        reason: journal::OpenError,
+    },
+    /// A destination that cannot be spoken to as it is written.
+    #[error("`{exporter}`: {reason}")]
+    Destination {
+        /// The exporter.
+        exporter: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Telemetry that has been shut down stays so.
+    #[error("telemetry has been shut down")]
+    Ended,
+}
+
+/// An exporter at work.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) plan: plan::Exporter,
+    pub(crate) own: bool,
+    pub(crate) outlet: Arc<Outlet>,
+    sender: Option<Sender>,
+}
+
+impl Running {
+    /// Opens the journal. Nothing is sent before [`start`](Self::start).
+    pub(crate) fn open(
+        plan: plan::Exporter,
+        own: bool,
+        slot: u8,
+        host: &Host,
+    ) -> Result<Self, StartError> {
+        let directory = folder(&plan);
+        let options = options(&plan, directory.clone(), host);
+        let journal =
+            Journal::open(options, &head(&plan, host)).map_err(|reason| StartError::Buffer {
+                exporter: plan.name.clone(),
+                directory: directory.clone().unwrap_or_default(),
+                reason,
+            })?;
+        let journal = Arc::new(journal);
+        let letters = directory.map(|directory| directory.join("dead-letters"));
+        let lane = Arc::new(Lane::new(Arc::clone(&journal), letters));
+        let outlet = Arc::new(outlet(&plan, own, slot, (journal, lane)));
+        Ok(Self { plan, own, outlet, sender: None })
+    }
+
+    /// Starts sending.
+    pub(crate) fn start(&mut self, host: &Host, reader: &Reader) -> Result<(), StartError> {
+        let sender =
+            Sender::start(Arc::clone(&self.outlet.lane), &self.plan, &send_host(host, reader))
+                .map_err(|reason| refused(&self.plan, &reason))?;
+        self.sender = Some(sender);
+        Ok(())
+    }
+
+    /// Whether `plan` needs another journal than this exporter has.
+    pub(crate) fn keeps_journal(&self, plan: &plan::Exporter) -> bool {
+        let plan::Buffer { memory, disk, directory, durability, hold: _ } = &plan.buffer;
+        let own = &self.plan.buffer;
+        (own.memory, own.disk, own.durability) == (*memory, *disk, *durability)
+            && own.directory == *directory
+    }
+
+    /// Goes on by another plan with the same journal.
+    pub(crate) fn change(
+        &mut self,
+        plan: plan::Exporter,
+        own: bool,
+        host: &Host,
+        reader: &Reader,
+    ) -> Result<(), StartError> {
+        if self.plan == plan && self.own == own {
+            return Ok(());
+        }
+        let parts = (Arc::clone(&self.outlet.journal), Arc::clone(&self.outlet.lane));
+        let journal = Arc::clone(&parts.0);
+        self.outlet = Arc::new(outlet(&plan, own, self.outlet.slot, parts));
+        (self.plan, self.own) = (plan, own);
+        journal.set_head(&head(&self.plan, host));
+        journal.set_full(full(&self.plan));
+        if let Some(sender) = self.sender.take() {
+            sender.stop((host.now)() + STOP_MAX);
+        }
+        self.start(host, reader)
+    }
+
+    /// Sends what is queued until `until`, then ends.
+    pub(crate) fn finish(mut self, until: Instant) -> Counts {
+        if let Some(sender) = self.sender.take() {
+            sender.drain(until);
+            sender.stop(until);
+        }
+        self.outlet.journal.close();
+        self.outlet.counts()
+    }
+}
+
+/// Whether this exporter could be started: its destination is understood, its files are there.
+pub(crate) fn check(plan: &plan::Exporter, host: &Host) -> Result<(), StartError> {
+    send::check(plan, &host.user_agent).map_err(|reason| refused(plan, &reason))
+}
+
+fn refused(plan: &plan::Exporter, reason: &send::StartError) -> StartError {
+    StartError::Destination { exporter: plan.name.clone(), reason: reason.to_string() }
+}
+
+fn outlet(
+    plan: &plan::Exporter,
+    own: bool,
+    slot: u8,
+    (journal, lane): (Arc<Journal>, Arc<Lane>),
+) -> Outlet {
+    Outlet {
+        name: plan.name.clone(),
+        slot,
+        own,
+        spans: plan.signals.spans,
+        logs: plan.signals.logs,
+        threshold: threshold(plan.sampling),
+        level: plan.level,
+        lossy: plan.lossy,
+        journal,
+        lane,
+    }
+}
+
+/// The folder of an exporter in the buffers' folder.
+fn folder(plan: &plan::Exporter) -> Option<PathBuf> {
+    plan.buffer.directory.as_ref().map(|directory| directory.join(file_name(&plan.name)))
+}
+
+/// A name as one part of a path: what that cannot have is written as `%xx`.
+fn file_name(name: &str) -> String {
+    let mut safe = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => safe.push(char::from(byte)),
+            b'.' if !safe.is_empty() => safe.push('.'),
+            _ => safe.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    safe
+}
+
+fn options(plan: &plan::Exporter, directory: Option<PathBuf>, host: &Host) -> Options {
+    let mut options = match directory {
+        Some(directory) => Options::in_directory(directory, host.now),
+        None => Options::in_memory(plan.buffer.memory, host.now),
+    };
+    options.memory_max = plan.buffer.memory;
+    options.disk_max = plan.buffer.disk;
+    options.segment_max = Options::segment_max_of(plan.buffer.disk);
+    options.durability = match plan.buffer.durability {
+        Durability::Memory => journal::Durability::Memory,
+        Durability::Process => journal::Durability::Process,
+        Durability::WriteThrough => journal::Durability::WriteThrough,
+        Durability::Host => journal::Durability::Host,
+    };
+    options.full = full(plan);
+    options
+}
+
+fn full(plan: &plan::Exporter) -> Full {
+    match plan.buffer.hold {
+        _ if plan.lossy => Full::Count,
+        None => Full::Hold,
+        Some(max) => Full::HoldFor(max),
+    }
+}
+
+/// The resource, as it stands at the head of each segment and of each request.
+pub(crate) fn head(plan: &plan::Exporter, host: &Host) -> Vec<u8> {
+    let resource = Resource::builder_empty()
+        .with_attributes(host.resource.iter().cloned())
+        .with_attributes([
+            KeyValue::new("telemetry.sdk.name", "opentelemetry"),
+            KeyValue::new("telemetry.sdk.language", "rust"),
+            KeyValue::new("telemetry.distro.name", env!("CARGO_PKG_NAME")),
+            KeyValue::new("telemetry.distro.version", env!("CARGO_PKG_VERSION")),
+        ])
+        .with_service_name(plan.service_name.clone())
+        .build();
+    let mut head = Vec::new();
+    encode::resource(&mut head, &resource);
+    head
+}
+
+fn send_host(host: &Host, reader: &Reader) -> SendHost {
+    let notice = Arc::clone(&host.notice);
+    SendHost {
+        now: host.now,
+        wall: host.wall,
+        random: host.random,
+        user_agent: host.user_agent.clone(),
+        notice: Arc::new(move |exporter, message| notice(&Notice { exporter, message })),
+        metrics: Some(reader.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn a_name_becomes_one_part_of_a_path_whatever_it_holds() {
+        assert_eq!(file_name("tracer.otel"), "tracer.otel");
+        assert_eq!(file_name("../../etc"), "%2e.%2f..%2fetc");
+        assert_eq!(file_name("."), "%2e");
+        assert_eq!(file_name("a/b\0"), "a%2fb%00");
+    }
+}

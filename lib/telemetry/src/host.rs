@@ -1,0 +1,73 @@
+//! What a program hands to its telemetry: clock, chance, a name, and an ear for what goes wrong.
+//!
+//! Deliberately absent: the environment and files. They are read by the caller and come as a plan.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use opentelemetry::KeyValue;
+
+/// What a program hands to its telemetry.
+#[derive(Clone)]
+pub struct Host {
+    /// How requests name their sender: `program/1.2.3`.
+    pub user_agent: String,
+    /// Attributes of the resource beside `service.name`, which each exporter has of its own.
+    pub resource: Vec<KeyValue>,
+    /// Which instrumentation scopes, and which targets of the `tracing` bridge, are exported: those that begin with
+    /// one of these. Empty is all.
+    pub scopes: Vec<String>,
+    /// Hears what goes wrong, once for each change. Called on a sender's thread, where nothing is recorded: it may
+    /// log, and the log will not be exported.
+    pub notice: Arc<dyn Fn(&Notice<'_>) + Send + Sync>,
+    /// The monotonic clock.
+    pub now: fn() -> Instant,
+    /// The wall clock.
+    pub wall: fn() -> SystemTime,
+    /// Chance, for jitter.
+    pub random: fn() -> u64,
+}
+
+/// Something that a person should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice<'a> {
+    /// The exporter that it is about.
+    pub exporter: &'a str,
+    /// What happened and what to do.
+    pub message: &'a str,
+}
+
+impl Host {
+    /// A program of this name on the system's clock, with nobody to hear notices.
+    #[expect(clippy::disallowed_methods, reason = "the clock of programs that hand down none")]
+    pub fn new(user_agent: impl Into<String>) -> Self {
+        Self {
+            user_agent: user_agent.into(),
+            resource: Vec::new(),
+            scopes: Vec::new(),
+            notice: Arc::new(|_| {}),
+            now: Instant::now,
+            wall: SystemTime::now,
+            random: || RandomState::new().build_hasher().finish(),
+        }
+    }
+
+    /// Whether this scope or target is exported.
+    pub(crate) fn exports(scopes: &[String], name: &str) -> bool {
+        scopes.is_empty() || scopes.iter().any(|scope| name.starts_with(scope.as_str()))
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("user_agent", &self.user_agent)
+            .field("resource", &self.resource)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}

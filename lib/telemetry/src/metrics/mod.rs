@@ -1,0 +1,142 @@
+//! Metrics: one reader that everything which wants them collects from, whether it pushes or is scraped.
+//!
+//! Sums are cumulative, so a collection that nobody got costs resolution and no data, and collectors do not take
+//! anything from each other. Deliberately absent: a timer (who pushes has its own), and a queue.
+
+mod names;
+mod prometheus;
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use opentelemetry_proto::tonic::{
+    collector::metrics::v1::ExportMetricsServiceRequest,
+    common::v1::{AnyValue, KeyValue, any_value},
+    metrics::v1::{NumberDataPoint, metric::Data, number_data_point},
+};
+use opentelemetry_sdk::{
+    error::OTelSdkResult,
+    metrics::{
+        InstrumentKind, ManualReader, Pipeline, Temporality,
+        data::{AggregatedMetrics, MetricData, ResourceMetrics},
+        reader::MetricReader,
+    },
+};
+use prost::Message;
+
+const SERVICE_NAME: &str = "service.name";
+
+/// What reads all instruments of one meter provider. A clone reads the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader(Arc<ManualReader>);
+
+impl Reader {
+    pub(crate) fn new() -> Self {
+        let reader = ManualReader::builder().with_temporality(Temporality::Cumulative).build();
+        Self(Arc::new(reader))
+    }
+
+    /// The export request of everything now, with `service.name` set to this, and how many data points it holds; none
+    /// if that is nothing, or after shutdown.
+    pub(crate) fn request(&self, service_name: &str) -> Option<(Vec<u8>, u64)> {
+        let collected = self.collected()?;
+        let mut request = ExportMetricsServiceRequest::from(&collected);
+        restore_large(&mut request, &collected);
+        let points = request
+            .resource_metrics
+            .iter()
+            .flat_map(|resource| &resource.scope_metrics)
+            .flat_map(|scope| &scope.metrics)
+            .map(|metric| metric.data.as_ref().map_or(0, points))
+            .sum::<usize>() as u64;
+        for resource in request.resource_metrics.iter_mut().flat_map(|all| &mut all.resource) {
+            resource.attributes.retain(|pair| pair.key != SERVICE_NAME);
+            resource.attributes.push(service(service_name));
+            resource.attributes.sort_by(|one, other| one.key.cmp(&other.key));
+        }
+        (points > 0).then(|| (request.encode_to_vec(), points))
+    }
+
+    /// Everything now, in Prometheus' text exposition format 0.0.4; empty after shutdown.
+    pub(crate) fn prometheus(&self) -> String {
+        self.collected().map(|collected| prometheus::text(&collected)).unwrap_or_default()
+    }
+
+    fn collected(&self) -> Option<ResourceMetrics> {
+        let mut collected = ResourceMetrics::default();
+        self.collect(&mut collected).ok()?;
+        Some(collected)
+    }
+}
+
+impl MetricReader for Reader {
+    fn register_pipeline(&self, pipeline: Weak<Pipeline>) {
+        self.0.register_pipeline(pipeline);
+    }
+
+    fn collect(&self, collected: &mut ResourceMetrics) -> OTelSdkResult {
+        self.0.collect(collected)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.0.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.0.shutdown_with_timeout(timeout)
+    }
+
+    fn temporality(&self, kind: InstrumentKind) -> Temporality {
+        self.0.temporality(kind)
+    }
+}
+
+fn points(data: &Data) -> usize {
+    match data {
+        Data::Gauge(gauge) => gauge.data_points.len(),
+        Data::Sum(sum) => sum.data_points.len(),
+        Data::Histogram(histogram) => histogram.data_points.len(),
+        Data::ExponentialHistogram(histogram) => histogram.data_points.len(),
+        Data::Summary(summary) => summary.data_points.len(),
+    }
+}
+
+fn service(name: &str) -> KeyValue {
+    let value = any_value::Value::StringValue(name.to_owned());
+    KeyValue {
+        key: SERVICE_NAME.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..KeyValue::default()
+    }
+}
+
+/// A number above the largest `i64` goes as a double, not as the zero that the SDK's transform makes of it.
+fn restore_large(request: &mut ExportMetricsServiceRequest, collected: &ResourceMetrics) {
+    let sent = request.resource_metrics.iter_mut().flat_map(|resource| &mut resource.scope_metrics);
+    let sent = sent.flat_map(|scope| &mut scope.metrics);
+    let metrics = collected.scope_metrics().flat_map(|scope| scope.metrics());
+    for (sent, metric) in sent.zip(metrics) {
+        match (&mut sent.data, metric.data()) {
+            (Some(Data::Gauge(sent)), AggregatedMetrics::U64(MetricData::Gauge(gauge))) => {
+                restore(&mut sent.data_points, gauge.data_points().map(|point| point.value()));
+            }
+            (Some(Data::Sum(sent)), AggregatedMetrics::U64(MetricData::Sum(sum))) => {
+                restore(&mut sent.data_points, sum.data_points().map(|point| point.value()));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn restore(sent: &mut [NumberDataPoint], values: impl Iterator<Item = u64>) {
+    for (point, value) in sent.iter_mut().zip(values) {
+        if i64::try_from(value).is_err() {
+            point.value = Some(number_data_point::Value::AsDouble(value as f64));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

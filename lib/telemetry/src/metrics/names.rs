@@ -1,0 +1,200 @@
+//! Names of OpenTelemetry as Prometheus wants them: its letters, the unit in full, and `_total` on counters.
+
+/// What a family is, by the instrument that feeds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Counter,
+    /// A sum that may fall. Prometheus knows it as a gauge.
+    UpDown,
+    Gauge,
+    Histogram,
+}
+
+impl Kind {
+    /// The word for it behind `# TYPE`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::UpDown | Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// The name of the family that an instrument of this name and unit feeds.
+pub(super) fn family(name: &str, unit: &str, kind: Kind) -> String {
+    let mut family = sanitized(name);
+    if kind == Kind::Counter
+        && let Some(stem) = family.strip_suffix("_total")
+    {
+        family.truncate(stem.len());
+    }
+    let unit = match unit {
+        "1" if kind == Kind::Gauge => "ratio".to_owned(),
+        unit => unit_in_full(unit),
+    };
+    if !unit.is_empty() && !family.ends_with(&format!("_{unit}")) && family != unit {
+        family = format!("{family}_{unit}");
+    }
+    if kind == Kind::Counter {
+        family.push_str("_total");
+    }
+    family
+}
+
+/// The text with `_` for every run of what is neither a letter of ASCII nor a digit, and not beginning with a digit.
+/// A colon is legal in the name of a metric, but meant for the rules of whoever runs Prometheus.
+pub(super) fn sanitized(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            'a'..='z' | 'A'..='Z' => out.push(letter),
+            '0'..='9' => {
+                if out.is_empty() {
+                    out.push('_');
+                }
+                out.push(letter);
+            }
+            _ if out.ends_with('_') => {}
+            _ => out.push('_'),
+        }
+    }
+    if out.is_empty() {
+        out.push('_');
+    }
+    out
+}
+
+/// `By/s` is `bytes_per_second`; what stands in braces is a remark.
+fn unit_in_full(unit: &str) -> String {
+    let (of, per) = unit.split_once('/').unwrap_or((unit, ""));
+    let (of, per) = (without_remarks(of), without_remarks(per));
+    match (word(of.trim()), each(per.trim())) {
+        (of, per) if per.is_empty() => of,
+        (of, per) if of.is_empty() => format!("per_{per}"),
+        (of, per) => format!("{of}_per_{per}"),
+    }
+}
+
+fn without_remarks(unit: &str) -> String {
+    let mut depth = 0_usize;
+    let mut out = String::new();
+    for letter in unit.chars() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => out.push(letter),
+            _ => {}
+        }
+    }
+    out
+}
+
+fn word(unit: &str) -> String {
+    let word = match unit {
+        "" | "1" => "",
+        "d" => "days",
+        "h" => "hours",
+        "min" => "minutes",
+        "s" => "seconds",
+        "ms" => "milliseconds",
+        "us" => "microseconds",
+        "ns" => "nanoseconds",
+        "By" => "bytes",
+        "KiBy" => "kibibytes",
+        "MiBy" => "mebibytes",
+        "GiBy" => "gibibytes",
+        "TiBy" => "tebibytes",
+        "kBy" | "KBy" => "kilobytes",
+        "MBy" => "megabytes",
+        "GBy" => "gigabytes",
+        "TBy" => "terabytes",
+        "m" => "meters",
+        "V" => "volts",
+        "A" => "amperes",
+        "J" => "joules",
+        "W" => "watts",
+        "g" => "grams",
+        "Cel" => "celsius",
+        "Hz" => "hertz",
+        "%" => "percent",
+        other => return sanitized(other).trim_matches('_').to_owned(),
+    };
+    word.to_owned()
+}
+
+/// The unit behind a `/`, of which there is one.
+fn each(unit: &str) -> String {
+    let word = match unit {
+        "" | "1" => "",
+        "s" => "second",
+        "m" | "min" => "minute",
+        "h" => "hour",
+        "d" => "day",
+        "w" => "week",
+        "mo" => "month",
+        "y" | "a" => "year",
+        other => return word(other),
+    };
+    word.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Kind::{Counter, Gauge, Histogram, UpDown},
+        family, sanitized,
+    };
+
+    #[test]
+    fn families_are_named_by_name_unit_and_kind() {
+        for (name, unit, kind, expected) in [
+            (
+                "http.server.request.duration",
+                "s",
+                Histogram,
+                "http_server_request_duration_seconds",
+            ),
+            ("http.server.active_requests", "{request}", UpDown, "http_server_active_requests"),
+            (
+                "otel.sdk.exporter.span.exported",
+                "{span}",
+                Counter,
+                "otel_sdk_exporter_span_exported_total",
+            ),
+            ("bytes.read", "By", Counter, "bytes_read_bytes_total"),
+            ("read_bytes", "By", Counter, "read_bytes_total"),
+            ("bytes", "By", Gauge, "bytes"),
+            ("read_bytes_total", "By", Counter, "read_bytes_total"),
+            ("disk_total", "By", Gauge, "disk_total_bytes"),
+            ("cpu.utilization", "1", Gauge, "cpu_utilization_ratio"),
+            ("cpu.count", "1", UpDown, "cpu_count"),
+            ("hits", "1", Counter, "hits_total"),
+            ("throughput", "By/s", Gauge, "throughput_bytes_per_second"),
+            ("rate", "{request}/s", Gauge, "rate_per_second"),
+            ("rate", "{request}/{core}", Gauge, "rate"),
+            ("speed", "m/m", Gauge, "speed_meters_per_minute"),
+            ("load", "%", Gauge, "load_percent"),
+            ("size", "By{compressed}", Gauge, "size_bytes"),
+            ("odd", "µ-foo", Gauge, "odd_foo"),
+            ("braces", "{a{b}c}", Gauge, "braces"),
+            ("9lives..left", "", Gauge, "_9lives_left"),
+        ] {
+            assert_eq!(family(name, unit, kind), expected, "{name} {unit} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn names_have_the_letters_that_they_may() {
+        for (text, expected) in [
+            ("a.b-c", "a_b_c"),
+            ("__name__", "_name_"),
+            ("", "_"),
+            ("ü", "_"),
+            ("1", "_1"),
+            ("a:b", "a_b"),
+        ] {
+            assert_eq!(sanitized(text), expected);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What was recorded is what is read: as a request, and as text that a parser of Prometheus' rules takes.
+
+mod exposition;
+mod text;
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{Meter, MeterProvider},
+};
+use opentelemetry_proto::tonic::{
+    collector::metrics::v1::ExportMetricsServiceRequest,
+    metrics::v1::{AggregationTemporality, Metric, metric::Data, number_data_point::Value},
+};
+use opentelemetry_sdk::{Resource, metrics::SdkMeterProvider};
+use prost::Message;
+
+use super::Reader;
+
+struct Metered {
+    reader: Reader,
+    provider: SdkMeterProvider,
+}
+
+impl Metered {
+    fn new(resource: impl IntoIterator<Item = KeyValue>) -> Self {
+        let reader = Reader::new();
+        let provider = SdkMeterProvider::builder()
+            .with_reader(reader.clone())
+            .with_resource(Resource::builder_empty().with_attributes(resource).build())
+            .build();
+        Self { reader, provider }
+    }
+
+    fn meter(&self) -> Meter {
+        self.provider.meter("app")
+    }
+
+    fn sent(&self) -> (ExportMetricsServiceRequest, u64) {
+        let (bytes, points) = self.reader.request("shop").expect("there is something");
+        (ExportMetricsServiceRequest::decode(&*bytes).expect("a request of OTLP"), points)
+    }
+}
+
+fn metrics(request: &ExportMetricsServiceRequest) -> Vec<&Metric> {
+    let scopes = request.resource_metrics.iter().flat_map(|resource| &resource.scope_metrics);
+    scopes.flat_map(|scope| &scope.metrics).collect()
+}
+
+#[test]
+fn a_request_holds_everything_each_time() {
+    let metered = Metered::new([KeyValue::new("service.name", "other"), KeyValue::new("a", "b")]);
+    let counter = metered.meter().u64_counter("hits").build();
+    let histogram = metered.meter().f64_histogram("wait").build();
+    counter.add(2, &[KeyValue::new("k", "v")]);
+    counter.add(3, &[KeyValue::new("k", "w")]);
+    histogram.record(1.5, &[]);
+    for round in 0..2 {
+        let (request, points) = metered.sent();
+        assert_eq!(points, 3, "in round {round}");
+        let resource = request.resource_metrics[0].resource.as_ref().expect("a resource");
+        let attributes: Vec<_> = resource.attributes.iter().map(|pair| pair.key.as_str()).collect();
+        assert_eq!(attributes, ["a", "service.name"]);
+        assert_eq!(resource.attributes[1], super::service("shop"));
+        let metrics = metrics(&request);
+        let Some(Data::Sum(sum)) = &metrics[0].data else { panic!("a sum: {metrics:?}") };
+        assert_eq!(sum.aggregation_temporality(), AggregationTemporality::Cumulative);
+        let total: i64 = sum
+            .data_points
+            .iter()
+            .map(|point| match point.value {
+                Some(Value::AsInt(value)) => value,
+                _ => 0,
+            })
+            .sum();
+        assert_eq!(total, 5);
+        let Some(Data::Histogram(wait)) = &metrics[1].data else {
+            panic!("a histogram: {metrics:?}")
+        };
+        assert_eq!((wait.data_points[0].count, wait.data_points[0].sum), (1, Some(1.5)));
+    }
+}
+
+/// The official transform sends zero.
+#[test]
+fn a_number_that_is_too_large_for_an_integer_of_otlp_is_a_double() {
+    let metered = Metered::new([]);
+    metered.meter().u64_gauge("limit").build().record(u64::MAX, &[]);
+    metered.meter().u64_counter("many").build().add(i64::MAX as u64 + 1, &[]);
+    metered.meter().u64_counter("fits").build().add(i64::MAX as u64, &[]);
+    let (request, _) = metered.sent();
+    let values = metrics(&request).into_iter().map(|metric| match &metric.data {
+        Some(Data::Gauge(gauge)) => gauge.data_points[0].value,
+        Some(Data::Sum(sum)) => sum.data_points[0].value,
+        _ => None,
+    });
+    let limit = Some(Value::AsDouble(u64::MAX as f64));
+    let many = Some(Value::AsDouble(i64::MAX as f64));
+    assert_eq!(values.collect::<Vec<_>>(), [limit, many, Some(Value::AsInt(i64::MAX))]);
+}
+
+#[test]
+fn nothing_makes_no_request() {
+    assert_eq!(Reader::new().request("shop"), None, "before a provider has it");
+    assert_eq!(Reader::new().prometheus(), "");
+    let metered = Metered::new([]);
+    assert_eq!(metered.reader.request("shop"), None, "without an instrument");
+    let counter = metered.meter().u64_counter("hits").build();
+    assert_eq!(metered.reader.request("shop"), None, "without a measurement");
+    counter.add(1, &[]);
+    assert_eq!(metered.sent().1, 1);
+    metered.provider.shutdown().expect("a first shutdown");
+    assert_eq!(metered.reader.request("shop"), None, "after shutdown");
+    assert_eq!(metered.reader.prometheus(), "");
+}

@@ -1,0 +1,245 @@
+//! From a finished item to the journals of those who want it: encoded once, appended to each.
+//!
+//! This is all that runs on the program's own threads. The pipeline is swapped as a whole when the plan changes.
+//! Deliberately absent: sending, and the SDK's traits (`processor`).
+
+use std::{cell::RefCell, sync::Arc};
+
+use arc_swap::ArcSwap;
+use journal::{Appended, Journal};
+use opentelemetry::{InstrumentationScope, TraceId, Value, logs::Severity};
+use opentelemetry_sdk::{logs::SdkLogRecord, trace::SpanData};
+
+use crate::{
+    encode,
+    host::Host,
+    marks::{Mark, Marks},
+    plan::{EXPORTERS_MAX, Level, Signal},
+    record,
+    send::Lane,
+};
+
+/// How many exporters may be at work at a time, those that end included: a bit for each.
+pub(crate) const OUTLETS_MAX: usize = 2 * EXPORTERS_MAX;
+/// The scope of spans that come from the `tracing` bridge. They carry their level as an attribute.
+pub(crate) const BRIDGE_SCOPE: &str = "tracing";
+const LEVEL_KEY: &str = "level";
+/// A buffer that one huge item made huge is not kept.
+const SCRATCH_BYTES_MAX: usize = 1 << 20;
+
+/// What producers share. The SDK's processors hold it for good; what is in it changes.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) pipeline: ArcSwap<Pipeline>,
+    pub(crate) marks: Marks,
+    /// Scopes and targets that are exported; empty is all.
+    pub(crate) scopes: Vec<String>,
+}
+
+/// Who gets what.
+#[derive(Debug, Default)]
+pub(crate) struct Pipeline {
+    pub(crate) outlets: Vec<Arc<Outlet>>,
+    /// The largest share of traces that any exporter of own spans wants; what is over it is not recorded.
+    pub(crate) threshold_max: u64,
+    /// Whether some exporter of own spans gets fewer spans than another, so that marks are needed.
+    pub(crate) differs: bool,
+    /// The least severe level that any exporter of own spans, of logs, wants.
+    pub(crate) span_level: Option<Level>,
+    pub(crate) log_level: Option<Level>,
+}
+
+/// The near end of one exporter.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    pub(crate) name: String,
+    /// Its bit in a mark, which it keeps as long as it lives.
+    pub(crate) slot: u8,
+    /// Whether it carries the program's own spans and logs, or only what is emitted to it by name.
+    pub(crate) own: bool,
+    pub(crate) spans: bool,
+    pub(crate) logs: bool,
+    /// Of 2^56 trace ids, how many it gets.
+    pub(crate) threshold: u64,
+    pub(crate) level: Level,
+    /// Whether it drops when it is full; otherwise it holds the producer.
+    pub(crate) lossy: bool,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) lane: Arc<Lane>,
+}
+
+impl Pipeline {
+    pub(crate) fn new(outlets: Vec<Arc<Outlet>>) -> Self {
+        let own = || outlets.iter().filter(|outlet| outlet.own && outlet.spans);
+        let thresholds = || own().map(|outlet| outlet.threshold);
+        let levels = || own().map(|outlet| outlet.level);
+        let thins = thresholds().any(|threshold| threshold < ALL);
+        let logs = outlets.iter().filter(|outlet| outlet.own && outlet.logs);
+        Self {
+            threshold_max: thresholds().max().unwrap_or(0),
+            differs: thins || levels().min() != levels().max(),
+            span_level: levels().min(),
+            log_level: logs.map(|outlet| outlet.level).min(),
+            outlets,
+        }
+    }
+}
+
+/// All 2^56 values of the draw.
+pub(crate) const ALL: u64 = 1 << 56;
+
+/// How many of 2^56 trace ids this many percent are.
+pub(crate) fn threshold(percent: f64) -> u64 {
+    // The draw stays an integer: as a double, the highest ones would round up to 2^56.
+    ((percent / 100.0 * ALL as f64) as u64).min(ALL)
+}
+
+/// The draw of a trace: the low 56 bits of its id, which are random by W3C's rule.
+pub(crate) fn draw(trace: TraceId) -> u64 {
+    let mut low = [0; 8];
+    low[1..].copy_from_slice(&trace.to_bytes()[9..]);
+    u64::from_be_bytes(low)
+}
+
+impl State {
+    pub(crate) fn new(scopes: Vec<String>) -> Self {
+        Self { pipeline: ArcSwap::default(), marks: Marks::default(), scopes }
+    }
+
+    /// A span of the program's own has ended.
+    pub(crate) fn span(&self, span: &SpanData) {
+        let pipeline = self.pipeline.load();
+        let scope = &span.instrumentation_scope;
+        // The bridge has asked for the target already.
+        let bridged = scope.name() == BRIDGE_SCOPE;
+        if pipeline.span_level.is_none() || !(bridged || Host::exports(&self.scopes, scope.name()))
+        {
+            return;
+        }
+        let mark = self.marks.take(span.span_context.span_id());
+        let wanted = |outlet: &Outlet| {
+            let level = || if bridged { level_of(span) } else { Level::Info };
+            outlet.own && outlet.wants(span.span_context.trace_id(), mark, level)
+        };
+        append(&pipeline, wanted, |out| {
+            record::begin(out, Signal::Spans, |out| encode::scope(out, scope));
+            encode::span(out, span, bridged.then_some(LEVEL_KEY));
+        });
+    }
+
+    /// A span of chosen ids goes to these exporters.
+    pub(crate) fn emitted(
+        &self,
+        span: &SpanData,
+        said: (bool, Level),
+        to: impl Fn(&Outlet) -> bool,
+    ) {
+        let (followed, level) = said;
+        let mark = Mark { followed, withheld: 0 };
+        let wanted = |outlet: &Outlet| {
+            to(outlet) && outlet.wants(span.span_context.trace_id(), mark, || level)
+        };
+        append(&self.pipeline.load(), wanted, |out| {
+            record::begin(out, Signal::Spans, |out| {
+                encode::scope(out, &span.instrumentation_scope);
+            });
+            encode::span(out, span, None);
+        });
+    }
+
+    /// A record of the program's log.
+    pub(crate) fn log(&self, log: &SdkLogRecord, scope: &InstrumentationScope) {
+        let level = level(log.severity_number());
+        let wanted = |outlet: &Outlet| outlet.own && outlet.logs && outlet.level <= level;
+        append(&self.pipeline.load(), wanted, |out| {
+            record::begin(out, Signal::Logs, |out| encode::scope_of_log(out, scope, log));
+            encode::log(out, log);
+        });
+    }
+
+    /// Whether a record of this level would reach anyone, so that it need not be made.
+    pub(crate) fn wants_log(&self, severity: Severity, target: &str) -> bool {
+        self.pipeline.load().log_level.is_some_and(|least| least <= level(Some(severity)))
+            && Host::exports(&self.scopes, target)
+    }
+}
+
+impl Outlet {
+    fn wants(&self, trace: TraceId, mark: Mark, level: impl FnOnce() -> Level) -> bool {
+        self.spans
+            && (self.threshold == ALL || mark.followed || draw(trace) < self.threshold)
+            && mark.withheld & (1 << self.slot) == 0
+            && self.level <= level()
+    }
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Encodes once, if anyone wants it, and appends to the journal of each who does.
+fn append(
+    pipeline: &Pipeline,
+    wanted: impl Fn(&Outlet) -> bool,
+    encode: impl FnOnce(&mut Vec<u8>),
+) {
+    let mut outlets = pipeline.outlets.iter().filter(|outlet| wanted(outlet)).peekable();
+    if outlets.peek().is_none() {
+        return;
+    }
+    let mut record = SCRATCH.try_with(RefCell::take).unwrap_or_default();
+    record.clear();
+    encode(&mut record);
+    for outlet in outlets {
+        // What it drops it counts, and there is nobody here to tell.
+        let (Appended::Kept | Appended::Dropped(_)) = outlet.journal.append(1, &record);
+    }
+    if record.capacity() <= SCRATCH_BYTES_MAX {
+        // At the end of a thread there is nobody left to keep it for.
+        drop(SCRATCH.try_with(|scratch| scratch.replace(record)));
+    }
+}
+
+/// The level of a span that the bridge made.
+pub(crate) fn level_of(span: &SpanData) -> Level {
+    let level = span.attributes.iter().find(|attribute| attribute.key.as_str() == LEVEL_KEY);
+    match level.map(|attribute| &attribute.value) {
+        Some(Value::String(level)) => match level.as_str() {
+            "TRACE" => Level::Trace,
+            "DEBUG" => Level::Debug,
+            "WARN" => Level::Warn,
+            "ERROR" => Level::Error,
+            _ => Level::Info,
+        },
+        _ => Level::Info,
+    }
+}
+
+fn level(severity: Option<Severity>) -> Level {
+    match severity.map_or(9, |severity| severity as i32) {
+        ..=4 => Level::Trace,
+        5..=8 => Level::Debug,
+        9..=12 => Level::Info,
+        13..=16 => Level::Warn,
+        _ => Level::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::TraceId;
+
+    use super::{ALL, draw, threshold};
+
+    #[test]
+    fn a_share_is_exact_at_its_ends() {
+        let with_low = |byte: u8| {
+            let mut bytes = [255; 16];
+            bytes[9..].fill(byte);
+            draw(TraceId::from_bytes(bytes))
+        };
+        assert_eq!((threshold(100.0), threshold(0.0)), (ALL, 0));
+        assert!(with_low(255) < threshold(100.0), "100 % is everything");
+        assert!(with_low(0x7f) < threshold(50.0) && with_low(0x80) >= threshold(50.0));
+    }
+}

@@ -1,0 +1,132 @@
+//! The one module that touches the traits of the OpenTelemetry SDK, which are not stable for traces yet.
+//!
+//! The processors stay installed for the life of a provider; what they feed is swapped beneath them. Flush and shutdown
+//! of the SDK do nothing here: delivery is the business of `Telemetry::shutdown`, which tells what came of it.
+
+use std::{sync::Arc, time::Duration};
+
+use opentelemetry::{
+    Context, InstrumentationScope, KeyValue, TraceId,
+    logs::Severity,
+    trace::{Link, Span as _, SpanKind, TraceContextExt, TraceState},
+};
+use opentelemetry_sdk::{
+    error::OTelSdkResult,
+    logs::{LogProcessor, SdkLogRecord},
+    trace::{SamplingDecision, SamplingResult, ShouldSample, Span, SpanData, SpanProcessor},
+};
+
+use crate::{
+    marks::Mark,
+    pipeline::{ALL, BRIDGE_SCOPE, Pipeline, State, draw, level_of},
+};
+
+/// Spans in.
+#[derive(Debug)]
+pub(crate) struct Spans(pub(crate) Arc<State>);
+
+/// Log records in.
+#[derive(Debug)]
+pub(crate) struct Logs(pub(crate) Arc<State>);
+
+/// Whether a span is recorded: if any exporter wants it. A parent's decision is followed.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampler(pub(crate) Arc<State>);
+
+impl SpanProcessor for Spans {
+    fn on_start(&self, span: &mut Span, context: &Context) {
+        let pipeline = self.0.pipeline.load();
+        if pipeline.differs {
+            let mark = inherited(&self.0, &pipeline, span, context);
+            self.0.marks.set(span.span_context().span_id(), mark);
+        }
+    }
+
+    fn on_end(&self, span: SpanData) {
+        if span.span_context.is_sampled() {
+            self.0.span(&span);
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+}
+
+/// What a span has from its parent, and adds for its children.
+fn inherited(state: &State, pipeline: &Pipeline, span: &Span, context: &Context) -> Mark {
+    let parent = context.span();
+    let parent = parent.span_context();
+    let mut mark = if parent.is_valid() && parent.is_remote() {
+        Mark { followed: true, withheld: 0 }
+    } else {
+        state.marks.get(parent.span_id())
+    };
+    let levels_differ = pipeline
+        .outlets
+        .iter()
+        .any(|outlet| outlet.own && outlet.spans && Some(outlet.level) != pipeline.span_level);
+    // Only a copy tells what a span began with, so it is made only where levels differ.
+    if levels_differ
+        && let Some(data) = span.exported_data()
+        && data.instrumentation_scope.name() == BRIDGE_SCOPE
+    {
+        let level = level_of(&data);
+        for outlet in pipeline.outlets.iter().filter(|outlet| outlet.level > level) {
+            mark.withheld |= 1 << outlet.slot;
+        }
+    }
+    mark
+}
+
+impl ShouldSample for Sampler {
+    fn should_sample(
+        &self,
+        parent: Option<&Context>,
+        trace_id: TraceId,
+        _: &str,
+        _: &SpanKind,
+        _: &[KeyValue],
+        _: &[Link],
+    ) -> SamplingResult {
+        let pipeline = self.0.pipeline.load();
+        let parent = parent.map(|context| context.span().span_context().clone());
+        let parent = parent.filter(opentelemetry::trace::SpanContext::is_valid);
+        let wanted = pipeline.span_level.is_some()
+            && match &parent {
+                Some(parent) => parent.is_sampled(),
+                None => pipeline.threshold_max == ALL || draw(trace_id) < pipeline.threshold_max,
+            };
+        SamplingResult {
+            decision: if wanted {
+                SamplingDecision::RecordAndSample
+            } else {
+                SamplingDecision::Drop
+            },
+            attributes: Vec::new(),
+            trace_state: parent.map_or(TraceState::NONE, |parent| parent.trace_state().clone()),
+        }
+    }
+}
+
+impl LogProcessor for Logs {
+    fn emit(&self, record: &mut SdkLogRecord, scope: &InstrumentationScope) {
+        self.0.log(record, scope);
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn event_enabled(&self, severity: Severity, target: &str, _: Option<&str>) -> bool {
+        self.0.wants_log(severity, target)
+    }
+}

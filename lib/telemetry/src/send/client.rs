@@ -1,0 +1,260 @@
+//! One OTLP endpoint, spoken to over gRPC or HTTP with the bytes that are given.
+//!
+//! Both transports are POST requests of one `hyper` client, over HTTP/2 with gRPC's framing or over HTTP/1, so that
+//! there is one connector, one TLS and one reading of failures. Connections are made when they are needed and kept.
+//! Deliberately absent: retries and batches, which are the lane's.
+
+use std::{path::PathBuf, sync::Mutex, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Uri, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use thiserror::Error;
+
+use super::{
+    answer::{self, Answer},
+    body, grpc, tls,
+};
+use crate::plan::{Compression, Header, Otlp, Secret, Signal, Transport};
+
+/// How much of an answer's body is read.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// How long an unused connection is kept: less than the usual 60 s and more of servers and balancers.
+const IDLE_MAX: Duration = Duration::from_secs(50);
+
+type Connector = HttpsConnector<HttpConnector>;
+type Connections = legacy::Client<Connector, Full<Bytes>>;
+
+/// One OTLP endpoint. Used on the runtime of one lane.
+pub(crate) struct Client {
+    transport: Transport,
+    compression: Compression,
+    timeout: Duration,
+    traces: Uri,
+    logs: Uri,
+    metrics: Uri,
+    headers: HeaderMap,
+    secrets: Vec<Secret>,
+    connector: Connector,
+    connections: Mutex<Connections>,
+}
+
+/// Why an endpoint cannot be spoken to at all.
+#[derive(Debug, Error)]
+pub(crate) enum ClientError {
+    #[error("cannot read {what} from `{}`: {source}; expected a PEM file", path.display())]
+    Pem { what: &'static str, path: PathBuf, source: rustls::pki_types::pem::Error },
+    #[error("`{}` holds a certificate that cannot be trusted: {source}", path.display())]
+    Root { path: PathBuf, source: rustls::Error },
+    #[error("`{}` and `{}` do not fit together: {source}", cert.display(), key.display())]
+    Pair { cert: PathBuf, key: PathBuf, source: rustls::Error },
+    #[error("`{}` is given without its {missing}: expected both or none", given.display())]
+    Half { given: PathBuf, missing: &'static str },
+    #[error("this system has no trusted certificates{said}; name a file of them as `ca_file`")]
+    NoRoots { said: String },
+    #[error("the value of header `{name}` cannot be sent: expected visible ASCII letters")]
+    Header { name: http::HeaderName },
+    #[error("`{endpoint}` is not an endpoint: expected `http://host:port` or `https://host:port`")]
+    Endpoint { endpoint: String },
+}
+
+impl Client {
+    /// Reads the files that the plan names; nothing is connected yet.
+    pub(crate) fn new(otlp: &Otlp, user_agent: &str) -> Result<Self, ClientError> {
+        let uris = [Signal::Spans, Signal::Logs, Signal::Metrics]
+            .map(|signal| destination(otlp.transport, otlp.endpoint(signal), signal));
+        let [traces, logs, metrics] = uris;
+        let (traces, logs, metrics) = (traces?, logs?, metrics?);
+        let is_tls = [&traces, &logs, &metrics].iter().any(|it| it.scheme_str() == Some("https"));
+        let config = if is_tls { tls::config(&otlp.tls)? } else { tls::none() };
+        let connector = connector(otlp.transport, config);
+        Ok(Self {
+            transport: otlp.transport,
+            compression: otlp.compression,
+            timeout: otlp.timeout,
+            traces,
+            logs,
+            metrics,
+            headers: headers(otlp, user_agent)?,
+            secrets: otlp.headers.iter().map(|header| header.value.clone()).collect(),
+            connections: Mutex::new(connections(otlp.transport, connector.clone())),
+            connector,
+        })
+    }
+
+    /// Sends an export request, given uncompressed, and says what came of it.
+    pub(crate) async fn send(&self, signal: Signal, message: Bytes) -> Answer {
+        let uri = self.uri(signal);
+        let place = answer::place(uri);
+        match tokio::time::timeout(self.timeout, self.exchange(uri, &place, message)).await {
+            Ok(answer) => self.without_secrets(answer),
+            Err(_) => {
+                self.reconnect();
+                answer::timeout(&place, self.timeout)
+            }
+        }
+    }
+
+    async fn exchange(&self, uri: &Uri, place: &str, message: Bytes) -> Answer {
+        let body = match self.transport {
+            Transport::Grpc => grpc::frame(&message, self.compression).into(),
+            Transport::Http if self.compression == Compression::Gzip => {
+                body::gzip(Vec::new(), &message).into()
+            }
+            Transport::Http => message,
+        };
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        if self.transport == Transport::Grpc {
+            *request.version_mut() = http::Version::HTTP_2;
+        }
+        let connections = self.connections.lock().expect("no panic under this lock").clone();
+        let (head, body) = match connections.request(request).await {
+            Ok(response) => response.into_parts(),
+            Err(error) => return answer::failed(place, &error),
+        };
+        let (body, trailers) = match read(body, self.transport).await {
+            Ok(read) => read,
+            Err(error) => return answer::failed(place, &error),
+        };
+        match self.transport {
+            Transport::Grpc => grpc::answer(place, &head, trailers.as_ref(), &body),
+            Transport::Http if !head.status.is_success() => answer::http(place, &head, &body),
+            Transport::Http if is_web_page(&head.headers) => answer::web_page(place),
+            Transport::Http => answer::success(&body),
+        }
+    }
+
+    /// Leaves connections on which a request hung: a peer that is gone without a word would hang the next one too.
+    fn reconnect(&self) {
+        let new = connections(self.transport, self.connector.clone());
+        *self.connections.lock().expect("no panic under this lock") = new;
+    }
+
+    fn uri(&self, signal: Signal) -> &Uri {
+        match signal {
+            Signal::Spans => &self.traces,
+            Signal::Logs => &self.logs,
+            Signal::Metrics => &self.metrics,
+        }
+    }
+
+    /// Hides header values that a peer repeats in its own words.
+    fn without_secrets(&self, mut answer: Answer) -> Answer {
+        let message = match &mut answer {
+            Answer::Accepted => return answer,
+            Answer::Partial { message, .. } => message,
+            Answer::Later { why, .. }
+            | Answer::Misconfigured(why)
+            | Answer::TooLarge(why)
+            | Answer::Poison(why) => &mut why.message,
+        };
+        for secret in self.secrets.iter().map(Secret::expose) {
+            // Not only as a whole: of `Bearer x` a peer repeats the `x`.
+            for word in secret.split_ascii_whitespace().filter(|word| word.len() >= 6) {
+                if message.contains(word) {
+                    *message = message.replace(word, "***");
+                }
+            }
+        }
+        answer
+    }
+}
+
+/// Where a signal is posted to.
+fn destination(transport: Transport, endpoint: &Uri, signal: Signal) -> Result<Uri, ClientError> {
+    let refused = || ClientError::Endpoint { endpoint: answer::place(endpoint) };
+    if !matches!(endpoint.scheme_str(), Some("http" | "https")) || endpoint.host().is_none() {
+        return Err(refused());
+    }
+    let mut parts = endpoint.clone().into_parts();
+    if transport == Transport::Grpc {
+        parts.path_and_query = Some(http::uri::PathAndQuery::from_static(grpc::path(signal)));
+    }
+    Uri::from_parts(parts).map_err(|_| refused())
+}
+
+/// What every request carries. Ours come last, since a request with another content type would mean something else; only
+/// the agent's name may be the user's.
+fn headers(otlp: &Otlp, user_agent: &str) -> Result<HeaderMap, ClientError> {
+    let mut headers = HeaderMap::new();
+    let agent = HeaderValue::from_str(user_agent);
+    let agent = agent.map_err(|_| ClientError::Header { name: header::USER_AGENT })?;
+    for Header { name, value } in &otlp.headers {
+        let refused = |_| ClientError::Header { name: name.clone() };
+        let mut value = HeaderValue::from_str(value.expose()).map_err(refused)?;
+        value.set_sensitive(true);
+        headers.append(name, value);
+    }
+    headers.entry(header::USER_AGENT).or_insert(agent);
+    match otlp.transport {
+        Transport::Grpc => grpc::add_headers(&mut headers, otlp.compression, otlp.timeout),
+        Transport::Http => {
+            let protobuf = HeaderValue::from_static("application/x-protobuf");
+            headers.insert(header::CONTENT_TYPE, protobuf);
+            headers.remove(header::CONTENT_ENCODING);
+            if otlp.compression == Compression::Gzip {
+                headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            }
+        }
+    }
+    // The body's own length and framing are the connection's business.
+    for name in [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION] {
+        headers.remove(name);
+    }
+    Ok(headers)
+}
+
+fn connector(transport: Transport, config: rustls::ClientConfig) -> Connector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(IDLE_MAX));
+    let builder = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
+    match transport {
+        Transport::Grpc => builder.enable_http2().wrap_connector(tcp),
+        Transport::Http => builder.enable_http1().wrap_connector(tcp),
+    }
+}
+
+fn connections(transport: Transport, connector: Connector) -> Connections {
+    legacy::Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE_MAX)
+        .pool_timer(TokioTimer::new())
+        .http2_only(transport == Transport::Grpc)
+        .build(connector)
+}
+
+/// The body as far as it is looked at, and the trailers, which stand behind it.
+async fn read(
+    mut body: Incoming,
+    transport: Transport,
+) -> Result<(Vec<u8>, Option<HeaderMap>), hyper::Error> {
+    let (mut bytes, mut trailers) = (Vec::new(), None);
+    while let Some(frame) = body.frame().await {
+        match frame?.into_data() {
+            Ok(data) => {
+                let room = ANSWER_BYTES_MAX - bytes.len();
+                bytes.extend_from_slice(&data[..data.len().min(room)]);
+            }
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+        if transport == Transport::Http && bytes.len() == ANSWER_BYTES_MAX {
+            break;
+        }
+    }
+    Ok((bytes, trailers))
+}
+
+fn is_web_page(headers: &HeaderMap) -> bool {
+    let media = headers.get(header::CONTENT_TYPE);
+    media.is_some_and(|media| media.as_bytes().to_ascii_lowercase().starts_with(b"text/html"))
+}

@@ -1,0 +1,163 @@
+//! Requests that were refused for good, kept in a folder so that a person can look at them and send them again.
+//!
+//! A letter is two files: `….otlp`, the request as it would be posted to an OTLP endpoint over HTTP, and `….txt`, why it
+//! is here. The folder is bounded in bytes; the oldest letters make room. Deliberately absent: sending them again.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use super::part::{Letter, LetterKind};
+
+/// How many bytes of letters are kept.
+pub(crate) const LETTERS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// What a small file costs on most disks; without it a million small letters would count as little.
+const FILE_BYTES_MIN: u64 = 4096;
+
+/// The folder of one exporter.
+#[derive(Debug)]
+pub(crate) struct DeadLetters {
+    folder: PathBuf,
+    bytes_max: u64,
+    /// Bytes of each letter by its name without ending, oldest first; `None` before the folder was looked at.
+    known: Option<BTreeMap<String, u64>>,
+    sequence: u64,
+}
+
+impl DeadLetters {
+    pub(crate) fn new(folder: PathBuf, bytes_max: u64) -> Self {
+        Self { folder, bytes_max, known: None, sequence: 0 }
+    }
+
+    /// Keeps a letter; says how many old ones made room for it.
+    pub(crate) fn keep(
+        &mut self,
+        request: &[u8],
+        letter: &Letter,
+        now: SystemTime,
+    ) -> io::Result<u64> {
+        fs::create_dir_all(&self.folder)?;
+        if self.known.is_none() {
+            let known = look(&self.folder)?;
+            self.sequence =
+                known.keys().filter_map(|name| sequence(name)).max().unwrap_or_default();
+            self.known = Some(known);
+        }
+        let (mut file, name) = loop {
+            let name = self.name(letter, now);
+            // Another process may use the same folder; `create_new` decides who has the name.
+            match fs::File::create_new(self.folder.join(format!("{name}.otlp"))) {
+                Ok(file) => break (file, name),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        };
+        io::Write::write_all(&mut file, request)?;
+        let text = format!("{}\n", letter.message);
+        fs::write(self.folder.join(format!("{name}.txt")), &text)?;
+        let known = self.known.get_or_insert_default();
+        known.insert(name, cost(request.len() as u64) + cost(text.len() as u64));
+        make_room(&self.folder, known, self.bytes_max)
+    }
+
+    fn name(&mut self, letter: &Letter, now: SystemTime) -> String {
+        let millis = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        self.sequence += 1;
+        let marks = match letter.kind {
+            LetterKind::Partial { rejected, of } => format!("-{rejected}-of-{of}"),
+            LetterKind::Refused | LetterKind::TooLarge => String::new(),
+        };
+        format!("{millis:013}-{:06}-{}{marks}", self.sequence, letter.signal.as_str())
+    }
+}
+
+/// Removes the oldest letters, but never the newest.
+fn make_room(folder: &Path, known: &mut BTreeMap<String, u64>, bytes_max: u64) -> io::Result<u64> {
+    let mut removed = 0;
+    while known.len() > 1 && known.values().sum::<u64>() > bytes_max {
+        let Some((name, _)) = known.pop_first() else { break };
+        for ending in ["otlp", "txt"] {
+            match fs::remove_file(folder.join(format!("{name}.{ending}"))) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        removed += 1;
+    }
+    Ok(removed)
+}
+
+fn look(folder: &Path) -> io::Result<BTreeMap<String, u64>> {
+    let mut known = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().into_string().unwrap_or_default();
+        if let Some(name) = name.strip_suffix(".otlp").or(name.strip_suffix(".txt")) {
+            *known.entry(name.to_owned()).or_default() += cost(entry.metadata()?.len());
+        }
+    }
+    Ok(known)
+}
+
+/// The second word of a name.
+fn sequence(name: &str) -> Option<u64> {
+    name.split('-').nth(1)?.parse().ok()
+}
+
+fn cost(bytes: u64) -> u64 {
+    bytes.max(1).div_ceil(FILE_BYTES_MIN) * FILE_BYTES_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::{DeadLetters, Letter, LetterKind};
+    use crate::plan::Signal;
+
+    fn letter(kind: LetterKind) -> Letter {
+        let message = "`http://there` answered 400".to_owned();
+        Letter { signal: Signal::Spans, records: 0..1, kind, message }
+    }
+
+    fn names(folder: &std::path::Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn letters_are_named_bounded_and_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("dead-letters");
+        let now = UNIX_EPOCH + Duration::from_millis(1_700_000_000_123);
+        let mut letters = DeadLetters::new(folder.clone(), 16 * 1024);
+        assert_eq!(letters.keep(b"one", &letter(LetterKind::Refused), now).unwrap(), 0);
+        let partial = LetterKind::Partial { rejected: 3, of: 10 };
+        assert_eq!(letters.keep(b"two", &letter(partial), now).unwrap(), 0);
+        let first = "1700000000123-000001-spans.otlp";
+        let second = "1700000000123-000002-spans-3-of-10.otlp";
+        assert_eq!(
+            names(&folder),
+            [
+                first,
+                "1700000000123-000001-spans.txt",
+                second,
+                "1700000000123-000002-spans-3-of-10.txt"
+            ]
+        );
+        assert_eq!(std::fs::read(folder.join(first)).unwrap(), b"one");
+        // Another process, or the next start: names do not collide, and the old letters count.
+        let mut again = DeadLetters::new(folder.clone(), 16 * 1024);
+        assert_eq!(again.keep(&[7; 5000], &letter(LetterKind::TooLarge), now).unwrap(), 2);
+        assert_eq!(
+            names(&folder),
+            ["1700000000123-000003-spans.otlp", "1700000000123-000003-spans.txt"]
+        );
+    }
+}

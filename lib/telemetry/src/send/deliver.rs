@@ -1,0 +1,406 @@
+//! The work of a sender: what is sent when, and what is done about each answer.
+//!
+//! A batch is read, cut into parts, and ends when all its parts have: only then is it counted and acknowledged. A part
+//! that has to be sent again goes back to the head of the queue; one that is refused is cut in two until what is refused
+//! stands alone. While the destination fails nothing new is begun, and one part at a time asks whether it is back. What
+//! fails with an error of the server itself again and again while others pass is refused, whatever the server calls it.
+//! Deliberately absent: threads, clocks and sockets.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    task::{Id, JoinError, JoinSet},
+    time::sleep_until,
+};
+
+use super::{
+    HOLD,
+    answer::{Answer, Why, WhyKind},
+    backoff::{Failure, Outage},
+    notices::Notices,
+    part::{Doubt, LetterKind, Part, Work},
+    push::{Push, Shared},
+    sender::{Control, LOOK_MIN, retry},
+    tally::add,
+};
+use crate::plan::{BATCH_BYTES_MAX, BATCH_ITEMS_MAX, Destination, Exporter, Retry, Signal};
+
+/// How long requests under way may still be answered when the sender ends: a living peer needs less, and each answer
+/// that is waited for is a batch that is not sent twice.
+const GRACE: Duration = Duration::from_millis(500);
+/// How many times a part may fail alone, with others accepted in between, until it is looked at as refused.
+const ALONE_MAX: u32 = 3;
+/// How long to sleep where only an answer or a word from outside can change anything.
+const SLEEP_MAX: Duration = Duration::from_secs(3600);
+
+/// The work of a sender.
+pub(crate) struct Delivery {
+    shared: Shared,
+    control: Arc<Control>,
+    notices: Notices,
+    /// Of dead letters: their kinds are news once, not after each success.
+    letter_notices: Notices,
+    throttle: Duration,
+    concurrency: usize,
+    retry: Retry,
+    /// The most bytes of a batch; smaller after the destination has refused one for its size.
+    bytes_max: usize,
+    /// Parts that are to be sent.
+    queue: VecDeque<Part>,
+    works: HashMap<u64, Work>,
+    next_id: u64,
+    under_way: JoinSet<Answer>,
+    sent: HashMap<Id, (Part, Instant)>,
+    outage: Option<Outage>,
+    /// How many requests were accepted: of spans, of logs.
+    accepted: [u64; 2],
+    /// Items that were read and not acknowledged.
+    taken: u64,
+    /// Whether a further batch would be full.
+    is_full: bool,
+    is_draining: bool,
+    /// When a batch that is not full may go.
+    due_at: Instant,
+    /// When to look for one even if the journal says nothing.
+    look_at: Instant,
+}
+
+impl Delivery {
+    pub(crate) fn new(exporter: &Exporter, shared: Shared, control: Arc<Control>) -> Self {
+        let concurrency = match &exporter.destination {
+            Destination::Otlp(otlp) => otlp.concurrency.max(1),
+            Destination::Stdout | Destination::Log(_) => 1,
+        };
+        Self {
+            notices: Notices::new(exporter, &shared.host),
+            letter_notices: Notices::new(exporter, &shared.host),
+            throttle: exporter.throttle,
+            concurrency,
+            retry: retry(exporter),
+            bytes_max: BATCH_BYTES_MAX,
+            queue: VecDeque::new(),
+            works: HashMap::new(),
+            next_id: 0,
+            under_way: JoinSet::new(),
+            sent: HashMap::new(),
+            outage: None,
+            accepted: [0; 2],
+            taken: 0,
+            is_full: false,
+            is_draining: false,
+            due_at: (shared.host.now)(),
+            look_at: (shared.host.now)(),
+            shared,
+            control,
+        }
+    }
+
+    /// Works until it is told to stop; then what has not ended is unread again.
+    pub(crate) async fn run(mut self, mut push: Option<Push>) {
+        let stop_by = loop {
+            let now = self.now();
+            if let Some(stop_by) = self.control.stop_by() {
+                break stop_by;
+            }
+            let (is_draining, is_new) = self.control.draining(now);
+            self.is_draining = is_draining;
+            if is_new {
+                self.outage = self.outage.map(|_| Outage::until(now, now));
+                if let Some(push) = &mut push {
+                    push.want();
+                }
+            }
+            if self.control.take_full() {
+                // Below the least look the journal wakes at the first item, so that nobody looks in vain.
+                self.is_full |= self.throttle >= LOOK_MIN;
+                self.look_at = self.due_at;
+            }
+            self.fill(now);
+            let mut wake_at = self.wake_at(now);
+            if let Some(push) = &mut push {
+                wake_at = wake_at.min(push.advance(now));
+            }
+            if is_draining && self.is_empty() && push.as_ref().is_none_or(Push::is_idle) {
+                self.control.drained();
+            }
+            tokio::select! {
+                Some(ended) = self.under_way.join_next_with_id() => self.ended(ended),
+                () = pushed(&mut push) => {}
+                () = self.control.notify.notified() => {}
+                () = sleep_until(wake_at.into()) => {}
+            }
+        };
+        self.finish(stop_by).await;
+        if let Some(push) = push {
+            push.finish(stop_by).await;
+        }
+    }
+
+    /// Gives requests under way a moment, then leaves the rest to the next sender.
+    async fn finish(&mut self, stop_by: Instant) {
+        let until = stop_by.min(self.now() + GRACE);
+        while let Ok(Some(ended)) =
+            tokio::time::timeout_at(until.into(), self.under_way.join_next_with_id()).await
+        {
+            self.ended(ended);
+        }
+        self.under_way.abort_all();
+        self.shared.lane.journal.rewind();
+    }
+
+    fn now(&self) -> Instant {
+        (self.shared.host.now)()
+    }
+
+    /// Whether everything that was read has ended, and nothing more was there.
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.under_way.is_empty()
+    }
+
+    /// When something is to be done even if nothing happens.
+    fn wake_at(&self, now: Instant) -> Instant {
+        match self.outage {
+            Some(outage) if outage.resume_at > now => outage.resume_at,
+            _ if self.under_way.len() >= self.room(now) => now + SLEEP_MAX,
+            _ => self.look_at,
+        }
+    }
+
+    /// How many requests may be under way.
+    fn room(&self, now: Instant) -> usize {
+        match self.outage {
+            None => self.concurrency,
+            Some(outage) if now >= outage.resume_at => 1,
+            Some(_) => 0,
+        }
+    }
+
+    /// Starts what may be started.
+    fn fill(&mut self, now: Instant) {
+        while self.under_way.len() < self.room(now) {
+            match self.next_part(now) {
+                Some(part) => self.start(part, now),
+                None if self.queue.is_empty() && self.is_due(now) && self.read(now) => {}
+                None => break,
+            }
+        }
+    }
+
+    fn next_part(&mut self, now: Instant) -> Option<Part> {
+        // Whether the fault is this part's or the server's, another part will tell.
+        let is_doubtful = self.queue.front().is_some_and(|part| part.doubt.is_some());
+        let asks_another = self.outage.is_some() && is_doubtful;
+        if asks_another && self.queue.len() < self.concurrency.max(2) && self.read(now) {
+            return self.queue.pop_back();
+        }
+        self.queue.pop_front()
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.is_full || self.is_draining || now >= self.look_at
+    }
+
+    /// Reads a batch into the queue; `false` if there is none.
+    fn read(&mut self, now: Instant) -> bool {
+        let journal = &self.shared.lane.journal;
+        self.look_at = now + self.throttle.max(LOOK_MIN);
+        let Some(batch) = journal.read(BATCH_ITEMS_MAX, self.bytes_max) else {
+            self.is_full = false;
+            return false;
+        };
+        self.due_at = now + self.throttle;
+        self.taken += batch.items();
+        let unread = journal.counts().queued.saturating_sub(self.taken);
+        let unread_bytes = unread.saturating_mul(batch.bytes() as u64 / batch.items().max(1));
+        self.is_full = unread >= BATCH_ITEMS_MAX || unread_bytes >= self.bytes_max as u64;
+        let (work, parts) = Work::new(self.next_id, batch);
+        self.next_id += 1;
+        let (id, is_over) = (work.id, parts.is_empty());
+        self.works.insert(id, work);
+        self.queue.extend(parts);
+        if is_over {
+            self.close(id);
+        }
+        true
+    }
+
+    fn start(&mut self, part: Part, now: Instant) {
+        let tally = &self.shared.lane.tally;
+        add(&tally.requests, 1);
+        add(&tally.retries, u64::from(part.is_repeated));
+        let outlet = Arc::clone(&self.shared.outlet);
+        let (signal, body) = (part.signal, part.body.clone());
+        let task = self.under_way.spawn(async move { outlet.send(signal, body).await });
+        self.sent.insert(task.id(), (part, now));
+    }
+
+    fn ended(&mut self, ended: Result<(Id, Answer), JoinError>) {
+        let (id, answer) = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                let why = Why::new(WhyKind::Io, format!("a request was not finished: {error}"));
+                (error.id(), Answer::Later { after: None, why })
+            }
+        };
+        let (mut part, sent) = self.sent.remove(&id).expect("each task was put there");
+        match answer {
+            Answer::Accepted => {
+                self.accepted[usize::from(part.signal == Signal::Logs)] += 1;
+                self.is_well(sent);
+                self.settle(&part, Work::delivered);
+            }
+            Answer::Partial { rejected, message } => {
+                self.is_well(sent);
+                let (rejected, of) = (rejected.min(part.items), part.items);
+                let said =
+                    format!("{rejected} of {of} {} were refused: {message}", part.signal.as_str());
+                let kind = LetterKind::Partial { rejected, of };
+                self.letter_notices.say(WhyKind::Protocol, &said);
+                self.settle(&part, |work, part| work.refused(part, rejected, kind, &said));
+            }
+            Answer::Later { why, .. } if self.fails_alone(&mut part, why.kind) => {
+                self.halve(&part, LetterKind::Refused, &why);
+            }
+            Answer::Later { after, why } => {
+                let (now, random) = (self.now(), (self.shared.host.random)());
+                let failure = Failure { sent, now, after, random };
+                self.outage = Some(Outage::next(self.outage, failure, self.retry));
+                self.again(part, why);
+            }
+            Answer::Misconfigured(why) => {
+                let now = self.now();
+                let hold = if self.is_draining { self.retry.max } else { HOLD };
+                self.outage = Some(Outage::until(now, now + hold));
+                self.notices.say(why.kind, &why.message);
+                self.again(part, why);
+            }
+            Answer::TooLarge(why) => {
+                self.is_well(sent);
+                if part.records.len() > 1 {
+                    // The limit is below this length, so half of it is at least half of the limit.
+                    self.bytes_max = self.bytes_max.min(part.body.len() / 2).max(1);
+                }
+                self.halve(&part, LetterKind::TooLarge, &why);
+            }
+            Answer::Poison(why) => {
+                self.is_well(sent);
+                self.halve(&part, LetterKind::Refused, &why);
+            }
+        }
+    }
+
+    /// The destination answered something sensible. Whatever was wrong when this was sent is over.
+    fn is_well(&mut self, sent: Instant) {
+        if self.outage.take_if(|outage| outage.is_over(sent)).is_some() {
+            self.notices.clear();
+            self.shared.lane.tally.set_lane_trouble(None);
+        }
+    }
+
+    /// Whether a part has failed so often while others passed that the fault must be its own. Only for errors that are
+    /// the server's own: OTLP counts them as final, and a Collector answers so to what its own destination refuses.
+    fn fails_alone(&self, part: &mut Part, kind: WhyKind) -> bool {
+        if !matches!(kind, WhyKind::Status(500) | WhyKind::Grpc(2 | 13)) {
+            return false;
+        }
+        // Of its own signal: the server may have another way for each, and only one of them is broken.
+        let accepted = self.accepted[usize::from(part.signal == Signal::Logs)];
+        let doubt = part.doubt.get_or_insert(Doubt { accepted, alone: 0 });
+        if accepted > doubt.accepted {
+            *doubt = Doubt { accepted, alone: doubt.alone + 1 };
+        }
+        doubt.alone >= ALONE_MAX
+    }
+
+    fn again(&mut self, mut part: Part, why: Why) {
+        part.is_repeated = true;
+        match part.doubt {
+            Some(_) => self.queue.push_back(part),
+            None => self.queue.push_front(part),
+        }
+        self.shared.lane.tally.set_lane_trouble(Some(why));
+    }
+
+    /// Looks in both halves for what is refused; a single item is.
+    fn halve(&mut self, part: &Part, kind: LetterKind, why: &Why) {
+        let work = self.works.get_mut(&part.id).expect("a part's work is open");
+        match work.halve(part) {
+            Some([first, second]) => {
+                self.queue.push_front(second);
+                self.queue.push_front(first);
+            }
+            None => {
+                self.settle(part, |work, part| work.refused(part, part.items, kind, &why.message));
+                self.letter_notices.say(
+                    why.kind,
+                    &format!("{}; what it refuses becomes a dead letter", why.message),
+                );
+            }
+        }
+    }
+
+    /// Ends a part, and its work with the last one.
+    fn settle(&mut self, part: &Part, end: impl FnOnce(&mut Work, &Part)) {
+        let work = self.works.get_mut(&part.id).expect("a part's work is open");
+        end(work, part);
+        if work.open == 0 {
+            self.close(part.id);
+        }
+    }
+
+    /// Counts and acknowledges a batch all of which has ended.
+    fn close(&mut self, id: u64) {
+        let Some(work) = self.works.remove(&id) else { return };
+        self.keep_letters(&work);
+        self.taken -= work.batch.items();
+        self.shared.lane.acknowledge(&work.batch, |tally| {
+            for (signal, ended) in [(Signal::Spans, &work.spans), (Signal::Logs, &work.logs)] {
+                add(&tally.ends(signal).delivered, ended.delivered);
+                add(&tally.ends(signal).rejected, ended.rejected);
+            }
+            add(&tally.unreadable, work.unreadable);
+            add(&tally.batches, 1);
+        });
+        if work.unreadable > 0 {
+            let said = format!(
+                "{} items were written by another version and are left out",
+                work.unreadable
+            );
+            self.letter_notices.say(WhyKind::Protocol, &said);
+        }
+    }
+
+    fn keep_letters(&mut self, work: &Work) {
+        let tally = &self.shared.lane.tally;
+        for (request, letter) in work.dead_letters() {
+            let Some(folder) = &self.shared.lane.dead_letters else {
+                add(&tally.dead_letters, 1);
+                continue;
+            };
+            let mut folder = folder.lock().expect("no panic under this lock");
+            match folder.keep(&request, &letter, (self.shared.host.wall)()) {
+                Ok(removed) => {
+                    add(&tally.dead_letters, 1);
+                    add(&tally.dead_letters_removed, removed);
+                }
+                Err(error) => {
+                    add(&tally.dead_letters_failed, 1);
+                    self.letter_notices
+                        .say(WhyKind::Io, &format!("a dead letter could not be kept: {error}"));
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a push that is under way; for ever where none is.
+async fn pushed(push: &mut Option<Push>) {
+    match push {
+        Some(push) if !push.is_still() => push.ended().await,
+        _ => std::future::pending().await,
+    }
+}

@@ -1,0 +1,182 @@
+//! The little of gRPC that a unary call needs: a frame of five bytes, some headers, and a status in the trailers.
+//!
+//! Written out instead of taken from a gRPC library: that reads a peer's malformed trailer by panicking, and whether it
+//! lets another connector do TLS depends on features that any crate of the program may turn on. Deliberately absent:
+//! streams, services and generated code.
+
+use std::{borrow::Cow, time::Duration};
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+use super::{
+    answer::{self, Answer},
+    body,
+};
+use crate::plan::{Compression, Signal};
+
+const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
+/// How much a compressed answer may become.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+
+/// The method of a signal.
+pub(crate) fn path(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Spans => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+        Signal::Logs => "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+        Signal::Metrics => "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+    }
+}
+
+/// Adds what makes a request a call.
+pub(crate) fn add_headers(headers: &mut HeaderMap, compression: Compression, timeout: Duration) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    let gzip = HeaderValue::from_static("gzip");
+    // Some servers answer in the encoding of the request, asked or not.
+    headers.insert("grpc-accept-encoding", gzip.clone());
+    headers.remove("grpc-encoding");
+    if compression == Compression::Gzip {
+        headers.insert("grpc-encoding", gzip);
+    }
+    // At most eight digits are allowed; a timeout that has more in milliseconds is longer than a day.
+    let millis = timeout.as_millis().clamp(1, 99_999_999) as u64;
+    let value = HeaderValue::from_str(&format!("{millis}m")).expect("digits and a letter");
+    headers.insert("grpc-timeout", value);
+}
+
+/// A message behind its flag and length.
+pub(crate) fn frame(message: &[u8], compression: Compression) -> Vec<u8> {
+    let mut out = Vec::with_capacity(5 + message.len());
+    out.push(u8::from(compression == Compression::Gzip));
+    out.extend_from_slice(&[0; 4]);
+    let mut out = match compression {
+        Compression::Gzip => body::gzip(out, message),
+        Compression::None => {
+            out.extend_from_slice(message);
+            out
+        }
+    };
+    // What is longer than gRPC can say is far over every server's limit, and refused as that.
+    let length = u32::try_from(out.len() - 5).unwrap_or(u32::MAX);
+    out[1..5].copy_from_slice(&length.to_be_bytes());
+    out
+}
+
+/// What a response says.
+pub(crate) fn answer(
+    place: &str,
+    head: &http::response::Parts,
+    trailers: Option<&HeaderMap>,
+    body: &[u8],
+) -> Answer {
+    // A refusal may stand in the headers alone.
+    let status = trailers.filter(|it| it.contains_key(STATUS)).unwrap_or(&head.headers);
+    let code = status.get(STATUS).and_then(|code| code.to_str().ok()?.trim().parse::<i32>().ok());
+    let text = |name| status.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+    match code {
+        None => answer::not_grpc(place, head, body),
+        Some(0) => answer::success(&message(body)),
+        Some(code) => {
+            let details = base64(text(DETAILS)).unwrap_or_default();
+            answer::grpc(place, code, &percent_decoded(text(MESSAGE)), &details)
+        }
+    }
+}
+
+/// The message of a response; none where it cannot be read, since the status has said all that matters.
+fn message(body: &[u8]) -> Cow<'_, [u8]> {
+    match body.split_first_chunk::<5>() {
+        Some(([0, ..], message)) => Cow::Borrowed(message),
+        Some((_, message)) => {
+            Cow::Owned(body::gunzip(message, ANSWER_BYTES_MAX).unwrap_or_default())
+        }
+        None => Cow::Borrowed(&[]),
+    }
+}
+
+fn percent_decoded(text: &[u8]) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((byte, behind)) = rest.split_first() {
+        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(decoded) if *byte == b'%' => {
+                out.push(decoded);
+                rest = &behind[2..];
+            }
+            _ => {
+                out.push(*byte);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Decodes base64 with or without padding; `None` for anything else.
+fn base64(text: &[u8]) -> Option<Vec<u8>> {
+    let text = text.trim_ascii_end();
+    let text = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);
+    let mut out = Vec::with_capacity(text.len() * 3 / 4);
+    for group in text.chunks(4) {
+        let mut bits = 0u32;
+        for byte in group {
+            let value = match byte {
+                b'A'..=b'Z' => byte - b'A',
+                b'a'..=b'z' => byte - b'a' + 26,
+                b'0'..=b'9' => byte - b'0' + 52,
+                b'+' | b'-' => 62,
+                b'/' | b'_' => 63,
+                _ => return None,
+            };
+            bits = bits << 6 | u32::from(value);
+        }
+        // Four letters are three bytes, three are two, two are one; one is none.
+        bits <<= 6 * (4 - group.len());
+        let bytes = bits.to_be_bytes();
+        out.extend_from_slice(&bytes[1..][..group.len() - 1]);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{base64, frame, message, percent_decoded};
+    use crate::plan::Compression;
+
+    #[test]
+    fn a_frame_is_read_back_compressed_or_not() {
+        for compression in [Compression::Gzip, Compression::None] {
+            assert_eq!(*message(&frame(b"hello", compression)), *b"hello");
+        }
+        for odd in [&b""[..], &[1, 0, 0, 0, 1, 7], &[0, 0]] {
+            assert_eq!(*message(odd), *b"");
+        }
+    }
+
+    #[test]
+    fn base64_is_read() {
+        let cases: [(&str, Option<&[u8]>); 7] = [
+            ("", Some(b"")),
+            ("Zg", Some(b"f")),
+            ("Zg==", Some(b"f")),
+            ("Zm8=", Some(b"fo")),
+            ("Zm9v", Some(b"foo")),
+            ("Zm9vYg", Some(b"foob")),
+            ("Zm9v!", None),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!(base64(text.as_bytes()).as_deref(), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_read() {
+        let cases = [("a%20b", "a b"), ("100%", "100%"), ("%zz", "%zz"), ("%C3%A9", "é"), ("", "")];
+        for (text, message) in cases {
+            assert_eq!(percent_decoded(text.as_bytes()), message);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Where an exporter's requests go, whatever kind of destination it is.
+
+use bytes::Bytes;
+
+use super::{
+    answer::Answer,
+    client::{Client, ClientError},
+    lines::Lines,
+};
+use crate::plan::{Destination, Signal};
+
+/// Where an exporter's requests go.
+pub(crate) enum Outlet {
+    Otlp(Box<Client>),
+    Lines(Lines),
+}
+
+impl Outlet {
+    pub(crate) fn new(destination: &Destination, user_agent: &str) -> Result<Self, ClientError> {
+        Ok(match destination {
+            Destination::Otlp(otlp) => Self::Otlp(Box::new(Client::new(otlp, user_agent)?)),
+            Destination::Stdout => Self::Lines(Lines::Stdout),
+            Destination::Log(path) => Self::Lines(Lines::File(path.clone())),
+        })
+    }
+
+    /// Sends an export request, and says what came of it.
+    pub(crate) async fn send(&self, signal: Signal, message: Bytes) -> Answer {
+        match self {
+            Self::Otlp(client) => client.send(signal, message).await,
+            Self::Lines(lines) => lines.send(signal, &message),
+        }
+    }
+}

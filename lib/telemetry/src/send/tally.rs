@@ -1,0 +1,95 @@
+//! What became of everything that an exporter's journal gave out.
+//!
+//! Ends are counted when a batch is acknowledged, not when a request returns: a batch that is read again by the next
+//! sender would count twice. So delivered and rejected together are the journal's acknowledged items at every rest.
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+use super::answer::Why;
+use crate::plan::Signal;
+
+/// What became of everything that an exporter's journal gave out, over all its senders.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Of spans.
+    pub(crate) spans: Ends,
+    /// Of log records.
+    pub(crate) logs: Ends,
+    /// Items of records that this version cannot read; they count as rejected.
+    pub(crate) unreadable: AtomicU64,
+    /// Requests that were sent, each attempt counted.
+    pub(crate) requests: AtomicU64,
+    /// Of these, those that repeat an earlier one.
+    pub(crate) retries: AtomicU64,
+    /// Batches that are wholly ended.
+    pub(crate) batches: AtomicU64,
+    /// Dead letters that were written.
+    pub(crate) dead_letters: AtomicU64,
+    /// Dead letters that were removed again for lack of room.
+    pub(crate) dead_letters_removed: AtomicU64,
+    /// Dead letters that could not be written.
+    pub(crate) dead_letters_failed: AtomicU64,
+    /// Collections of metrics that arrived.
+    pub(crate) pushes: AtomicU64,
+    /// Attempts to push metrics that failed.
+    pub(crate) pushes_failed: AtomicU64,
+    /// Data points in the collections that arrived.
+    pub(crate) points: AtomicU64,
+    trouble: Mutex<Troubles>,
+}
+
+/// Why the journal is not emptied, and why metrics do not arrive.
+#[derive(Debug, Default)]
+struct Troubles {
+    lane: Option<Why>,
+    push: Option<Why>,
+}
+
+/// How items of one signal ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    pub(crate) delivered: AtomicU64,
+    pub(crate) rejected: AtomicU64,
+}
+
+impl Tally {
+    /// The ends of a signal that has a journal.
+    pub(crate) fn ends(&self, signal: Signal) -> &Ends {
+        if signal == Signal::Logs { &self.logs } else { &self.spans }
+    }
+
+    /// Items that the destination has.
+    pub(crate) fn delivered(&self) -> u64 {
+        let [spans, logs] =
+            [&self.spans, &self.logs].map(|it| it.delivered.load(Ordering::Relaxed));
+        spans + logs
+    }
+
+    /// Items that the destination will never have.
+    pub(crate) fn rejected(&self) -> u64 {
+        let [spans, logs] = [&self.spans, &self.logs].map(|it| it.rejected.load(Ordering::Relaxed));
+        spans + logs + self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// Why something is not delivered just now.
+    pub(crate) fn trouble(&self) -> Option<Why> {
+        let troubles = self.trouble.lock().expect("no panic under this lock");
+        troubles.lane.clone().or_else(|| troubles.push.clone())
+    }
+
+    pub(crate) fn set_lane_trouble(&self, trouble: Option<Why>) {
+        self.trouble.lock().expect("no panic under this lock").lane = trouble;
+    }
+
+    pub(crate) fn set_push_trouble(&self, trouble: Option<Why>) {
+        self.trouble.lock().expect("no panic under this lock").push = trouble;
+    }
+}
+
+/// Adds to a counter.
+pub(crate) fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
