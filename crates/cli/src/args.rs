@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Run(Run),
     Apply(Apply),
     Serve(Serve),
+    #[command(subcommand)]
+    Telemetry(Telemetry),
 }
 
 /// Run the tests of a file: here, or on a server
@@ -70,9 +72,8 @@ pub(crate) struct Apply {
 /// Run the server
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
-    /// The configuration file, YAML or TOML by its extension
-    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_CONFIG")]
-    pub(crate) config: PathBuf,
+    #[command(flatten)]
+    pub(crate) configuration: Configuration,
     /// Where the API listens; loopback only [default: 127.0.0.1 and `server.httpPort`]
     #[arg(long, value_name = "ADDRESS", env = "QUALITYTRACE_HTTP")]
     pub(crate) http: Option<SocketAddr>,
@@ -84,10 +85,49 @@ pub(crate) struct Serve {
     pub(crate) otlp_http: Option<SocketAddr>,
 }
 
+/// Where the server's own telemetry goes
+#[derive(Debug, Subcommand)]
+pub(crate) enum Telemetry {
+    /// Print what a configuration will do, secrets hidden, without doing it
+    Plan(Configuration),
+    /// Send one span, log and metric to each destination, and say what came of it
+    Probe(Configuration),
+}
+
+/// Which configuration is meant.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Configuration {
+    /// The configuration file, YAML or TOML by its extension [default: `quality-trace-config.{yaml,yml,toml}` or
+    /// `tracetest-config.yaml`, in the working folder, the user's or the system's configuration folder]
+    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Report {
     /// A tree for people
     Pretty,
     /// One line of JSON a test
     Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Args;
+
+    #[test]
+    fn the_server_knows_every_flag_that_has_a_variable() {
+        let mut variables = Vec::new();
+        let mut commands = vec![Args::command()];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands().cloned());
+            let named = command.get_arguments().filter_map(|argument| argument.get_env());
+            variables.extend(named.filter_map(|name| name.to_str()).map(str::to_owned));
+        }
+        variables.sort_unstable();
+        variables.dedup();
+        assert_eq!(variables, server::config::FLAGS);
+    }
 }

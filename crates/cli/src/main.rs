@@ -5,9 +5,11 @@
 //! what a verdict is made of.
 
 mod args;
+mod configuration;
 mod documents;
 mod exit;
 mod local;
+mod observe;
 mod remote;
 mod serve;
 mod terminal;
@@ -22,18 +24,21 @@ use std::{
 use clap::Parser;
 use model::{Timestamp, World};
 use source::Colour;
+use tokio::runtime;
 
 use args::{Args, Command};
 use exit::Exit;
+use serve::Outside;
 use terminal::Terminal;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let terminal = Terminal { colour: colour() };
     let world = World::new(now, random);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
+    let (runtime, calm) = match (runtime("work").build(), runtime("calm").worker_threads(1).build())
+    {
+        (Ok(runtime), Ok(calm)) => (runtime, calm),
+        (Err(error), _) | (_, Err(error)) => {
             terminal.line(&format!("error: no threads to run on: {error}"));
             return Exit::Inconclusive.into();
         }
@@ -43,14 +48,22 @@ fn main() -> ExitCode {
         match args.command {
             Command::Run(args) => match &args.server {
                 Some(url) => remote::run(url, &args, &terminal).await,
-                None => local::run(&args, environment(), world, &terminal).await,
+                None => local::run(&args, environment().collect(), world, &terminal).await,
             },
             Command::Apply(args) => remote::apply(&args, &terminal).await,
-            Command::Serve(args) => serve::serve(&args, world, &terminal).await,
+            Command::Serve(args) => {
+                let environment = environment().collect();
+                let outside = Outside { environment, world, calm: calm.handle().clone() };
+                serve::serve(&args, outside, &terminal).await
+            }
+            Command::Telemetry(args) => {
+                observe::telemetry(&args, &environment().collect(), &terminal)
+            }
         }
     });
     // What is asked to stop at once does not wait for threads that block.
     runtime.shutdown_background();
+    calm.shutdown_background();
     exit.into()
 }
 
@@ -69,12 +82,17 @@ fn random() -> [u8; 32] {
     bytes
 }
 
-/// What `${env:NAME}` may name in a local run.
+fn runtime(name: &str) -> runtime::Builder {
+    let mut builder = runtime::Builder::new_multi_thread();
+    builder.enable_all().thread_name(name);
+    builder
+}
+
+/// What `${env:NAME}` may name in a local run, and what overrules a configuration.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]
-fn environment() -> Vec<(String, String)> {
+fn environment() -> impl Iterator<Item = (String, String)> {
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]

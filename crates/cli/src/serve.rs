@@ -1,63 +1,177 @@
 //! The server in the foreground, until it is told to stop.
 
-use model::World;
-use server::config;
-use tokio::signal::unix::{SignalKind, signal};
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
-use crate::{args, documents, exit::Exit, terminal::Terminal};
+use model::World;
+use server::{
+    Telemetry,
+    config::{Config, Environment},
+};
+use tokio::{
+    runtime,
+    signal::unix::{Signal, SignalKind, signal},
+    time::sleep,
+};
+use tracing_subscriber::{
+    Layer, filter::LevelFilter, layer::SubscriberExt, util::SubscriberInitExt,
+};
+
+use crate::{
+    args,
+    configuration::{self, Configured},
+    exit::Exit,
+    terminal::Terminal,
+};
+
+/// How often the configuration file is looked at.
+const FILE_POLL: Duration = Duration::from_secs(1);
+
+/// What a server has from the process around it.
+pub(crate) struct Outside {
+    pub(crate) environment: Environment,
+    pub(crate) world: World,
+    /// The runtime for what must go on while the work is held.
+    pub(crate) calm: runtime::Handle,
+}
 
 /// Serves until SIGTERM or SIGINT, then shuts down in order.
 pub(crate) async fn serve(
     args: &args::Serve,
-    world: World,
+    outside: Outside,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    tracing_subscriber::fmt()
+    let Outside { environment, world, calm } = outside;
+    let Configured { config, path } =
+        configuration::read(&args.configuration, &environment, terminal)?;
+    let config = overruled(config, args);
+    let mut signals = Signals::listen().map_err(|error| {
+        terminal.line(&format!("error: signals cannot be heard: {error}"));
+        Exit::Inconclusive
+    })?;
+    let telemetry = Telemetry::start(&config, server::host());
+    let telemetry = Arc::new(telemetry.map_err(|error| terminal.refuse(&error))?);
+    let to_stderr = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_target(false)
-        .with_max_level(tracing::Level::WARN)
-        .init();
-    let text = documents::read(&args.config, terminal)?;
-    let (config, diagnostics) = config::read(&text);
-    terminal.diagnostics(&diagnostics);
-    let mut config = config.ok_or(Exit::Refused)?;
-    let listen = &mut config.listen;
-    listen.http = args.http.unwrap_or(listen.http);
-    listen.otlp_grpc = args.otlp_grpc.unwrap_or(listen.otlp_grpc);
-    listen.otlp_http = args.otlp_http.unwrap_or(listen.otlp_http);
-    let (mut terminated, mut interrupted) =
-        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-            (Ok(terminated), Ok(interrupted)) => (terminated, interrupted),
-            (Err(error), _) | (_, Err(error)) => {
-                terminal.line(&format!("error: signals cannot be heard: {error}"));
-                return Err(Exit::Inconclusive);
-            }
-        };
-    let handle = server::start(config, world).await;
+        .with_filter(LevelFilter::WARN);
+    tracing_subscriber::registry().with(to_stderr).with(telemetry.library().tracing_layer()).init();
+    let handle = server::start(config.clone(), Arc::clone(&telemetry), world, calm).await;
     let mut handle = handle.map_err(|error| terminal.refuse(&error))?;
     let addresses = handle.addresses();
     terminal.result(&format!(
         "ready: API http://{}, OTLP {} (gRPC) and {} (HTTP)",
         addresses.http, addresses.otlp_grpc, addresses.otlp_http
     ));
-    let mut asked_to_stop = async || {
+    let mut running = config;
+    let mut seen = modified(&path);
+    let exit = loop {
         tokio::select! {
-            _ = terminated.recv() => {}
-            _ = interrupted.recv() => {}
+            _ = signals.terminate.recv() => break Exit::Passed,
+            _ = signals.interrupt.recv() => break Exit::Passed,
+            why = handle.ended() => {
+                terminal.line(&format!("error: the server cannot go on: {why}"));
+                break Exit::Inconclusive;
+            }
+            _ = signals.hang_up.recv() => {}
+            () = changed(&path, seen) => {}
         }
-    };
-    let exit = tokio::select! {
-        () = asked_to_stop() => Exit::Passed,
-        why = handle.ended() => {
-            terminal.line(&format!("error: the server cannot go on: {why}"));
-            Exit::Inconclusive
-        }
+        seen = modified(&path);
+        let again =
+            configuration::read_at(&path, &environment, terminal).map(|it| overruled(it, args));
+        running = reload(&telemetry, running, again, terminal);
     };
     terminal.line(
         "stopping: runs in flight may end, queued telemetry is sent; ask again to stop at once",
     );
-    tokio::select! {
-        () = handle.shutdown() => Ok(exit),
-        () = asked_to_stop() => Err(Exit::Inconclusive),
+    let report = tokio::select! {
+        report = handle.shutdown() => report,
+        _ = signals.terminate.recv() => return Err(Exit::Inconclusive),
+        _ = signals.interrupt.recv() => return Err(Exit::Inconclusive),
+    };
+    for counts in report.exporters.iter().filter(|counts| counts.delivered < counts.accepted) {
+        terminal.line(&format!(
+            "telemetry: `{}` delivered {} of {}; {} wait on disk for the next start, {} were refused, {} dropped{}",
+            counts.exporter,
+            counts.delivered,
+            counts.accepted,
+            counts.queued,
+            counts.rejected,
+            counts.dropped,
+            counts.trouble.as_ref().map(|why| format!(" ({why})")).unwrap_or_default(),
+        ));
+    }
+    Ok(exit)
+}
+
+/// The configuration with what flags say instead.
+fn overruled(mut config: Config, args: &args::Serve) -> Config {
+    let listen = &mut config.listen;
+    listen.http = args.http.unwrap_or(listen.http);
+    listen.otlp_grpc = args.otlp_grpc.unwrap_or(listen.otlp_grpc);
+    listen.otlp_http = args.otlp_http.unwrap_or(listen.otlp_http);
+    config
+}
+
+/// Takes over what can change while the server runs: telemetry. A configuration with mistakes changes nothing.
+fn reload(
+    telemetry: &Telemetry,
+    running: Config,
+    again: Result<Config, Exit>,
+    terminal: &Terminal,
+) -> Config {
+    let Ok(again) = again else {
+        terminal
+            .line("the configuration is not taken over: the server goes on with the last good one");
+        return running;
+    };
+    if let Err(error) = telemetry.reload(&again) {
+        terminal.line(&format!("error: {error}"));
+        terminal
+            .line("the configuration is not taken over: the server goes on with the last good one");
+        return running;
+    }
+    let same_rest = Config { telemetry: running.telemetry.clone(), ..again.clone() } == running;
+    terminal.line(if same_rest {
+        "the configuration was taken over"
+    } else {
+        "of the configuration, telemetry was taken over; the rest needs a restart"
+    });
+    again
+}
+
+/// Waits until the file is another one than was seen. One that is away for a moment is being written.
+async fn changed(path: &Path, seen: Option<SystemTime>) {
+    loop {
+        sleep(FILE_POLL).await;
+        let now = modified(path);
+        if now.is_some() && now != seen {
+            return;
+        }
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|it| it.modified()).ok()
+}
+
+/// What the process can be told from outside.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
     }
 }

@@ -33,6 +33,19 @@ pub trait Faulty: error::Error {
 }
 
 impl Fault {
+    /// The fault as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Missing => "missing",
+            Self::Conflict => "conflict",
+            Self::Denied => "denied",
+            Self::Upstream => "upstream",
+            Self::Overloaded => "overloaded",
+            Self::Internal => "internal",
+        }
+    }
+
     /// Whether the same call, sent again later, may succeed.
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Upstream | Self::Overloaded)

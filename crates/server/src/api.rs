@@ -14,18 +14,18 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, State},
-    http::StatusCode,
-    middleware,
+    extract::{DefaultBodyLimit, Request, State},
+    http::{StatusCode, Uri, header},
+    middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::{get, post, put},
 };
 use bus::{Bus, Subject};
 use db::Db;
 use model::{Fault, World};
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, task::JoinSet};
 
-use crate::telemetry::Telemetry;
+use crate::watch::Watch;
 use problem::Problem;
 
 /// A document's bytes at the most.
@@ -37,8 +37,12 @@ const PING_MAX: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub(crate) struct App {
     pub(crate) db: Db,
+    /// The same record by connections of their own, for probes.
+    pub(crate) calm_db: Db,
+    /// The runtime for all that may be held.
+    pub(crate) work: tokio::runtime::Handle,
     pub(crate) bus: Arc<Bus>,
-    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) watch: Watch,
     pub(crate) world: World,
     /// Places for those who read a trace: each may hold tens of megabytes.
     pub(crate) trace_reads: Arc<Semaphore>,
@@ -64,19 +68,43 @@ pub(crate) fn router(app: App) -> Router {
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         // Every answer below is a span, refusals included.
-        .layer(middleware::from_fn_with_state(app.clone(), observe::observe));
+        .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
+        // Whoever ends a span may be held, so all of this runs apart from the probes.
+        .layer(middleware::from_fn_with_state(app.clone(), on_work));
     // Probes come every second and say nothing about the server's work: they are not traced.
     Router::new()
         .route("/livez", get(|| async { Json(serde_json::json!({"status": "alive"})) }))
         .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
         .method_not_allowed_fallback(no_such_method)
         .merge(api)
         .layer(middleware::from_fn(guard::guard))
         .with_state(app)
 }
 
+/// Answers on the runtime for work. A caller that goes away ends what it asked for.
+async fn on_work(State(app): State<App>, request: Request, next: Next) -> Response {
+    let mut task = JoinSet::new();
+    task.spawn_on(next.run(request), &app.work);
+    match task.join_next().await {
+        Some(Ok(response)) => response,
+        Some(Err(_)) | None => {
+            Problem::new(Fault::Internal, "the request met a bug here").into_response()
+        }
+    }
+}
+
+/// All instruments, for Prometheus.
+async fn metrics(State(app): State<App>, uri: Uri) -> Response {
+    match app.watch.telemetry.prometheus() {
+        Some(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+            .into_response(),
+        None => no_such_path(uri).await.into_response(),
+    }
+}
+
 async fn ready(State(app): State<App>) -> Response {
-    match tokio::time::timeout(PING_MAX, app.db.ping()).await {
+    match tokio::time::timeout(PING_MAX, app.calm_db.ping()).await {
         Ok(Ok(())) => Json(serde_json::json!({"status": "ready"})).into_response(),
         Ok(Err(error)) => Problem::from(error).into_response(),
         Err(_) => Problem::new(
@@ -87,11 +115,11 @@ async fn ready(State(app): State<App>) -> Response {
     }
 }
 
-async fn no_such_path(uri: axum::http::Uri) -> Problem {
+async fn no_such_path(uri: Uri) -> Problem {
     Problem::new(Fault::Missing, format!("there is nothing at `{}`", uri.path()))
 }
 
-async fn no_such_method(method: axum::http::Method, uri: axum::http::Uri) -> Response {
+async fn no_such_method(method: axum::http::Method, uri: Uri) -> Response {
     let detail = format!("`{}` does not take `{method}`", uri.path());
     Problem::new(Fault::Invalid, detail).with_status(StatusCode::METHOD_NOT_ALLOWED).into_response()
 }

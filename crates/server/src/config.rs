@@ -1,18 +1,44 @@
-//! The server's configuration file: `postgres`, `telemetry` and `server`, YAML or TOML by its extension.
+//! The server's configuration file: `postgres`, `server`, and the telemetry library's `telemetry`, `metrics` and `tracer`;
+//! YAML or TOML by its extension.
 //!
-//! One reading gives either a [`Config`] or every mistake at once, each with its place. Deliberately absent so
-//! far: values from the environment, reload, and the other front ends of telemetry.
+//! One reading gives either a [`Config`] or every mistake at once, each with its place: in the file, or in the
+//! environment, whose `QUALITYTRACE_…` variables overrule it. Deliberately absent: which file is read, and flags.
+
+mod keys;
 
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
     time::Duration,
 };
 
-use source::{Diagnostic, Diagnostics, Fields, Item, Node, Text, did_you_mean};
+use source::{Diagnostic, Diagnostics, Fields, Item, Text, did_you_mean};
+use telemetry::{
+    Roles,
+    config::{self, Defaults, Overlay},
+    plan::Plan,
+};
+
+pub use keys::{KEYS, schema};
+pub use telemetry::config::Environment;
+
+/// What stands before a key in the name of its variable.
+pub const PREFIX: &str = "QUALITYTRACE";
+/// `service.name` of what does not say its own.
+const SERVICE_NAME: &str = "quality-trace";
+/// Variables of this prefix that are flags, not keys.
+pub const FLAGS: &[&str] = &[
+    "QUALITYTRACE_CONFIG",
+    "QUALITYTRACE_HTTP",
+    "QUALITYTRACE_OTLP_GRPC",
+    "QUALITYTRACE_OTLP_HTTP",
+    "QUALITYTRACE_REPORT",
+    "QUALITYTRACE_SERVER",
+];
 
 /// All that a server is configured with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Where the record is.
     pub postgres: Postgres,
@@ -22,6 +48,17 @@ pub struct Config {
     pub listen: Listen,
     /// How runs are worked on.
     pub workers: Workers,
+}
+
+/// What came of reading a configuration.
+#[derive(Debug)]
+pub struct Read {
+    /// The configuration, unless something is wrong with it.
+    pub config: Option<Config>,
+    /// What is wrong, or worth a word, with its place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What is worth a word and has no place.
+    pub notices: Vec<String>,
 }
 
 /// How Postgres is reached.
@@ -41,26 +78,25 @@ pub struct Postgres {
     pub params: Vec<(String, String)>,
 }
 
-/// Which exporter carries what. Each is resolved from its name already.
+/// What leaves the server, and which exporter carries what.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Telemetry {
-    /// Carries the server's own spans.
-    pub exporter: Option<Exporter>,
+    /// All exporters.
+    pub plan: Plan,
+    /// Carries the server's own spans and metrics: its name in the plan.
+    pub exporter: Option<String>,
     /// Carries the trigger span of each run.
-    pub application_exporter: Option<Exporter>,
+    pub application_exporter: Option<String>,
 }
 
-/// A named place where telemetry goes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Exporter {
-    /// The name in the file.
-    pub name: String,
-    /// `service.name` of the resource.
-    pub service_name: String,
-    /// Percent of traces, 0 to 100.
-    pub sampling: f64,
-    /// An URL: `http://…` is plaintext, `https://…` is TLS.
-    pub endpoint: String,
+impl Telemetry {
+    /// The same, in the library's words.
+    pub fn roles(&self) -> Roles {
+        Roles {
+            own: self.exporter.clone(),
+            others: self.application_exporter.iter().cloned().collect(),
+        }
+    }
 }
 
 /// Addresses that the server listens on, all of them loopback.
@@ -114,8 +150,8 @@ impl Default for Listen {
     }
 }
 
-/// Reads a configuration file; the name's extension tells its format.
-pub fn read(text: &Text) -> (Option<Config>, Vec<Diagnostic>) {
+/// Reads a configuration file; the name's extension tells its format. An empty file asks for the defaults.
+pub fn read(text: &Text, environment: &Environment) -> Read {
     let (root, mistakes) = if text.name().ends_with(".toml") {
         source::read_toml(text)
     } else {
@@ -128,15 +164,14 @@ pub fn read(text: &Text) -> (Option<Config>, Vec<Diagnostic>) {
         }));
         (first, mistakes)
     };
-    let found = Diagnostics::new(text);
-    found.extend(mistakes);
-    let config = match &root {
-        Some(node) => config(node, &found),
-        // An empty file asks for the defaults.
-        None => Some(defaults()),
-    };
+    let overlay =
+        Overlay { prefix: PREFIX, keys: &[config::KEYS, KEYS], environment, taken: FLAGS };
+    let overlaid = overlay.apply(text, root);
+    let found = overlaid.found(mistakes);
+    let config = Fields::of(&overlaid.root, "the configuration", &found)
+        .map(|root| config(root, environment, &found));
     let config = config.filter(|_| !found.has_errors());
-    (config, found.into_vec())
+    Read { config, diagnostics: found.into_vec(), notices: overlaid.notices }
 }
 
 fn defaults() -> Config {
@@ -156,27 +191,48 @@ fn defaults() -> Config {
     }
 }
 
-fn config(node: &Node, found: &Diagnostics) -> Option<Config> {
+fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) -> Config {
     let mut config = defaults();
-    let mut root = Fields::of(node, "the configuration", found)?;
     if let Some(fields) = root.table("postgres") {
         postgres(fields, &mut config.postgres);
     }
-    let exporters = root.table("telemetry").map(exporters).unwrap_or_default();
-    if let Some(mut server) = root.table("server") {
-        if let Some(port) = server.integer("httpPort", 1..=u16::MAX) {
-            config.listen.http = loopback(port);
-        }
-        if let Some(mut roles) = server.table("telemetry") {
-            config.telemetry.exporter = role(&mut roles, "exporter", &exporters, found);
-            config.telemetry.application_exporter =
-                role(&mut roles, "applicationExporter", &exporters, found);
-            roles.finish();
-        }
+    let state = environment.get("STATE_DIRECTORY").unwrap_or(".qualitytrace");
+    let mut directory = PathBuf::from(state);
+    let mut server = root.table("server");
+    let mut roles = None;
+    if let Some(server) = &mut server {
+        listen(server, &mut config.listen);
+        directory = server.string("dataDirectory").map_or(directory, PathBuf::from);
+        roles = server.table("telemetry");
+    }
+    let defaults = Defaults {
+        service_name: SERVICE_NAME.to_owned(),
+        directory: Some(Path::new(&directory).join("telemetry")),
+        environment: environment.clone(),
+    };
+    config.telemetry.plan = config::read(&mut root, &defaults, found);
+    if let Some(mut roles) = roles {
+        let plan = &config.telemetry.plan;
+        config.telemetry.exporter = role(&mut roles, "exporter", plan, found);
+        config.telemetry.application_exporter =
+            role(&mut roles, "applicationExporter", plan, found);
+        roles.finish();
+    }
+    if let Some(server) = server {
         server.finish();
     }
     root.finish();
-    Some(config)
+    config
+}
+
+fn listen(server: &mut Fields<'_>, listen: &mut Listen) {
+    let Listen { http, otlp_grpc, otlp_http } = listen;
+    let ports = [("httpPort", http), ("otlpGrpcPort", otlp_grpc), ("otlpHttpPort", otlp_http)];
+    for (key, address) in ports {
+        if let Some(port) = server.integer(key, 1..=u16::MAX) {
+            address.set_port(port);
+        }
+    }
 }
 
 fn postgres(mut fields: Fields<'_>, config: &mut Postgres) {
@@ -211,75 +267,25 @@ fn params(item: &Item<'_>) -> Vec<(String, String)> {
     })
 }
 
-fn exporters(mut telemetry: Fields<'_>) -> Vec<Exporter> {
-    let mut exporters = Vec::new();
-    if let Some(mut named) = telemetry.table("exporters") {
-        for (key, item) in named.rest() {
-            exporters.extend(item.fields().and_then(|fields| exporter(&key.text, fields)));
-        }
-        named.finish();
-    }
-    telemetry.finish();
-    exporters
-}
-
-fn exporter(name: &str, mut fields: Fields<'_>) -> Option<Exporter> {
-    let service_name = fields.string("serviceName").unwrap_or("quality-trace").to_owned();
-    let sampling = fields.number("sampling", 0.0..=100.0).unwrap_or(100.0);
-    let mut endpoint = Some("http://localhost:4317".to_owned());
-    if let Some(mut exporter) = fields.require("exporter").and_then(|item| item.fields()) {
-        if let Some(kind) = exporter.require("type") {
-            kind.choice(&[("collector", ())]);
-        }
-        if let Some(mut collector) = exporter.table("collector") {
-            if let Some(item) = collector.take("endpoint") {
-                endpoint = endpoint_url(&item);
-            }
-            collector.finish();
-        }
-        exporter.finish();
-    }
-    fields.finish();
-    Some(Exporter { name: name.to_owned(), service_name, sampling, endpoint: endpoint? })
-}
-
-/// `host:port` and `http://…` are plaintext, `https://…` is TLS.
-fn endpoint_url(item: &Item<'_>) -> Option<String> {
-    let text = item.string()?;
-    let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let fits = url.parse::<axum::http::Uri>().is_ok_and(|uri| {
-        matches!(uri.scheme_str(), Some("http" | "https"))
-            && uri.host().is_some_and(|h| !h.is_empty())
-    });
-    if !fits {
-        item.refuse("`host:port`, `http://host:port` or `https://host:port`");
-    }
-    fits.then_some(url)
-}
-
-/// The exporter that this role names; a name that none has is an error.
-fn role(
-    roles: &mut Fields<'_>,
-    key: &str,
-    exporters: &[Exporter],
-    found: &Diagnostics,
-) -> Option<Exporter> {
+/// The exporter that this role names, by its name in the plan; a name that none has is an error.
+fn role(roles: &mut Fields<'_>, key: &str, plan: &Plan, found: &Diagnostics) -> Option<String> {
+    const EXPORTERS: &str = "telemetry.exporters.";
     let item = roles.take(key)?;
     let name = item.string()?;
-    let exporter = exporters.iter().find(|exporter| exporter.name == name);
-    if exporter.is_none() {
-        let names = || exporters.iter().map(|exporter| exporter.name.as_str());
-        let known = names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        let diagnostic = found
-            .error(item.node.span, format!("no exporter is named `{name}`"))
-            .label("`telemetry.exporters` has no such name");
-        found.push(match did_you_mean(name, names()) {
-            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-            None if known.is_empty() => diagnostic.help("add it under `telemetry.exporters`"),
-            None => diagnostic.help(format!("there is {known}")),
-        });
+    let names = || plan.exporters.iter().filter_map(|it| it.name.strip_prefix(EXPORTERS));
+    if names().any(|known| known == name) {
+        return Some(format!("{EXPORTERS}{name}"));
     }
-    exporter.cloned()
+    let known = names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let diagnostic = found
+        .error(item.node.span, format!("no exporter is named `{name}`"))
+        .label("`telemetry.exporters` has no such name");
+    found.push(match did_you_mean(name, names()) {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None if known.is_empty() => diagnostic.help("add it under `telemetry.exporters`"),
+        None => diagnostic.help(format!("there is {known}")),
+    });
+    None
 }
 
 fn loopback(port: u16) -> SocketAddr {

@@ -1,15 +1,18 @@
 //! The server: API, ingest, workers, configuration, and the wiring of all of them.
 //!
-//! [`start`] reads as the list of what a server is made of. Deliberately absent so far: access control, so
-//! that any address but loopback is refused.
+//! [`start`] reads as the list of what a server is made of. It stands on two runtimes: the one that it is called on does the
+//! work, and whoever ends a span there may be held by a full buffer; on the calm one run health, ingest and the renewal
+//! of leases, which tell nothing and so are never held. Deliberately absent so far: access control, so that any address
+//! but loopback is refused.
 
 mod api;
 pub mod config;
 mod ingest;
 mod listen;
 mod own_spans;
-mod telemetry;
+mod own_telemetry;
 mod traceparent;
+mod watch;
 mod worker;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -18,17 +21,23 @@ use bus::Bus;
 use db::{Connect, Db, DbError};
 use drivers::{receiver, trigger};
 use model::{Fault, Faulty, Key, KeyRing, World};
+use telemetry::Report;
 use thiserror::Error;
-use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
+use tokio::{net::TcpListener, runtime, sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-pub use telemetry::ExporterError;
+pub use own_telemetry::{Telemetry, describe, host, probe};
 
 use config::Config;
-use telemetry::Telemetry;
+use watch::Watch;
 
 /// How long requests and runs in flight may take to end.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
+/// How long what telemetry is queued may take to be sent. What is left then is on disk, for the next start.
+const TELEMETRY_MAX: Duration = Duration::from_secs(5);
+/// Connections to the record for work, and for what must not wait behind it.
+const POOL_MAX: u32 = 16;
+const CALM_POOL_MAX: u32 = 2;
 
 /// A server that runs.
 #[derive(Debug)]
@@ -38,7 +47,7 @@ pub struct Handle {
     tasks: JoinSet<()>,
     receiver: receiver::Receiver,
     telemetry: Arc<Telemetry>,
-    db: Db,
+    dbs: [Db; 2],
 }
 
 /// Why a server cannot start.
@@ -52,14 +61,18 @@ pub enum StartError {
     NotLoopback(SocketAddr),
     /// An exporter that would feed the server's own ingest.
     #[error(
-        "`telemetry.exporters.{name}` sends to `{endpoint}`, which is this server's own OTLP port: give \
-         `exporter.collector.endpoint` the address of your Collector, or move the port with `--otlp-grpc`"
+        "`{exporter}` sends to `{endpoint}`, which is this server's own OTLP port: give its `endpoint` the address \
+         of your Collector, or move the port with `{port_key}` (or `{port_flag}`)"
     )]
     OwnEndpoint {
-        /// The exporter.
-        name: String,
+        /// The key of the exporter.
+        exporter: String,
         /// Where it sends.
         endpoint: String,
+        /// The key of the port.
+        port_key: &'static str,
+        /// The flag that overrules it.
+        port_flag: &'static str,
     },
     /// An address that is taken.
     #[error("cannot listen on `{address}`: {reason}; choose another one with `--http`")]
@@ -78,9 +91,12 @@ pub enum StartError {
     /// The HTTP trigger cannot be made.
     #[error(transparent)]
     Trigger(#[from] trigger::BuildError),
-    /// An exporter cannot be made.
+    /// An exporter cannot be started.
     #[error(transparent)]
-    Exporter(#[from] ExporterError),
+    Telemetry(#[from] telemetry::StartError),
+    /// The calm runtime ended early.
+    #[error("a part of the server could not be started: {0}")]
+    Calm(#[from] tokio::task::JoinError),
 }
 
 impl Faulty for StartError {
@@ -91,63 +107,81 @@ impl Faulty for StartError {
             Self::Db(error) => error.fault(),
             Self::Receiver(error) => error.fault(),
             Self::Trigger(error) => error.fault(),
-            Self::Exporter(error) => error.fault(),
+            // A folder or a file that the operator named.
+            Self::Telemetry(_) => Fault::Invalid,
+            Self::Calm(_) => Fault::Internal,
         }
     }
 }
 
 /// Starts a server. It is ready when this returns; a Collector need not be.
-pub async fn start(config: Config, world: World) -> Result<Handle, StartError> {
-    let Config { postgres, telemetry, listen, workers } = config;
+///
+/// `telemetry` has been started from the same configuration. `calm` is a runtime of its own for what must go on while
+/// the work is held.
+pub async fn start(
+    config: Config,
+    telemetry: Arc<Telemetry>,
+    world: World,
+    calm: runtime::Handle,
+) -> Result<Handle, StartError> {
+    let Config { postgres, telemetry: _, listen, workers } = config;
     for address in [listen.http, listen.otlp_grpc, listen.otlp_http] {
         if !address.ip().is_loopback() {
             return Err(StartError::NotLoopback(address));
         }
     }
     // The record, brought to this version's form, with the key under which all replicas mint trace ids.
-    let db = Db::connect(&connect(&postgres)).await?;
+    let db = Db::connect(&connect(&postgres, POOL_MAX)).await?;
     db.migrate().await?;
     let keys = KeyRing::new(db.id_key(Key::from_bytes(world.random())).await?, Vec::new());
-    // Spans in: receiver to bus.
+    let watch = Watch { telemetry: Arc::clone(&telemetry), world };
+    // What must go on in any case, on the calm runtime: its connections, and spans in, from receiver to bus.
     let bus = Arc::new(Bus::new(bus::Limits::default()));
     let ingest = ingest::Ingest { bus: Arc::clone(&bus), keys: keys.clone(), world };
     let receiving = receiver::Config::new(listen.otlp_grpc, listen.otlp_http);
-    let receiver = receiver::start(receiving, Arc::new(ingest)).await?;
-    refuse_own_endpoint(&telemetry, &receiver)?;
-    // Our own spans out.
-    let telemetry = Arc::new(Telemetry::start(&telemetry)?);
-    // The API.
-    let http = TcpListener::bind(listen.http)
-        .await
-        .map_err(|reason| StartError::Listen { address: listen.http, reason })?;
+    let calm_connect = connect(&postgres, CALM_POOL_MAX);
+    let calm_parts = calm.spawn(async move {
+        let db = Db::connect(&calm_connect).await?;
+        let http = TcpListener::bind(listen.http)
+            .await
+            .map_err(|reason| StartError::Listen { address: listen.http, reason })?;
+        let receiver = receiver::start(receiving, Arc::new(ingest)).await?;
+        Ok::<_, StartError>((db, http, receiver))
+    });
+    let (calm_db, http, receiver) = calm_parts.await??;
     let addresses = config::Listen {
         http: http.local_addr().unwrap_or(listen.http),
         otlp_grpc: receiver.grpc_addr(),
         otlp_http: receiver.http_addr(),
     };
+    // The API: heard on the calm runtime, carried out on this one.
     let app = api::App {
         db: db.clone(),
+        calm_db: calm_db.clone(),
+        work: runtime::Handle::current(),
         bus: Arc::clone(&bus),
-        telemetry: Arc::clone(&telemetry),
+        watch: watch.clone(),
         world,
         trace_reads: Arc::new(Semaphore::new(api::TRACE_READS_MAX)),
     };
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
-    tasks.spawn(listen::serve(http, api::router(app), stop.clone()));
+    tasks.spawn_on(listen::serve(http, api::router(app), stop.clone()), &calm);
     // The workers.
     let worker = worker::Worker {
         name: worker_name(world),
         config: workers,
         db: db.clone(),
+        calm_db: calm_db.clone(),
+        calm,
         bus,
         keys,
         http: trigger::Http::new(trigger::Limits::default())?,
-        telemetry: Arc::clone(&telemetry),
+        watch,
         world,
     };
     tasks.spawn(worker::work(Arc::new(worker), stop.clone()));
-    Ok(Handle { addresses, stop, tasks, receiver, telemetry, db })
+    Ok(Handle { addresses, stop, tasks, receiver, telemetry, dbs: [db, calm_db] })
 }
 
 impl Handle {
@@ -165,8 +199,8 @@ impl Handle {
         ended.unwrap_or_else(|| "a part of the server ended by itself".to_owned())
     }
 
-    /// Stops taking work, lets runs in flight end, sends the telemetry that is queued.
-    pub async fn shutdown(mut self) {
+    /// Stops taking work, lets runs in flight end, sends the telemetry that is queued, and tells what came of it.
+    pub async fn shutdown(mut self) -> Report {
         self.stop.cancel();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(SHUTDOWN_MAX, ended).await.is_err() {
@@ -175,15 +209,19 @@ impl Handle {
         }
         self.receiver.shutdown().await;
         let telemetry = self.telemetry;
-        // The SDK's shutdown blocks its thread.
-        if let Err(error) = tokio::task::spawn_blocking(move || telemetry.shutdown()).await {
-            tracing::error!(%error, "telemetry could not be shut down");
+        // It waits for its senders, and blocks its thread meanwhile.
+        let report = tokio::task::spawn_blocking(move || telemetry.shutdown(TELEMETRY_MAX)).await;
+        for db in self.dbs {
+            db.close().await;
         }
-        self.db.close().await;
+        report.unwrap_or_else(|error| {
+            tracing::error!(%error, "telemetry could not be shut down");
+            Report::default()
+        })
     }
 }
 
-fn connect(postgres: &config::Postgres) -> Connect {
+fn connect(postgres: &config::Postgres, pool_max: u32) -> Connect {
     Connect {
         host: postgres.host.clone(),
         port: postgres.port,
@@ -191,32 +229,9 @@ fn connect(postgres: &config::Postgres) -> Connect {
         password: postgres.password.expose().to_owned(),
         dbname: postgres.dbname.clone(),
         params: postgres.params.clone(),
-        pool_max: 16,
+        pool_max,
         ..Connect::default()
     }
-}
-
-/// Telemetry about ingest and export must not come back in as telemetry.
-fn refuse_own_endpoint(
-    telemetry: &config::Telemetry,
-    receiver: &receiver::Receiver,
-) -> Result<(), StartError> {
-    let own = [receiver.grpc_addr().port(), receiver.http_addr().port()];
-    for exporter in telemetry.exporter.iter().chain(&telemetry.application_exporter) {
-        let Ok(uri) = exporter.endpoint.parse::<axum::http::Uri>() else { continue };
-        // An exporter that names every address of this machine reaches this one.
-        let host = uri.host().unwrap_or_default();
-        let local = listen::names_loopback(host)
-            || listen::address(host).is_some_and(|address| address.is_unspecified());
-        let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
-        if local && own.contains(&uri.port_u16().unwrap_or(default)) {
-            return Err(StartError::OwnEndpoint {
-                name: exporter.name.clone(),
-                endpoint: exporter.endpoint.clone(),
-            });
-        }
-    }
-    Ok(())
 }
 
 fn worker_name(world: World) -> String {

@@ -6,37 +6,63 @@
 use std::time::Duration;
 
 use model::{
-    Outcome, SpanId, StepTime, Timestamp, TraceId, Verdict, World,
+    Outcome, SpanId, Step, StepTime, Timestamp, TraceId, Verdict, World,
     trace::{Kind, LinkData, SpanData, Status, StatusCode, Value},
 };
 
-use crate::{telemetry::Telemetry, traceparent::TraceParent};
+use crate::{own_telemetry::Telemetry, traceparent::TraceParent};
 
 const RUN: &str = "qualitytrace.run";
 
+/// The places of a run in its trace. They are known from its taking, so that what happens in a step can be told at once
+/// and still hang below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunTrace {
+    /// The run's own span.
+    own: TraceParent,
+    /// What the run continues; none makes it a root.
+    parent: Option<SpanId>,
+    steps: [SpanId; STEPS],
+}
+
+const STEPS: usize = Step::Record as usize + 1;
+
+impl RunTrace {
+    pub(crate) fn new(parent: Option<TraceParent>, world: World) -> Self {
+        let span = || SpanId::from_random(world.random());
+        let root = || TraceParent {
+            trace_id: TraceId::from_random(world.random()),
+            span_id: span(),
+            sampled: true,
+            followed: false,
+        };
+        Self {
+            own: parent.map_or_else(root, |parent| parent.at(span())),
+            parent: parent.map(|parent| parent.span_id),
+            steps: std::array::from_fn(|_| span()),
+        }
+    }
+
+    /// The place of a step.
+    pub(crate) fn step(&self, step: Step) -> TraceParent {
+        self.own.at(self.steps[step as usize])
+    }
+}
+
 /// What a run is told by: its outcome, and what only its worker knows.
 pub(crate) struct RunSpan<'a> {
+    pub(crate) trace: RunTrace,
     pub(crate) outcome: &'a Outcome,
     /// The trace under test and the trigger's span in it; none where nothing was sent.
     pub(crate) trigger: Option<(TraceId, SpanId)>,
     /// All steps in the order they began, queue and record included.
     pub(crate) steps: &'a [StepTime],
-    /// What the run continues; none makes it a root.
-    pub(crate) parent: Option<TraceParent>,
-    /// Where ids of new spans come from.
-    pub(crate) world: World,
 }
 
 /// Sends the span of a run with a child for each of its steps.
 pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
-    if run.parent.is_some_and(|parent| !parent.sampled) {
-        return;
-    }
-    let trace_id = run
-        .parent
-        .map_or_else(|| TraceId::from_random(run.world.random()), |parent| parent.trace_id);
-    let mut root =
-        SpanData::new(SpanId::from_random(run.world.random()), run.parent.map(|p| p.span_id), RUN);
+    let RunTrace { own, parent, .. } = run.trace;
+    let mut root = SpanData::new(own.span_id, parent, RUN);
     root.kind = Kind::Internal;
     root.start = run.steps.iter().map(|step| step.began).min().unwrap_or_default();
     root.end = run.steps.iter().map(|step| step.ended).max().unwrap_or_default();
@@ -48,12 +74,13 @@ pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
     }));
     for step in run.steps {
         let name = format!("{RUN}.{}", step.step.as_str());
-        let mut child = SpanData::new(SpanId::from_random(run.world.random()), Some(root.id), name);
+        let id = run.trace.step(step.step).span_id;
+        let mut child = SpanData::new(id, Some(own.span_id), name);
         child.kind = Kind::Internal;
         (child.start, child.end) = (step.began, step.ended);
-        telemetry.own(trace_id, child);
+        telemetry.own(&own, child);
     }
-    telemetry.own(trace_id, root);
+    telemetry.own(&own, root);
 }
 
 fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
@@ -102,9 +129,6 @@ pub(crate) struct HttpSpan<'a> {
 
 /// Sends the span of a served request, named by the stable semantic conventions.
 pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
-    if !http.context.sampled {
-        return;
-    }
     let name = match http.route {
         Some(route) => format!("{} {route}", http.method),
         None => http.method.to_owned(),
@@ -123,7 +147,41 @@ pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
         span.attributes.push(text("error.type", &http.status.to_string()));
         span.status = Status { code: StatusCode::Error, message: String::new() };
     }
-    telemetry.own(http.context.trace_id, span);
+    telemetry.own(&http.context, span);
+}
+
+/// A statement that the record carried out.
+pub(crate) struct DbSpan<'a> {
+    /// What it is a part of.
+    pub(crate) within: TraceParent,
+    pub(crate) id: SpanId,
+    pub(crate) call: Call,
+    pub(crate) began: Timestamp,
+    pub(crate) ended: Timestamp,
+    /// What went wrong, in one word and in many.
+    pub(crate) error: Option<(&'a str, String)>,
+}
+
+/// What is asked of the record: the operation, and the table that it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call(pub(crate) &'static str, pub(crate) &'static str);
+
+/// Sends the span of a statement, named by the stable semantic conventions. No values and no SQL are in it.
+pub(crate) fn send_db(telemetry: &Telemetry, db: DbSpan<'_>) {
+    let Call(operation, table) = db.call;
+    let mut span = SpanData::new(db.id, Some(db.within.span_id), format!("{operation} {table}"));
+    span.kind = Kind::Client;
+    (span.start, span.end) = (db.began, db.ended);
+    span.attributes = vec![
+        text("db.system.name", "postgresql"),
+        text("db.operation.name", operation),
+        text("db.collection.name", table),
+    ];
+    if let Some((kind, message)) = db.error {
+        span.attributes.push(text("error.type", kind));
+        span.status = Status { code: StatusCode::Error, message };
+    }
+    telemetry.own(&db.within, span);
 }
 
 fn text(key: &str, value: &str) -> (String, Value) {

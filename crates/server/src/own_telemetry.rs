@@ -1,176 +1,184 @@
-//! The server's own spans on their way out: the one module that knows the OpenTelemetry SDK.
+//! The server's own telemetry: from the words of `model` to the library that delivers it.
 //!
-//! The rest of the server speaks of spans in the words of `model` and does not wait: a Collector that is down
-//! or slow costs spans, not runs. Deliberately absent: durability. The stock exporter loses what a longer
-//! outage or a crash leaves in its queue; `docs/adr/0006-telemetry-by-journal.md` says what replaces it.
+//! The one module that knows the library and OpenTelemetry's types. What an exporter accepts is delivered, through
+//! outages and restarts; when its buffer is nearly full, [`Telemetry::pressure`] says so and new runs are refused, since
+//! a full one holds whoever ends a span. Deliberately absent: names of spans (`own_spans`).
 
 use std::{
-    borrow::Cow,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
 use model::{
-    Fault, Faulty, SpanId, Timestamp, TraceId,
+    SpanId, Timestamp, TraceId, Verdict,
     trace::{Kind, LinkData, SpanData, StatusCode, Value},
 };
-use opentelemetry::{
-    InstrumentationScope, KeyValue,
-    trace::{Link, SpanContext, SpanKind, Status, TraceFlags, TraceState},
+use telemetry::{
+    FinishedSpan, Host, Report, To,
+    opentelemetry::{
+        InstrumentationScope, KeyValue,
+        metrics::{Counter, Histogram, MeterProvider},
+        trace::{Link, SpanContext, SpanKind, Status, TraceFlags, TraceState},
+    },
+    plan::{Destination, Endpoints},
 };
-use opentelemetry_otlp::{
-    WithExportConfig, WithTonicConfig, tonic_types::transport::ClientTlsConfig,
-};
-use opentelemetry_sdk::{
-    Resource,
-    trace::{BatchSpanProcessor, SpanData as SdkSpan, SpanLinks, SpanProcessor},
-};
-use thiserror::Error;
 
-use crate::config;
+use crate::{StartError, config, listen, traceparent::TraceParent};
 
-/// How long a shutdown waits for what is queued.
-const SHUTDOWN_MAX: Duration = Duration::from_secs(5);
+/// From this share of a buffer on, new runs are refused; the rest is for those in flight.
+const PRESSURE_MAX: f64 = 0.8;
 
-/// The exporters of a server, by what they carry.
-#[derive(Debug, Default)]
-pub(crate) struct Telemetry {
-    own: Option<Arc<Exporter>>,
-    application: Option<Arc<Exporter>>,
-}
+const SCOPE: &str = "qualitytrace";
 
+/// The server's exporters and instruments.
 #[derive(Debug)]
-struct Exporter {
-    processor: BatchSpanProcessor,
-    sampling: f64,
-}
-
-/// An exporter that cannot be made.
-#[derive(Debug, Error)]
-#[error("the exporter `{name}` cannot be started for `{endpoint}`: {reason}")]
-pub struct ExporterError {
-    name: String,
-    endpoint: String,
-    reason: String,
-}
-
-impl Faulty for ExporterError {
-    fn fault(&self) -> Fault {
-        Fault::Invalid
-    }
+pub struct Telemetry {
+    inner: telemetry::Telemetry,
+    /// The exporter of trigger spans; changes with the configuration.
+    application: Mutex<Option<String>>,
+    prometheus: bool,
+    runs: Counter<u64>,
+    durations: Histogram<f64>,
 }
 
 impl Telemetry {
-    /// Starts the exporters. None of them needs its Collector to be there.
-    pub(crate) fn start(config: &config::Telemetry) -> Result<Self, ExporterError> {
-        let start = |config: &config::Exporter| Exporter::start(config).map(Arc::new);
-        let own = config.exporter.as_ref().map(start).transpose()?;
-        let application = match &config.application_exporter {
-            same if *same == config.exporter => own.clone(),
-            other => other.as_ref().map(start).transpose()?,
-        };
-        Ok(Self { own, application })
+    /// Starts the exporters. None of them needs its Collector to be there; one that would send to the server itself is
+    /// refused.
+    pub fn start(config: &config::Config, host: Host) -> Result<Self, StartError> {
+        refuse_own_endpoints(config)?;
+        let config = &config.telemetry;
+        let inner = telemetry::Telemetry::start(&config.plan, &config.roles(), host)?;
+        let meter = inner.meter_provider().meter(SCOPE);
+        let runs = meter
+            .u64_counter("qualitytrace.runs")
+            .with_unit("{run}")
+            .with_description("Runs that ended, by verdict.")
+            .build();
+        let durations = meter
+            .f64_histogram("qualitytrace.run.duration")
+            .with_unit("s")
+            .with_description("Time from the acceptance of a run to its record, by verdict.")
+            .with_boundaries(vec![0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0])
+            .build();
+        let application = Mutex::new(config.application_exporter.clone());
+        Ok(Self { inner, application, prometheus: config.plan.prometheus, runs, durations })
     }
 
-    /// Sends one of the server's own spans.
-    pub(crate) fn own(&self, trace: TraceId, span: SpanData) {
-        if let Some(exporter) = &self.own {
-            exporter.send(trace, span);
+    /// Goes on by another configuration; what was accepted is kept.
+    pub fn reload(&self, config: &config::Config) -> Result<(), StartError> {
+        refuse_own_endpoints(config)?;
+        let config = &config.telemetry;
+        self.inner.reload(&config.plan, &config.roles())?;
+        let mut application = self.application.lock().unwrap_or_else(PoisonError::into_inner);
+        application.clone_from(&config.application_exporter);
+        Ok(())
+    }
+
+    /// Sends one of the server's own spans, as a part of this trace.
+    pub(crate) fn own(&self, trace: &TraceParent, span: SpanData) {
+        if trace.sampled {
+            self.inner.emit(To::Own, finished(trace.trace_id, trace.followed, span));
         }
     }
 
     /// Sends the trigger span of a run to the application's trace store.
     pub(crate) fn application(&self, trace: TraceId, span: SpanData) {
-        if let Some(exporter) = &self.application {
-            exporter.send(trace, span);
+        let name = self.application.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(name) = name {
+            self.inner.emit(To::Exporter(&name), finished(trace, false, span));
         }
     }
 
-    /// Sends what is queued and ends. Blocks for up to five seconds an exporter.
-    pub(crate) fn shutdown(&self) {
-        let other = self.application.as_ref().filter(|application| {
-            self.own.as_ref().is_none_or(|own| !Arc::ptr_eq(own, application))
-        });
-        for exporter in self.own.iter().chain(other) {
-            if let Err(error) = exporter.processor.shutdown_with_timeout(SHUTDOWN_MAX) {
-                tracing::warn!(%error, "telemetry that was queued at shutdown may be lost");
+    /// Counts a run that ended.
+    pub(crate) fn ran(&self, verdict: Verdict, took: Duration) {
+        // No ids in here: a metric must not grow with the number of runs.
+        let attributes = [KeyValue::new("qualitytrace.run.verdict", verdict.as_str())];
+        self.runs.add(1, &attributes);
+        self.durations.record(took.as_secs_f64(), &attributes);
+    }
+
+    /// Whether a buffer is so full that new work should wait.
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.inner.pressure() >= PRESSURE_MAX
+    }
+
+    /// All instruments for Prometheus, unless the configuration says no.
+    pub(crate) fn prometheus(&self) -> Option<String> {
+        self.prometheus.then(|| self.inner.prometheus())
+    }
+
+    /// The library's side of it: what became of everything, and the layer that brings the program's log to exporters.
+    pub fn library(&self) -> &telemetry::Telemetry {
+        &self.inner
+    }
+
+    /// Sends what is queued, and ends. Blocks for up to `max`.
+    pub(crate) fn shutdown(&self, max: Duration) -> Report {
+        self.inner.shutdown(max)
+    }
+}
+
+/// Telemetry about ingest and export must not come back in as telemetry.
+fn refuse_own_endpoints(config: &config::Config) -> Result<(), StartError> {
+    let config::Config { listen, telemetry, .. } = config;
+    let own = [
+        (listen.otlp_grpc.port(), "server.otlpGrpcPort", "--otlp-grpc"),
+        (listen.otlp_http.port(), "server.otlpHttpPort", "--otlp-http"),
+    ];
+    let roles = telemetry.roles();
+    for exporter in telemetry.plan.active(&roles) {
+        let Destination::Otlp(otlp) = &exporter.destination else { continue };
+        let Endpoints { traces, logs, metrics } = &otlp.endpoints;
+        for endpoint in [traces, logs, metrics] {
+            // An exporter that names every address of this machine reaches this one.
+            let host = endpoint.host().unwrap_or_default();
+            let local = listen::names_loopback(host)
+                || listen::address(host).is_some_and(|address| address.is_unspecified());
+            let default = if endpoint.scheme_str() == Some("https") { 443 } else { 80 };
+            let port = endpoint.port_u16().unwrap_or(default);
+            if let Some((_, port_key, port_flag)) =
+                own.iter().find(|(own, ..)| local && *own == port)
+            {
+                return Err(StartError::OwnEndpoint {
+                    exporter: exporter.name.clone(),
+                    endpoint: endpoint.to_string(),
+                    port_key,
+                    port_flag,
+                });
             }
         }
     }
+    Ok(())
 }
 
-impl Exporter {
-    fn start(config: &config::Exporter) -> Result<Self, ExporterError> {
-        let refused = |reason: String| ExporterError {
-            name: config.name.clone(),
-            endpoint: config.endpoint.clone(),
-            reason,
-        };
-        let mut builder = opentelemetry_otlp::SpanExporter::builder()
-            .with_tonic()
-            .with_endpoint(&config.endpoint)
-            .with_compression(opentelemetry_otlp::Compression::Gzip);
-        if config.endpoint.starts_with("https://") {
-            builder = builder.with_tls_config(ClientTlsConfig::new().with_enabled_roots());
-        }
-        let exporter = builder.build().map_err(|error| refused(error.to_string()))?;
-        let resource =
-            Resource::builder_empty().with_service_name(config.service_name.clone()).build();
-        let mut processor = BatchSpanProcessor::builder(exporter).build();
-        processor.set_resource(&resource);
-        Ok(Self { processor, sampling: config.sampling })
-    }
-
-    fn send(&self, trace: TraceId, span: SpanData) {
-        if is_sampled(trace, self.sampling) {
-            self.processor.on_end(sdk_span(trace, span));
-        }
-    }
+fn finished(trace: TraceId, followed: bool, span: SpanData) -> FinishedSpan {
+    let mut finished = FinishedSpan::new(context(trace, span.id, false), span.name);
+    finished.parent = span.parent.map(span_id);
+    finished.followed = followed;
+    finished.kind = match span.kind {
+        Kind::Server => SpanKind::Server,
+        Kind::Client => SpanKind::Client,
+        Kind::Producer => SpanKind::Producer,
+        Kind::Consumer => SpanKind::Consumer,
+        Kind::Unspecified | Kind::Internal | Kind::Other(_) => SpanKind::Internal,
+    };
+    (finished.start, finished.end) = (system_time(span.start), system_time(span.end));
+    finished.attributes = span.attributes.into_iter().map(attribute).collect();
+    finished.links = span.links.iter().filter_map(link).collect();
+    finished.status = match span.status.code {
+        StatusCode::Error => Status::error(span.status.message),
+        StatusCode::Ok => Status::Ok,
+        StatusCode::Unset | StatusCode::Other(_) => Status::Unset,
+    };
+    finished.scope = InstrumentationScope::builder(SCOPE).build();
+    finished
 }
 
-/// Whether `percent` of all traces includes this one: its low 56 bits are the draw.
-fn is_sampled(trace: TraceId, percent: f64) -> bool {
-    let mut low = [0; 8];
-    low[1..].copy_from_slice(&trace.as_bytes()[9..]);
-    // The draw stays an integer: as a double, the highest ones would round up to 2^56.
-    u64::from_be_bytes(low) < (percent / 100.0 * (1u64 << 56) as f64) as u64
-}
-
-fn sdk_span(trace: TraceId, span: SpanData) -> SdkSpan {
-    let mut links = SpanLinks::default();
-    links.links = span.links.iter().filter_map(sdk_link).collect();
-    SdkSpan {
-        span_context: context(trace, span.id, false),
-        parent_span_id: span.parent.map_or(opentelemetry::trace::SpanId::INVALID, sdk_span_id),
-        parent_span_is_remote: false,
-        span_kind: match span.kind {
-            Kind::Server => SpanKind::Server,
-            Kind::Client => SpanKind::Client,
-            Kind::Producer => SpanKind::Producer,
-            Kind::Consumer => SpanKind::Consumer,
-            Kind::Unspecified | Kind::Internal | Kind::Other(_) => SpanKind::Internal,
-        },
-        name: Cow::Owned(span.name),
-        start_time: system_time(span.start),
-        end_time: system_time(span.end),
-        attributes: span.attributes.into_iter().map(sdk_attribute).collect(),
-        dropped_attributes_count: span.dropped_attributes,
-        events: Default::default(),
-        links,
-        status: match span.status.code {
-            StatusCode::Error => Status::error(span.status.message),
-            StatusCode::Ok => Status::Ok,
-            StatusCode::Unset | StatusCode::Other(_) => Status::Unset,
-        },
-        instrumentation_scope: InstrumentationScope::builder("qualitytrace").build(),
-    }
-}
-
-fn sdk_link(link: &LinkData) -> Option<Link> {
+fn link(link: &LinkData) -> Option<Link> {
     Some(Link::with_context(context(link.trace_id?, link.span_id?, true)))
 }
 
-fn sdk_attribute((key, value): (String, Value)) -> KeyValue {
+fn attribute((key, value): (String, Value)) -> KeyValue {
     match value {
         Value::Bool(value) => KeyValue::new(key, value),
         Value::Int(value) => KeyValue::new(key, value),
@@ -182,33 +190,44 @@ fn sdk_attribute((key, value): (String, Value)) -> KeyValue {
 }
 
 fn context(trace: TraceId, span: SpanId, remote: bool) -> SpanContext {
-    let trace = opentelemetry::trace::TraceId::from_bytes(*trace.as_bytes());
-    SpanContext::new(trace, sdk_span_id(span), TraceFlags::SAMPLED, remote, TraceState::NONE)
+    let trace = telemetry::opentelemetry::TraceId::from_bytes(*trace.as_bytes());
+    SpanContext::new(trace, span_id(span), TraceFlags::SAMPLED, remote, TraceState::NONE)
 }
 
-fn sdk_span_id(span: SpanId) -> opentelemetry::trace::SpanId {
-    opentelemetry::trace::SpanId::from_bytes(*span.as_bytes())
+fn span_id(span: SpanId) -> telemetry::opentelemetry::SpanId {
+    telemetry::opentelemetry::SpanId::from_bytes(*span.as_bytes())
 }
 
 fn system_time(at: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_nanos(at.as_nanos())
 }
 
-#[cfg(test)]
-mod tests {
-    use model::TraceId;
+/// How the server appears to its telemetry, and where it hears of trouble.
+pub fn host() -> Host {
+    let mut host = Host::new(concat!("qualitytrace/", env!("CARGO_PKG_VERSION")));
+    // Called where nothing is exported, so that trouble with an exporter is not sent to it.
+    host.notice = Arc::new(|notice| {
+        tracing::warn!(exporter = notice.exporter, "{}", notice.message);
+    });
+    host
+}
 
-    use super::is_sampled;
+/// What a configuration will do, for people; secrets are hidden.
+pub fn describe(config: &config::Config) -> String {
+    let telemetry = &config.telemetry;
+    let carried = |role: &Option<String>, what: &str| match role {
+        Some(name) => format!("{what}: by `{name}`\n"),
+        None => format!("{what}: by tracers only\n"),
+    };
+    let application = match &telemetry.application_exporter {
+        Some(name) => format!("the trigger span of each run: to `{name}`\n"),
+        None => "the trigger span of each run: kept in the run's own trace only\n".to_owned(),
+    };
+    let own = carried(&telemetry.exporter, "the server's own spans and metrics");
+    format!("{}\n{own}{application}", telemetry::config::describe(&telemetry.plan))
+}
 
-    #[test]
-    fn sampling_is_by_the_trace_id_and_exact_at_its_ends() {
-        let with_low = |byte| {
-            let mut bytes = [255; 16];
-            bytes[9..].fill(byte);
-            TraceId::from_bytes(bytes).expect("not zero")
-        };
-        assert!(is_sampled(with_low(255), 100.0), "100 % is everything");
-        assert!(!is_sampled(with_low(0), 0.0), "0 % is nothing");
-        assert!(is_sampled(with_low(0x7f), 50.0) && !is_sampled(with_low(0x80), 50.0));
-    }
+/// Sends one item of each signal to every exporter that the server uses.
+pub fn probe(config: &config::Config, host: &Host) -> Vec<telemetry::Probe> {
+    telemetry::probe(config.telemetry.plan.active(&config.telemetry.roles()), host)
 }

@@ -10,6 +10,30 @@ pub(crate) struct TraceParent {
     pub(crate) trace_id: TraceId,
     pub(crate) span_id: SpanId,
     pub(crate) sampled: bool,
+    /// Whether a caller decided that: then nobody thins the trace any more.
+    pub(crate) followed: bool,
+}
+
+/// How a record keeps that the flag came from outside; the header has no room for it.
+const FOLLOWED: &str = " followed";
+
+impl TraceParent {
+    /// The same trace, seen from this span of it.
+    pub(crate) fn at(self, span_id: SpanId) -> Self {
+        Self { span_id, ..self }
+    }
+
+    /// As the record keeps it.
+    pub(crate) fn stored(&self) -> String {
+        format!("{self}{}", if self.followed { FOLLOWED } else { "" })
+    }
+
+    /// From the record.
+    pub(crate) fn from_stored(text: &str) -> Option<Self> {
+        let header = text.strip_suffix(FOLLOWED);
+        let parent: Self = header.unwrap_or(text).parse().ok()?;
+        Some(Self { followed: header.is_some(), ..parent })
+    }
 }
 
 /// A header that is none; the specification wants it ignored.
@@ -35,6 +59,7 @@ impl FromStr for TraceParent {
             trace_id: trace.parse().map_err(|_| Malformed)?,
             span_id: span.parse().map_err(|_| Malformed)?,
             sampled: u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1),
+            followed: true,
         })
     }
 }
@@ -73,5 +98,14 @@ mod tests {
     fn it_is_written_as_it_is_read() {
         let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         assert_eq!(text.parse::<TraceParent>().expect("valid").to_string(), text);
+    }
+
+    #[test]
+    fn the_record_keeps_whose_decision_it_was() {
+        let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let remote = text.parse::<TraceParent>().expect("valid");
+        for parent in [remote, TraceParent { followed: false, ..remote }] {
+            assert_eq!(TraceParent::from_stored(&parent.stored()), Some(parent));
+        }
     }
 }

@@ -13,8 +13,8 @@ use db::{Db, DbError, OtlpTrace, Taken};
 use drivers::trigger;
 use lang::{Plan, Vars};
 use model::{
-    Event, Judgement, KeyRing, Outcome, Progress, Step, StepTime, Timestamp, Trace, Verdict, What,
-    World, trace::SpanData,
+    Event, Judgement, KeyRing, Outcome, Progress, SpanId, Step, StepTime, Timestamp, Trace,
+    Verdict, What, World, trace::SpanData,
 };
 use runner::{Finished, Job, Limits, Lost, RunError};
 use tokio::{task::JoinSet, time::Instant};
@@ -22,8 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config,
-    own_spans::{self, RunSpan, send_run},
-    telemetry::Telemetry,
+    own_spans::{self, Call, DbSpan, RunSpan, RunTrace, send_db, send_run},
+    traceparent::TraceParent,
+    watch::Watch,
 };
 use ports::{Lease, WorkerPorts};
 
@@ -40,10 +41,14 @@ pub(crate) struct Worker {
     pub(crate) name: String,
     pub(crate) config: config::Workers,
     pub(crate) db: Db,
+    /// The same record by connections of their own, for those who must not wait for a held producer.
+    pub(crate) calm_db: Db,
+    /// The runtime on which nothing is told and nobody is held.
+    pub(crate) calm: tokio::runtime::Handle,
     pub(crate) bus: Arc<Bus>,
     pub(crate) keys: KeyRing,
     pub(crate) http: trigger::Http,
-    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) watch: Watch,
     pub(crate) world: World,
 }
 
@@ -54,9 +59,9 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         while !stop.is_cancelled()
             && runs.len() < worker.config.runs_max
-            && let Some((taken, asked)) = take(&worker).await
+            && let Some((taken, trace, asked)) = take(&worker).await
         {
-            runs.spawn(one(Arc::clone(&worker), taken, asked));
+            runs.spawn(one(Arc::clone(&worker), taken, trace, asked));
         }
         tokio::select! {
             () = stop.cancelled() => {}
@@ -80,11 +85,24 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     }
 }
 
-/// A run that waits, and when it was asked for.
-async fn take(worker: &Worker) -> Option<(Taken, Instant)> {
-    let asked = Instant::now();
-    match worker.db.take(&worker.name, worker.config.lease, worker.world.now()).await {
-        Ok(taken) => taken.map(|taken| (taken, asked)),
+/// A run that waits, its place in its trace, and when it was asked for.
+async fn take(worker: &Worker) -> Option<(Taken, RunTrace, Instant)> {
+    let (asked, began) = (Instant::now(), worker.world.now());
+    match worker.db.take(&worker.name, worker.config.lease, began).await {
+        Ok(taken) => taken.map(|taken| {
+            let parent = taken.traceparent.as_deref().and_then(TraceParent::from_stored);
+            let trace = RunTrace::new(parent, worker.world);
+            let span = DbSpan {
+                within: trace.step(Step::Queue),
+                id: SpanId::from_random(worker.world.random()),
+                call: Call("UPDATE", "runs"),
+                began,
+                ended: worker.world.now(),
+                error: None,
+            };
+            send_db(&worker.watch.telemetry, span);
+            (taken, trace, asked)
+        }),
         Err(error) => {
             tracing::warn!(%error, "no run can be taken; trying again");
             None
@@ -93,16 +111,18 @@ async fn take(worker: &Worker) -> Option<(Taken, Instant)> {
 }
 
 /// One run, as long as it is ours.
-async fn one(worker: Arc<Worker>, taken: Taken, asked: Instant) {
-    let lease = Arc::new(Lease::new(worker.db.clone(), &taken, worker.config.lease, asked));
-    // Renewal has a task of its own: judging a large trace must not keep it waiting.
+async fn one(worker: Arc<Worker>, taken: Taken, trace: RunTrace, asked: Instant) {
+    let lease = Arc::new(Lease::new(worker.calm_db.clone(), &taken, worker.config.lease, asked));
+    // Renewal has a task of its own: neither judging a large trace nor a held producer may keep it waiting.
     let mut keeping = JoinSet::new();
-    keeping.spawn({
+    let keep = {
         let lease = Arc::clone(&lease);
         async move { lease.keep().await }
-    });
+    };
+    keeping.spawn_on(keep, &worker.calm);
+    let ports = WorkerPorts::new(&worker, &lease, trace);
     let ended = tokio::select! {
-        result = execute(&worker, &taken, &lease) => result,
+        result = execute(&worker, &taken, ports) => result,
         Some(Ok(lost)) = keeping.join_next() => Err(lost),
     };
     if let Err(lost) = ended {
@@ -110,7 +130,7 @@ async fn one(worker: Arc<Worker>, taken: Taken, asked: Instant) {
     }
 }
 
-async fn execute(worker: &Worker, taken: &Taken, lease: &Lease) -> Result<(), Lost> {
+async fn execute(worker: &Worker, taken: &Taken, ports: WorkerPorts<'_>) -> Result<(), Lost> {
     let mut steps = vec![StepTime {
         step: Step::Queue,
         began: taken.accepted_at,
@@ -124,7 +144,6 @@ async fn execute(worker: &Worker, taken: &Taken, lease: &Lease) -> Result<(), Lo
         )),
     };
     steps.push(StepTime { step: Step::Compile, began, ended: worker.world.now() });
-    let ports = WorkerPorts::new(worker, lease);
     let result = match &plan {
         Err(reason) => Err(reason.clone()),
         Ok(plan) => {
@@ -143,12 +162,12 @@ async fn execute(worker: &Worker, taken: &Taken, lease: &Lease) -> Result<(), Lo
         }
     };
     let mut ended = match result {
-        Ok(finished) => Ended::from_run(finished, ports.into_events()),
+        Ok(finished) => Ended::from_run(finished, ports.take_events()),
         Err(reason) => Ended::without_run(taken, reason, worker.world.now()),
     };
     steps.append(&mut ended.outcome.steps);
     ended.outcome.steps = steps;
-    record(worker, taken, lease, ended).await
+    record(worker, taken, &ports, ended).await
 }
 
 /// The plan of the version that the run started with.
@@ -203,7 +222,7 @@ impl Ended {
 async fn record(
     worker: &Worker,
     taken: &Taken,
-    lease: &Lease,
+    ports: &WorkerPorts<'_>,
     mut ended: Ended,
 ) -> Result<(), Lost> {
     let began = worker.world.now();
@@ -212,17 +231,17 @@ async fn record(
         .take()
         .map(|trace| OtlpTrace { spans: trace.len() as u64, otlp: otlp::encode(&trace).into() });
     let has_trace = trace.is_some();
-    let mut written = write(worker, taken, lease, &ended, trace).await;
+    let mut written = write(taken, ports, &ended, trace).await;
     if let Err(error) = &written
         && has_trace
         && !matches!(error, DbError::Fenced { .. })
     {
         // The verdict stands without its trace; thrown away, the run would be judged again to the same end.
         ended.outcome.reasons.push(format!("the trace is not kept: {error}"));
-        written = write(worker, taken, lease, &ended, None).await;
+        written = write(taken, ports, &ended, None).await;
     }
     written.map_err(|error| ports::lost(&error))?;
-    tell(worker, taken, &ended, began);
+    tell(worker, ports.trace(), &ended, began);
     if let Some(trace_id) = ended.outcome.trace_id {
         worker.bus.forget(trace_id);
     }
@@ -230,33 +249,31 @@ async fn record(
 }
 
 async fn write(
-    worker: &Worker,
     taken: &Taken,
-    lease: &Lease,
+    ports: &WorkerPorts<'_>,
     ended: &Ended,
     trace: Option<OtlpTrace>,
 ) -> Result<(), DbError> {
     let finished = db::Finished { outcome: &ended.outcome, events: &ended.events, trace };
-    lease.insist(|| worker.db.finish(taken.run_id, taken.epoch, &finished)).await
+    let finished = &finished;
+    let finish = |db: Db| async move { db.finish(taken.run_id, taken.epoch, finished).await };
+    ports.insist(Step::Record, finish).await
 }
 
 /// Sends the run's own spans, and the trigger span for the application's trace.
-fn tell(worker: &Worker, taken: &Taken, ended: &Ended, record_began: Timestamp) {
+fn tell(worker: &Worker, trace: RunTrace, ended: &Ended, record_began: Timestamp) {
     let mut steps = ended.outcome.steps.clone();
     steps.push(StepTime { step: Step::Record, began: record_began, ended: worker.world.now() });
     let trigger = ended.trigger.as_ref();
-    send_run(
-        &worker.telemetry,
-        &RunSpan {
-            outcome: &ended.outcome,
-            trigger: ended.outcome.trace_id.zip(trigger.map(|trigger| trigger.id)),
-            steps: &steps,
-            parent: taken.traceparent.as_deref().and_then(|header| header.parse().ok()),
-            world: worker.world,
-        },
-    );
+    let telemetry = &worker.watch.telemetry;
+    let outcome = &ended.outcome;
+    let linked = outcome.trace_id.zip(trigger.map(|trigger| trigger.id));
+    send_run(telemetry, &RunSpan { trace, outcome, trigger: linked, steps: &steps });
+    if let (Some(first), Some(last)) = (steps.first(), steps.last()) {
+        telemetry.ran(outcome.verdict, last.ended.since(first.began));
+    }
     if let (Some(trace_id), Some(trigger)) = (ended.outcome.trace_id, trigger) {
         let trigger = own_spans::trigger_for_application(trigger.clone());
-        worker.telemetry.application(trace_id, trigger);
+        telemetry.application(trace_id, trigger);
     }
 }

@@ -1,6 +1,6 @@
 //! The API as its callers meet it: a real server on a real Postgres, requests in, answers out.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use bench::parts::Database;
@@ -9,13 +9,14 @@ use model::{Project, RunId, Timestamp, World};
 use reqwest::{Client, Method};
 use serde_json::Value;
 use server::{
-    Handle,
-    config::{self, Config},
+    Handle, Telemetry,
+    config::{self, Config, Environment},
 };
 use source::Text;
 use tokio::{
     io::AsyncWriteExt,
     net::TcpStream,
+    runtime,
     time::{Instant, sleep},
 };
 
@@ -35,15 +36,16 @@ fn random() -> [u8; 32] {
 }
 
 fn configuration(database: &Database) -> Result<Config> {
-    let (config, _) = config::read(&Text::new("config.yaml", database.section()?));
-    config.context("a configuration")
+    let text = Text::new("config.yaml", database.section()?);
+    config::read(&text, &Environment::default()).config.context("a configuration")
 }
 
 async fn start(database: &Database) -> Result<Handle> {
     let mut config = configuration(database)?;
     let any: SocketAddr = "127.0.0.1:0".parse()?;
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any };
-    Ok(server::start(config, WORLD).await?)
+    let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
+    Ok(server::start(config, telemetry, WORLD, runtime::Handle::current()).await?)
 }
 
 const TEST: &str = "type: Test
@@ -106,7 +108,7 @@ async fn every_refusal_has_the_one_form() -> Result<()> {
     let page =
         client.get(format!("{base}/livez")).header("origin", "http://evil.example").send().await?;
     assert_eq!(page.status(), 403, "a web page is turned away");
-    server.shutdown().await;
+    assert!(server.shutdown().await.is_delivered());
     database.remove().await
 }
 
@@ -150,7 +152,7 @@ async fn a_run_is_started_and_read_with_its_events() -> Result<()> {
     }
     let other = client.get(format!("{base}{location}?project=other")).send().await?;
     assert_eq!(other.status(), 404, "another project does not see it");
-    server.shutdown().await;
+    assert!(server.shutdown().await.is_delivered());
     database.remove().await
 }
 
@@ -161,7 +163,7 @@ async fn a_run_that_ended_five_workers_ends_as_inconclusive() -> Result<()> {
     let base = format!("http://{}", server.addresses().http);
     let client = Client::builder().no_proxy().build()?;
     client.put(format!("{base}/api/v1/tests")).body(TEST).send().await?.error_for_status()?;
-    server.shutdown().await;
+    assert!(server.shutdown().await.is_delivered());
 
     // Five workers take the run and are never heard of again.
     let postgres = configuration(&database)?.postgres;
@@ -190,7 +192,7 @@ async fn a_run_that_ended_five_workers_ends_as_inconclusive() -> Result<()> {
     assert_eq!(run["verdict"], "inconclusive", "{run:#}");
     let reason = run["outcome"]["reasons"][0].as_str().context("a reason")?;
     assert!(reason.starts_with("given up: 5 workers"), "{reason}");
-    server.shutdown().await;
+    assert!(server.shutdown().await.is_delivered());
     database.remove().await
 }
 
@@ -201,7 +203,7 @@ async fn half_a_request_does_not_keep_the_server() -> Result<()> {
     let mut half = TcpStream::connect(server.addresses().http).await?;
     half.write_all(b"GET /livez HTTP/1.1\r\nHost: loc").await?;
     let began = Instant::now();
-    server.shutdown().await;
+    assert!(server.shutdown().await.is_delivered());
     assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
     drop(half);
     database.remove().await

@@ -29,6 +29,8 @@ pub struct Server {
     pub otlp_grpc: u16,
     /// From the start of the process to its word that it is ready.
     pub ready_after: Duration,
+    /// Its configuration file.
+    pub config: PathBuf,
     _folder: TempDir,
 }
 
@@ -70,6 +72,7 @@ impl Server {
             .args(["--otlp-grpc", otlp_grpc])
             .arg("--config")
             .arg(&config)
+            .env("STATE_DIRECTORY", folder.path())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -87,7 +90,7 @@ impl Server {
         };
         let api = word("API ")?.to_owned();
         let otlp_grpc = word("OTLP ")?.rsplit(':').next().unwrap_or_default().parse()?;
-        Ok(Self { child, api, otlp_grpc, ready_after, _folder: folder })
+        Ok(Self { child, api, otlp_grpc, ready_after, config, _folder: folder })
     }
 
     /// Where a bench finds the binary that was built with it.

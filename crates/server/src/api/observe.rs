@@ -27,6 +27,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
             .map_or_else(|| TraceId::from_random(app.world.random()), |remote| remote.trace_id),
         span_id: SpanId::from_random(app.world.random()),
         sampled: remote.is_none_or(|remote| remote.sampled),
+        followed: remote.is_some(),
     };
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
@@ -40,7 +41,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         }
     };
     send_http(
-        &app.telemetry,
+        &app.watch.telemetry,
         &HttpSpan {
             context,
             parent: remote.map(|remote| remote.span_id),

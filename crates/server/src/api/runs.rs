@@ -18,7 +18,7 @@ use super::{
     problem::Problem,
     runs_waiting,
 };
-use crate::traceparent::TraceParent;
+use crate::{own_spans::Call, traceparent::TraceParent};
 
 /// Events in one answer at the most.
 const EVENTS_MAX: u32 = 1000;
@@ -68,15 +68,23 @@ pub(super) async fn start(
     Extension(context): Extension<TraceParent>,
     Named(test): Named<TestId>,
 ) -> Result<Response, Problem> {
+    if app.watch.telemetry.is_pressed() {
+        return Err(Problem::new(
+            Fault::Overloaded,
+            "no new runs for now: an exporter's buffer is nearly full, because its destination does not take the \
+             server's telemetry; try again later, or see `GET /metrics` (telemetry_exporter_…)",
+        ));
+    }
     let accepted_at = app.world.now();
     let new = NewRun {
         id: RunId::new(accepted_at, app.world.random()),
         project,
         test: test.clone(),
         accepted_at,
-        traceparent: Some(context.to_string()),
+        traceparent: Some(context.stored()),
     };
-    let version = app.db.create_run(&new).await?;
+    let created = app.db.create_run(&new);
+    let version = app.watch.db(context, Call("INSERT", "runs"), created).await?;
     app.bus.hint(runs_waiting());
     let run = Run {
         id: new.id,
@@ -95,9 +103,11 @@ pub(super) async fn start(
 pub(super) async fn read(
     State(app): State<App>,
     Asked(Owner { project }): Asked<Owner>,
+    Extension(context): Extension<TraceParent>,
     Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
-    let stored = app.db.run(&project, id).await?.ok_or_else(|| no_such_run(id))?;
+    let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(&project, id)).await?;
+    let stored = stored.ok_or_else(|| no_such_run(id))?;
     Ok(Json(Run {
         id,
         test: stored.test,
@@ -114,10 +124,13 @@ pub(super) async fn read(
 pub(super) async fn events(
     State(app): State<App>,
     Asked(After { project, after }): Asked<After>,
+    Extension(context): Extension<TraceParent>,
     Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
-    app.db.run(&project, id).await?.ok_or_else(|| no_such_run(id))?;
-    let events = app.db.events(&project, id, after, EVENTS_MAX).await?;
+    let run = app.watch.db(context, Call("SELECT", "runs"), app.db.run(&project, id)).await?;
+    run.ok_or_else(|| no_such_run(id))?;
+    let events = app.db.events(&project, id, after, EVENTS_MAX);
+    let events = app.watch.db(context, Call("SELECT", "events"), events).await?;
     let events: Vec<_> = events.into_iter().map(|(n, event)| Numbered { n, event }).collect();
     Ok(Json(events).into_response())
 }
@@ -126,11 +139,13 @@ pub(super) async fn events(
 pub(super) async fn trace(
     State(app): State<App>,
     Asked(Owner { project }): Asked<Owner>,
+    Extension(context): Extension<TraceParent>,
     Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
     // The semaphore is never closed; without a place there is no answer either way.
     let place = app.trace_reads.acquire_owned().await.ok();
-    let bytes = app.db.trace(&project, id).await?.ok_or_else(|| {
+    let bytes = app.db.trace(&project, id);
+    let bytes = app.watch.db(context, Call("SELECT", "traces"), bytes).await?.ok_or_else(|| {
         Problem::new(
             Fault::Missing,
             format!("the run `{id}` has no trace (yet), or there is no such run"),

@@ -1,6 +1,6 @@
 //! Tests: applied as documents, kept with their versions.
 
-use axum::{Json, extract::State};
+use axum::{Extension, Json, extract::State};
 use db::NewTest;
 use model::{Project, TestId};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use super::{
     given::{Asked, Document},
     problem::Problem,
 };
+use crate::{own_spans::Call, traceparent::TraceParent};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,6 +45,7 @@ struct Kept {
 pub(super) async fn apply(
     State(app): State<App>,
     Asked(Apply { project, file }): Asked<Apply>,
+    Extension(context): Extension<TraceParent>,
     Document(body): Document,
 ) -> Result<Json<Applied>, Problem> {
     let text = Text::new(file.unwrap_or_else(|| "document.yaml".to_owned()), body);
@@ -61,7 +63,8 @@ pub(super) async fn apply(
             document: planned.document,
         })
         .collect();
-    let kept = app.db.apply_tests(&new).await?;
+    let kept = app.db.apply_tests(&new);
+    let kept = app.watch.db(context, Call("INSERT", "test_versions"), kept).await?;
     let tests = new.into_iter().zip(kept).map(|(new, kept)| Kept {
         id: new.id,
         name: new.name,

@@ -7,7 +7,7 @@ use std::{
 
 use db::{Db, DbError, Taken};
 use drivers::arrivals::Arrivals;
-use model::{Answer, Attempt, Event, Faulty, KeyRing, Request, RunId, Timestamp, TraceId};
+use model::{Answer, Attempt, Event, Faulty, KeyRing, Request, RunId, Step, Timestamp, TraceId};
 use runner::{Lost, Ports};
 use tokio::{
     sync::mpsc,
@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use super::Worker;
+use crate::own_spans::{Call, RunTrace};
 
 /// How long to wait before a write that the database did not take is tried again.
 const RETRY: Duration = Duration::from_millis(200);
@@ -62,20 +63,6 @@ impl Lease {
         }
     }
 
-    /// Tries a write again while the database may come back; whoever keeps the lease ends this with it. A write
-    /// that was carried out but not acknowledged is carried out once: the record knows it by its epoch and values.
-    pub(super) async fn insist<T, F>(&self, write: impl Fn() -> F) -> Result<T, DbError>
-    where
-        F: Future<Output = Result<T, DbError>>,
-    {
-        loop {
-            match write().await {
-                Err(error) if error.fault().is_transient() => sleep(RETRY).await,
-                done => return done,
-            }
-        }
-    }
-
     fn is_half_left(&self) -> bool {
         self.left() * 2 >= self.length
     }
@@ -100,6 +87,7 @@ pub(super) fn lost(error: &DbError) -> Lost {
 pub(super) struct WorkerPorts<'a> {
     worker: &'a Worker,
     lease: &'a Lease,
+    trace: RunTrace,
     /// What is recorded together with the verdict.
     events: Mutex<Vec<Event>>,
     /// What carries spans from the bus to the run, ended with the ports.
@@ -107,12 +95,37 @@ pub(super) struct WorkerPorts<'a> {
 }
 
 impl<'a> WorkerPorts<'a> {
-    pub(super) fn new(worker: &'a Worker, lease: &'a Lease) -> Self {
-        Self { worker, lease, events: Mutex::default(), pumps: Mutex::default() }
+    pub(super) fn new(worker: &'a Worker, lease: &'a Lease, trace: RunTrace) -> Self {
+        Self { worker, lease, trace, events: Mutex::default(), pumps: Mutex::default() }
     }
 
-    pub(super) fn into_events(self) -> Vec<Event> {
-        self.events.into_inner().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn trace(&self) -> RunTrace {
+        self.trace
+    }
+
+    pub(super) fn take_events(&self) -> Vec<Event> {
+        std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Tries a write again while the database may come back, each try told as a part of `step`; whoever keeps the lease
+    /// ends this with it. A write that was carried out but not acknowledged is carried out once: the record knows it by
+    /// its epoch and values.
+    pub(super) async fn insist<T, F>(
+        &self,
+        step: Step,
+        write: impl Fn(Db) -> F,
+    ) -> Result<T, DbError>
+    where
+        F: Future<Output = Result<T, DbError>>,
+    {
+        let Worker { db, watch, .. } = self.worker;
+        loop {
+            let write = write(db.clone());
+            match watch.db(self.trace.step(step), Call("UPDATE", "runs"), write).await {
+                Err(error) if error.fault().is_transient() => sleep(RETRY).await,
+                done => return done,
+            }
+        }
     }
 }
 
@@ -153,7 +166,9 @@ impl Ports for WorkerPorts<'_> {
         while !self.lease.is_half_left() {
             sleep(RETRY).await;
         }
-        let written = self.lease.insist(|| self.worker.db.attempted(run, epoch, attempt)).await;
+        let written = self
+            .insist(Step::Trigger, |db| async move { db.attempted(run, epoch, attempt).await })
+            .await;
         written.map_err(|error| lost(&error))
     }
 
@@ -172,7 +187,9 @@ impl Ports for WorkerPorts<'_> {
     async fn answered(&self, answer: &Answer) -> Result<(), Lost> {
         let Lease { run, epoch, .. } = *self.lease;
         let at = self.now();
-        let written = self.lease.insist(|| self.worker.db.answered(run, epoch, answer, at)).await;
+        let written = self
+            .insist(Step::Trigger, |db| async move { db.answered(run, epoch, answer, at).await })
+            .await;
         written.map_err(|error| lost(&error))
     }
 

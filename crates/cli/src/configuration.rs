@@ -1,0 +1,122 @@
+//! The server's configuration: which file it is, and what stands in it.
+//!
+//! One file, never merged. Deliberately absent: what the keys mean, which is the server's.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use server::config::{self, Config, Environment};
+
+use crate::{args, documents, exit::Exit, terminal::Terminal};
+
+const NAMES: &[&str] = &[
+    "quality-trace-config.yaml",
+    "quality-trace-config.yml",
+    "quality-trace-config.toml",
+    "tracetest-config.yaml",
+];
+
+/// A configuration and the file that it came from, to be read again when that changes.
+#[derive(Debug)]
+pub(crate) struct Configured {
+    pub(crate) config: Config,
+    pub(crate) path: PathBuf,
+}
+
+/// Finds and reads the configuration; what is wrong with it is told on the terminal.
+pub(crate) fn read(
+    args: &args::Configuration,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Configured, Exit> {
+    let path = match &args.config {
+        Some(path) => path.clone(),
+        None => find(&folders(environment)).map_err(|why| {
+            terminal.line(&format!("error: {why}"));
+            Exit::Refused
+        })?,
+    };
+    let config = read_at(&path, environment, terminal)?;
+    Ok(Configured { config, path })
+}
+
+/// Reads the configuration in this file.
+pub(crate) fn read_at(
+    path: &Path,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Config, Exit> {
+    let text = documents::read(path, terminal)?;
+    let read = config::read(&text, environment);
+    terminal.diagnostics(&read.diagnostics);
+    for notice in &read.notices {
+        terminal.line(&format!("note: {notice}"));
+    }
+    read.config.ok_or(Exit::Refused)
+}
+
+/// The working folder, then the user's and the system's configuration folder.
+fn folders(environment: &Environment) -> Vec<PathBuf> {
+    let user = environment.get("XDG_CONFIG_HOME").map(PathBuf::from);
+    let home = || environment.get("HOME").map(|home| Path::new(home).join(".config"));
+    let user = user.or_else(home).map(|folder| folder.join("qualitytrace"));
+    [PathBuf::from(".")]
+        .into_iter()
+        .chain(user)
+        .chain([PathBuf::from("/etc/qualitytrace")])
+        .collect()
+}
+
+/// The one file in the first folder that has any.
+fn find(folders: &[PathBuf]) -> Result<PathBuf, String> {
+    for folder in folders {
+        let paths = NAMES.iter().map(|name| folder.join(name));
+        let found: Vec<_> =
+            paths.filter(|path| fs::metadata(path).is_ok_and(|it| it.is_file())).collect();
+        match found.as_slice() {
+            [] => {}
+            [one] => return Ok(one.clone()),
+            [one, other, ..] => {
+                return Err(format!(
+                    "both `{}` and `{}` are there, and configurations are not merged: remove one, or choose with \
+                     `--config`",
+                    one.display(),
+                    other.display()
+                ));
+            }
+        }
+    }
+    let looked: Vec<_> = folders.iter().map(|folder| format!("`{}`", folder.display())).collect();
+    Err(format!(
+        "no configuration: name one with `--config`, or put `{}` into {}",
+        NAMES[0],
+        looked.join(" or ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::find;
+
+    #[test]
+    fn the_first_folder_with_a_file_wins_and_two_in_one_are_a_mistake() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let folders: Vec<_> = ["a", "b", "c"].map(|name| folder.path().join(name)).to_vec();
+        for folder in &folders {
+            fs::create_dir(folder).expect("made");
+        }
+        let words = find(&folders).expect_err("there is none");
+        assert!(words.contains("no configuration") && words.contains("--config"), "{words}");
+        let put = |at: usize, name: &str| fs::write(folders[at].join(name), "").expect("written");
+        put(2, "quality-trace-config.toml");
+        put(1, "tracetest-config.yaml");
+        assert_eq!(find(&folders), Ok(folders[1].join("tracetest-config.yaml")));
+        put(1, "quality-trace-config.yml");
+        let words = find(&folders).expect_err("two of them");
+        assert!(words.contains("are not merged"), "{words}");
+    }
+}

@@ -1,0 +1,65 @@
+//! A server whose configuration file changes under it.
+
+use std::{fs, path::Path, time::Duration};
+
+use anyhow::Result;
+use bench::parts::{Collector, Database, Server, free_port};
+use reqwest::Client;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
+
+/// How long a span may take to a file: the file's poll, the throttle, the Collector's flush.
+const WRITTEN_MAX: Duration = Duration::from_secs(15);
+
+fn configuration(database: &Database, port: u16, key: &str) -> Result<String> {
+    Ok(format!(
+        "{}
+telemetry:
+  exporters:
+    collector: {{{key}: renamed, exporter: {{type: collector, collector: {{endpoint: '127.0.0.1:{port}'}}}}}}
+server: {{telemetry: {{exporter: collector}}}}
+",
+        database.section()?
+    ))
+}
+
+#[tokio::test]
+async fn another_endpoint_is_taken_over_and_a_mistake_is_not() -> Result<()> {
+    let database = Database::create("reload").await?;
+    let (first_port, second_port) = (free_port()?, free_port()?);
+    let first = Collector::start(first_port, None).await?;
+    let second = Collector::start(second_port, None).await?;
+    let config = configuration(&database, first_port, "serviceName")?;
+    let server = Server::start_with(Path::new(BINARY), &config, "127.0.0.1:0").await?;
+    let client = Client::new();
+    let ask = async |path: &str| client.get(format!("{}/{path}", server.api)).send().await;
+
+    ask("api/v1/first").await?;
+    let named = |path: &str| {
+        let path = format!("/{path}");
+        move |collected: &bench::parts::Collected| {
+            collected.spans.iter().any(|span| span.json.to_string().contains(&path))
+        }
+    };
+    let collected = first.wait_for(WRITTEN_MAX, named("api/v1/first")).await?;
+    assert!(named("api/v1/first")(&collected), "{collected:?}");
+
+    // A mistake changes nothing.
+    fs::write(&server.config, configuration(&database, second_port, "servicename")?)?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    ask("api/v1/still").await?;
+    let collected = first.wait_for(WRITTEN_MAX, named("api/v1/still")).await?;
+    assert!(named("api/v1/still")(&collected), "{collected:?}");
+
+    // The file as it is meant.
+    fs::write(&server.config, configuration(&database, second_port, "serviceName")?)?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    ask("api/v1/second").await?;
+    let collected = second.wait_for(WRITTEN_MAX, named("api/v1/second")).await?;
+    assert!(named("api/v1/second")(&collected), "{collected:?}");
+    assert!(!named("api/v1/second")(&first.collected()?));
+    assert_eq!(server.terminate().await?, Some(0));
+    first.kill().await?;
+    second.kill().await?;
+    database.remove().await
+}

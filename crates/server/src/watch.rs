@@ -1,0 +1,46 @@
+//! The record, watched: what is asked of it for a request or a run is a span of that.
+//!
+//! `db` knows no telemetry, so the watching stands here. Deliberately absent: renewals of leases and probes, which run
+//! where nothing is told.
+
+use std::sync::Arc;
+
+use db::DbError;
+use model::{Faulty, SpanId, World};
+
+use crate::{
+    own_spans::{Call, DbSpan, send_db},
+    own_telemetry::Telemetry,
+    traceparent::TraceParent,
+};
+
+/// Watches what is asked of the record.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) world: World,
+}
+
+impl Watch {
+    /// Waits for an answer of the record, and tells how long that took as a part of `within`.
+    pub(crate) async fn db<T>(
+        &self,
+        within: TraceParent,
+        call: Call,
+        answer: impl Future<Output = Result<T, DbError>>,
+    ) -> Result<T, DbError> {
+        let began = self.world.now();
+        let answer = answer.await;
+        let error = answer.as_ref().err();
+        let span = DbSpan {
+            within,
+            id: SpanId::from_random(self.world.random()),
+            call,
+            began,
+            ended: self.world.now(),
+            error: error.map(|error| (error.fault().as_str(), error.to_string())),
+        };
+        send_db(&self.telemetry, span);
+        answer
+    }
+}
