@@ -48,6 +48,9 @@ pub(crate) async fn serve(
     let Outside { environment, world, calm } = outside;
     let Configured { config, path } =
         configuration::read(&args.configuration, &environment, terminal)?;
+    for note in &config.telemetry.plan.notes {
+        terminal.line(&format!("note: {note}"));
+    }
     let config = overruled(config, args);
     let mut signals = Signals::listen().map_err(|error| {
         terminal.line(&format!("error: signals cannot be heard: {error}"));

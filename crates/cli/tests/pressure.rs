@@ -96,7 +96,8 @@ server: {{telemetry: {{exporter: collector}}}}
 async fn probes_answer(client: &Client, api: &str) -> Result<()> {
     for probe in ["livez", "readyz", "metrics"] {
         let answered = status(client.get(format!("{api}/{probe}")));
-        let answered = timeout(Duration::from_secs(5), answered).await.context("a probe is held")?;
+        let answered =
+            timeout(Duration::from_secs(5), answered).await.context("a probe is held")?;
         assert_eq!(answered?, StatusCode::OK, "{probe}");
     }
     Ok(())

@@ -97,6 +97,19 @@ impl Telemetry {
             others: self.application_exporter.iter().cloned().collect(),
         }
     }
+
+    /// Trigger spans that are left out leave the application's traces without a root.
+    fn note_thinned_triggers(&mut self) {
+        let name = self.application_exporter.as_ref();
+        let exporter = self.plan.exporters.iter().find(|exporter| Some(&exporter.name) == name);
+        if let Some(exporter) = exporter.filter(|exporter| exporter.sampling < 100.0) {
+            self.plan.notes.push(format!(
+                "`server.telemetry.applicationExporter`: `sampling` of `{}` leaves out trigger spans, so that traces of \
+                 the tested application have no root; the application itself is always asked to sample",
+                exporter.name
+            ));
+        }
+    }
 }
 
 /// Addresses that the server listens on, all of them loopback.
@@ -218,6 +231,7 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
             role(&mut roles, "applicationExporter", plan, found);
         roles.finish();
     }
+    config.telemetry.note_thinned_triggers();
     if let Some(server) = server {
         server.finish();
     }

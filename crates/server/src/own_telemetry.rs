@@ -215,15 +215,17 @@ pub fn host() -> Host {
 /// What a configuration will do, for people; secrets are hidden.
 pub fn describe(config: &config::Config) -> String {
     let telemetry = &config.telemetry;
-    let carried = |role: &Option<String>, what: &str| match role {
-        Some(name) => format!("{what}: by `{name}`\n"),
-        None => format!("{what}: by tracers only\n"),
+    let own = match &telemetry.exporter {
+        Some(name) => {
+            format!("the server's own spans and metrics: to `{name}`, and to tracers and pushes\n")
+        }
+        None => "the server's own spans and metrics: to tracers and pushes, if there are any\n"
+            .to_owned(),
     };
     let application = match &telemetry.application_exporter {
         Some(name) => format!("the trigger span of each run: to `{name}`\n"),
         None => "the trigger span of each run: kept in the run's own trace only\n".to_owned(),
     };
-    let own = carried(&telemetry.exporter, "the server's own spans and metrics");
     format!("{}\n{own}{application}", telemetry::config::describe(&telemetry.plan))
 }
 

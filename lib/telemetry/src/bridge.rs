@@ -55,24 +55,30 @@ struct Wanted {
 impl Wanted {
     fn level(&self) -> LevelFilter {
         let pipeline = self.state.pipeline.load();
-        let level = match self.kind {
+        as_filter(match self.kind {
             Kind::Spans => pipeline.span_level,
             Kind::Logs => pipeline.log_level,
-        };
-        match level {
-            None => LevelFilter::OFF,
-            Some(Level::Trace) => LevelFilter::TRACE,
-            Some(Level::Debug) => LevelFilter::DEBUG,
-            Some(Level::Info) => LevelFilter::INFO,
-            Some(Level::Warn) => LevelFilter::WARN,
-            Some(Level::Error) => LevelFilter::ERROR,
-        }
+        })
+    }
+}
+
+fn as_filter(level: Option<Level>) -> LevelFilter {
+    match level {
+        None => LevelFilter::OFF,
+        Some(Level::Trace) => LevelFilter::TRACE,
+        Some(Level::Debug) => LevelFilter::DEBUG,
+        Some(Level::Info) => LevelFilter::INFO,
+        Some(Level::Warn) => LevelFilter::WARN,
+        Some(Level::Error) => LevelFilter::ERROR,
     }
 }
 
 impl<S: Subscriber> Filter<S> for Wanted {
     fn enabled(&self, meta: &Metadata<'_>, _: &Context<'_, S>) -> bool {
-        *meta.level() <= self.level() && Host::exports(&self.state.scopes, meta.target())
+        // A span without a parent would begin a context that is not suppressed, so that a sender's own are refused here.
+        *meta.level() <= self.level()
+            && Host::exports(&self.state.scopes, meta.target())
+            && !opentelemetry::Context::is_current_telemetry_suppressed()
     }
 
     fn callsite_enabled(&self, _: &'static Metadata<'static>) -> Interest {
@@ -80,6 +86,8 @@ impl<S: Subscriber> Filter<S> for Wanted {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(self.level())
+        // Of both kinds: of two layers that stand directly on a registry, only the hint of the outer one is heard.
+        let pipeline = self.state.pipeline.load();
+        Some(as_filter(pipeline.span_level).max(as_filter(pipeline.log_level)))
     }
 }

@@ -27,6 +27,9 @@ use crate::{
 /// sent twice.
 const STOP_MAX: Duration = Duration::from_millis(900);
 
+/// How long the end of a sender may take at the least, whatever the deadline was: it lets go of what is under way.
+const END_MAX: Duration = Duration::from_millis(250);
+
 /// Why telemetry cannot start. Nothing was changed then.
 #[derive(Debug, Error)]
 pub enum StartError {
@@ -132,12 +135,12 @@ impl Running {
     }
 
     /// Sends what is queued until `until`, then ends.
-    pub(crate) fn finish(mut self, until: Instant) -> Counts {
+    pub(crate) fn finish(mut self, until: Instant, now: fn() -> Instant) -> Counts {
         if let Some(sender) = self.sender.take() {
             sender.drain(until);
-            sender.stop(until);
+            sender.stop(until.max(now() + END_MAX));
         }
-        self.outlet.journal.close();
+        self.outlet.lane.close();
         self.outlet.counts()
     }
 }

@@ -184,7 +184,8 @@ impl Telemetry {
     /// Sends what is queued, for up to `max`, and ends. What was not delivered then is on disk and counts as queued, or
     /// without a directory is given up and counts as dropped. Blocks; spans that end later are not accepted.
     pub fn shutdown(&self, max: Duration) -> Report {
-        let until = (self.host.now)() + max;
+        let now = self.host.now;
+        let until = now() + max;
         let mut exporters = std::mem::replace(
             &mut *self.exporters(),
             Exporters { ended: true, ..Exporters::default() },
@@ -192,7 +193,7 @@ impl Telemetry {
         let ending: Vec<_> = exporters
             .running
             .drain(..)
-            .map(|running| thread::spawn(move || running.finish(until)))
+            .map(|running| thread::spawn(move || running.finish(until, now)))
             .collect();
         let ended = ending.into_iter().chain(exporters.retiring.drain(..));
         let counts = ended.filter_map(|thread| thread.join().ok()).collect();
@@ -217,7 +218,7 @@ impl Telemetry {
                 while Arc::strong_count(&*old) > 1 && now() < began + SWAP_MAX {
                     thread::yield_now();
                 }
-                running.finish(began + RETIRE_MAX)
+                running.finish(began + RETIRE_MAX, now)
             }));
         }
     }

@@ -110,9 +110,6 @@ impl Delivery {
             self.is_draining = is_draining;
             if is_new {
                 self.outage = self.outage.map(|_| Outage::until(now, now));
-                if let Some(push) = &mut push {
-                    push.want();
-                }
             }
             if self.control.take_full() {
                 // Below the least look the journal wakes at the first item, so that nobody looks in vain.
@@ -124,7 +121,7 @@ impl Delivery {
             if let Some(push) = &mut push {
                 wake_at = wake_at.min(push.advance(now));
             }
-            if is_draining && self.is_empty() && push.as_ref().is_none_or(Push::is_idle) {
+            if is_draining && self.is_empty() {
                 self.control.drained();
             }
             tokio::select! {

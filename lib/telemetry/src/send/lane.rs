@@ -20,7 +20,13 @@ pub(crate) struct Lane {
     /// Without a folder dead letters are only counted.
     pub(crate) dead_letters: Option<Mutex<DeadLetters>>,
     /// Held while an end is counted here and in the journal, so that the two never differ for a reader of both.
-    counting: Mutex<()>,
+    counting: Mutex<Counting>,
+}
+
+#[derive(Debug, Default)]
+struct Counting {
+    /// The journal takes no acknowledgement any more.
+    is_closed: bool,
 }
 
 impl Lane {
@@ -37,9 +43,18 @@ impl Lane {
 
     /// Acknowledges a batch, all of which `count` has counted as ended.
     pub(crate) fn acknowledge(&self, batch: &Batch, count: impl FnOnce(&Tally)) {
-        let _counting = self.counting.lock().expect("no panic under this lock");
-        count(&self.tally);
-        self.journal.acknowledge(batch);
+        let counting = self.counting.lock().expect("no panic under this lock");
+        // A sender that outlived its time: what it delivered is queued or dropped in the books, and may be sent again.
+        if !counting.is_closed {
+            count(&self.tally);
+            self.journal.acknowledge(batch);
+        }
+    }
+
+    /// Ends the journal; later acknowledgements change nothing.
+    pub(crate) fn close(&self) {
+        self.counting.lock().expect("no panic under this lock").is_closed = true;
+        self.journal.close();
     }
 
     /// The journal's counts, and of the same moment what became of those that were acknowledged: delivered, rejected.

@@ -96,16 +96,6 @@ impl Push {
         })
     }
 
-    /// Wants what is there now to be pushed, at once.
-    pub(crate) fn want(&mut self) {
-        self.is_wanted = true;
-    }
-
-    /// Whether nothing is under way or wanted.
-    pub(crate) fn is_idle(&self) -> bool {
-        !self.is_wanted && self.under_way.is_empty()
-    }
-
     /// Whether nothing is under way.
     pub(crate) fn is_still(&self) -> bool {
         self.under_way.is_empty()

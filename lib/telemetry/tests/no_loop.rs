@@ -1,0 +1,88 @@
+//! Telemetry does not tell of itself: with the bridge as the subscriber of the whole process, senders included, at level
+//! trace, an idle program sends what it said and then nothing.
+//!
+//! A program of its own, since a process has one global subscriber. The destination is a real Collector in a process of its
+//! own: a peer in this one would speak through the same subscriber, and what it says is rightly sent.
+
+#[path = "options/collector.rs"]
+mod collector;
+
+use std::{thread, time::Duration};
+
+use collector::Collector;
+use source::{Fields, Text};
+use telemetry::{
+    Host, Roles, Telemetry,
+    config::{self, Defaults, Environment, KEYS, Overlay},
+    plan::Plan,
+};
+use tracing_subscriber::layer::SubscriberExt;
+
+/// How long nothing may come.
+const QUIET: Duration = Duration::from_secs(10);
+/// Exporters that carry spans; two of them carry logs.
+const OF_SPANS: usize = 3;
+const OF_LOGS: usize = 2;
+
+fn plan(collector: &Collector) -> Plan {
+    let Collector { grpc, http, .. } = collector;
+    let content = format!(
+        "
+tracer:
+  one: {{type: open-telemetry, transport: grpc, endpoint: '{grpc}', level: trace, throttle: 50ms, enable: {{log-exporter: true}}}}
+  two: {{type: open-telemetry, transport: http, endpoint: '{http}', level: trace, throttle: 50ms, enable: {{log-exporter: true}}}}
+telemetry:
+  exporters:
+    three:
+      level: trace
+      metricsReaderInterval: 200ms
+      exporter: {{type: collector, collector: {{transport: http, endpoint: '{http}'}}}}
+metrics:
+  open-telemetry: {{transport: grpc, endpoint: '{grpc}', interval: 200ms}}
+"
+    );
+    let text = Text::new("t.yaml", &content);
+    let (documents, mistakes) = source::read_yaml(&text);
+    let environment = Environment::default();
+    let overlay = Overlay { prefix: "APP", keys: &[KEYS], environment: &environment, taken: &[] };
+    let overlaid = overlay.apply(&text, documents.into_iter().next());
+    let found = overlaid.found(mistakes);
+    let defaults = Defaults { service_name: "program".to_owned(), directory: None, environment };
+    let mut root = Fields::of(&overlaid.root, "the configuration", &found).expect("a table");
+    let plan = config::read(&mut root, &defaults, &found);
+    root.finish();
+    assert!(!found.has_errors());
+    plan
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "that nothing happens takes time")]
+fn an_idle_program_says_nothing_of_its_own_delivery() {
+    let collector = Collector::start();
+    let roles = Roles { own: Some("telemetry.exporters.three".to_owned()), others: Vec::new() };
+    let host = Host::new("program/1.0");
+    let telemetry = Telemetry::start(&plan(&collector), &roles, host).expect("it starts");
+    let subscriber = tracing_subscriber::registry().with(telemetry.tracing_layer());
+    tracing::subscriber::set_global_default(subscriber).expect("the first");
+    tracing::trace_span!("work").in_scope(|| tracing::trace!("said"));
+    collector.wait_for("the first flush", |written| {
+        written.spans.len() >= OF_SPANS && written.logs.len() >= OF_LOGS
+    });
+
+    // Metrics keep both transports busy all the while.
+    let pushed = || {
+        let written = collector.written();
+        written.metrics.iter().filter(|it| it.ends_with("otel.sdk.exporter.span.exported")).count()
+    };
+    let before = pushed();
+    thread::sleep(QUIET);
+    assert!(pushed() > before + 20, "{before} pushes, then {}", pushed());
+
+    let report = telemetry.shutdown(Duration::from_secs(5));
+    assert!(report.is_delivered(), "{report:?}");
+    assert!(report.exporters.iter().all(|counts| counts.is_balanced()), "{report:?}");
+    assert_eq!(report.sum(|counts| counts.accepted), (OF_SPANS + OF_LOGS) as u64);
+    let written = collector.written();
+    assert_eq!(written.spans, ["program: work"; OF_SPANS]);
+    assert_eq!(written.logs, ["program: said"; OF_LOGS]);
+}
