@@ -45,6 +45,12 @@ const STEPS: &[Step] = &[
         run: wasm,
     },
     Step {
+        name: "outside",
+        what: "`lib/telemetry` compiles in a crate that is not of this workspace",
+        services: &[],
+        run: outside,
+    },
+    Step {
         name: "doctests",
         what: "the examples in the documentation",
         services: &[],
@@ -169,6 +175,15 @@ fn wasm(machine: &Machine, _: &Variables) -> Result<()> {
     spawn::run(cargo(machine).args(["check", "-p", "lang", "--target", TARGET]))
 }
 
+fn outside(machine: &Machine, _: &Variables) -> Result<()> {
+    const MANIFEST: &str = "xtask/outside/Cargo.toml";
+    let mut cargo = cargo(machine);
+    cargo.args(["build", "--locked", "--manifest-path", MANIFEST, "--target-dir"]);
+    spawn::run(cargo.arg(machine.target())).context(
+        "where only its `Cargo.lock` is old: copy that of the workspace over it, and build there without `--locked`",
+    )
+}
+
 fn doctests(machine: &Machine, variables: &Variables) -> Result<()> {
     spawn::run(
         cargo(machine).args(["test", "--workspace", "--doc"]).envs(variables.iter().cloned()),
@@ -176,6 +191,8 @@ fn doctests(machine: &Machine, variables: &Variables) -> Result<()> {
 }
 
 fn tests(machine: &Machine, variables: &Variables) -> Result<()> {
+    // Tests run them as programs, and `--all-targets` alone builds them as tests.
+    spawn::run(cargo(machine).args(["build", "--workspace", "--examples"]))?;
     let mut cargo = cargo(machine);
     cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast"]);
     spawn::run(cargo.envs(variables.iter().cloned()))
@@ -207,7 +224,7 @@ mod tests {
         let words = chosen(&["fmt"]).err().expect("there is no such step").to_string();
         assert_eq!(
             words,
-            "`fmt` is not a step of ci; the steps are format, clippy, docs, tidy, generated, deny, wasm, doctests, tests"
+            "`fmt` is not a step of ci; the steps are format, clippy, docs, tidy, generated, deny, wasm, outside, doctests, tests"
         );
     }
 }

@@ -39,7 +39,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Who may name each of these foreign worlds; the others go through them. `bench` sets the bare thing beside ours.
+/// Who may name each of these foreign worlds; the others go through them. `bench` sets the bare thing beside ours, and
+/// what only tests and examples name is theirs to choose.
 const OWNERS: &[(&str, &[&str])] = &[
     ("sqlx", &["db"]),
     ("async-nats", &["bus"]),
@@ -48,6 +49,13 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("opentelemetry-otlp", &["bench"]),
     ("clap", &["cli", "xtask"]),
 ];
+
+/// Crates for any program: none of their files speaks of the product, but for the names of these packages.
+const LIBRARIES: &[&str] =
+    &["qualitytrace-source", "qualitytrace-journal", "qualitytrace-telemetry"];
+
+/// The product, as it is written here and there, in small letters.
+const PRODUCT: &[&str] = &["qualitytrace", "quality-trace", "quality_trace"];
 
 /// Floors 0 and 1: no async, no network, no files, no clock, no environment. With each, the foreign crates that it may
 /// name: those that keep to the same.
@@ -91,6 +99,11 @@ fn the_pure_floors_name_no_impure_crate() {
 #[test]
 fn the_pure_floors_touch_no_system() {
     check(guards::pure_sources);
+}
+
+#[test]
+fn the_libraries_do_not_know_the_product() {
+    check(guards::libraries);
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //! Meaning: a record is bytes and a number of items. Async: whoever waits, waits in a thread. More than one reader:
 //! a second destination has a journal of its own, so that none waits for another. Compression and encryption: the
 //! owner can do both before appending.
+#![warn(missing_docs)]
 
 mod age;
 mod batch;

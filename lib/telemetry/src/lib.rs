@@ -1,4 +1,17 @@
 #![doc = include_str!("../README.md")]
+//!
+//! # How it is built
+//!
+//! An item that ends is encoded once, on the thread that ended it, and appended to the journal of each exporter that
+//! wants it. Behind each journal a sender, a thread with a runtime of its own, reads batches, concatenates them into
+//! requests, and acknowledges what the destination has acknowledged. A plan is swapped as a whole beneath processors
+//! that stay installed.
+//!
+//! # What is deliberately absent
+//!
+//! The environment, files of configuration and the clock: they are read by the caller and handed in. Names of spans and
+//! metrics. A subscriber for `tracing`: a program has one, and adds a layer to it.
+#![warn(missing_docs)]
 
 #[cfg(feature = "tracing")]
 mod bridge;
@@ -28,3 +41,4 @@ pub use probe::{Probe, probe};
 pub use span::FinishedSpan;
 
 pub use opentelemetry;
+pub use source;

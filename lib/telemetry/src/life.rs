@@ -203,6 +203,7 @@ impl Telemetry {
         Report { exporters: counts }
     }
 
+    #[cfg(feature = "tracing")]
     pub(crate) fn state(&self) -> &Arc<State> {
         &self.state
     }

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, fs};
 
 use crate::{
-    EMPTY_NAMES, FILE_LINES_MAX, FLOORS, IMPURE_MODULES, IMPURE_WORDS, OWNERS, PURE,
+    EMPTY_NAMES, FILE_LINES_MAX, FLOORS, IMPURE_MODULES, IMPURE_WORDS, LIBRARIES, OWNERS, PRODUCT,
+    PURE,
     code::code,
     workspace::{Crate, Source, Workspace},
 };
@@ -74,6 +75,26 @@ pub(crate) fn pure_sources(workspace: &Workspace) -> Vec<String> {
                     "{}: `{}` is pure and may not use `{found}`",
                     file.path, one.name
                 ));
+            }
+        }
+    }
+    complaints
+}
+
+/// What any program may use knows nothing of ours: neither in its sources nor in what lies beside them.
+pub(crate) fn libraries(workspace: &Workspace) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for one in workspace.crates.iter().filter(|one| LIBRARIES.contains(&one.name.as_str())) {
+        for Source { path, text } in workspace.texts(one) {
+            for (number, line) in text.lines().enumerate() {
+                let line =
+                    LIBRARIES.iter().fold(line.to_lowercase(), |line, it| line.replace(it, ""));
+                if let Some(word) = PRODUCT.iter().find(|word| line.contains(**word)) {
+                    let (name, number) = (&one.name, number + 1);
+                    complaints.push(format!(
+                        "{path}:{number}: `{name}` is for any program and may not speak of `{word}`"
+                    ));
+                }
             }
         }
     }

@@ -63,15 +63,17 @@ fn a_foreign_world_named_by_a_stranger() {
         &["`cli` names `opentelemetry_sdk`, which only `qualitytrace-telemetry` may"],
     );
     check(
-        "runner",
+        "server",
         "opentelemetry-otlp",
-        &["`runner` names `opentelemetry-otlp`, which only `bench` may"],
+        &["`server` names `opentelemetry-otlp`, which only `bench` may"],
     );
     check("server", "clap", &["`server` names `clap`, which only `cli` and `xtask` may"]);
     for (name, foreign) in [
         ("db", "sqlx"),
         ("bus", "async-nats"),
         ("cli", "clap"),
+        ("qualitytrace-telemetry", "opentelemetry_sdk"),
+        ("bench", "opentelemetry-otlp"),
         ("bench", "sqlx"),
         ("bench", "clap"),
     ] {
@@ -162,6 +164,33 @@ fn a_system_call_when_a_pure_floor_is_built() {
     let complaint = "crates/lang/build.rs: `lang` is pure and may not use `std::process`";
     check("crates/lang/build.rs", &[complaint]);
     check("crates/lang/tests/words.rs", &[]);
+}
+
+#[test]
+fn a_library_that_knows_the_product() {
+    let check = |name: &str, path: &str, text: &str, expected: &[&str]| {
+        let file = format!("crates/{name}/{path}");
+        check(guards::libraries, &[(name, "")], &[(&file, text)], expected);
+    };
+    let complaint = |place: &str, word: &str| {
+        format!("{place}: `qualitytrace-journal` is for any program and may not speak of `{word}`")
+    };
+    for (path, text, line, word) in [
+        ("src/read.rs", "//! Reads.\n//! For Qualitytrace.\n", 2, "qualitytrace"),
+        ("README.md", "the prefix QUALITYTRACE_", 1, "qualitytrace"),
+        ("tests/golden/a.yaml", "\n\nserviceName: quality-trace\n", 3, "quality-trace"),
+        ("build.txt", "quality_trace", 1, "quality_trace"),
+        ("tests/read.rs", "// qualitytrace-journal of Qualitytrace\n", 1, "qualitytrace"),
+        ("README.md", "qualitytrace-server", 1, "qualitytrace"),
+    ] {
+        let place = format!("crates/qualitytrace-journal/{path}:{line}");
+        check("qualitytrace-journal", path, text, &[&complaint(&place, word)]);
+    }
+    let names =
+        "# qualitytrace-journal\n\nUnder qualitytrace-telemetry, beside qualitytrace-source.\n";
+    check("qualitytrace-journal", "README.md", names, &[]);
+    check("qualitytrace-journal", "tests/golden/a.txt.proposed", "quality-trace", &[]);
+    check("server", "src/read.rs", "// Qualitytrace\n", &[]);
 }
 
 #[test]

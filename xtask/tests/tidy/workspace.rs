@@ -19,10 +19,11 @@ pub(crate) struct Crate {
     /// What it names for itself. What only its tests name is theirs to choose.
     pub(crate) dependencies: Vec<String>,
     pub(crate) manifest: String,
+    /// Its Rust files, of the sources and of the tests.
     pub(crate) files: Vec<Source>,
 }
 
-/// A Rust file, of the sources or of the tests.
+/// A file with its text.
 pub(crate) struct Source {
     /// From the root of the workspace.
     pub(crate) path: String,
@@ -46,7 +47,7 @@ impl Workspace {
                 folder: relative(&root, folder),
                 dependencies: own.map(|dependency| dependency.name.clone()).collect(),
                 manifest: fs::read_to_string(manifest).expect("a manifest can be read"),
-                files: rust_files(&root, folder),
+                files: files(&root, folder, |path| path.extension().is_some_and(|it| it == "rs")),
             }
         });
         Self { crates: crates.collect(), root }
@@ -54,6 +55,12 @@ impl Workspace {
 
     pub(crate) fn files(&self) -> impl Iterator<Item = &Source> {
         self.crates.iter().flat_map(|one| &one.files)
+    }
+
+    /// All files of a crate, whatever they hold. What a golden test proposes is not one yet.
+    pub(crate) fn texts(&self, one: &Crate) -> Vec<Source> {
+        let is_file = |path: &Path| path.extension().is_none_or(|it| it != "proposed");
+        files(&self.root, &self.root.join(&one.folder), is_file)
     }
 }
 
@@ -78,7 +85,7 @@ impl Source {
     }
 }
 
-fn rust_files(root: &Path, folder: &Path) -> Vec<Source> {
+fn files(root: &Path, folder: &Path, is_wanted: fn(&Path) -> bool) -> Vec<Source> {
     let mut found = Vec::new();
     let mut pending = vec![folder.to_path_buf()];
     while let Some(dir) = pending.pop() {
@@ -86,8 +93,9 @@ fn rust_files(root: &Path, folder: &Path) -> Vec<Source> {
             let path = entry.expect("a folder entry can be read").path();
             if path.is_dir() && !path.ends_with("target") {
                 pending.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "rs") {
-                let text = fs::read_to_string(&path).expect("a source file can be read");
+            } else if path.is_file() && is_wanted(&path) {
+                let bytes = fs::read(&path).expect("a file can be read");
+                let text = String::from_utf8_lossy(&bytes).into_owned();
                 found.push(Source { path: relative(root, &path), text });
             }
         }

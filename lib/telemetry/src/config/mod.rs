@@ -42,7 +42,7 @@ mod variables;
 
 use std::{cell::RefCell, collections::BTreeMap, path::PathBuf};
 
-use source::{Diagnostics, Fields, Item};
+use source::{Diagnostic, Diagnostics, Fields, Item, Text};
 
 use crate::plan::Plan;
 use keys::Known;
@@ -112,6 +112,26 @@ impl Context<'_> {
     fn note(&self, note: String) {
         self.notes.borrow_mut().push(note);
     }
+}
+
+/// The plan of a document that has no other keys, without overrides: YAML, or TOML by the name's extension. All that is
+/// wrong with it comes at once, to be drawn by [`source::draw`].
+pub fn plan(text: &Text, defaults: &Defaults) -> Result<Plan, Vec<Diagnostic>> {
+    let (root, mistakes) = if text.name().ends_with(".toml") {
+        source::read_toml(text)
+    } else {
+        let (documents, mistakes) = source::read_yaml(text);
+        (documents.into_iter().next(), mistakes)
+    };
+    let found = Diagnostics::new(text);
+    found.extend(mistakes);
+    let mut plan = Plan { prometheus: true, ..Plan::default() };
+    if let Some(mut root) = root.as_ref().and_then(|it| Fields::of(it, "the configuration", &found))
+    {
+        plan = read(&mut root, defaults, &found);
+        root.finish();
+    }
+    if found.has_errors() { Err(found.into_vec()) } else { Ok(plan) }
 }
 
 /// Takes `telemetry`, `metrics` and `tracer` from the root table.

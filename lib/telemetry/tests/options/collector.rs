@@ -41,8 +41,10 @@ impl Collector {
     /// Starts one on free ports.
     #[expect(clippy::disallowed_methods, reason = "where the binary lies is told to tests so")]
     pub(crate) fn start() -> Self {
-        let binary = std::env::var("QUALITYTRACE_TEST_COLLECTOR_BIN").expect(
-            "`QUALITYTRACE_TEST_COLLECTOR_BIN` is set: run through `cargo xtask ci`, or name an `otelcol` by it",
+        // Under whatever prefix the project around this library has.
+        let named = std::env::vars().find(|(name, _)| name.ends_with("TEST_COLLECTOR_BIN"));
+        let (_, binary) = named.expect(
+            "`TEST_COLLECTOR_BIN` names an `otelcol`: set it, or run through `cargo xtask ci`",
         );
         let folder = tempfile::tempdir().expect("a folder");
         let [grpc, http] = [free_address(), free_address()];
