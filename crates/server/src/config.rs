@@ -37,6 +37,17 @@ pub const FLAGS: &[&str] = &[
     "QUALITYTRACE_SERVER",
 ];
 
+/// Variables by which `cargo xtask services env` tells tests where servers are. A person who has them set wants no word
+/// about each.
+const OF_TESTS: &[&str] = &[
+    "QUALITYTRACE_TEST_COLLECTOR_BIN",
+    "QUALITYTRACE_TEST_COLLECTOR_FILE",
+    "QUALITYTRACE_TEST_COLLECTOR_GRPC",
+    "QUALITYTRACE_TEST_COLLECTOR_HTTP",
+    "QUALITYTRACE_TEST_POSTGRES",
+    "QUALITYTRACE_TEST_POSTGRES_PASSWORD",
+];
+
 /// All that a server is configured with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -177,8 +188,9 @@ pub fn read(text: &Text, environment: &Environment) -> Read {
         }));
         (first, mistakes)
     };
-    let overlay =
-        Overlay { prefix: PREFIX, keys: &[config::KEYS, KEYS], environment, taken: FLAGS };
+    let taken = [FLAGS, OF_TESTS].concat();
+    let keys = &[config::KEYS, KEYS];
+    let overlay = Overlay { prefix: PREFIX, keys, environment, taken: &taken };
     let overlaid = overlay.apply(text, root);
     let found = overlaid.found(mistakes);
     let config = Fields::of(&overlaid.root, "the configuration", &found)
