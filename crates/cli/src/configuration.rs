@@ -5,6 +5,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use server::config::{self, Config, Environment};
@@ -23,6 +24,8 @@ const NAMES: &[&str] = &[
 pub(crate) struct Configured {
     pub(crate) config: Config,
     pub(crate) path: PathBuf,
+    /// When the file was last changed before it was read.
+    pub(crate) modified: Option<SystemTime>,
 }
 
 /// Finds and reads the configuration; what is wrong with it is told on the terminal.
@@ -38,8 +41,14 @@ pub(crate) fn read(
             Exit::Refused
         })?,
     };
+    let modified = modified(&path);
     let config = read_at(&path, environment, terminal)?;
-    Ok(Configured { config, path })
+    Ok(Configured { config, path, modified })
+}
+
+/// When a file was last changed.
+pub(crate) fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|it| it.modified()).ok()
 }
 
 /// Reads the configuration in this file.

@@ -35,34 +35,32 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let terminal = Terminal { colour: colour() };
     let world = World::new(now, random);
-    let (runtime, calm) = match (runtime("work").build(), runtime("calm").worker_threads(1).build())
-    {
-        (Ok(runtime), Ok(calm)) => (runtime, calm),
+    let (work, calm) = match (runtime("work").build(), calm().build()) {
+        (Ok(work), Ok(calm)) => (work, calm),
         (Err(error), _) | (_, Err(error)) => {
             terminal.line(&format!("error: no threads to run on: {error}"));
             return Exit::Inconclusive.into();
         }
     };
     // A command that ends early ends with its exit all the same.
-    let (Ok(exit) | Err(exit)) = runtime.block_on(async {
-        match args.command {
-            Command::Run(args) => match &args.server {
+    let (Ok(exit) | Err(exit)) = match args.command {
+        Command::Run(args) => work.block_on(async {
+            match &args.server {
                 Some(url) => remote::run(url, &args, &terminal).await,
                 None => local::run(&args, environment().collect(), world, &terminal).await,
-            },
-            Command::Apply(args) => remote::apply(&args, &terminal).await,
-            Command::Serve(args) => {
-                let environment = environment().collect();
-                let outside = Outside { environment, world, calm: calm.handle().clone() };
-                serve::serve(&args, outside, &terminal).await
             }
-            Command::Telemetry(args) => {
-                observe::telemetry(&args, &environment().collect(), &terminal)
-            }
+        }),
+        Command::Apply(args) => work.block_on(remote::apply(&args, &terminal)),
+        Command::Serve(args) => {
+            let environment = environment().collect();
+            let outside = Outside { environment, world, work: work.handle().clone() };
+            // Signals and reload are heard where nobody is held: they are the way out.
+            calm.block_on(serve::serve(&args, outside, &terminal))
         }
-    });
+        Command::Telemetry(args) => observe::telemetry(&args, &environment().collect(), &terminal),
+    };
     // What is asked to stop at once does not wait for threads that block.
-    runtime.shutdown_background();
+    work.shutdown_background();
     calm.shutdown_background();
     exit.into()
 }
@@ -85,6 +83,13 @@ fn random() -> [u8; 32] {
 fn runtime(name: &str) -> runtime::Builder {
     let mut builder = runtime::Builder::new_multi_thread();
     builder.enable_all().thread_name(name);
+    builder
+}
+
+/// The runtime whose threads record nothing, so that nothing on it is held by a full buffer of telemetry.
+fn calm() -> runtime::Builder {
+    let mut builder = runtime("calm");
+    builder.worker_threads(1).on_thread_start(telemetry::suppress_this_thread);
     builder
 }
 

@@ -1,7 +1,6 @@
 //! The server in the foreground, until it is told to stop.
 
 use std::{
-    fs,
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -35,18 +34,18 @@ const FILE_POLL: Duration = Duration::from_secs(1);
 pub(crate) struct Outside {
     pub(crate) environment: Environment,
     pub(crate) world: World,
-    /// The runtime for what must go on while the work is held.
-    pub(crate) calm: runtime::Handle,
+    /// The runtime for all that a full buffer of telemetry may hold.
+    pub(crate) work: runtime::Handle,
 }
 
-/// Serves until SIGTERM or SIGINT, then shuts down in order.
+/// Serves until SIGTERM or SIGINT, then shuts down in order. Runs on the calm runtime.
 pub(crate) async fn serve(
     args: &args::Serve,
     outside: Outside,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let Outside { environment, world, calm } = outside;
-    let Configured { config, path } =
+    let Outside { environment, world, work } = outside;
+    let Configured { config, path, modified: mut seen } =
         configuration::read(&args.configuration, &environment, terminal)?;
     for note in &config.telemetry.plan.notes {
         terminal.line(&format!("note: {note}"));
@@ -63,7 +62,7 @@ pub(crate) async fn serve(
         .with_target(false)
         .with_filter(LevelFilter::WARN);
     tracing_subscriber::registry().with(to_stderr).with(telemetry.library().tracing_layer()).init();
-    let handle = server::start(config.clone(), Arc::clone(&telemetry), world, calm).await;
+    let handle = server::start(config.clone(), Arc::clone(&telemetry), world, work).await;
     let mut handle = handle.map_err(|error| terminal.refuse(&error))?;
     let addresses = handle.addresses();
     terminal.result(&format!(
@@ -71,7 +70,6 @@ pub(crate) async fn serve(
         addresses.http, addresses.otlp_grpc, addresses.otlp_http
     ));
     let mut running = config;
-    let mut seen = modified(&path);
     let exit = loop {
         tokio::select! {
             _ = signals.terminate.recv() => break Exit::Passed,
@@ -83,10 +81,14 @@ pub(crate) async fn serve(
             _ = signals.hang_up.recv() => {}
             () = changed(&path, seen) => {}
         }
-        seen = modified(&path);
+        seen = configuration::modified(&path);
         let again =
             configuration::read_at(&path, &environment, terminal).map(|it| overruled(it, args));
-        running = reload(&telemetry, running, again, terminal);
+        let again = again.and_then(|again| match telemetry.reload(&again, addresses) {
+            Ok(()) => Ok(again),
+            Err(error) => Err(terminal.refuse(&error)),
+        });
+        running = taken_over(running, again, terminal);
     };
     terminal.line(
         "stopping: runs in flight may end, queued telemetry is sent; ask again to stop at once",
@@ -120,24 +122,14 @@ fn overruled(mut config: Config, args: &args::Serve) -> Config {
     config
 }
 
-/// Takes over what can change while the server runs: telemetry. A configuration with mistakes changes nothing.
-fn reload(
-    telemetry: &Telemetry,
-    running: Config,
-    again: Result<Config, Exit>,
-    terminal: &Terminal,
-) -> Config {
+/// The configuration that holds from now on. Only telemetry changes while the server runs; a configuration with mistakes
+/// changes nothing.
+fn taken_over(running: Config, again: Result<Config, Exit>, terminal: &Terminal) -> Config {
     let Ok(again) = again else {
         terminal
             .line("the configuration is not taken over: the server goes on with the last good one");
         return running;
     };
-    if let Err(error) = telemetry.reload(&again) {
-        terminal.line(&format!("error: {error}"));
-        terminal
-            .line("the configuration is not taken over: the server goes on with the last good one");
-        return running;
-    }
     let same_rest = Config { telemetry: running.telemetry.clone(), ..again.clone() } == running;
     terminal.line(if same_rest {
         "the configuration was taken over"
@@ -151,15 +143,11 @@ fn reload(
 async fn changed(path: &Path, seen: Option<SystemTime>) {
     loop {
         sleep(FILE_POLL).await;
-        let now = modified(path);
+        let now = configuration::modified(path);
         if now.is_some() && now != seen {
             return;
         }
     }
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|it| it.modified()).ok()
 }
 
 /// What the process can be told from outside.

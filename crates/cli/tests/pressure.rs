@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use bench::parts::{Collector, Database, Server, free_port};
-use reqwest::{Client, RequestBuilder, StatusCode};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout},
@@ -12,13 +12,14 @@ use tokio::{
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
+/// A path that is a span and nothing else.
+const NOTHING: &str = "api/v1/nothing-but-a-span";
+const HELD: &str = "telemetry_exporter_held_seconds_total";
 /// How long the buffer may take to fill, and what was held to go on.
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_full_buffer_refuses_runs_before_it_holds_and_health_answers_throughout() -> Result<()> {
-    let database = Database::create("pressure").await?;
-    let port = free_port()?;
+/// A server whose exporter keeps little and has nobody to send to.
+async fn start(database: &Database, port: u16) -> Result<Server> {
     let config = format!(
         "{}
 telemetry:
@@ -30,44 +31,54 @@ server: {{telemetry: {{exporter: collector}}}}
 ",
         database.section()?
     );
-    let server = Server::start_with(Path::new(BINARY), &config, "127.0.0.1:0").await?;
-    let client = Client::new();
-    let nothing = format!("{}/api/v1/nothing-but-a-span", server.api);
-    let runs = format!("{}/api/v1/tests/some/runs", server.api);
+    Server::start_with(Path::new(BINARY), &config, "127.0.0.1:0").await
+}
 
-    // Every request is a span that cannot leave, until new runs are refused.
-    let began = Instant::now();
-    let refused = loop {
-        for _ in 0..50 {
-            client.get(&nothing).send().await?;
-        }
-        let response = client.post(&runs).send().await?;
-        if response.status() != StatusCode::NOT_FOUND {
-            break response;
-        }
-        ensure!(began.elapsed() < WAIT_MAX, "new runs are still taken");
-    };
-    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
-    assert!(refused.headers().contains_key("retry-after"), "{refused:?}");
-    assert!(refused.text().await?.contains("buffer is nearly full"));
-
-    // Then on, until requests are held: more of them than the server has threads.
-    let mut held = JoinSet::new();
+/// Every request is a span that cannot leave: asks until new runs are refused, and gives that refusal.
+async fn until_refused(client: &Client, api: &str) -> Result<Response> {
     let began = Instant::now();
     loop {
-        held.spawn(status(client.get(&nothing)));
+        for _ in 0..50 {
+            client.get(format!("{api}/{NOTHING}")).send().await?;
+        }
+        let response = client.post(format!("{api}/api/v1/tests/some/runs")).send().await?;
+        if response.status() != StatusCode::NOT_FOUND {
+            return Ok(response);
+        }
+        ensure!(began.elapsed() < WAIT_MAX, "new runs are still taken");
+    }
+}
+
+/// Asks on until requests are held, more of them than the server has threads.
+async fn until_held(client: &Client, api: &str) -> Result<JoinSet<reqwest::Result<StatusCode>>> {
+    let mut held = JoinSet::new();
+    let began = Instant::now();
+    while seconds_held(client, api).await? == 0.0 {
+        held.spawn(status(client.get(format!("{api}/{NOTHING}"))));
         while let Some(answered) = held.try_join_next() {
             assert_eq!(answered??, StatusCode::NOT_FOUND);
-        }
-        if holding(&client, &server.api).await? > 0.0 {
-            break;
         }
         ensure!(began.elapsed() < WAIT_MAX, "nobody is held by a full buffer");
     }
     for _ in 0..16 {
-        held.spawn(status(client.get(&nothing)));
+        held.spawn(status(client.get(format!("{api}/{NOTHING}"))));
     }
     sleep(Duration::from_millis(300)).await;
+    Ok(held)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_buffer_refuses_runs_before_it_holds_and_health_answers_throughout() -> Result<()> {
+    let database = Database::create("pressure").await?;
+    let port = free_port()?;
+    let server = start(&database, port).await?;
+    let client = Client::new();
+    let refused = until_refused(&client, &server.api).await?;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(refused.headers().contains_key("retry-after"), "{refused:?}");
+    assert!(refused.text().await?.contains("buffer is nearly full"));
+
+    let mut held = until_held(&client, &server.api).await?;
     probes_answer(&client, &server.api).await?;
 
     // The Collector comes: everyone goes on, and what was accepted arrives.
@@ -82,7 +93,7 @@ server: {{telemetry: {{exporter: collector}}}}
     });
     assert!(answered.await?? >= 16, "those who were held are answered");
     let metrics = client.get(format!("{}/metrics", server.api)).send().await?.text().await?;
-    assert!(value(&metrics, "telemetry_exporter_held_seconds_total")? > 0.0, "{metrics}");
+    assert!(value(&metrics, HELD)? > 0.0, "{metrics}");
     assert_eq!(value(&metrics, "telemetry_exporter_dropped_total")?, 0.0, "{metrics}");
     assert_eq!(server.terminate().await?, Some(0));
     let accepted = value(&metrics, "otel_sdk_processor_span_processed_total")? as usize;
@@ -90,6 +101,17 @@ server: {{telemetry: {{exporter: collector}}}}
         collector.wait_for(WAIT_MAX, |collected| collected.spans.len() >= accepted).await?;
     assert!(collected.spans.len() >= accepted, "{} of {accepted}", collected.spans.len());
     collector.kill().await?;
+    database.remove().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_held_can_be_told_to_stop() -> Result<()> {
+    let database = Database::create("held_stop").await?;
+    let server = start(&database, free_port()?).await?;
+    let client = Client::new();
+    until_refused(&client, &server.api).await?;
+    let _held = until_held(&client, &server.api).await?;
+    assert_eq!(server.terminate().await?, Some(0), "it ends in order, within its time");
     database.remove().await
 }
 
@@ -108,9 +130,9 @@ async fn status(request: RequestBuilder) -> reqwest::Result<StatusCode> {
 }
 
 /// How long producers have been held so far.
-async fn holding(client: &Client, api: &str) -> Result<f64> {
+async fn seconds_held(client: &Client, api: &str) -> Result<f64> {
     let metrics = client.get(format!("{api}/metrics")).send().await?.text().await?;
-    value(&metrics, "telemetry_exporter_held_seconds_total")
+    value(&metrics, HELD)
 }
 
 /// The value of the one series of this family.

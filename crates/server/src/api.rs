@@ -30,6 +30,8 @@ use problem::Problem;
 
 /// A document's bytes at the most.
 const BODY_BYTES_MAX: usize = 1 << 20;
+/// How long work for a request may take: a little more than it gives itself.
+const WORK_MAX: Duration = Duration::from_secs(35);
 /// How long readiness waits for the database.
 const PING_MAX: Duration = Duration::from_secs(2);
 
@@ -86,17 +88,22 @@ pub(crate) fn router(app: App) -> Router {
 async fn on_work(State(app): State<App>, request: Request, next: Next) -> Response {
     let mut task = JoinSet::new();
     task.spawn_on(next.run(request), &app.work);
-    match task.join_next().await {
-        Some(Ok(response)) => response,
-        Some(Err(_)) | None => {
-            Problem::new(Fault::Internal, "the request met a bug here").into_response()
+    // Counted here as well: where the work is held, its clocks stand still too.
+    match tokio::time::timeout(WORK_MAX, task.join_next()).await {
+        Ok(Some(Ok(response))) => response,
+        Ok(_) => Problem::new(Fault::Internal, "the request met a bug here").into_response(),
+        Err(_) => {
+            let detail = format!("the request was not done within {} s", WORK_MAX.as_secs());
+            Problem::new(Fault::Upstream, detail).into_response()
         }
     }
 }
 
 /// All instruments, for Prometheus.
 async fn metrics(State(app): State<App>, uri: Uri) -> Response {
-    match app.watch.telemetry.prometheus() {
+    // To be collected takes a lock that may be held for as long as a disk takes.
+    let text = tokio::task::spawn_blocking(move || app.watch.telemetry.prometheus()).await;
+    match text.ok().flatten() {
         Some(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
             .into_response(),
         None => no_such_path(uri).await.into_response(),

@@ -1,8 +1,8 @@
 //! The server: API, ingest, workers, configuration, and the wiring of all of them.
 //!
-//! [`start`] reads as the list of what a server is made of. It stands on two runtimes: the one that it is called on does the
-//! work, and whoever ends a span there may be held by a full buffer; on the calm one run health, ingest and the renewal
-//! of leases, which tell nothing and so are never held. Deliberately absent so far: access control, so that any address
+//! [`start`] reads as the list of what a server is made of. It stands on two runtimes. On the one for work, whoever ends a
+//! span may be held by a full buffer. On the calm one, on which `start` is called, run health, ingest, the renewal of
+//! leases, and whoever tells the server to stop; its threads are suppressed, so that nothing on it is ever held. Deliberately absent so far: access control, so that any address
 //! but loopback is refused.
 
 mod api;
@@ -35,6 +35,8 @@ use watch::Watch;
 const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
 /// How long what telemetry is queued may take to be sent. What is left then is on disk, for the next start.
 const TELEMETRY_MAX: Duration = Duration::from_secs(5);
+/// How long tasks that were cut off, and connections, may take to be gone.
+const REST_MAX: Duration = Duration::from_secs(5);
 /// Connections to the record for work, and for what must not wait behind it.
 const POOL_MAX: u32 = 16;
 const CALM_POOL_MAX: u32 = 2;
@@ -94,9 +96,9 @@ pub enum StartError {
     /// An exporter cannot be started.
     #[error(transparent)]
     Telemetry(#[from] telemetry::StartError),
-    /// The calm runtime ended early.
+    /// The runtime for work ended early.
     #[error("a part of the server could not be started: {0}")]
-    Calm(#[from] tokio::task::JoinError),
+    Work(#[from] tokio::task::JoinError),
 }
 
 impl Faulty for StartError {
@@ -109,56 +111,52 @@ impl Faulty for StartError {
             Self::Trigger(error) => error.fault(),
             // A folder or a file that the operator named.
             Self::Telemetry(_) => Fault::Invalid,
-            Self::Calm(_) => Fault::Internal,
+            Self::Work(_) => Fault::Internal,
         }
     }
 }
 
 /// Starts a server. It is ready when this returns; a Collector need not be.
 ///
-/// `telemetry` has been started from the same configuration. `calm` is a runtime of its own for what must go on while
-/// the work is held.
+/// Called on the calm runtime. `telemetry` has been started from the same configuration; `work` is the runtime for all
+/// that a full buffer may hold.
 pub async fn start(
     config: Config,
     telemetry: Arc<Telemetry>,
     world: World,
-    calm: runtime::Handle,
+    work: runtime::Handle,
 ) -> Result<Handle, StartError> {
-    let Config { postgres, telemetry: _, listen, workers } = config;
+    let Config { postgres, telemetry: exporters, listen, workers } = config;
     for address in [listen.http, listen.otlp_grpc, listen.otlp_http] {
         if !address.ip().is_loopback() {
             return Err(StartError::NotLoopback(address));
         }
     }
-    // The record, brought to this version's form, with the key under which all replicas mint trace ids.
-    let db = Db::connect(&connect(&postgres, POOL_MAX)).await?;
-    db.migrate().await?;
-    let keys = KeyRing::new(db.id_key(Key::from_bytes(world.random())).await?, Vec::new());
-    let watch = Watch { telemetry: Arc::clone(&telemetry), world };
-    // What must go on in any case, on the calm runtime: its connections, and spans in, from receiver to bus.
+    // The record, brought to this version's form, with the key under which all replicas mint trace ids. A connection is
+    // driven by the runtime that made it, so each runtime has its own.
+    let (db, keys) = work.spawn(open(connect(&postgres, POOL_MAX), world)).await??;
+    let calm_db = Db::connect(&connect(&postgres, CALM_POOL_MAX)).await?;
+    // Spans in: receiver to bus.
     let bus = Arc::new(Bus::new(bus::Limits::default()));
     let ingest = ingest::Ingest { bus: Arc::clone(&bus), keys: keys.clone(), world };
     let receiving = receiver::Config::new(listen.otlp_grpc, listen.otlp_http);
-    let calm_connect = connect(&postgres, CALM_POOL_MAX);
-    let calm_parts = calm.spawn(async move {
-        let db = Db::connect(&calm_connect).await?;
-        let http = TcpListener::bind(listen.http)
-            .await
-            .map_err(|reason| StartError::Listen { address: listen.http, reason })?;
-        let receiver = receiver::start(receiving, Arc::new(ingest)).await?;
-        Ok::<_, StartError>((db, http, receiver))
-    });
-    let (calm_db, http, receiver) = calm_parts.await??;
+    let receiver = receiver::start(receiving, Arc::new(ingest)).await?;
+    let http = TcpListener::bind(listen.http)
+        .await
+        .map_err(|reason| StartError::Listen { address: listen.http, reason })?;
     let addresses = config::Listen {
         http: http.local_addr().unwrap_or(listen.http),
         otlp_grpc: receiver.grpc_addr(),
         otlp_http: receiver.http_addr(),
     };
-    // The API: heard on the calm runtime, carried out on this one.
+    // Ports that were left open are known only now.
+    own_telemetry::refuse_own_endpoints(&exporters, addresses)?;
+    // The API: heard here, carried out on the runtime for work.
+    let watch = Watch { telemetry: Arc::clone(&telemetry), world };
     let app = api::App {
         db: db.clone(),
         calm_db: calm_db.clone(),
-        work: runtime::Handle::current(),
+        work: work.clone(),
         bus: Arc::clone(&bus),
         watch: watch.clone(),
         world,
@@ -166,22 +164,30 @@ pub async fn start(
     };
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
-    tasks.spawn_on(listen::serve(http, api::router(app), stop.clone()), &calm);
+    tasks.spawn(listen::serve(http, api::router(app), stop.clone()));
     // The workers.
     let worker = worker::Worker {
         name: worker_name(world),
         config: workers,
         db: db.clone(),
         calm_db: calm_db.clone(),
-        calm,
+        calm: runtime::Handle::current(),
         bus,
         keys,
         http: trigger::Http::new(trigger::Limits::default())?,
         watch,
         world,
     };
-    tasks.spawn(worker::work(Arc::new(worker), stop.clone()));
+    tasks.spawn_on(worker::work(Arc::new(worker), stop.clone()), &work);
     Ok(Handle { addresses, stop, tasks, receiver, telemetry, dbs: [db, calm_db] })
+}
+
+/// The record and the key in it.
+async fn open(connect: Connect, world: World) -> Result<(Db, KeyRing), StartError> {
+    let db = Db::connect(&connect).await?;
+    db.migrate().await?;
+    let key = db.id_key(Key::from_bytes(world.random())).await?;
+    Ok((db, KeyRing::new(key, Vec::new())))
 }
 
 impl Handle {
@@ -205,14 +211,21 @@ impl Handle {
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(SHUTDOWN_MAX, ended).await.is_err() {
             tracing::warn!("requests or runs that would not end are cut off");
-            self.tasks.shutdown().await;
+            // Not waited for yet: one that a full buffer holds is released by the end of telemetry only.
+            self.tasks.abort_all();
         }
         self.receiver.shutdown().await;
         let telemetry = self.telemetry;
         // It waits for its senders, and blocks its thread meanwhile.
         let report = tokio::task::spawn_blocking(move || telemetry.shutdown(TELEMETRY_MAX)).await;
-        for db in self.dbs {
-            db.close().await;
+        let rest = async {
+            while self.tasks.join_next().await.is_some() {}
+            for db in &self.dbs {
+                db.close().await;
+            }
+        };
+        if tokio::time::timeout(REST_MAX, rest).await.is_err() {
+            tracing::warn!("a part of the server would not end");
         }
         report.unwrap_or_else(|error| {
             tracing::error!(%error, "telemetry could not be shut down");

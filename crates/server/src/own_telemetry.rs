@@ -5,7 +5,10 @@
 //! a full one holds whoever ends a span. Deliberately absent: names of spans (`own_spans`).
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -20,7 +23,7 @@ use telemetry::{
         metrics::{Counter, Histogram, MeterProvider},
         trace::{Link, SpanContext, SpanKind, Status, TraceFlags, TraceState},
     },
-    plan::{Destination, Endpoints},
+    plan::{Destination, Signal},
 };
 
 use crate::{StartError, config, listen, traceparent::TraceParent};
@@ -36,7 +39,7 @@ pub struct Telemetry {
     inner: telemetry::Telemetry,
     /// The exporter of trigger spans; changes with the configuration.
     application: Mutex<Option<String>>,
-    prometheus: bool,
+    prometheus: AtomicBool,
     runs: Counter<u64>,
     durations: Histogram<f64>,
 }
@@ -45,7 +48,7 @@ impl Telemetry {
     /// Starts the exporters. None of them needs its Collector to be there; one that would send to the server itself is
     /// refused.
     pub fn start(config: &config::Config, host: Host) -> Result<Self, StartError> {
-        refuse_own_endpoints(config)?;
+        refuse_own_endpoints(&config.telemetry, config.listen)?;
         let config = &config.telemetry;
         let inner = telemetry::Telemetry::start(&config.plan, &config.roles(), host)?;
         let meter = inner.meter_provider().meter(SCOPE);
@@ -61,16 +64,22 @@ impl Telemetry {
             .with_boundaries(vec![0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0])
             .build();
         let application = Mutex::new(config.application_exporter.clone());
-        Ok(Self { inner, application, prometheus: config.plan.prometheus, runs, durations })
+        let prometheus = AtomicBool::new(config.plan.prometheus);
+        Ok(Self { inner, application, prometheus, runs, durations })
     }
 
-    /// Goes on by another configuration; what was accepted is kept.
-    pub fn reload(&self, config: &config::Config) -> Result<(), StartError> {
-        refuse_own_endpoints(config)?;
+    /// Goes on by another configuration; what was accepted is kept. `listen` is where the server listens in fact.
+    pub fn reload(
+        &self,
+        config: &config::Config,
+        listen: config::Listen,
+    ) -> Result<(), StartError> {
         let config = &config.telemetry;
+        refuse_own_endpoints(config, listen)?;
         self.inner.reload(&config.plan, &config.roles())?;
         let mut application = self.application.lock().unwrap_or_else(PoisonError::into_inner);
         application.clone_from(&config.application_exporter);
+        self.prometheus.store(config.plan.prometheus, Ordering::Relaxed);
         Ok(())
     }
 
@@ -104,7 +113,8 @@ impl Telemetry {
 
     /// All instruments for Prometheus, unless the configuration says no.
     pub(crate) fn prometheus(&self) -> Option<String> {
-        self.prometheus.then(|| self.inner.prometheus())
+        let is_served = self.prometheus.load(Ordering::Relaxed);
+        is_served.then(|| self.inner.prometheus())
     }
 
     /// The library's side of it: what became of everything, and the layer that brings the program's log to exporters.
@@ -119,26 +129,29 @@ impl Telemetry {
 }
 
 /// Telemetry about ingest and export must not come back in as telemetry.
-fn refuse_own_endpoints(config: &config::Config) -> Result<(), StartError> {
-    let config::Config { listen, telemetry, .. } = config;
+pub(crate) fn refuse_own_endpoints(
+    telemetry: &config::Telemetry,
+    listen: config::Listen,
+) -> Result<(), StartError> {
     let own = [
         (listen.otlp_grpc.port(), "server.otlpGrpcPort", "--otlp-grpc"),
         (listen.otlp_http.port(), "server.otlpHttpPort", "--otlp-http"),
+        (listen.http.port(), "server.httpPort", "--http"),
     ];
     let roles = telemetry.roles();
     for exporter in telemetry.plan.active(&roles) {
         let Destination::Otlp(otlp) = &exporter.destination else { continue };
-        let Endpoints { traces, logs, metrics } = &otlp.endpoints;
-        for endpoint in [traces, logs, metrics] {
-            // An exporter that names every address of this machine reaches this one.
-            let host = endpoint.host().unwrap_or_default();
-            let local = listen::names_loopback(host)
-                || listen::address(host).is_some_and(|address| address.is_unspecified());
+        let signals = [
+            (exporter.signals.spans, Signal::Spans),
+            (exporter.signals.logs, Signal::Logs),
+            (exporter.signals.metrics.is_some(), Signal::Metrics),
+        ];
+        for (_, signal) in signals.into_iter().filter(|(carries, _)| *carries) {
+            let endpoint = otlp.endpoint(signal);
             let default = if endpoint.scheme_str() == Some("https") { 443 } else { 80 };
             let port = endpoint.port_u16().unwrap_or(default);
-            if let Some((_, port_key, port_flag)) =
-                own.iter().find(|(own, ..)| local && *own == port)
-            {
+            let local = listen::names_this_machine(endpoint.host().unwrap_or_default());
+            if let Some((_, port_key, port_flag)) = own.iter().find(|it| local && it.0 == port) {
                 return Err(StartError::OwnEndpoint {
                     exporter: exporter.name.clone(),
                     endpoint: endpoint.to_string(),

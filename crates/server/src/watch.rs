@@ -38,9 +38,9 @@ impl Watch {
             call,
             began,
             ended: self.world.now(),
-            error: error.map(|error| (error.fault().as_str(), error.to_string())),
+            error: error.map(|error| error.fault().as_str()),
         };
-        send_db(&self.telemetry, span);
+        send_db(&self.telemetry, &span);
         answer
     }
 }

@@ -100,7 +100,7 @@ async fn take(worker: &Worker) -> Option<(Taken, RunTrace, Instant)> {
                 ended: worker.world.now(),
                 error: None,
             };
-            send_db(&worker.watch.telemetry, span);
+            send_db(&worker.watch.telemetry, &span);
             (taken, trace, asked)
         }),
         Err(error) => {

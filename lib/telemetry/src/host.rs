@@ -3,13 +3,14 @@
 //! Deliberately absent: the environment and files. They are read by the caller and come as a plan.
 
 use std::{
+    cell::RefCell,
     fmt,
     hash::{BuildHasher, Hasher, RandomState},
     sync::Arc,
     time::{Instant, SystemTime},
 };
 
-use opentelemetry::KeyValue;
+use opentelemetry::{Context, ContextGuard, KeyValue};
 
 /// What a program hands to its telemetry.
 #[derive(Clone)]
@@ -70,4 +71,14 @@ impl fmt::Debug for Host {
             .field("scopes", &self.scopes)
             .finish_non_exhaustive()
     }
+}
+
+/// Nothing that this thread does from now on is recorded: no span, no log. For threads that must not wait, since a full
+/// buffer holds whoever ends a span.
+pub fn suppress_this_thread() {
+    thread_local! {
+        static SUPPRESSED: RefCell<Option<ContextGuard>> = const { RefCell::new(None) };
+    }
+    let guard = Context::enter_telemetry_suppressed_scope();
+    SUPPRESSED.with(|kept| *kept.borrow_mut() = Some(guard));
 }

@@ -34,7 +34,7 @@ mod span;
 
 pub use counts::{Counts, Report};
 pub use exporter::StartError;
-pub use host::{Host, Notice};
+pub use host::{Host, Notice, suppress_this_thread};
 pub use life::{Telemetry, To};
 pub use plan::Roles;
 pub use probe::{Probe, probe};

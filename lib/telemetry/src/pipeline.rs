@@ -77,7 +77,9 @@ impl Pipeline {
         let logs = outlets.iter().filter(|outlet| outlet.own && outlet.logs);
         Self {
             threshold_max: thresholds().max().unwrap_or(0),
-            differs: thins || levels().min() != levels().max(),
+            differs: thins
+                || levels().max() > Some(Level::Info)
+                || levels().min() != levels().max(),
             span_level: levels().min(),
             log_level: logs.map(|outlet| outlet.level).min(),
             outlets,
@@ -110,13 +112,13 @@ impl State {
     pub(crate) fn span(&self, span: &SpanData) {
         let pipeline = self.pipeline.load();
         let scope = &span.instrumentation_scope;
+        let mark = self.marks.take(span.span_context.span_id());
         // The bridge has asked for the target already.
         let bridged = scope.name() == BRIDGE_SCOPE;
         if pipeline.span_level.is_none() || !(bridged || Host::exports(&self.scopes, scope.name()))
         {
             return;
         }
-        let mark = self.marks.take(span.span_context.span_id());
         let wanted = |outlet: &Outlet| {
             let level = || if bridged { level_of(span) } else { Level::Info };
             outlet.own && outlet.wants(span.span_context.trace_id(), mark, level)

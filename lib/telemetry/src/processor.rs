@@ -19,6 +19,7 @@ use opentelemetry_sdk::{
 use crate::{
     marks::Mark,
     pipeline::{ALL, BRIDGE_SCOPE, Pipeline, State, draw, level_of},
+    plan::Level,
 };
 
 /// Spans in.
@@ -66,17 +67,14 @@ fn inherited(state: &State, pipeline: &Pipeline, span: &Span, context: &Context)
     } else {
         state.marks.get(parent.span_id())
     };
-    let levels_differ = pipeline
-        .outlets
-        .iter()
-        .any(|outlet| outlet.own && outlet.spans && Some(outlet.level) != pipeline.span_level);
-    // Only a copy tells what a span began with, so it is made only where levels differ.
-    if levels_differ
-        && let Some(data) = span.exported_data()
-        && data.instrumentation_scope.name() == BRIDGE_SCOPE
-    {
-        let level = level_of(&data);
-        for outlet in pipeline.outlets.iter().filter(|outlet| outlet.level > level) {
+    let least = pipeline.span_level.unwrap_or(Level::Info);
+    let own = || pipeline.outlets.iter().filter(|outlet| outlet.own && outlet.spans);
+    if own().any(|outlet| outlet.level > least.min(Level::Info)) {
+        // Only a copy tells what a span began with, so it is made only where levels differ.
+        let data = span.exported_data();
+        let bridged = data.filter(|data| data.instrumentation_scope.name() == BRIDGE_SCOPE);
+        let level = bridged.map_or(Level::Info, |data| level_of(&data));
+        for outlet in own().filter(|outlet| outlet.level > level) {
             mark.withheld |= 1 << outlet.slot;
         }
     }
