@@ -5,10 +5,14 @@ use anyhow::Result;
 use crate::{machine::Machine, services, spawn};
 
 pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
-    services::with(machine, &["postgres", "collector"], |variables| {
-        // The binary that is measured, beside the one that measures it.
+    // The binary that is measured is built beside the one that measures it; telemetry measures itself.
+    let (services, packages): (&[&str], &[&str]) = match name {
+        "telemetry" => (&["collector"], &["-p", "bench"]),
+        _ => (&["postgres", "collector"], &["-p", "cli", "-p", "bench"]),
+    };
+    services::with(machine, services, |variables| {
         let mut build = machine.cargo();
-        spawn::run(build.args(["build", "--quiet", "--release", "-p", "cli", "-p", "bench"]))?;
+        spawn::run(build.args(["build", "--quiet", "--release"]).args(packages))?;
         let mut cargo = machine.cargo();
         cargo.args(["run", "--quiet", "--release", "-p", "bench", "--", name]).args(rest);
         spawn::run(cargo.envs(variables.iter().cloned()))

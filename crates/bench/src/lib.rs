@@ -6,4 +6,5 @@
 pub mod layout;
 pub mod parts;
 pub mod table;
+pub mod telemetry;
 pub mod thread;

@@ -2,27 +2,14 @@
 
 use std::process::ExitCode;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let name = std::env::args().nth(1).unwrap_or_default();
-    // A process of its own for each of what the layout bench compares.
-    if let Some(kind) = name.strip_prefix("layout:") {
-        return match bench::layout::fill(kind) {
-            Ok(bytes) => {
-                say(&bytes.to_string());
-                ExitCode::SUCCESS
-            }
-            Err(_) => ExitCode::FAILURE,
-        };
-    }
-    let measured = match name.as_str() {
-        "layout" => bench::layout::measure().await,
-        "thread" => bench::thread::measure().await,
-        _ => Err(anyhow::anyhow!("there is no bench `{name}`; there are: layout, thread")),
-    };
-    match measured {
-        Ok(rows) => {
-            say(&bench::table::render(&name, &rows));
+use anyhow::{Result, bail};
+use bench::{layout, table, telemetry, thread};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(text) => {
+            say(&text);
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -30,6 +17,32 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn run(arguments: &[String]) -> Result<String> {
+    let (name, rest) = arguments.split_first().map_or(("", arguments), |(name, rest)| (name, rest));
+    // Processes of their own, of which a bench compares several or kills some. They choose a runtime themselves.
+    match (name, rest) {
+        ("telemetry:emit", [order]) => return telemetry::emit(order),
+        ("telemetry:fault", [order]) => return telemetry::faults::child(order),
+        ("telemetry:cost", [order]) => return telemetry::cost::measure(order),
+        _ => {}
+    }
+    if let Some(kind) = name.strip_prefix("layout:") {
+        return Ok(layout::fill(kind)?.to_string());
+    }
+    measure(name, rest)
+}
+
+#[tokio::main]
+async fn measure(name: &str, rest: &[String]) -> Result<String> {
+    let rows = match name {
+        "layout" => layout::measure().await?,
+        "telemetry" => telemetry::measure(&std::env::current_exe()?, rest).await?,
+        "thread" => thread::measure().await?,
+        _ => bail!("there is no bench `{name}`; there are: layout, telemetry, thread"),
+    };
+    Ok(table::render(name, &rows))
 }
 
 #[expect(clippy::print_stdout, reason = "a bench prints its figures")]

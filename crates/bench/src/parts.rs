@@ -5,7 +5,9 @@
 
 mod collector;
 mod database;
+mod relay;
 mod server;
+mod sink;
 mod target;
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,7 +16,10 @@ use anyhow::{Context, Result};
 
 pub use collector::{Collected, CollectedSpan, Collector};
 pub use database::Database;
+pub use relay::Relay;
+pub(crate) use relay::steady_port;
 pub use server::{Finished, Server, qualitytrace};
+pub use sink::{Received, Sink, SpanId, unix_nanos};
 pub use target::Target;
 
 /// A setting of the environment; the error says how to come by it.

@@ -154,7 +154,7 @@ pub(crate) fn refuse_own_endpoints(
             if let Some((_, port_key, port_flag)) = own.iter().find(|it| local && it.0 == port) {
                 return Err(StartError::OwnEndpoint {
                     exporter: exporter.name.clone(),
-                    endpoint: endpoint.to_string(),
+                    endpoint: telemetry::plan::shown(endpoint),
                     port_key,
                     port_flag,
                 });
@@ -244,5 +244,5 @@ pub fn describe(config: &config::Config) -> String {
 
 /// Sends one item of each signal to every exporter that the server uses.
 pub fn probe(config: &config::Config, host: &Host) -> Vec<telemetry::Probe> {
-    telemetry::probe(config.telemetry.plan.active(&config.telemetry.roles()), host)
+    telemetry::probe(&config.telemetry.plan, &config.telemetry.roles(), host)
 }

@@ -11,6 +11,9 @@ use crate::{settled::Mark, shared::lock};
 /// operating system page by page, large enough that what happens once per chunk costs nothing per record.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
+/// What a chunk takes in memory besides its records, about.
+pub(crate) const CHUNK_COST: u64 = 128;
+
 /// How many buffers wait for their next use.
 const SPARE_MAX: usize = 16;
 
@@ -73,6 +76,11 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
+    /// What it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.to.at - self.from.at + CHUNK_COST
+    }
+
     /// What stands between the two positions; outside of the chunk there is nothing.
     pub(crate) fn slice(&self, from: u64, to: u64) -> &[u8] {
         let bytes = self.chunk.bytes();

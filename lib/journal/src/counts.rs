@@ -19,7 +19,7 @@ pub enum Why {
     Full,
     /// The journal was closed, perhaps while the record waited for room.
     Closed,
-    /// It would not fit into an empty journal.
+    /// It would not fit into an empty journal, or its head is longer than 16 MiB.
     TooLarge,
 }
 
@@ -28,7 +28,7 @@ pub enum Why {
 pub struct Counts {
     /// Items offered to `append`, those that it dropped included.
     pub accepted: u64,
-    /// Items that were found on disk by `open`.
+    /// Items that were found on disk by `open` and `adopt`.
     pub recovered: u64,
     /// Items that the reader is done with.
     pub acknowledged: u64,
@@ -38,21 +38,22 @@ pub struct Counts {
     pub dropped: u64,
     /// Items that were written, and could not be read back: part of `dropped`.
     pub damaged: u64,
-    /// Torn or damaged bytes that `open` left out; how many items they were, nobody knows.
+    /// Torn or damaged bytes that `open` and `adopt` left out, whole files that could not be read included; how many
+    /// items they were, nobody knows.
     pub cut_bytes: u64,
-    /// Bytes of records in memory.
+    /// Bytes of records in memory, with what keeps them there and the heads of all segments but the last.
     pub memory_bytes: u64,
-    /// Lengths of the segments on disk.
+    /// Lengths of the segments on disk, those of damaged ones that are left alone included.
     pub disk_bytes: u64,
     /// How long producers waited for room, in sum; those who wait now included.
     pub held: Duration,
     /// How many producers wait for room now.
     pub holding: u64,
-    /// The age of the oldest item that the reader is not done with; recovered ones count from `open`.
+    /// The age of the oldest item that the reader is not done with; recovered ones count from `open` or `adopt`.
     pub oldest: Option<Duration>,
     /// How often the disk refused.
     pub write_errors: u64,
-    /// What it said the last time.
+    /// What it said the last time, unless it has taken something since.
     pub last_write_error: Option<String>,
 }
 

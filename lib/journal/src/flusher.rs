@@ -17,14 +17,16 @@ const IDLE_ROUNDS: u32 = 16;
 /// How long a written record waits for the device.
 const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Runs until the journal is closed. What is left then is written by whoever closes it.
+/// Runs until the journal is closed. What is left then is written by whoever closes it. Under [`Durability::Memory`] it
+/// sleeps.
 pub(crate) fn run(shared: &Shared) {
     let mut idle = 0;
-    let mut since_sync = Duration::ZERO;
+    let mut synced = shared.opened;
     loop {
-        let (target, is_unwritten, pause) = {
+        let (target, is_unwritten) = {
             let mut state = lock(&shared.state);
-            if idle >= IDLE_ROUNDS && !state.unsynced && state.written.at >= state.end.at {
+            let is_done = !state.unsynced && state.written.at >= state.end.at;
+            if (idle >= IDLE_ROUNDS && is_done) || shared.durability.get() == Durability::Memory {
                 state.parked = true;
                 while state.parked && !state.closed {
                     state = shared.work.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -38,17 +40,19 @@ pub(crate) fn run(shared: &Shared) {
             if state.closed {
                 return;
             }
-            (state.end.at, state.written.at < state.end.at, pause)
+            (state.end.at, state.written.at < state.end.at)
         };
         idle = if is_unwritten { 0 } else { idle + 1 };
         if is_unwritten {
             // What the disk says is in the counts, and it is tried again.
             let _counted = shared.write_up_to(&mut lock(&shared.writer), target);
         }
-        since_sync += pause;
-        if shared.durability == Durability::Host && since_sync >= SYNC_INTERVAL {
-            since_sync = Duration::ZERO;
-            let _counted = shared.sync();
+        if shared.durability.get() == Durability::Host {
+            let now = (shared.now)();
+            if now.saturating_duration_since(synced) >= SYNC_INTERVAL {
+                synced = now;
+                let _counted = shared.sync();
+            }
         }
     }
 }

@@ -1,19 +1,28 @@
 //! The folder of one journal, its lock, and how it takes over what a dead one left in another.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    ffi::OsStr,
+    fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError},
     io,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Mutex,
 };
 
-use crate::shared::lock;
+use crate::{options::Durability, shared::lock};
 
 /// How many journals may share a directory.
 const INSTANCES_MAX: u32 = 4096;
 
+/// No segment has this id or a higher one.
+const IDS_MAX: u64 = 1 << 63;
+
 const SEGMENT: &str = "segment";
+const LOCK: &str = "lock";
+
+/// Records are nobody else's business.
+const FOLDER_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
 
 /// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -49,19 +58,42 @@ impl OpenError {
 pub(crate) struct Folder {
     directory: PathBuf,
     path: PathBuf,
-    lock: Mutex<Option<File>>,
+    durability: Durability,
+    lock: Mutex<Option<Lock>>,
+}
+
+/// The locked file, and by what it is known again.
+#[derive(Debug)]
+struct Lock {
+    _file: File,
+    identity: (u64, u64),
+}
+
+/// Whose folder it is that is found by our path now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Us,
+    /// There is no folder.
+    Nobody,
+    /// Somebody has deleted ours, and another journal made one in its place.
+    Another,
 }
 
 impl Folder {
     /// The lowest folder that nobody else has.
-    pub(crate) fn take(directory: &Path) -> Result<Self, OpenError> {
-        create_dir(directory).map_err(OpenError::at(directory))?;
+    pub(crate) fn take(directory: &Path, durability: Durability) -> Result<Self, OpenError> {
+        create_dir(directory, durability).map_err(OpenError::at(directory))?;
         for instance in 0..INSTANCES_MAX {
             let path = directory.join(instance.to_string());
-            create_dir(&path).map_err(OpenError::at(&path))?;
-            if let Some(lock) = try_lock(&path).map_err(OpenError::at(&path))? {
-                let directory = directory.to_owned();
-                return Ok(Self { directory, path, lock: Mutex::new(Some(lock)) });
+            match claim(&path, durability) {
+                Ok(Some(lock)) => {
+                    let (directory, lock) = (directory.to_owned(), Mutex::new(Some(lock)));
+                    return Ok(Self { directory, path, durability, lock });
+                }
+                Ok(None) => {}
+                // Another user's.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && path.is_dir() => {}
+                Err(error) => return Err(OpenError::at(&path)(error)),
             }
         }
         Err(OpenError::Crowded { directory: directory.to_owned() })
@@ -72,8 +104,10 @@ impl Folder {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.directory).map_err(OpenError::at(&self.directory))? {
             let path = entry.map_err(OpenError::at(&self.directory))?.path();
-            let instance = path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
-            if let Some(instance) = instance
+            let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            if let Ok(instance) = name.parse::<u32>()
+                && instance < INSTANCES_MAX
+                && name == instance.to_string()
                 && path != self.path
                 && path.is_dir()
             {
@@ -87,19 +121,19 @@ impl Folder {
     /// Another folder, if its journal is dead. One that we may not lock is somebody else's in every sense.
     pub(crate) fn orphan(&self, path: PathBuf) -> Option<Self> {
         let lock = try_lock(&path).ok()??;
-        Some(Self { directory: self.directory.clone(), path, lock: Mutex::new(Some(lock)) })
+        let (directory, durability) = (self.directory.clone(), self.durability);
+        Some(Self { directory, path, durability, lock: Mutex::new(Some(lock)) })
     }
 
-    /// The ids of all files that are named as segments, in order.
+    /// The ids of all files that are named as segments, in order. None is so high that the next could overflow.
     pub(crate) fn ids(&self) -> Result<Vec<u64>, OpenError> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(OpenError::at(&self.path))? {
             let path = entry.map_err(OpenError::at(&self.path))?.path();
-            let stem = path.file_stem().and_then(|stem| stem.to_str());
-            if let Some(stem) = stem
-                && path.extension().is_some_and(|extension| extension == SEGMENT)
-                && stem.len() == 16
-                && let Ok(id) = u64::from_str_radix(stem, 16)
+            let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+            if let Ok(id) = u64::from_str_radix(stem, 16)
+                && id < IDS_MAX
+                && path == self.segment(id)
             {
                 ids.push(id);
             }
@@ -113,30 +147,71 @@ impl Folder {
         self.path.join(format!("{id:016x}.{SEGMENT}"))
     }
 
+    /// Whose folder our path leads to. One that has lost its lock, and that nobody else has locked, is locked again.
+    pub(crate) fn owner(&self) -> io::Result<Owner> {
+        let mut held = lock(&self.lock);
+        let Some(Lock { identity, .. }) = *held else { return Ok(Owner::Another) };
+        match fs::metadata(self.path.join(LOCK)) {
+            Ok(found) if identity_of(&found) == identity => Ok(Owner::Us),
+            Ok(_) => Ok(Owner::Another),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => match try_lock(&self.path) {
+                Ok(Some(lock)) => {
+                    *held = Some(lock);
+                    Ok(Owner::Us)
+                }
+                Ok(None) => Ok(Owner::Another),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Owner::Nobody),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
     /// An empty file for a segment. A folder that has vanished is made again: the records in memory need one.
     pub(crate) fn create(&self, id: u64) -> io::Result<File> {
-        let create = || {
-            let mut options = OpenOptions::new();
-            options.write(true).create(true).truncate(true).open(self.segment(id))
-        };
-        match create() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                create_dir(&self.directory)?;
-                create_dir(&self.path)?;
-                match try_lock(&self.path)? {
-                    Some(file) => *lock(&self.lock) = Some(file),
-                    None => return Err(error),
-                }
-                create()
+        match self.owner()? {
+            Owner::Us => {}
+            Owner::Nobody => {
+                create_dir(&self.directory, self.durability)?;
+                let lock_again = claim(&self.path, self.durability)?;
+                *lock(&self.lock) = Some(lock_again.ok_or_else(|| self.taken_away())?);
             }
-            result => result,
+            Owner::Another => return Err(self.taken_away()),
         }
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(FILE_MODE).open(self.segment(id))
+    }
+
+    /// The file of a segment.
+    pub(crate) fn open(&self, id: u64, options: &OpenOptions) -> io::Result<File> {
+        match self.owner()? {
+            Owner::Us => options.open(self.segment(id)),
+            Owner::Nobody | Owner::Another => Err(self.taken_away()),
+        }
+    }
+
+    /// Cuts a segment's file off at this length.
+    pub(crate) fn cut(&self, id: u64, length: u64) -> io::Result<()> {
+        if self.owner()? != Owner::Us {
+            return Ok(());
+        }
+        OpenOptions::new().write(true).open(self.segment(id))?.set_len(length)
     }
 
     /// Deletes a segment; one that is gone is as good.
     pub(crate) fn remove(&self, id: u64) -> io::Result<()> {
-        match fs::remove_file(self.segment(id)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        if self.owner()? != Owner::Us {
+            return Ok(());
+        }
+        let path = self.segment(id);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let words = format!(
+                    "`{}` cannot be deleted: {error}; until it is, its bytes count as used",
+                    path.display()
+                );
+                Err(io::Error::new(error.kind(), words))
+            }
             _ => Ok(()),
         }
     }
@@ -150,19 +225,56 @@ impl Folder {
     pub(crate) fn release(&self) {
         lock(&self.lock).take();
     }
+
+    fn taken_away(&self) -> io::Error {
+        let words = format!(
+            "the folder `{}` was taken away, and is another journal's by now; close this one and open another",
+            self.path.display()
+        );
+        io::Error::new(io::ErrorKind::NotFound, words)
+    }
 }
 
-fn create_dir(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
+/// Makes a folder that nobody else may look into, and locks it unless somebody else has.
+fn claim(path: &Path, durability: Durability) -> io::Result<Option<Lock>> {
+    create_dir(path, durability)?;
+    let mut permissions = fs::metadata(path)?.permissions();
+    if permissions.mode() & 0o777 != FOLDER_MODE {
+        permissions.set_mode(FOLDER_MODE);
+        fs::set_permissions(path, permissions)?;
+    }
+    try_lock(path)
 }
 
-/// The locked file, unless somebody else has it.
-fn try_lock(folder: &Path) -> io::Result<Option<File>> {
-    let file =
-        OpenOptions::new().write(true).create(true).truncate(false).open(folder.join("lock"))?;
+/// Makes a folder and those above it, and their names last if that is asked for.
+fn create_dir(path: &Path, durability: Durability) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)?;
+    if durability == Durability::Host {
+        for parent in missing.into_iter().filter_map(Path::parent) {
+            let is_here = parent.as_os_str().is_empty();
+            File::open(if is_here { Path::new(".") } else { parent })?.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
+/// The locked file, unless somebody else has it, or it was replaced meanwhile.
+fn try_lock(folder: &Path) -> io::Result<Option<Lock>> {
+    let path = folder.join(LOCK);
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).mode(FILE_MODE).open(&path)?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => {
+            let identity = identity_of(&file.metadata()?);
+            let is_there = fs::metadata(&path).is_ok_and(|found| identity_of(&found) == identity);
+            Ok(is_there.then_some(Lock { _file: file, identity }))
+        }
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+fn identity_of(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }

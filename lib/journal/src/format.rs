@@ -20,6 +20,11 @@ pub(crate) const HEADER_BYTES: usize = 16;
 /// The largest record: even the gap of a segment that holds nothing else leaves the bit free that marks it.
 pub(crate) const RECORD_BYTES_MAX: u64 = 1 << 30;
 
+/// The largest head.
+pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// No file is as long: a segment beyond its bound holds one record.
+pub(crate) const FILE_BYTES_MAX: u64 = 2 << 30;
+
 const SLOT_BYTES: usize = 24;
 const SLOTS_AT: usize = 8;
 const GAP: u32 = 1 << 31;
@@ -119,7 +124,8 @@ impl Slot {
         let slot = |at: usize| {
             let bytes = &prefix[at..at + SLOT_BYTES];
             let slot = Self { sequence: u64_at(bytes, 0), offset: u64_at(bytes, 8) };
-            (slot.bytes() == bytes).then_some(slot)
+            // The last sequence has no successor; we never get there.
+            (slot.bytes() == bytes && slot.sequence < u64::MAX).then_some(slot)
         };
         let slots = [slot(SLOTS_AT), slot(SLOTS_AT + SLOT_BYTES)];
         slots.into_iter().flatten().max_by_key(|slot| slot.sequence).unwrap_or_default()

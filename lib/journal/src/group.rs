@@ -62,7 +62,7 @@ impl State {
                 .partition_point(|segment| segment.end.at <= self.written.at)
                 .min(last);
             let segment = &self.segments[index];
-            let from = self.written.max(segment.first);
+            let from = self.written.max(segment.filled);
             let behind = segment.chunks.partition_point(|placed| placed.to.at <= from.at);
             let mut to = from;
             let mut bytes = 0;
@@ -99,7 +99,7 @@ impl State {
                 on_disk: segment.on_disk,
                 records_at: segment.records_at(),
                 first: segment.first.at,
-                filled: segment.filled,
+                filled: segment.filled.at,
                 from: chunks.first().map_or(open_from, |placed| placed.from.at.max(from.at)),
                 chunks,
                 open,
@@ -116,7 +116,7 @@ impl State {
         if let Some(segment) = self.segment_mut(group.id) {
             if is_written {
                 segment.on_disk = OnDisk::Ready;
-                segment.filled = segment.filled.max(group.to.at);
+                segment.filled = segment.filled.max(group.to);
             } else if segment.on_disk == OnDisk::Absent {
                 segment.on_disk = OnDisk::Begun;
             }
@@ -124,6 +124,7 @@ impl State {
         if is_written {
             self.written = group.to;
             self.refused_until = None;
+            self.tally.last_write_error = None;
         }
         self.release();
     }

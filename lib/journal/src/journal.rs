@@ -2,6 +2,7 @@
 
 use std::{
     fmt, io,
+    path::PathBuf,
     sync::{Arc, Condvar, Mutex},
     thread::{self, JoinHandle},
 };
@@ -15,13 +16,13 @@ use crate::{
     limits::Limits,
     options::{Durability, Full, Options, Ready},
     recover::Recovered,
-    shared::{Shared, lock, tell},
+    shared::{Chosen, Shared, lock, tell},
     state::State,
 };
 
 /// A bounded queue of records between many producers and one reader.
 pub struct Journal {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     flusher: Mutex<Option<JoinHandle<()>>>,
     closed: Mutex<Option<Closed>>,
 }
@@ -32,14 +33,17 @@ impl Journal {
     pub fn open(options: Options, head: &[u8]) -> Result<Self, OpenError> {
         let now = options.now;
         let opened = now();
-        let folder = options.directory.as_deref().map(Folder::take).transpose()?;
+        let path = options.directory.clone().unwrap_or_default();
+        let directory = options.directory.as_deref();
+        let take = |directory| Folder::take(directory, options.durability);
+        let folder = directory.map(take).transpose()?;
         let durability = if folder.is_some() { options.durability } else { Durability::Memory };
         let recovered = match &folder {
-            Some(folder) => Recovered::find(folder, Limits::of(&options).disk_max.unwrap_or(0))?,
+            Some(folder) => Recovered::of(folder)?,
             None => Recovered::default(),
         };
-        let path = options.directory.clone().unwrap_or_default();
-        let state = State::new(&options, recovered, head, opened);
+        let mut state = State::new(&options, recovered.next_id, head);
+        state.place_own(recovered, opened);
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             room: Condvar::new(),
@@ -47,19 +51,15 @@ impl Journal {
             writer: Mutex::default(),
             slots: Mutex::default(),
             reader: Mutex::default(),
+            syncing: Mutex::default(),
             folder,
-            durability,
+            durability: Chosen::new(durability),
             now,
             opened,
         });
-        let flusher = if durability == Durability::Memory {
-            None
-        } else {
-            let shared = Arc::clone(&shared);
-            let thread = thread::Builder::new().name("journal-flush".to_owned());
-            Some(thread.spawn(move || flusher::run(&shared)).map_err(OpenError::at(&path))?)
-        };
-        let journal = Self { shared, flusher: Mutex::new(flusher), closed: Mutex::default() };
+        shared.adopt()?;
+        let journal = Self { shared, flusher: Mutex::default(), closed: Mutex::default() };
+        journal.have_flusher().map_err(OpenError::at(&path))?;
         journal.set_ready(options.ready);
         Ok(journal)
     }
@@ -82,6 +82,31 @@ impl Journal {
         self.shared.room.notify_all();
     }
 
+    /// Bounds and durability are from now on those of these options; the directory stays. What is over a smaller bound
+    /// is kept, and producers wait until it is read. On an error, which is a lack of threads, the durability stays.
+    pub fn set_bounds(&self, options: &Options) -> io::Result<()> {
+        let shared = &*self.shared;
+        // Whether there is one is all that matters.
+        let directory = shared.folder.as_ref().map(|_| PathBuf::new());
+        let mut state = lock(&shared.state);
+        state.limits = Limits::of(&Options { directory, ..options.clone() });
+        // Whoever appends next asks for room by the new ones.
+        state.room = 0;
+        drop(state);
+        shared.room.notify_all();
+        if shared.folder.is_none() {
+            return Ok(());
+        }
+        let before = shared.durability.get();
+        shared.durability.set(options.durability);
+        let result = self.have_flusher();
+        if result.is_err() {
+            shared.durability.set(before);
+        }
+        shared.unpark(&mut lock(&shared.state));
+        result
+    }
+
     /// When the reader is told from now on that there is something to read.
     pub fn set_ready(&self, ready: Ready) {
         let mut state = lock(&self.shared.state);
@@ -100,7 +125,8 @@ impl Journal {
         };
         let bytes = (HEADER_BYTES + record.len()) as u64;
         // Asked for before the lock, which is no place to wait for a clock.
-        let now = match shared.durability {
+        let durability = shared.durability.get();
+        let now = match durability {
             Durability::Process | Durability::Host => Some((shared.now)()),
             Durability::Memory | Durability::WriteThrough => None,
         };
@@ -115,7 +141,7 @@ impl Journal {
             };
         }
         let reached = state.push(items, &header, record);
-        match (now, shared.durability) {
+        match (now, durability) {
             (Some(now), _) => shared.write_if_due(state, reached, now),
             (None, Durability::WriteThrough) => shared.write_through(state, reached),
             (None, _) => tell(state, reached),
@@ -128,25 +154,34 @@ impl Journal {
         self.shared.read(Max { items: items_max, bytes: bytes_max })
     }
 
-    /// The reader is done with a batch. In any order, and more than once is as good as once.
-    pub fn acknowledge(&self, batch: &Batch) {
+    /// The reader is done with a batch. In any order, and more than once is as good as once. Says how many items this
+    /// call has settled: none of those that were before, and none once the journal is closed.
+    pub fn acknowledge(&self, batch: &Batch) -> u64 {
         let mut state = lock(&self.shared.state);
-        if state.closed {
-            return;
+        if state.is_over {
+            return 0;
         }
-        state.acknowledge(batch.from(), batch.to());
+        let fresh = state.acknowledge(batch.from(), batch.to());
         drop(state);
         self.shared.after_settling();
+        fresh
     }
 
     /// What was read and not acknowledged is unread again.
     pub fn rewind(&self) {
-        let _no_read = lock(&self.shared.reader);
+        let no_read = lock(&self.shared.reader);
         let mut state = lock(&self.shared.state);
         let (reader, end) = (state.settled.cursor(), state.end);
         state.reader = reader;
         let reached = state.ready.moved(reader, end);
+        drop(no_read);
         tell(state, reached);
+    }
+
+    /// Takes over what was left by journals of this directory that are gone by now, behind everything that is here
+    /// already, and says how many items that are: they count as recovered. Does nothing without a directory.
+    pub fn adopt(&self) -> Result<u64, OpenError> {
+        self.shared.adopt()
     }
 
     /// Writes everything that was accepted, and syncs it under [`Durability::Host`]. Does nothing without a directory.
@@ -154,7 +189,7 @@ impl Journal {
         self.shared.restore_files();
         let target = lock(&self.shared.state).end.at;
         self.shared.write_up_to(&mut lock(&self.shared.writer), target)?;
-        if self.shared.durability == Durability::Host { self.shared.sync() } else { Ok(()) }
+        if self.shared.durability.get() == Durability::Host { self.shared.sync() } else { Ok(()) }
     }
 
     /// Ends the journal: producers that wait get their records back as dropped, everything is written, and the folder is
@@ -178,18 +213,27 @@ impl Journal {
         }
         // What could not be written is counted below.
         let _counted = self.flush();
-        // No read goes on in files that are not ours any more.
+        // Nobody goes on in files that are not ours any more.
         let _no_read = lock(&shared.reader);
-        let (left, last) = {
+        let _no_write = lock(&shared.writer);
+        let mut slots = lock(&shared.slots);
+        let (left, torn, slot, last) = {
             let mut state = lock(&shared.state);
+            let torn = state.half_written();
             let dropped = state.abandon();
+            let slot = state.lagging_slot();
             state.end();
-            (Closed { queued: state.queued(), dropped }, state.settled_last())
+            (Closed { queued: state.queued(), dropped }, torn, slot, state.settled_last())
         };
         if let Some(folder) = &shared.folder {
-            // Whoever began to write before the end has finished when these are free.
-            drop((lock(&shared.writer), lock(&shared.slots)));
-            shared.delete_doomed();
+            for (id, length) in torn {
+                // What is counted as dropped must not be found by the next one.
+                let _cut = folder.cut(id, length);
+            }
+            if let Some((id, slot)) = slot {
+                shared.put_slot(&mut slots, id, slot);
+            }
+            shared.delete(&slots);
             if let Some(id) = last {
                 // Left behind, it is found to be empty by the next one.
                 let _found = folder.remove(id);
@@ -209,6 +253,17 @@ impl Journal {
     /// How full the journal is, from 0 to 1.
     pub fn pressure(&self) -> f64 {
         lock(&self.shared.state).pressure()
+    }
+
+    /// Starts the thread that writes on its own account, where there is none and the durability needs one.
+    fn have_flusher(&self) -> io::Result<()> {
+        let mut flusher = lock(&self.flusher);
+        if flusher.is_none() && self.shared.durability.get() != Durability::Memory {
+            let shared = Arc::clone(&self.shared);
+            let thread = thread::Builder::new().name("journal-flush".to_owned());
+            *flusher = Some(thread.spawn(move || flusher::run(&shared))?);
+        }
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@
 //! owner can do both before appending.
 #![warn(missing_docs)]
 
+mod adopt;
 mod age;
 mod batch;
 mod chunk;
@@ -33,6 +34,7 @@ mod segment;
 mod settled;
 mod shared;
 mod state;
+mod sync;
 mod tally;
 mod writer;
 

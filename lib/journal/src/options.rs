@@ -14,7 +14,8 @@ const MIB: u64 = 1024 * 1024;
 pub struct Options {
     /// The parent of the folders that journals take, one each: `0`, `1`, and so on. Without it there is no disk.
     pub directory: Option<PathBuf>,
-    /// The most bytes of records that are kept in memory.
+    /// The most bytes that are kept in memory: records, about 128 bytes per chunk of them, and the heads of all segments
+    /// but the last. Batches in flight are not counted.
     pub memory_max: u64,
     /// The most bytes that this journal's folder takes on disk, with everything that is counted by `du`.
     pub disk_max: u64,

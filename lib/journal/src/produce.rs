@@ -59,6 +59,7 @@ impl Shared {
         bytes: u64,
     ) -> Result<Guard<'a>, (Guard<'a>, Why)> {
         let mut since = None;
+        let mut entered = None;
         // Once per wait: what has failed is not tried again before something changes.
         let (mut may_try, mut is_overdue) = (true, false);
         let result = loop {
@@ -66,6 +67,7 @@ impl Shared {
                 break Err(Why::Closed);
             }
             let now = (self.now)();
+            let entered = *entered.get_or_insert(now);
             let is_refused = !is_overdue && state.refused_until.is_some_and(|until| now < until);
             match state.make_room(bytes, now) {
                 Room::Made => break Ok(()),
@@ -74,7 +76,11 @@ impl Shared {
                     if may_try && (step == Room::Delete || !is_refused) =>
                 {
                     drop(state);
-                    may_try = self.make_way(step);
+                    may_try = match step {
+                        Room::Delete if is_overdue => self.delete_again(),
+                        Room::Delete => self.delete_doomed(),
+                        _ => self.write_group(&mut lock(&self.writer), u64::MAX).is_ok(),
+                    };
                     state = lock(&self.state);
                     continue;
                 }
@@ -86,7 +92,7 @@ impl Shared {
                 state = lock(&self.state);
                 continue;
             }
-            let held = since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+            let held = now.saturating_duration_since(entered);
             let left = match state.full {
                 Full::Count => Duration::ZERO,
                 Full::HoldFor(most) => most.saturating_sub(held),
@@ -109,14 +115,6 @@ impl Shared {
             Ok(()) => Ok(state),
             Err(why) => Err((state, why)),
         }
-    }
-
-    /// Does what stands before the room, and says whether it could be done.
-    fn make_way(&self, step: Room) -> bool {
-        if step == Room::Delete {
-            return self.delete_doomed();
-        }
-        self.write_group(&mut lock(&self.writer), u64::MAX).is_ok()
     }
 
     fn begin_hold(&self, state: &mut Guard<'_>, now: Instant) {

@@ -1,12 +1,17 @@
 //! Takes what is unread: from memory where it is there, from files where it is not.
 
-use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::FileExt,
+    sync::Arc,
+};
 
 use crate::{
     batch::{Batch, Max},
     chunk::{CHUNK_BYTES, Chunk, Placed, Pool},
     folder::Folder,
-    format::{HEADER_BYTES, Header},
+    format::{HEADER_BYTES, Header, RECORD_BYTES_MAX},
     settled::Mark,
     shared::{Shared, lock},
     state::State,
@@ -66,7 +71,9 @@ impl Shared {
                 Place::File { id, offset } => match reader.block(self, id, offset, stretch) {
                     Ok(block) => Batch::cut(unread.head, &[block], stretch, max),
                     Err(Damage::Later(error)) => {
-                        lock(&self.state).tally.last_write_error = Some(error.to_string());
+                        let mut state = lock(&self.state);
+                        state.tally.last_write_error = Some(error.to_string());
+                        state.ready.found_nothing(unread.from);
                         return None;
                     }
                     Err(Damage::Record(bytes, items)) => {
@@ -99,6 +106,7 @@ impl State {
         let from = self.settled.next_open(self.reader);
         self.reader = from;
         if self.closed || from.at >= self.end.at {
+            self.ready.found_nothing(from);
             return None;
         }
         let last = self.segments.len() - 1;
@@ -153,7 +161,7 @@ impl Reader {
         let mut bytes = read_at(file, offset, BLOCK_BYTES.min(stop.at - from.at))?;
         let first = Header::parse(&bytes).filter(|header| !header.is_gap);
         let first = first
-            .filter(|header| header.record_bytes() <= stop.at - from.at)
+            .filter(|header| header.record_bytes() <= RECORD_BYTES_MAX.min(stop.at - from.at))
             .ok_or(Damage::Rest)?;
         if first.record_bytes() > bytes.len() as u64 {
             bytes = read_at(file, offset, first.record_bytes())?;
@@ -181,7 +189,7 @@ impl Reader {
     fn open(&mut self, folder: &Folder, id: u64) -> Result<&File, Damage> {
         let file = match self.file.take() {
             Some((open, file)) if open == id => file,
-            _ => File::open(folder.segment(id)).map_err(damage)?,
+            _ => folder.open(id, OpenOptions::new().read(true)).map_err(damage)?,
         };
         Ok(&self.file.insert((id, file)).1)
     }

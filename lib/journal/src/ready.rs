@@ -1,6 +1,6 @@
 //! When the reader is told that there is something to read.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use crate::{options::Ready, settled::Mark};
 
@@ -8,15 +8,17 @@ use crate::{options::Ready, settled::Mark};
 #[derive(Debug)]
 pub(crate) struct Readiness {
     ready: Ready,
-    /// The journal's end at which the reader is told; nowhere while it has been told and has not caught up.
+    /// The journal's end at which the reader is told; nowhere while it has been told.
     at: Mark,
+    /// The reader has been told, and has not caught up.
+    told: bool,
 }
 
 const NOWHERE: Mark = Mark { at: u64::MAX, items: u64::MAX };
 
 impl Readiness {
     pub(crate) fn new(ready: Ready) -> Self {
-        Self { ready, at: Mark::default() }
+        Self { ready, at: NOWHERE, told: false }
     }
 
     /// Whether the reader must be told now.
@@ -24,33 +26,38 @@ impl Readiness {
     pub(crate) fn is_reached(&mut self, end: Mark) -> bool {
         let reached = end.items >= self.at.items || end.at >= self.at.at;
         if reached {
-            self.at = NOWHERE;
+            self.press();
         }
         reached
     }
 
     /// The reader has moved. Whether it must be told of what is left: not if it knows.
     pub(crate) fn moved(&mut self, reader: Mark, end: Mark) -> bool {
-        let knew = self.at == NOWHERE;
+        let knew = self.told;
+        self.found_nothing(reader);
+        self.is_reached(end) && !knew
+    }
+
+    /// The reader has looked and got nothing: it knows of nothing, and is told by the next append beyond the threshold.
+    pub(crate) fn found_nothing(&mut self, reader: Mark) {
+        self.told = false;
         self.at = Mark {
             at: reader.at.saturating_add(self.ready.bytes.max(1)),
             items: reader.items.saturating_add(self.ready.items.max(1)),
         };
-        self.is_reached(end) && !knew
     }
 
     /// Another threshold. Whether the reader must be told by it.
     pub(crate) fn replace(&mut self, ready: Ready, reader: Mark, end: Mark) -> bool {
         self.ready = ready;
-        self.at = Mark::default();
+        self.told = false;
         self.moved(reader, end)
     }
 
     /// There is no room, whatever the threshold says. Whether the reader must be told: not if it knows.
     pub(crate) fn press(&mut self) -> bool {
-        let knew = self.at == NOWHERE;
         self.at = NOWHERE;
-        !knew
+        !mem::replace(&mut self.told, true)
     }
 
     /// What is called.

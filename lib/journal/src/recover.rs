@@ -1,92 +1,80 @@
 //! What was left on disk by those before us.
 //!
 //! Nothing here changes a segment but for a torn tail, which is cut off. A file that is no segment of this version is
-//! left alone.
+//! left alone, and so is one that cannot be read: it may be readable another time.
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, BufReader, Read, Seek, SeekFrom},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     path::Path,
+    slice,
     sync::Arc,
 };
 
 use crate::{
     folder::{Folder, OpenError},
-    format::{self, HEADER_BYTES, Header, PREFIX_BYTES, Slot},
+    format::{
+        self, FILE_BYTES_MAX, HEAD_BYTES_MAX, HEADER_BYTES, Header, PREFIX_BYTES, RECORD_BYTES_MAX,
+        Slot,
+    },
     segment::{OnDisk, Segment, on_disk_bytes},
-    settled::{Mark, Settled},
+    settled::Mark,
 };
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// The segments that were found, in order, and where they end.
+/// What was found in one folder.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
-    pub(crate) segments: Vec<Segment>,
-    pub(crate) end: Mark,
-    /// What was acknowledged, is a gap or is damaged: without items, since none of theirs are counted.
-    pub(crate) settled: Settled,
+    /// In order.
+    pub(crate) left: Vec<Left>,
+    /// Torn and damaged bytes, those of files that are left alone included.
     pub(crate) cut_bytes: u64,
-    /// What the segments take on disk.
-    pub(crate) disk_bytes: u64,
+    /// What damaged files take on disk that are left alone.
+    pub(crate) left_alone: u64,
     pub(crate) next_id: u64,
+}
+
+/// A segment that was left, as if it were a journal's first.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) segment: Segment,
+    /// What was acknowledged, is a gap or is damaged: without items, since none of theirs are counted.
+    pub(crate) settled: Vec<(Mark, Mark)>,
 }
 
 /// What a file turned out to be.
 enum Found {
     Segment {
-        segment: Segment,
-        settled: Vec<(Mark, Mark)>,
+        left: Left,
         cut_bytes: u64,
     },
     /// Nothing that anybody needs; the bytes that were cut.
     Nothing(u64),
+    /// So many bytes, of which nobody can say whose they are.
+    Damaged(u64),
     Foreign,
 }
 
 impl Recovered {
-    /// Reads the segments of our folder, and moves those of dead journals behind them while they fit.
-    pub(crate) fn find(folder: &Folder, disk_max: u64) -> Result<Self, OpenError> {
+    /// Reads the segments of a folder that is ours. A file that cannot be read is left alone.
+    pub(crate) fn of(folder: &Folder) -> Result<Self, OpenError> {
         let mut recovered = Self::default();
         let ids = folder.ids()?;
         recovered.next_id = ids.last().map_or(0, |last| last + 1);
         for (index, &id) in ids.iter().enumerate() {
-            recovered.add(folder, id, index + 1 == ids.len())?;
-        }
-        for path in folder.others()? {
-            if let Some(orphan) = folder.orphan(path) {
-                recovered.adopt(folder, &orphan, disk_max)?;
-            }
+            recovered.add(folder, id, index + 1 == ids.len());
         }
         Ok(recovered)
     }
 
-    /// What cannot be moved is left for another time.
-    fn adopt(&mut self, folder: &Folder, orphan: &Folder, disk_max: u64) -> Result<(), OpenError> {
-        let Ok(ids) = orphan.ids() else { return Ok(()) };
-        for (index, &id) in ids.iter().enumerate() {
-            let path = orphan.segment(id);
-            match is_ours(&path) {
-                Ok(true) => {}
-                Ok(false) => continue,
-                Err(_) => break,
-            }
-            let length = fs::metadata(&path).map_or(u64::MAX / 2, |metadata| metadata.len());
-            let fits = self.disk_bytes + on_disk_bytes(length) <= disk_max;
-            if !fits || fs::rename(&path, folder.segment(self.next_id)).is_err() {
-                break;
-            }
-            self.next_id += 1;
-            self.add(folder, self.next_id - 1, index + 1 == ids.len())?;
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, folder: &Folder, id: u64, is_last: bool) -> Result<(), OpenError> {
+    fn add(&mut self, folder: &Folder, id: u64, is_last: bool) {
         let path = folder.segment(id);
-        match scan(folder, id, self.end).map_err(OpenError::at(&path))? {
-            Found::Segment { mut segment, settled, cut_bytes } => {
+        let length = || fs::symlink_metadata(&path).map_or(0, |metadata| metadata.len());
+        match scan(&path, id).unwrap_or_else(|_unreadable| Found::Damaged(length())) {
+            Found::Segment { mut left, cut_bytes } => {
                 self.cut_bytes += cut_bytes;
+                let segment = &mut left.segment;
                 if is_last && segment.tail > 0 {
                     let length = segment.length(segment.end.at) - segment.tail;
                     let file = OpenOptions::new().write(true).open(&path);
@@ -94,27 +82,27 @@ impl Recovered {
                         segment.tail = 0;
                     }
                 }
-                for (from, to) in settled {
-                    self.settled.settle(from, to);
+                // Mostly they are all the same.
+                if let Some(before) = self.left.last()
+                    && before.segment.head == segment.head
+                {
+                    segment.head = Arc::clone(&before.segment.head);
                 }
-                self.end = segment.end;
-                self.disk_bytes += on_disk_bytes(segment.length(segment.end.at));
-                self.segments.push(segment);
+                self.left.push(left);
             }
             Found::Nothing(cut_bytes) => {
                 self.cut_bytes += cut_bytes;
-                folder.remove(id).map_err(OpenError::at(&path))?;
+                if folder.remove(id).is_err() {
+                    self.left_alone += on_disk_bytes(length());
+                }
+            }
+            Found::Damaged(bytes) => {
+                self.cut_bytes += bytes;
+                self.left_alone += on_disk_bytes(bytes);
             }
             Found::Foreign => {}
         }
-        Ok(())
     }
-}
-
-fn is_ours(path: &Path) -> io::Result<bool> {
-    let mut magic = [0; 8];
-    let read = read_up_to(&mut File::open(path)?, &mut magic)?;
-    Ok(is_torn(&magic[..read]) || magic == format::MAGIC)
 }
 
 /// Whether a file that begins like this was never written to the end of its beginning.
@@ -122,8 +110,12 @@ fn is_torn(magic: &[u8]) -> bool {
     magic.len() < 8 || magic.iter().all(|&byte| byte == 0)
 }
 
-fn scan(folder: &Folder, id: u64, first: Mark) -> io::Result<Found> {
-    let file = File::open(folder.segment(id))?;
+fn scan(path: &Path, id: u64) -> io::Result<Found> {
+    // Before it is opened: a pipe would make us wait.
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Ok(Found::Foreign);
+    }
+    let file = File::open(path)?;
     let length = file.metadata()?.len();
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
     let mut prefix = [0; PREFIX_BYTES];
@@ -134,37 +126,57 @@ fn scan(folder: &Folder, id: u64, first: Mark) -> io::Result<Found> {
     if prefix[..8] != format::MAGIC {
         return Ok(Found::Foreign);
     }
-    let (head_length, head_checksum) = format::head_of(&prefix);
-    if read < PREFIX_BYTES || length < PREFIX_BYTES as u64 + u64::from(head_length) {
+    if read < PREFIX_BYTES {
         return Ok(Found::Nothing(length));
     }
+    let (head_length, head_checksum) = format::head_of(&prefix);
+    if head_length as usize > HEAD_BYTES_MAX || length > FILE_BYTES_MAX {
+        return Ok(Found::Damaged(length));
+    }
     let mut head = vec![0; head_length as usize];
-    reader.read_exact(&mut head)?;
+    let read = read_up_to(&mut reader, &mut head)?;
+    head.truncate(read);
+    if read < head_length as usize {
+        let is_longer = begins_with(&head, head_checksum);
+        return Ok(if is_longer { Found::Damaged(length) } else { Found::Nothing(length) });
+    }
     if crc32fast::hash(&head) != head_checksum {
         // Whose records these are, nobody can say.
-        return Ok(Found::Foreign);
+        return Ok(Found::Damaged(length));
     }
+    let first = Mark::default();
     let mut segment = Segment::new(id, Arc::from(head), first);
     segment.on_disk = OnDisk::Ready;
     segment.slot = Slot::last(&prefix);
-    let bytes = length - segment.records_at();
+    let bytes = length.saturating_sub(segment.records_at());
     if segment.slot.offset >= bytes {
         return Ok(Found::Nothing(0));
     }
     reader.seek(SeekFrom::Current(segment.slot.offset.cast_signed()))?;
     let mut walk =
         Walk { reader, left: bytes - segment.slot.offset, settled: Vec::new(), cut_bytes: 0 };
-    let start = Mark { at: first.at + segment.slot.offset, items: first.items };
-    walk.settled.push((first, start));
+    let start = Mark { at: segment.slot.offset, items: 0 };
+    walk.settle(first, start);
     let (end, records) = walk.run(start)?;
     segment.end = end;
-    segment.filled = end.at;
+    segment.filled = end;
     segment.tail = walk.left;
     let cut_bytes = walk.cut_bytes + walk.left;
     if records == 0 {
         return Ok(Found::Nothing(cut_bytes));
     }
-    Ok(Found::Segment { segment, settled: walk.settled, cut_bytes })
+    Ok(Found::Segment { left: Left { segment, settled: walk.settled }, cut_bytes })
+}
+
+/// Whether these bytes begin with some that have this checksum: then it is the length that is wrong, and they are more
+/// than a head that was never written to its end.
+fn begins_with(bytes: &[u8], checksum: u32) -> bool {
+    let mut hasher = crc32fast::Hasher::new();
+    bytes.iter().any(|byte| {
+        let is_it = hasher.clone().finalize() == checksum;
+        hasher.update(slice::from_ref(byte));
+        is_it
+    })
 }
 
 /// A walk over the records of a file.
@@ -183,33 +195,53 @@ impl Walk {
         let mut at = start;
         let mut records = 0;
         let mut bytes = [0; HEADER_BYTES];
-        let mut payload = Vec::new();
         while self.left >= HEADER_BYTES as u64 {
             self.reader.read_exact(&mut bytes)?;
-            let Some(header) =
-                Header::parse(&bytes).filter(|header| header.record_bytes() <= self.left)
+            let Some(header) = Header::parse(&bytes)
+                .filter(|header| header.record_bytes() <= RECORD_BYTES_MAX.min(self.left))
             else {
                 break;
             };
             let mut next = Mark { at: at.at + header.record_bytes(), ..at };
             if header.is_gap {
                 self.reader.seek_relative(i64::from(header.length))?;
-                self.settled.push((at, next));
+                self.settle(at, next);
             } else {
-                payload.resize(header.length as usize, 0);
-                self.reader.read_exact(&mut payload)?;
-                if crc32fast::hash(&payload) == header.checksum {
+                if self.next_checksum(header.length as usize)? == header.checksum {
                     next.items += u64::from(header.items);
                     records += 1;
                 } else {
                     self.cut_bytes += header.record_bytes();
-                    self.settled.push((at, next));
+                    self.settle(at, next);
                 }
             }
             self.left -= header.record_bytes();
             at = next;
         }
         Ok((at, records))
+    }
+
+    fn settle(&mut self, from: Mark, to: Mark) {
+        match self.settled.last_mut() {
+            Some((_, end)) if end.at == from.at => *end = to,
+            _ => self.settled.push((from, to)),
+        }
+    }
+
+    /// The checksum of so many bytes, which need not fit into memory.
+    fn next_checksum(&mut self, mut bytes: usize) -> io::Result<u32> {
+        let mut hasher = crc32fast::Hasher::new();
+        while bytes > 0 {
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let read = buffer.len().min(bytes);
+            hasher.update(&buffer[..read]);
+            self.reader.consume(read);
+            bytes -= read;
+        }
+        Ok(hasher.finalize())
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Segment {
     pub(crate) chunks: VecDeque<Placed>,
     pub(crate) on_disk: OnDisk,
     /// Up to here the file holds records and gaps without a hole; what is settled behind it may never get there.
-    pub(crate) filled: u64,
+    pub(crate) filled: Mark,
     /// The acknowledgement that is in the file.
     pub(crate) slot: Slot,
     /// Bytes of the file behind its last record, which were cut.
@@ -43,7 +43,7 @@ impl Segment {
     pub(crate) fn new(id: u64, head: Arc<[u8]>, first: Mark) -> Self {
         let slot = Slot { sequence: 1, offset: 0 };
         let chunks = VecDeque::new();
-        let (filled, on_disk) = (first.at, OnDisk::Absent);
+        let (filled, on_disk) = (first, OnDisk::Absent);
         Self { id, head, first, end: first, chunks, on_disk, filled, slot, tail: 0 }
     }
 
@@ -55,6 +55,11 @@ impl Segment {
     /// The length that the file has when records up to `end` are in it.
     pub(crate) fn length(&self, end: u64) -> u64 {
         self.records_at() + (end - self.first.at) + self.tail
+    }
+
+    /// What its head takes in memory besides that of its successor.
+    pub(crate) fn head_bytes(&self, next: &Self) -> u64 {
+        if Arc::ptr_eq(&self.head, &next.head) { 0 } else { self.head.len() as u64 }
     }
 
     /// Where what is in memory begins.

@@ -1,7 +1,10 @@
 //! What a journal and its flusher both hold.
 
 use std::{
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -10,6 +13,7 @@ use crate::{
     options::Durability,
     reader::Reader,
     state::State,
+    sync::Syncing,
     writer::{Slots, Writer},
 };
 
@@ -23,10 +27,33 @@ pub(crate) struct Shared {
     pub(crate) writer: Mutex<Writer>,
     pub(crate) slots: Mutex<Slots>,
     pub(crate) reader: Mutex<Reader>,
+    pub(crate) syncing: Mutex<Syncing>,
     pub(crate) folder: Option<Folder>,
-    pub(crate) durability: Durability,
+    pub(crate) durability: Chosen,
     pub(crate) now: fn() -> Instant,
     pub(crate) opened: Instant,
+}
+
+/// The durability of the moment, for those who hold no lock.
+#[derive(Debug)]
+pub(crate) struct Chosen(AtomicU8);
+
+impl Chosen {
+    const ALL: [Durability; 4] =
+        [Durability::Memory, Durability::Process, Durability::WriteThrough, Durability::Host];
+
+    pub(crate) fn new(durability: Durability) -> Self {
+        Self(AtomicU8::new(durability as u8))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Durability {
+        Self::ALL[usize::from(self.0.load(Ordering::Relaxed))]
+    }
+
+    pub(crate) fn set(&self, durability: Durability) {
+        self.0.store(durability as u8, Ordering::Relaxed);
+    }
 }
 
 impl Shared {

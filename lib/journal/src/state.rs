@@ -12,12 +12,11 @@ use std::{
 
 use crate::{
     age::Ages,
-    chunk::{Chunk, Placed, Pool},
-    format::{HEADER_BYTES, RECORD_BYTES_MAX, Slot},
+    chunk::{CHUNK_COST, Chunk, Placed, Pool},
+    format::{HEAD_BYTES_MAX, HEADER_BYTES, PREFIX_BYTES, RECORD_BYTES_MAX, Slot},
     limits::Limits,
     options::{Full, Options},
     ready::Readiness,
-    recover::Recovered,
     segment::{OnDisk, Segment, length_within, on_disk_bytes},
     settled::{Mark, Settled},
     tally::Tally,
@@ -44,11 +43,15 @@ pub(crate) struct State {
     pub(crate) writing: Option<u64>,
     /// Settled segments whose files must be deleted, with what they take on disk.
     pub(crate) doomed: Vec<(u64, u64)>,
-    /// What all segments but the last take on disk, or will; the doomed ones included.
+    /// Deleting was refused; it is not tried before this moment.
+    pub(crate) undeletable_until: Option<Instant>,
+    /// What all segments but the last take on disk, or will; the doomed ones and files left alone included.
     pub(crate) others: u64,
+    /// What damaged files take on disk, which are left alone.
+    pub(crate) left_alone: u64,
     pub(crate) next_head: Arc<[u8]>,
     pub(crate) next_id: u64,
-    /// Bytes in chunks; the open one excluded.
+    /// What chunks and the heads of all segments but the last take in memory; the open chunk excluded.
     pub(crate) resident: u64,
     pub(crate) limits: Limits,
     pub(crate) pool: Arc<Pool>,
@@ -84,17 +87,12 @@ pub(crate) enum Room {
 }
 
 impl State {
-    /// The state of a journal that goes on behind what was recovered.
-    pub(crate) fn new(options: &Options, recovered: Recovered, head: &[u8], now: Instant) -> Self {
+    /// The state of an empty journal, whose segments are counted from this id on.
+    pub(crate) fn new(options: &Options, next_id: u64, head: &[u8]) -> Self {
         let limits = Limits::of(options);
         let head: Arc<[u8]> = Arc::from(head);
-        let end = recovered.end;
-        let mut segments = VecDeque::from(recovered.segments);
-        segments.push_back(Segment::new(recovered.next_id, Arc::clone(&head), end));
-        let mut ages = Ages::new();
-        ages.note(0, now);
-        let tally =
-            Tally { recovered: end.items, cut_bytes: recovered.cut_bytes, ..Tally::default() };
+        let end = Mark::default();
+        let segments = VecDeque::from([Segment::new(next_id, Arc::clone(&head), end)]);
         Self {
             room: 0,
             open: Vec::new(),
@@ -102,17 +100,19 @@ impl State {
             end,
             written: end,
             reader: Mark::default(),
-            settled: recovered.settled,
+            settled: Settled::default(),
             segments,
             writing: None,
             doomed: Vec::new(),
-            others: recovered.disk_bytes,
+            undeletable_until: None,
+            others: 0,
+            left_alone: 0,
             next_head: head,
-            next_id: recovered.next_id + 1,
+            next_id: next_id + 1,
             resident: 0,
             limits,
             pool: Arc::default(),
-            ages,
+            ages: Ages::new(),
             ready: Readiness::new(options.ready.clone()),
             full: options.full,
             closed: false,
@@ -121,7 +121,7 @@ impl State {
             refused_until: None,
             unsynced: false,
             parked: false,
-            tally,
+            tally: Tally::default(),
         }
     }
 
@@ -162,7 +162,7 @@ impl State {
             }
         }
         self.forget_written(bytes);
-        if self.memory_bytes() + bytes > self.limits.memory_max {
+        if self.memory_bytes_with(bytes) > self.limits.memory_max {
             let can_write = self.limits.disk_max.is_some() && self.written.at < self.end.at;
             return if can_write { Room::Write } else { Room::None };
         }
@@ -174,9 +174,11 @@ impl State {
 
     fn is_too_large(&self, bytes: u64) -> bool {
         let beginning = self.last_segment().records_at();
+        let disk = self.left_alone + on_disk_bytes(beginning + bytes);
         bytes > RECORD_BYTES_MAX
+            || beginning > (PREFIX_BYTES + HEAD_BYTES_MAX) as u64
             || bytes > self.limits.memory_max
-            || self.limits.disk_max.is_some_and(|max| on_disk_bytes(beginning + bytes) > max)
+            || self.limits.disk_max.is_some_and(|max| disk > max)
     }
 
     fn room_bytes(&self, bytes: u64) -> u64 {
@@ -217,52 +219,75 @@ impl State {
         let chunk = Chunk::new(bytes, &self.pool);
         let placed = Placed { from: self.open_from, to: self.end, chunk };
         let end = self.end;
+        self.resident += placed.memory_bytes();
         let last = self.last_segment_mut();
         last.chunks.push_back(placed);
         last.end = end;
-        self.resident += length as u64;
         self.open_from = end;
     }
 
     /// Later appends go to another segment.
     pub(crate) fn rotate(&mut self) {
         self.freeze();
-        let head = Arc::clone(&self.next_head);
         if self.is_last_empty() {
-            self.last_segment_mut().head = head;
-            return;
+            self.pop_last();
+        } else {
+            self.others += on_disk_bytes(self.last_length());
         }
-        self.others += on_disk_bytes(self.last_length());
-        self.segments.push_back(Segment::new(self.next_id, head, self.end));
+        self.push_last();
+    }
+
+    /// Takes the last segment away, which is empty; another one must follow.
+    pub(crate) fn pop_last(&mut self) {
+        let Some(last) = self.segments.pop_back() else { return };
+        self.next_id = last.id;
+        if let Some(before) = self.segments.back() {
+            self.resident -= before.head_bytes(&last);
+        }
+    }
+
+    /// Begins a segment at the end, under the latest head.
+    pub(crate) fn push_last(&mut self) {
+        let last = Segment::new(self.next_id, Arc::clone(&self.next_head), self.end);
         self.next_id += 1;
+        self.push_segment(last);
+    }
+
+    /// Puts a segment behind all others.
+    pub(crate) fn push_segment(&mut self, segment: Segment) {
+        if let Some(before) = self.segments.back() {
+            self.resident += before.head_bytes(&segment);
+        }
+        self.segments.push_back(segment);
     }
 
     /// Forgets the oldest chunks that are in files, until so many bytes fit into memory.
     fn forget_written(&mut self, bytes: u64) {
-        if self.memory_bytes() + bytes <= self.limits.memory_max {
+        if self.memory_bytes_with(bytes) <= self.limits.memory_max {
             return;
         }
         if self.limits.disk_max.is_some() && self.written.at == self.end.at {
             self.freeze();
         }
-        let enough = self.limits.memory_max.saturating_sub(bytes);
+        let more = self.memory_bytes_with(bytes) - self.resident;
+        let enough = self.limits.memory_max.saturating_sub(more);
         for segment in &mut self.segments {
             while let Some(oldest) = segment.chunks.front() {
-                if self.resident + self.open.len() as u64 <= enough
-                    || oldest.to.at > self.written.at
-                {
+                if self.resident <= enough || oldest.to.at > self.written.at {
                     return;
                 }
-                self.resident -= oldest.to.at - oldest.from.at;
+                self.resident -= oldest.memory_bytes();
                 segment.chunks.pop_front();
             }
         }
     }
 
-    /// Counts a stretch as acknowledged.
-    pub(crate) fn acknowledge(&mut self, from: Mark, to: Mark) {
-        self.tally.acknowledged += self.settled.settle(from, to);
+    /// Counts a stretch as acknowledged, and says how many of its items were not settled before.
+    pub(crate) fn acknowledge(&mut self, from: Mark, to: Mark) -> u64 {
+        let fresh = self.settled.settle(from, to);
+        self.tally.acknowledged += fresh;
         self.release();
+        fresh
     }
 
     /// Counts a stretch that cannot be read back.
@@ -271,9 +296,28 @@ impl State {
         self.release();
     }
 
+    /// Files that may hold something that counts as unwritten, because the disk took only a part of a group, and how long
+    /// each is without it.
+    pub(crate) fn half_written(&mut self) -> Vec<(u64, u64)> {
+        self.freeze();
+        let torn = self.segments.iter().filter(|segment| {
+            segment.on_disk != OnDisk::Absent && segment.filled.at < segment.end.at
+        });
+        let length = |segment: &Segment| match segment.on_disk {
+            OnDisk::Ready => segment.length(segment.filled.at),
+            _ => 0,
+        };
+        torn.map(|segment| (segment.id, length(segment))).collect()
+    }
+
     /// Gives up what is in no file, and says how many items that were.
     pub(crate) fn abandon(&mut self) -> u64 {
-        let fresh = self.settled.settle(self.written, self.end);
+        self.freeze();
+        // By segment: a file that was lost is no reason to let go of those behind it.
+        let mut fresh = 0;
+        for segment in &self.segments {
+            fresh += self.settled.settle(segment.filled, segment.end);
+        }
         self.tally.abandoned += fresh;
         self.written = self.end;
         self.release();
@@ -301,7 +345,7 @@ impl State {
         }
         while let Some(front) = self.segments.front_mut() {
             while let Some(oldest) = front.chunks.pop_front_if(|oldest| oldest.to.at <= cursor.at) {
-                self.resident -= oldest.to.at - oldest.from.at;
+                self.resident -= oldest.memory_bytes();
             }
             if front.end.at > cursor.at
                 || self.writing == Some(front.id)
@@ -315,6 +359,9 @@ impl State {
 
     fn retire(&mut self) {
         let Some(front) = self.segments.pop_front() else { return };
+        if let Some(next) = self.segments.front() {
+            self.resident -= front.head_bytes(next);
+        }
         let bytes = on_disk_bytes(front.length(front.end.at));
         if front.on_disk == OnDisk::Absent {
             self.others -= bytes;
@@ -334,7 +381,7 @@ impl State {
     pub(crate) fn lose_file(&mut self, id: u64) {
         let Some(segment) = self.segment_mut(id) else { return };
         segment.on_disk = OnDisk::Absent;
-        segment.filled = segment.first.at;
+        segment.filled = segment.first;
         segment.slot = Slot { sequence: 1, offset: 0 };
         let (first, resident) = (segment.first, segment.resident());
         self.written = self.written.min(first);
@@ -358,7 +405,7 @@ impl State {
         if self.is_over {
             return None;
         }
-        let offset = self.settled.cursor().at.min(front.filled).saturating_sub(front.first.at);
+        let offset = self.settled.cursor().at.min(front.filled.at).saturating_sub(front.first.at);
         let slot = Slot { sequence: front.slot.sequence + 1, offset };
         (offset > front.slot.offset).then_some((front.id, slot))
     }
@@ -387,6 +434,13 @@ impl State {
 
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.resident + self.open.len() as u64
+    }
+
+    /// What memory holds when a record of so many bytes is in it.
+    fn memory_bytes_with(&self, bytes: u64) -> u64 {
+        let is_frozen =
+            !self.open.is_empty() && ((self.open.capacity() - self.open.len()) as u64) < bytes;
+        self.memory_bytes() + bytes + if is_frozen { CHUNK_COST } else { 0 }
     }
 
     pub(crate) fn queued(&self) -> u64 {

@@ -63,7 +63,9 @@ impl State {
 
     fn disk_bytes(&self) -> u64 {
         let live = self.segments.iter().filter(|segment| segment.on_disk == OnDisk::Ready);
-        let lengths = live.map(|segment| segment.length(segment.filled));
-        lengths.sum::<u64>() + self.doomed.iter().map(|(_, bytes)| bytes).sum::<u64>()
+        let lengths = live.map(|segment| segment.length(segment.filled.at));
+        self.left_alone
+            + lengths.sum::<u64>()
+            + self.doomed.iter().map(|(_, bytes)| bytes).sum::<u64>()
     }
 }

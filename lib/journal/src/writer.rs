@@ -1,5 +1,5 @@
 //! Puts records into files, acknowledgements beside them, and takes files away. All of it happens outside of the state's
-//! lock; the order of locks is reader, writer, slots, state.
+//! lock; the order of locks is syncing, reader, writer, slots, state.
 
 use std::{
     fs::{File, OpenOptions},
@@ -10,13 +10,12 @@ use std::{
 };
 
 use crate::{
-    folder::Folder,
+    folder::{Folder, Owner},
     format::{self, Slot},
     group::Group,
     options::Durability,
     segment::OnDisk,
     shared::{Shared, lock},
-    state::State,
 };
 
 /// How long producers leave a disk alone that has refused.
@@ -28,14 +27,14 @@ pub(crate) struct Writer {
     file: Option<(u64, Arc<File>)>,
     buffer: Vec<u8>,
     /// Files with something that the device may not have yet.
-    unsynced: Vec<(u64, Arc<File>)>,
+    pub(crate) unsynced: Vec<(u64, Arc<File>)>,
 }
 
 /// What is under the lock of those who write acknowledgements.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     file: Option<(u64, Arc<File>)>,
-    unsynced: Option<(u64, Arc<File>)>,
+    pub(crate) unsynced: Option<(u64, Arc<File>)>,
 }
 
 impl Shared {
@@ -56,7 +55,7 @@ impl Shared {
             state.next_group(&mut writer.buffer)
         };
         let Some(group) = group else { return Ok(false) };
-        let result = writer.put(folder, &group, self.durability);
+        let result = writer.put(folder, &group, self.durability.get());
         let (is_doomed, is_lagging) = {
             let mut state = lock(&self.state);
             state.finish_group(&group, result.is_ok());
@@ -85,46 +84,76 @@ impl Shared {
     /// Brings the acknowledgement in the file up to date. A failure costs a repetition after a crash, no more; the next
     /// acknowledgement tries again.
     pub(crate) fn write_slot(&self) {
-        let Some(folder) = &self.folder else { return };
         let mut slots = lock(&self.slots);
-        let Some((id, slot)) = lock(&self.state).lagging_slot() else { return };
+        let lagging = lock(&self.state).lagging_slot();
+        if let Some((id, slot)) = lagging {
+            self.put_slot(&mut slots, id, slot);
+        }
+    }
+
+    pub(crate) fn put_slot(&self, slots: &mut Slots, id: u64, slot: Slot) {
+        let Some(folder) = &self.folder else { return };
         let result = slots.put(folder, id, slot);
         let mut state = lock(&self.state);
         self.note_unsynced(&mut state);
+        // Of one that was settled meanwhile nobody needs to know.
+        let Some(segment) = state.segment_mut(id) else { return };
         match result {
-            Ok(()) => {
-                if let Some(segment) = state.segment_mut(id) {
-                    segment.slot = slot;
-                }
-            }
+            Ok(()) => segment.slot = slot,
             Err(error) => state.tally.blame(&error),
         }
     }
 
-    /// Deletes the files of settled segments, and says whether all are gone.
+    /// Deletes the files of settled segments, unless that was refused just now, and says whether all are gone.
     pub(crate) fn delete_doomed(&self) -> bool {
-        let Some(folder) = &self.folder else { return true };
-        let mut doomed = {
-            let mut state = lock(&self.state);
+        {
+            let state = lock(&self.state);
             if state.doomed.is_empty() {
                 return true;
             }
-            mem::take(&mut state.doomed)
-        };
+            if state.undeletable_until.is_some_and(|until| (self.now)() < until) {
+                return false;
+            }
+        }
+        self.delete_again()
+    }
+
+    /// Deletes the files of settled segments, whatever was refused before.
+    pub(crate) fn delete_again(&self) -> bool {
+        // Held to the end: whoever closes the journal waits for it before the folder becomes somebody else's.
+        let slots = lock(&self.slots);
+        lock(&self.state).is_over || self.delete(&slots)
+    }
+
+    /// Deletes while nobody else does, and not after the folder was released.
+    pub(crate) fn delete(&self, _slots: &MutexGuard<'_, Slots>) -> bool {
+        let Some(folder) = &self.folder else { return true };
+        let mut doomed = mem::take(&mut lock(&self.state).doomed);
         let mut gone = 0;
+        let mut refusal = None;
         doomed.retain(|&(id, bytes)| match folder.remove(id) {
             Ok(()) => {
                 gone += bytes;
                 false
             }
-            Err(_) => true,
+            Err(error) => {
+                refusal = Some(error);
+                true
+            }
         });
         let all = doomed.is_empty();
         let mut state = lock(&self.state);
         state.others -= gone;
         state.doomed.append(&mut doomed);
+        state.undeletable_until = refusal.as_ref().map(|_| (self.now)() + REFUSED_PAUSE);
+        if let Some(error) = refusal {
+            state.tally.blame(&error);
+        }
         drop(state);
-        self.room.notify_all();
+        // Those who wait have tried it themselves.
+        if gone > 0 {
+            self.room.notify_all();
+        }
         all
     }
 
@@ -137,7 +166,8 @@ impl Shared {
             let ready = state.segments.iter().filter(|segment| segment.on_disk == OnDisk::Ready);
             ready.map(|segment| segment.id).collect()
         };
-        let is_gone = |id: &u64| matches!(folder.segment(*id).try_exists(), Ok(false));
+        let is_taken = matches!(folder.owner(), Ok(Owner::Nobody | Owner::Another));
+        let is_gone = |id: &u64| is_taken || matches!(folder.segment(*id).try_exists(), Ok(false));
         if !ready.iter().any(is_gone) {
             return;
         }
@@ -154,30 +184,6 @@ impl Shared {
         // What they have open has no name any more.
         *slots = Slots::default();
         reader.close_file();
-    }
-
-    /// Has the flusher sync what was just written, if that is its task.
-    fn note_unsynced(&self, state: &mut MutexGuard<'_, State>) {
-        if self.durability == Durability::Host {
-            state.unsynced = true;
-            self.unpark(state);
-        }
-    }
-
-    /// Asks the device to have what was written.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        // First of all: what is written from now on is noted again.
-        lock(&self.state).unsynced = false;
-        let mut unsynced = mem::take(&mut lock(&self.writer).unsynced);
-        unsynced.extend(lock(&self.slots).unsynced.take());
-        let mut result = Ok(());
-        for (_, file) in unsynced {
-            if let Err(error) = file.sync_data() {
-                lock(&self.state).tally.blame(&error);
-                result = Err(error);
-            }
-        }
-        result
     }
 }
 
@@ -204,7 +210,7 @@ impl Writer {
             return Ok(Arc::clone(file));
         }
         let file = if group.on_disk == OnDisk::Ready {
-            OpenOptions::new().write(true).open(folder.segment(group.id))?
+            folder.open(group.id, OpenOptions::new().write(true))?
         } else {
             let file = folder.create(group.id)?;
             file.write_all_at(&format::beginning(&group.head), 0)?;
@@ -223,7 +229,7 @@ impl Slots {
     fn put(&mut self, folder: &Folder, id: u64, slot: Slot) -> io::Result<()> {
         let file = match self.file.take() {
             Some((open, file)) if open == id => file,
-            _ => Arc::new(OpenOptions::new().write(true).open(folder.segment(id))?),
+            _ => Arc::new(folder.open(id, OpenOptions::new().write(true))?),
         };
         file.write_all_at(&slot.bytes(), slot.at())?;
         self.unsynced = Some((id, Arc::clone(&file)));

@@ -35,6 +35,8 @@ enum Step {
     Head(u8),
     Flush,
     Restart,
+    /// Another journal on the same directory gets so many records, and ends.
+    Adopt(usize),
     /// Goes on with a copy of the directory, as a process that was killed leaves it.
     Crash,
 }
@@ -49,6 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Rewind),
         2 => (0u8..3).prop_map(Step::Head),
         1 => Just(Step::Flush),
+        1 => (1usize..20).prop_map(Step::Adopt),
         1 => Just(Step::Restart),
         1 => Just(Step::Crash),
     ]
@@ -152,6 +155,7 @@ impl Life {
                 self.head = head;
             }
             Step::Flush => self.flush(),
+            Step::Adopt(times) => self.adopt(times)?,
             Step::Restart => self.restart()?,
             Step::Crash => self.crash(None)?,
         }
@@ -211,6 +215,24 @@ impl Life {
     fn flush(&mut self) {
         self.journal.flush().expect("the disk is fine");
         self.durable = self.next;
+    }
+
+    fn adopt(&mut self, times: usize) -> Checked {
+        if disk_usage(self.directory.path()) > DISK_MAX / 2 {
+            return Ok(());
+        }
+        self.flush();
+        let other = open(self.durability, self.directory.path(), self.head);
+        for _ in 0..times {
+            let (number, head, bytes) = (self.next, self.head, 100 + 37 * times);
+            prop_assert_eq!(other.append(2, &payload(number, bytes)), Appended::Kept);
+            self.records.push(Record { number, items: 2, bytes, head, acknowledged: false });
+            self.next += 1;
+        }
+        other.close();
+        prop_assert_eq!(self.journal.adopt().expect("the directory is fine"), 2 * times as u64);
+        self.durable = self.next;
+        Ok(())
     }
 
     fn restart(&mut self) -> Checked {

@@ -57,8 +57,8 @@ fn what_goes_in_comes_out() {
         assert_eq!(texts(&third), ["", "four"]);
         assert!(journal.read(u64::MAX, usize::MAX).is_none());
 
-        journal.acknowledge(&third);
-        journal.acknowledge(&third);
+        assert_eq!(journal.acknowledge(&third), 4);
+        assert_eq!(journal.acknowledge(&third), 0, "once is enough");
         let counts = journal.counts();
         assert_eq!((counts.accepted, counts.acknowledged, counts.queued), (10, 4, 6));
         assert!(balanced(&counts), "{counts:?}");
@@ -67,9 +67,9 @@ fn what_goes_in_comes_out() {
         let again = journal.read(u64::MAX, usize::MAX).unwrap();
         assert_eq!(texts(&again), ["one", "two", "three"], "without what was acknowledged");
         assert!(journal.read(u64::MAX, usize::MAX).is_none());
-        journal.acknowledge(&first);
-        journal.acknowledge(&again);
-        journal.acknowledge(&second);
+        assert_eq!(journal.acknowledge(&first), 3);
+        assert_eq!(journal.acknowledge(&again), 3, "what was left of it");
+        assert_eq!(journal.acknowledge(&second), 0);
         let counts = journal.counts();
         assert_eq!((counts.acknowledged, counts.queued, counts.memory_bytes), (10, 0, 0));
         assert_eq!(counts.oldest, None);
@@ -142,15 +142,15 @@ fn without_a_directory_closing_drops_and_counts() {
 
 #[test]
 fn full_is_what_the_options_say() {
-    let options = Options { full: Full::Count, ..Options::in_memory(400, now) };
+    let options = Options { full: Full::Count, ..Options::in_memory(784, now) };
     let journal = Journal::open(options, b"").unwrap();
     let mut kept = 0;
     while journal.append(1, &[7; 84]) == Appended::Kept {
         kept += 1;
     }
-    assert_eq!(kept, 4, "sixteen bytes each are not the owner's");
+    assert_eq!(kept, 4, "sixteen bytes of each are not the owner's, nor 128 of each chunk");
     assert!(journal.pressure() > 0.99, "{}", journal.pressure());
-    assert_eq!(journal.append(1, &[7; 385]), Appended::Dropped(Why::TooLarge));
+    assert_eq!(journal.append(1, &[7; 769]), Appended::Dropped(Why::TooLarge));
     journal.set_full(Full::HoldFor(Duration::from_millis(20)));
     assert_eq!(journal.append(1, &[7; 84]), Appended::Dropped(Why::Full));
     let counts = journal.counts();
@@ -160,15 +160,71 @@ fn full_is_what_the_options_say() {
     assert_eq!(journal.append(1, &[7; 84]), Appended::Kept);
 }
 
+/// What counts its calls, and the counter.
+fn counting() -> (Arc<dyn Fn() + Send + Sync>, Arc<AtomicUsize>) {
+    let told = Arc::new(AtomicUsize::new(0));
+    let wake = Arc::clone(&told);
+    let wake = move || {
+        wake.fetch_add(1, Ordering::Relaxed);
+    };
+    (Arc::new(wake), told)
+}
+
+#[test]
+fn the_reader_is_told_again_after_it_found_nothing() {
+    let (wake, told) = counting();
+    let ready = Ready { items: 1, bytes: u64::MAX, wake };
+    let journal =
+        Journal::open(Options { ready, ..Options::in_memory(1 << 20, now) }, b"").unwrap();
+    assert_eq!(journal.append(1, b"a"), Appended::Kept);
+    let batch = journal.read(9, 99).unwrap();
+    journal.rewind();
+    assert_eq!(told.load(Ordering::Relaxed), 2);
+    journal.acknowledge(&batch);
+    assert!(journal.read(9, 99).is_none());
+    assert_eq!(journal.append(1, b"b"), Appended::Kept);
+    assert_eq!(told.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_reader_without_a_threshold_is_told_of_no_room() {
+    let (wake, told) = counting();
+    let ready = Ready { wake, ..Ready::never() };
+    let options = Options { ready, full: Full::Count, ..Options::in_memory(1000, now) };
+    let journal = Journal::open(options, b"").unwrap();
+    while journal.append(1, &[1; 100]) == Appended::Kept {}
+    assert_eq!(told.load(Ordering::Relaxed), 1);
+    assert_eq!(journal.append(1, &[1; 100]), Appended::Dropped(Why::Full));
+    assert_eq!(told.load(Ordering::Relaxed), 1, "it knows");
+}
+
+#[test]
+fn heads_and_small_chunks_take_memory() {
+    let options = Options { full: Full::Count, ..Options::in_memory(100_000, now) };
+    let journal = Journal::open(options.clone(), b"").unwrap();
+    let mut kept = 0_u32;
+    while journal.append(1, b"x") == Appended::Kept {
+        kept += 1;
+        journal.set_head(&vec![kept as u8; 10_000]);
+    }
+    assert_eq!(kept, 11, "the last head is not counted, and the first is empty");
+    while let Some(batch) = journal.read(1, 1) {
+        journal.acknowledge(&batch);
+    }
+    assert_eq!(journal.counts().memory_bytes, 0, "what came is gone");
+
+    let journal = Journal::open(options, b"").unwrap();
+    let mut kept = 0;
+    while journal.append(1, b"x") == Appended::Kept {
+        kept += 1;
+        assert!(journal.read(1, 1).is_some());
+    }
+    assert!((600..700).contains(&kept), "each has a chunk: {kept}");
+}
+
 #[test]
 fn the_reader_is_told_once_per_crossing() {
-    let told = Arc::new(AtomicUsize::new(0));
-    let wake = {
-        let told = Arc::clone(&told);
-        Arc::new(move || {
-            told.fetch_add(1, Ordering::Relaxed);
-        })
-    };
+    let (wake, told) = counting();
     let ready = Ready { items: 3, bytes: 1000, wake };
     let journal =
         Journal::open(Options { ready, ..Options::in_memory(1 << 20, now) }, b"").unwrap();
@@ -188,4 +244,53 @@ fn the_reader_is_told_once_per_crossing() {
     while journal.read(2, 100).is_some() {}
     journal.rewind();
     assert_eq!(told.load(Ordering::Relaxed), 3, "what is unread again is worth a call");
+}
+
+#[test]
+fn bounds_and_durability_change_and_nothing_is_lost() {
+    for (journal, directory) in each() {
+        let record = [7; 1000];
+        for _ in 0..500 {
+            assert_eq!(journal.append(1, &record), Appended::Kept);
+        }
+        journal.set_full(Full::Count);
+        for durability in DURABILITIES {
+            let small = Options { durability, ..Options::in_memory(10_000, now) }.disk_max(80_000);
+            journal.set_bounds(&small).expect("a thread");
+            assert_eq!(journal.append(1, &record), Appended::Dropped(Why::Full), "{durability:?}");
+        }
+        let large = Options::in_memory(1 << 20, now).disk_max(1 << 30);
+        for durability in DURABILITIES {
+            journal.set_bounds(&Options { durability, ..large.clone() }).expect("a thread");
+            assert_eq!(journal.append(1, &record), Appended::Kept, "{durability:?}");
+        }
+        let counts = journal.counts();
+        assert_eq!((counts.queued, counts.dropped), (504, 4));
+        assert!(balanced(&counts));
+        let mut read = 0;
+        while let Some(batch) = journal.read(512, 1 << 20) {
+            read += batch.items();
+            journal.acknowledge(&batch);
+        }
+        assert_eq!((read, journal.counts().queued), (504, 0));
+        drop((journal, directory));
+    }
+}
+
+#[test]
+fn a_durability_that_is_chosen_later_holds_from_then_on() {
+    let directory = tempfile::tempdir().expect("there is room for a test");
+    let files = || {
+        let folder = std::fs::read_dir(directory.path().join("0")).expect("a folder");
+        folder.filter(|it| it.as_ref().is_ok_and(|it| it.file_name() != "lock")).count()
+    };
+    let memory =
+        Options { durability: Durability::Memory, ..Options::in_directory(directory.path(), now) };
+    let journal = Journal::open(memory.clone(), b"head").expect("it opens");
+    assert_eq!(journal.append(1, b"one"), Appended::Kept);
+    assert_eq!(files(), 0, "nothing is written for as long as there is memory");
+    let through = Options { durability: Durability::WriteThrough, ..memory };
+    journal.set_bounds(&through).expect("a thread");
+    assert_eq!(journal.append(1, b"two"), Appended::Kept);
+    assert_eq!(files(), 1);
 }

@@ -174,8 +174,10 @@ fn held(act: impl FnOnce(&Journal)) -> (Appended, Journal) {
 
 #[test]
 fn a_held_producer_goes_on() {
-    let (appended, journal) =
-        held(|journal| journal.acknowledge(&journal.read(1, 1).expect("one is there")));
+    let (appended, journal) = held(|journal| {
+        let batch = journal.read(1, 1).expect("one is there");
+        assert_eq!(journal.acknowledge(&batch), 1);
+    });
     assert_eq!(appended, Appended::Kept);
     assert!(journal.counts().held > Duration::ZERO);
 

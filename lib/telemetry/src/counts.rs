@@ -47,11 +47,30 @@ pub struct Counts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "it says what was not delivered"]
 pub struct Report {
-    /// The exporters that ended.
+    /// The exporters that ended, now or by an earlier plan; what had one name is one.
     pub exporters: Vec<Counts>,
 }
 
 impl Counts {
+    /// Adds what another of the same name has done before.
+    pub(crate) fn add(&mut self, before: &Self) {
+        self.accepted += before.accepted;
+        self.recovered += before.recovered;
+        self.delivered += before.delivered;
+        self.queued += before.queued;
+        self.rejected += before.rejected;
+        self.dropped += before.dropped;
+        self.memory_bytes += before.memory_bytes;
+        self.disk_bytes += before.disk_bytes;
+        self.held += before.held;
+        self.holding += before.holding;
+        self.oldest = self.oldest.max(before.oldest);
+        self.retries += before.retries;
+        self.dead_letters += before.dead_letters;
+        self.cut_bytes += before.cut_bytes;
+        self.trouble = self.trouble.take().or_else(|| before.trouble.clone());
+    }
+
     /// Whether nothing is unaccounted for.
     pub fn is_balanced(&self) -> bool {
         self.accepted == self.delivered + self.queued + self.rejected + self.dropped
@@ -59,6 +78,14 @@ impl Counts {
 }
 
 impl Report {
+    /// Adds an exporter; one that had its name before is the same to whoever reads this.
+    pub(crate) fn add(&mut self, counts: Counts) {
+        match self.exporters.iter_mut().find(|known| known.exporter == counts.exporter) {
+            Some(known) => known.add(&counts),
+            None => self.exporters.push(counts),
+        }
+    }
+
     /// Whether everything that was accepted has been delivered.
     pub fn is_delivered(&self) -> bool {
         self.exporters.iter().all(|counts| counts.accepted == counts.delivered)
@@ -95,7 +122,14 @@ impl Outlet {
             retries: tally.retries.load(Ordering::Relaxed),
             dead_letters: tally.dead_letters.load(Ordering::Relaxed),
             cut_bytes: journal.cut_bytes,
-            trouble: tally.trouble().map(|why| why.message).or(journal.last_write_error),
+            trouble: trouble(journal.last_write_error, tally.trouble().map(|why| why.message)),
         }
     }
+}
+
+/// The disk's trouble comes first: it holds producers, while the destination's alone fills the buffer.
+fn trouble(disk: Option<String>, destination: Option<String>) -> Option<String> {
+    let disk = disk.map(|said| format!("the buffer cannot be used: {said}"));
+    let all: Vec<_> = disk.into_iter().chain(destination).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }

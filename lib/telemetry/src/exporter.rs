@@ -20,12 +20,8 @@ use crate::{
     metrics::Reader,
     pipeline::{Outlet, threshold},
     plan::{self, Durability},
-    send::{self, Lane, SendHost, Sender},
+    send::{self, Lane, Prepared, SendHost, Sender},
 };
-
-/// How long a sender that is exchanged may take to hear the answers that are under way: each is a batch that is not
-/// sent twice.
-const STOP_MAX: Duration = Duration::from_millis(900);
 
 /// How long the end of a sender may take at the least, whatever the deadline was: it lets go of what is under way.
 const END_MAX: Duration = Duration::from_millis(250);
@@ -71,8 +67,15 @@ pub(crate) struct Running {
     sender: Option<Sender>,
 }
 
+/// What an exporter is to do from now on, ready to be done.
+pub(crate) struct Change {
+    pub(crate) plan: plan::Exporter,
+    pub(crate) own: bool,
+    sender: Prepared,
+}
+
 impl Running {
-    /// Opens the journal. Nothing is sent before [`start`](Self::start).
+    /// Opens the journal. Nothing is sent before the first [`change`](Self::change).
     pub(crate) fn open(
         plan: plan::Exporter,
         own: bool,
@@ -94,60 +97,82 @@ impl Running {
         Ok(Self { plan, own, outlet, sender: None })
     }
 
-    /// Starts sending.
-    pub(crate) fn start(&mut self, host: &Host, reader: &Reader) -> Result<(), StartError> {
-        let sender =
-            Sender::start(Arc::clone(&self.outlet.lane), &self.plan, &send_host(host, reader))
-                .map_err(|reason| refused(&self.plan, &reason))?;
+    /// Whether this is the exporter of that plan, with a journal that can stay.
+    pub(crate) fn keeps_journal(&self, plan: &plan::Exporter) -> bool {
+        self.plan.name == plan.name && self.plan.buffer.directory == plan.buffer.directory
+    }
+
+    /// Whether it does just that already.
+    pub(crate) fn does(&self, plan: &plan::Exporter, own: bool) -> bool {
+        let is_sending = self.sender.as_ref().is_some_and(Sender::is_alive);
+        is_sending && self.own == own && self.plan == *plan
+    }
+
+    /// Has the sender end by then, and does not wait for it.
+    pub(crate) fn signal_stop(&self, until: Instant) {
+        if let Some(sender) = &self.sender {
+            sender.signal_stop(until);
+        }
+    }
+
+    /// Goes on by another plan with the same journal, once its sender has ended, which may take until then.
+    pub(crate) fn change(
+        &mut self,
+        change: Change,
+        until: Instant,
+        host: &Host,
+    ) -> Result<(), StartError> {
+        if let Some(sender) = self.sender.take() {
+            sender.stop(until);
+        }
+        let (journal, lane) = (Arc::clone(&self.outlet.journal), Arc::clone(&self.outlet.lane));
+        (self.plan, self.own) = (change.plan, change.own);
+        let parts = (Arc::clone(&journal), Arc::clone(&lane));
+        self.outlet = Arc::new(outlet(&self.plan, self.own, self.outlet.slot, parts));
+        journal.set_head(&head(&self.plan, host));
+        journal.set_full(full(&self.plan));
+        let bounds = options(&self.plan, self.folder(), host);
+        journal.set_bounds(&bounds).map_err(|reason| refused(&self.plan, &reason.into()))?;
+        let sender = change.sender.start(lane).map_err(|reason| refused(&self.plan, &reason))?;
         self.sender = Some(sender);
         Ok(())
     }
 
-    /// Whether `plan` needs another journal than this exporter has.
-    pub(crate) fn keeps_journal(&self, plan: &plan::Exporter) -> bool {
-        let plan::Buffer { memory, disk, directory, durability, hold: _ } = &plan.buffer;
-        let own = &self.plan.buffer;
-        (own.memory, own.disk, own.durability) == (*memory, *disk, *durability)
-            && own.directory == *directory
-    }
-
-    /// Goes on by another plan with the same journal.
-    pub(crate) fn change(
-        &mut self,
-        plan: plan::Exporter,
-        own: bool,
-        host: &Host,
-        reader: &Reader,
-    ) -> Result<(), StartError> {
-        if self.plan == plan && self.own == own {
-            return Ok(());
+    /// Sends without waiting for the throttle, until nothing is left or until then.
+    pub(crate) fn drain(&self, until: Instant) {
+        if let Some(sender) = self.sender.as_ref().filter(|sender| sender.is_alive()) {
+            sender.drain(until);
         }
-        let parts = (Arc::clone(&self.outlet.journal), Arc::clone(&self.outlet.lane));
-        let journal = Arc::clone(&parts.0);
-        self.outlet = Arc::new(outlet(&plan, own, self.outlet.slot, parts));
-        (self.plan, self.own) = (plan, own);
-        journal.set_head(&head(&self.plan, host));
-        journal.set_full(full(&self.plan));
-        if let Some(sender) = self.sender.take() {
-            sender.stop((host.now)() + STOP_MAX);
-        }
-        self.start(host, reader)
     }
 
     /// Sends what is queued until `until`, then ends.
     pub(crate) fn finish(mut self, until: Instant, now: fn() -> Instant) -> Counts {
+        self.drain(until);
         if let Some(sender) = self.sender.take() {
-            sender.drain(until);
             sender.stop(until.max(now() + END_MAX));
         }
         self.outlet.lane.close();
         self.outlet.counts()
     }
+
+    /// Where its journal is, if that is on disk.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        folder(&self.plan)
+    }
 }
 
-/// Whether this exporter could be started: its destination is understood, its files are there.
-pub(crate) fn check(plan: &plan::Exporter, host: &Host) -> Result<(), StartError> {
-    send::check(plan, &host.user_agent).map_err(|reason| refused(plan, &reason))
+impl Change {
+    /// Makes ready what can fail; nothing has changed so far.
+    pub(crate) fn prepare(
+        plan: &plan::Exporter,
+        own: bool,
+        host: &Host,
+        reader: &Reader,
+    ) -> Result<Self, StartError> {
+        let sender = Sender::prepare(plan, &send_host(host, reader))
+            .map_err(|reason| refused(plan, &reason))?;
+        Ok(Self { plan: plan.clone(), own, sender })
+    }
 }
 
 fn refused(plan: &plan::Exporter, reason: &send::StartError) -> StartError {

@@ -28,6 +28,7 @@ pub mod plan;
 mod probe;
 mod processor;
 mod record;
+mod retiree;
 mod self_metrics;
 mod send;
 mod span;

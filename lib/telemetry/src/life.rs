@@ -4,6 +4,7 @@
 
 use std::{
     collections::HashSet,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
@@ -16,20 +17,25 @@ use opentelemetry_sdk::{
 
 use crate::{
     counts::{Counts, Report},
-    exporter::{Running, StartError, check},
-    host::Host,
+    exporter::{Change, Running, StartError},
+    host::{Host, Notice},
     metrics::Reader,
     pipeline::{OUTLETS_MAX, Outlet, Pipeline, State},
     plan::{self, EXPORTERS_MAX, Plan, Roles},
     processor::{Logs, Sampler, Spans},
+    retiree::{Ended, Left, Retiree},
     self_metrics,
     span::FinishedSpan,
 };
 
-/// How long an exporter that a new plan no longer has may take to send what it holds.
-const RETIRE_MAX: Duration = Duration::from_secs(10);
-/// How long a swapped pipeline may still be in use by a producer before it is no longer waited for.
-const SWAP_MAX: Duration = Duration::from_secs(1);
+/// How long senders that are exchanged may take to hear the answers that are under way: each is a batch that is not sent
+/// twice.
+const STOP_MAX: Duration = Duration::from_millis(900);
+/// The longest shutdown. No clock can tell the end of one that is for ever.
+const SHUTDOWN_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Who hears notices.
+type Listener = dyn Fn(&Notice<'_>) + Send + Sync;
 
 /// Where an emitted span goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,14 +63,17 @@ pub struct Telemetry {
 struct Exporters {
     running: Vec<Running>,
     /// Exporters that an earlier plan had and that still send.
-    retiring: Vec<thread::JoinHandle<Counts>>,
+    retiring: Vec<Retiree>,
+    /// Those that do not any more.
+    ended: Vec<Ended>,
     last_slot: u8,
-    ended: bool,
+    is_over: bool,
 }
 
 impl Telemetry {
     /// Starts by a plan. No destination needs to be there.
     pub fn start(plan: &Plan, roles: &Roles, mut host: Host) -> Result<Self, StartError> {
+        host.notice = unbroken(host.notice);
         let attributes = plan.resource.iter();
         host.resource
             .extend(attributes.map(|(key, value)| KeyValue::new(key.clone(), value.clone())));
@@ -89,46 +98,46 @@ impl Telemetry {
         Ok(telemetry)
     }
 
-    /// Goes on by another plan. It is checked first and applied as a whole: on an error nothing has changed. What was
-    /// accepted is kept: an unchanged exporter goes on, a changed one gets a new sender on the same journal, and one that
-    /// is gone sends what it holds for some seconds and leaves the rest on disk. Attributes of the resource are those of
-    /// the start.
+    /// Goes on by another plan. What can fail is tried first: on an error nothing has changed. What was accepted is kept:
+    /// an unchanged exporter goes on, a changed one gets a new sender on the same journal, and one that is gone sends
+    /// what it holds for some seconds and leaves the rest on disk; if a plan has it again before, it goes on as if it had
+    /// never been gone. Another `directory` makes another exporter. Attributes of the resource are those of the start.
     pub fn reload(&self, plan: &Plan, roles: &Roles) -> Result<(), StartError> {
         let wanted = active(plan, roles)?;
-        wanted.iter().try_for_each(|(plan, _)| check(plan, &self.host))?;
+        // Clients are made and let go here, and what they say of that is not the program's.
+        let _suppressed = Context::enter_telemetry_suppressed_scope();
         let mut exporters = self.exporters();
-        if exporters.ended {
+        if exporters.is_over {
             return Err(StartError::Ended);
         }
-        // New journals first: they are what can fail.
+        // Whoever comes back sends on, even if the rest of the plan cannot be carried out; the next plan decides.
+        exporters.recall(&wanted);
         let mut opened = Vec::new();
+        let mut changes = Vec::new();
         for (plan, own) in &wanted {
-            let kept = exporters.running.iter().any(|running| is_kept(running, plan));
-            if !kept {
+            let known = exporters.running.iter().find(|running| running.keeps_journal(plan));
+            if known.is_some_and(|running| running.does(plan, *own)) {
+                continue;
+            }
+            changes.push(Change::prepare(plan, *own, &self.host, &self.reader)?);
+            if known.is_none() {
                 let slot = exporters.next_slot(&opened);
                 opened.push(Running::open(plan.clone(), *own, slot, &self.host)?);
             }
         }
-        let mut kept = Vec::new();
-        let mut gone = Vec::new();
-        for running in exporters.running.drain(..) {
-            match wanted.iter().find(|(plan, _)| is_kept(&running, plan)) {
-                Some(wanted) => kept.push((running, wanted.clone())),
-                None => gone.push(running),
-            }
-        }
-        let mut result = Ok(());
-        for (mut running, (plan, own)) in kept {
-            result = result.and(running.change(plan, own, &self.host, &self.reader));
-            exporters.running.push(running);
-        }
-        for mut running in opened {
-            result = result.and(running.start(&self.host, &self.reader));
-            exporters.running.push(running);
-        }
+        // From here on nothing fails but for a lack of threads.
+        opened.iter().for_each(|running| exporters.hand_over(running));
+        exporters.running.append(&mut opened);
+        let is_gone =
+            |running: &mut Running| wanted.iter().all(|(plan, _)| !running.keeps_journal(plan));
+        let gone: Vec<_> = exporters.running.extract_if(.., is_gone).collect();
+        let result = exporters.change(changes, &self.host);
         let outlets = exporters.running.iter().map(|running| Arc::clone(&running.outlet));
-        let old = self.state.pipeline.swap(Arc::new(Pipeline::new(outlets.collect())));
-        self.retire(&mut exporters, gone, old);
+        let left = self.state.swap(Pipeline::new(outlets.collect()));
+        for running in gone {
+            let retiree = Retiree::start(running, Arc::downgrade(&left), &self.host);
+            exporters.retiring.push(retiree);
+        }
         drop(exporters);
         #[cfg(feature = "tracing")]
         crate::bridge::levels_changed();
@@ -171,7 +180,7 @@ impl Telemetry {
         pipeline.outlets.iter().map(|outlet| outlet.pressure()).fold(0.0, f64::max)
     }
 
-    /// What became of everything so far, exporter by exporter.
+    /// What became of everything so far, for each exporter of the plan.
     pub fn counts(&self) -> Vec<Counts> {
         self.state.pipeline.load().outlets.iter().map(|outlet| outlet.counts()).collect()
     }
@@ -182,46 +191,42 @@ impl Telemetry {
     }
 
     /// Sends what is queued, for up to `max`, and ends. What was not delivered then is on disk and counts as queued, or
-    /// without a directory is given up and counts as dropped. Blocks; spans that end later are not accepted.
+    /// without a directory is given up and counts as dropped. The report includes exporters of earlier plans. Blocks;
+    /// spans that end later are not accepted.
     pub fn shutdown(&self, max: Duration) -> Report {
+        let _suppressed = Context::enter_telemetry_suppressed_scope();
         let now = self.host.now;
-        let until = now() + max;
-        let mut exporters = std::mem::replace(
-            &mut *self.exporters(),
-            Exporters { ended: true, ..Exporters::default() },
-        );
+        let until = now() + max.min(SHUTDOWN_MAX);
+        let over = Exporters { is_over: true, ..Exporters::default() };
+        let mut exporters = std::mem::replace(&mut *self.exporters(), over);
+        exporters.retiring.iter().for_each(|retiree| retiree.end_by(until));
         let ending: Vec<_> = exporters
             .running
             .drain(..)
-            .map(|running| thread::spawn(move || running.finish(until, now)))
+            .map(|running| {
+                thread::spawn(move || {
+                    let _suppressed = Context::enter_telemetry_suppressed_scope();
+                    running.finish(until, now)
+                })
+            })
             .collect();
-        let ended = ending.into_iter().chain(exporters.retiring.drain(..));
-        let counts = ended.filter_map(|thread| thread.join().ok()).collect();
-        self.state.pipeline.store(Arc::default());
+        let mut report = Report::default();
+        for counts in ending.into_iter().filter_map(|thread| thread.join().ok()) {
+            report.add(counts);
+        }
+        exporters.reap(|_| true);
+        for ended in exporters.ended {
+            report.add(ended.counts);
+        }
+        drop(self.state.swap(Pipeline::default()));
         // The SDK has nothing to deliver any more; it only learns that later spans are not wanted.
         drop((self.traces.shutdown(), self.logs.shutdown(), self.metrics.shutdown()));
-        Report { exporters: counts }
+        report
     }
 
     #[cfg(feature = "tracing")]
     pub(crate) fn state(&self) -> &Arc<State> {
         &self.state
-    }
-
-    /// Ends exporters behind the back of the caller, once no producer can have them in hand.
-    fn retire(&self, exporters: &mut Exporters, gone: Vec<Running>, old: Arc<Pipeline>) {
-        exporters.retiring.retain(|thread| !thread.is_finished());
-        let old = Arc::new(old);
-        for running in gone {
-            let (old, now) = (Arc::clone(&old), self.host.now);
-            exporters.retiring.push(thread::spawn(move || {
-                let began = now();
-                while Arc::strong_count(&*old) > 1 && now() < began + SWAP_MAX {
-                    thread::yield_now();
-                }
-                running.finish(began + RETIRE_MAX, now)
-            }));
-        }
     }
 
     fn exporters(&self) -> MutexGuard<'_, Exporters> {
@@ -236,26 +241,24 @@ impl Drop for Telemetry {
     }
 }
 
-fn is_kept(running: &Running, plan: &plan::Exporter) -> bool {
-    running.plan.name == plan.name && running.keeps_journal(plan)
+/// The exporters of a plan with what they carry by their roles, and whether that is the program's own.
+pub(crate) fn carriers(plan: &Plan, roles: &Roles) -> impl Iterator<Item = (plan::Exporter, bool)> {
+    plan.active(roles).map(|exporter| {
+        let (mut exporter, own) = (exporter.clone(), exporter.is_own(roles));
+        if !own {
+            exporter.signals.metrics = None;
+        }
+        (exporter, own)
+    })
 }
 
-/// The exporters of a plan that have something to carry, and whether that is the program's own.
+/// The exporters of a plan that have something to carry, if it can be carried out.
 fn active(plan: &Plan, roles: &Roles) -> Result<Vec<(plan::Exporter, bool)>, StartError> {
     let mut named = roles.own.iter().chain(&roles.others);
     if let Some(name) = named.find(|name| plan.exporters.iter().all(|own| own.name != **name)) {
         return Err(StartError::UnknownExporter(name.clone()));
     }
-    let active: Vec<_> = plan
-        .active(roles)
-        .map(|exporter| {
-            let (mut exporter, own) = (exporter.clone(), exporter.is_own(roles));
-            if !own {
-                exporter.signals.metrics = None;
-            }
-            (exporter, own)
-        })
-        .collect();
+    let active: Vec<_> = carriers(plan, roles).collect();
     // As many again may be retiring while a new plan starts.
     match active.len() {
         ..=EXPORTERS_MAX => Ok(active),
@@ -264,13 +267,80 @@ fn active(plan: &Plan, roles: &Roles) -> Result<Vec<(plan::Exporter, bool)>, Sta
 }
 
 impl Exporters {
+    /// Takes back those that are wanted again, and notes those that have ended.
+    fn recall(&mut self, wanted: &[(plan::Exporter, bool)]) {
+        let is_wanted =
+            |retiree: &Retiree| wanted.iter().any(|(plan, _)| retiree.keeps_journal(plan));
+        self.retiring.iter().filter(|retiree| is_wanted(retiree)).for_each(Retiree::recall);
+        self.reap(|retiree| retiree.is_finished() || is_wanted(retiree));
+    }
+
+    /// Waits for these retirees to end or to come back.
+    fn reap(&mut self, which: impl Fn(&Retiree) -> bool) {
+        let left: Vec<_> = self.retiring.extract_if(.., |retiree| which(retiree)).collect();
+        for left in left.into_iter().filter_map(Retiree::join) {
+            match left {
+                Left::Recalled(running) => self.running.push(*running),
+                Left::Ended(ended) => self.note(ended),
+            }
+        }
+    }
+
+    fn note(&mut self, ended: Ended) {
+        let same = |known: &&mut Ended| {
+            known.counts.exporter == ended.counts.exporter && known.folder == ended.folder
+        };
+        match self.ended.iter_mut().find(same) {
+            Some(known) => known.counts.add(&ended.counts),
+            None => self.ended.push(ended),
+        }
+    }
+
+    /// What an ended exporter had left is in the books of the one that found it.
+    fn hand_over(&mut self, opened: &Running) {
+        let (folder, found) = (opened.folder(), opened.outlet.counts().recovered);
+        for ended in self.ended.iter_mut().filter(|it| it.folder.is_some() && it.folder == folder) {
+            let handed = ended.counts.queued.min(found);
+            ended.counts.queued -= handed;
+            ended.counts.accepted -= handed;
+        }
+    }
+
+    /// Has exporters go on by other plans. All are told before the first is waited for.
+    fn change(&mut self, changes: Vec<Change>, host: &Host) -> Result<(), StartError> {
+        let until = (host.now)() + STOP_MAX;
+        for change in &changes {
+            if let Some(running) = self.of(&change.plan) {
+                running.signal_stop(until);
+            }
+        }
+        let mut result = Ok(());
+        for change in changes {
+            if let Some(running) = self.of(&change.plan) {
+                result = result.and(running.change(change, until, host));
+            }
+        }
+        result
+    }
+
+    fn of(&mut self, plan: &plan::Exporter) -> Option<&mut Running> {
+        self.running.iter_mut().find(|running| running.keeps_journal(plan))
+    }
+
     /// A slot that nobody has, and that nobody had for as long as possible: spans under way may bear its mark.
     fn next_slot(&mut self, opened: &[Running]) -> u8 {
         let taken: HashSet<u8> =
             self.running.iter().chain(opened).map(|running| running.outlet.slot).collect();
-        let after = (0..OUTLETS_MAX as u8).map(|step| (self.last_slot + step) % OUTLETS_MAX as u8);
-        let free = after.skip(1).find(|slot| !taken.contains(slot));
-        self.last_slot = free.unwrap_or_default();
+        let retiring: HashSet<u8> = self.retiring.iter().map(|retiree| retiree.slot).collect();
+        let after = (1..=OUTLETS_MAX as u8).map(|step| (self.last_slot + step) % OUTLETS_MAX as u8);
+        let free: Vec<u8> = after.filter(|slot| !taken.contains(slot)).collect();
+        let unused = free.iter().find(|slot| !retiring.contains(slot));
+        self.last_slot = unused.or(free.first()).copied().unwrap_or_default();
         self.last_slot
     }
+}
+
+/// A listener whose panic ends nothing but what it was about to say.
+fn unbroken(notice: Arc<Listener>) -> Arc<Listener> {
+    Arc::new(move |said| drop(catch_unwind(AssertUnwindSafe(|| notice(said)))))
 }

@@ -3,7 +3,13 @@
 //! This is all that runs on the program's own threads. The pipeline is swapped as a whole when the plan changes.
 //! Deliberately absent: sending, and the SDK's traits (`processor`).
 
-use std::{cell::RefCell, sync::Arc};
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
 
 use arc_swap::ArcSwap;
 use journal::{Appended, Journal};
@@ -31,6 +37,10 @@ const SCRATCH_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) pipeline: ArcSwap<Pipeline>,
+    /// Of the pipeline, what is asked at the start of each span: a plain load is cheaper than the whole. None is that
+    /// nobody wants spans.
+    threshold_max: AtomicU64,
+    pub(crate) differs: AtomicBool,
     pub(crate) marks: Marks,
     /// Scopes and targets that are exported; empty is all.
     pub(crate) scopes: Vec<String>,
@@ -87,6 +97,9 @@ impl Pipeline {
     }
 }
 
+/// No share at all, for want of an exporter.
+const NOBODY: u64 = u64::MAX;
+
 /// All 2^56 values of the draw.
 pub(crate) const ALL: u64 = 1 << 56;
 
@@ -105,7 +118,26 @@ pub(crate) fn draw(trace: TraceId) -> u64 {
 
 impl State {
     pub(crate) fn new(scopes: Vec<String>) -> Self {
-        Self { pipeline: ArcSwap::default(), marks: Marks::default(), scopes }
+        Self {
+            pipeline: ArcSwap::default(),
+            threshold_max: AtomicU64::new(NOBODY),
+            differs: AtomicBool::default(),
+            marks: Marks::default(),
+            scopes,
+        }
+    }
+
+    /// Goes on with another pipeline, and gives the one that was.
+    pub(crate) fn swap(&self, pipeline: Pipeline) -> Arc<Pipeline> {
+        let threshold = pipeline.span_level.map_or(NOBODY, |_| pipeline.threshold_max);
+        self.threshold_max.store(threshold, Ordering::Relaxed);
+        self.differs.store(pipeline.differs, Ordering::Relaxed);
+        self.pipeline.swap(Arc::new(pipeline))
+    }
+
+    /// The largest share of traces that any exporter of own spans wants; none if there is no such exporter.
+    pub(crate) fn threshold_max(&self) -> Option<u64> {
+        Some(self.threshold_max.load(Ordering::Relaxed)).filter(|threshold| *threshold != NOBODY)
     }
 
     /// A span of the program's own has ended.

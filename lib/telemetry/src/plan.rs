@@ -304,3 +304,11 @@ impl Signal {
         }
     }
 }
+
+/// An endpoint as messages name it: without user, password and query, which may be secrets.
+pub fn shown(endpoint: &http::Uri) -> String {
+    let scheme = endpoint.scheme_str().unwrap_or("http");
+    let host = endpoint.host().unwrap_or_default();
+    let port = endpoint.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{scheme}://{host}{port}{}", endpoint.path())
+}

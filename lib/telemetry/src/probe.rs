@@ -20,8 +20,9 @@ use crate::{
     encode,
     exporter::head,
     host::Host,
+    life::carriers,
     metrics::Reader,
-    plan::{Destination, Exporter, Otlp, Signal},
+    plan::{Destination, Exporter, Otlp, Plan, Roles, Signal, shown},
     record,
     send::{Answer, Client},
     span::FinishedSpan,
@@ -70,14 +71,13 @@ impl fmt::Display for Probe {
     }
 }
 
-/// Sends one item of each signal that these exporters carry. Blocks for up to each exporter's timeout; runs on a thread
-/// of its own, so that it can be called from anywhere.
-pub fn probe<'a>(exporters: impl IntoIterator<Item = &'a Exporter>, host: &Host) -> Vec<Probe> {
+/// Sends one item of each signal that the exporters of a plan carry by these roles. Blocks for up to each exporter's
+/// timeout; runs on threads of its own, so that it can be called from anywhere.
+pub fn probe(plan: &Plan, roles: &Roles, host: &Host) -> Vec<Probe> {
     let mut probes = Vec::new();
     std::thread::scope(|scope| {
-        let threads: Vec<_> = exporters
-            .into_iter()
-            .map(|exporter| scope.spawn(move || probe_one(exporter, host)))
+        let threads: Vec<_> = carriers(plan, roles)
+            .map(|(exporter, _)| scope.spawn(move || probe_one(&exporter, host)))
             .collect();
         for thread in threads {
             probes.extend(thread.join().unwrap_or_default());
@@ -93,7 +93,7 @@ fn probe_one(exporter: &Exporter, host: &Host) -> Vec<Probe> {
     let failed = |signal: Signal, why: String| Probe {
         exporter: exporter.name.clone(),
         signal,
-        endpoint: otlp.endpoint(signal).to_string(),
+        endpoint: shown(otlp.endpoint(signal)),
         took: Duration::ZERO,
         failure: Some(why),
     };
@@ -145,7 +145,7 @@ async fn send(
     Probe {
         exporter: exporter.name.clone(),
         signal,
-        endpoint: otlp.endpoint(signal).to_string(),
+        endpoint: shown(otlp.endpoint(signal)),
         took: (host.now)().duration_since(began),
         failure: match answer {
             Answer::Accepted => None,

@@ -3,12 +3,15 @@
 //! The processors stay installed for the life of a provider; what they feed is swapped beneath them. Flush and shutdown
 //! of the SDK do nothing here: delivery is the business of `Telemetry::shutdown`, which tells what came of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use opentelemetry::{
     Context, InstrumentationScope, KeyValue, TraceId,
     logs::Severity,
-    trace::{Link, Span as _, SpanKind, TraceContextExt, TraceState},
+    trace::{Link, Span as _, SpanKind, SpanRef, TraceContextExt, TraceState},
 };
 use opentelemetry_sdk::{
     error::OTelSdkResult,
@@ -36,9 +39,8 @@ pub(crate) struct Sampler(pub(crate) Arc<State>);
 
 impl SpanProcessor for Spans {
     fn on_start(&self, span: &mut Span, context: &Context) {
-        let pipeline = self.0.pipeline.load();
-        if pipeline.differs {
-            let mark = inherited(&self.0, &pipeline, span, context);
+        if self.0.differs.load(Ordering::Relaxed) {
+            let mark = inherited(&self.0, &self.0.pipeline.load(), span, context);
             self.0.marks.set(span.span_context().span_id(), mark);
         }
     }
@@ -91,14 +93,13 @@ impl ShouldSample for Sampler {
         _: &[KeyValue],
         _: &[Link],
     ) -> SamplingResult {
-        let pipeline = self.0.pipeline.load();
-        let parent = parent.map(|context| context.span().span_context().clone());
-        let parent = parent.filter(opentelemetry::trace::SpanContext::is_valid);
-        let wanted = pipeline.span_level.is_some()
-            && match &parent {
-                Some(parent) => parent.is_sampled(),
-                None => pipeline.threshold_max == ALL || draw(trace_id) < pipeline.threshold_max,
-            };
+        let threshold = self.0.threshold_max();
+        let parent = parent.map(Context::span);
+        let parent = parent.as_ref().map(SpanRef::span_context).filter(|parent| parent.is_valid());
+        let wanted = threshold.is_some_and(|threshold| match parent {
+            Some(parent) => parent.is_sampled(),
+            None => threshold == ALL || draw(trace_id) < threshold,
+        });
         SamplingResult {
             decision: if wanted {
                 SamplingDecision::RecordAndSample

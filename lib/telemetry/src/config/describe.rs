@@ -7,7 +7,7 @@ use source::format_size;
 use super::duration::written;
 use crate::plan::{
     BATCH_BYTES_MAX, BATCH_ITEMS_MAX, Buffer, Compression, Destination, Durability, Exporter,
-    Level, Otlp, Plan, Signal, Transport,
+    Level, Otlp, Plan, Signal, Transport, shown,
 };
 
 /// Says what will be done, exporter by exporter, then what is worth knowing.
@@ -77,7 +77,7 @@ fn write_otlp(out: &mut String, exporter: &Exporter, otlp: &Otlp) -> fmt::Result
     )?;
     let mut urls: Vec<(String, Vec<&str>)> = Vec::new();
     for signal in carried(exporter) {
-        let url = otlp.endpoint(signal).to_string().trim_end_matches('/').to_owned();
+        let url = shown(otlp.endpoint(signal)).trim_end_matches('/').to_owned();
         match urls.iter_mut().find(|(known, _)| *known == url) {
             Some((_, signals)) => signals.push(signal.as_str()),
             None => urls.push((url, vec![signal.as_str()])),

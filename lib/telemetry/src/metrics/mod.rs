@@ -7,7 +7,10 @@ mod names;
 mod prometheus;
 
 use std::{
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,22 +28,36 @@ use opentelemetry_sdk::{
     },
 };
 use prost::Message;
+use thiserror::Error;
 
 const SERVICE_NAME: &str = "service.name";
 
 /// What reads all instruments of one meter provider. A clone reads the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Reader(Arc<ManualReader>);
+pub(crate) struct Reader {
+    reader: Arc<ManualReader>,
+    /// Whether there is a provider, and it has not been shut down. The SDK fails alike whether it should or not.
+    is_open: Arc<AtomicBool>,
+}
+
+/// Why there is nothing to push.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(crate) enum CollectError {
+    #[error("nothing has been measured")]
+    Empty,
+    #[error("{0}; an instrument's callback has panicked: mend it, and start the program again")]
+    Broken(String),
+}
 
 impl Reader {
     pub(crate) fn new() -> Self {
         let reader = ManualReader::builder().with_temporality(Temporality::Cumulative).build();
-        Self(Arc::new(reader))
+        Self { reader: Arc::new(reader), is_open: Arc::default() }
     }
 
-    /// The export request of everything now, with `service.name` set to this, and how many data points it holds; none
-    /// if that is nothing, or after shutdown.
-    pub(crate) fn request(&self, service_name: &str) -> Option<(Vec<u8>, u64)> {
+    /// The export request of everything now, with `service.name` set to this, and how many data points it holds.
+    /// Empty if that is nothing, and after shutdown.
+    pub(crate) fn request(&self, service_name: &str) -> Result<(Vec<u8>, u64), CollectError> {
         let collected = self.collected()?;
         let mut request = ExportMetricsServiceRequest::from(&collected);
         restore_large(&mut request, &collected);
@@ -56,7 +73,10 @@ impl Reader {
             resource.attributes.push(service(service_name));
             resource.attributes.sort_by(|one, other| one.key.cmp(&other.key));
         }
-        (points > 0).then(|| (request.encode_to_vec(), points))
+        if points == 0 {
+            return Err(CollectError::Empty);
+        }
+        Ok((request.encode_to_vec(), points))
     }
 
     /// Everything now, in Prometheus' text exposition format 0.0.4; empty after shutdown.
@@ -64,32 +84,39 @@ impl Reader {
         self.collected().map(|collected| prometheus::text(&collected)).unwrap_or_default()
     }
 
-    fn collected(&self) -> Option<ResourceMetrics> {
+    fn collected(&self) -> Result<ResourceMetrics, CollectError> {
         let mut collected = ResourceMetrics::default();
-        self.collect(&mut collected).ok()?;
-        Some(collected)
+        match self.collect(&mut collected) {
+            Ok(()) => Ok(collected),
+            Err(error) if self.is_open.load(Ordering::Relaxed) => {
+                Err(CollectError::Broken(error.to_string()))
+            }
+            Err(_) => Err(CollectError::Empty),
+        }
     }
 }
 
 impl MetricReader for Reader {
     fn register_pipeline(&self, pipeline: Weak<Pipeline>) {
-        self.0.register_pipeline(pipeline);
+        self.is_open.store(true, Ordering::Relaxed);
+        self.reader.register_pipeline(pipeline);
     }
 
     fn collect(&self, collected: &mut ResourceMetrics) -> OTelSdkResult {
-        self.0.collect(collected)
+        self.reader.collect(collected)
     }
 
     fn force_flush(&self) -> OTelSdkResult {
-        self.0.force_flush()
+        self.reader.force_flush()
     }
 
     fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
-        self.0.shutdown_with_timeout(timeout)
+        self.is_open.store(false, Ordering::Relaxed);
+        self.reader.shutdown_with_timeout(timeout)
     }
 
     fn temporality(&self, kind: InstrumentKind) -> Temporality {
-        self.0.temporality(kind)
+        self.reader.temporality(kind)
     }
 }
 

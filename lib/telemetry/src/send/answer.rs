@@ -10,6 +10,7 @@ use http::Uri;
 use prost::Message;
 
 use super::calendar;
+use crate::plan::Secret;
 
 /// How many characters of a peer's own words go into a message.
 const SAID_CHARS_MAX: usize = 300;
@@ -111,9 +112,36 @@ struct PartialSuccess {
     error_message: String,
 }
 
+/// Who answers.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer<'a> {
+    /// See [`place`].
+    pub(crate) place: &'a str,
+    /// What it must not be heard to say, the longest first.
+    pub(crate) secrets: &'a [Secret],
+    /// Whether it has accepted something of this kind before: then it is what the operator thinks it is.
+    pub(crate) has_accepted: bool,
+}
+
 impl Why {
     pub(crate) fn new(kind: WhyKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
+    }
+}
+
+impl Peer<'_> {
+    /// What it said in one line, not too long, and without the secrets that it repeats.
+    fn words(self, said: &str) -> String {
+        let mut said = said.to_owned();
+        // Before the cut, which could leave half of one.
+        for secret in self.secrets {
+            if said.contains(secret.expose()) {
+                said = said.replace(secret.expose(), "***");
+            }
+        }
+        let clean = said.chars().map(|it| if it.is_control() { ' ' } else { it });
+        let clean: String = clean.take(SAID_CHARS_MAX).collect();
+        clean.trim().to_owned()
     }
 }
 
@@ -126,29 +154,32 @@ pub(crate) fn place(uri: &Uri) -> String {
 }
 
 /// The answer that says so far nothing but success.
-pub(crate) fn success(message: &[u8]) -> Answer {
+pub(crate) fn success(peer: Peer<'_>, message: &[u8]) -> Answer {
     // A success that cannot be read is still one: the status said so.
     match ExportResponse::decode(message).ok().and_then(|response| response.partial_success) {
-        Some(PartialSuccess { rejected: rejected @ 1.., error_message }) => {
-            Answer::Partial { rejected: rejected.unsigned_abs(), message: words(&error_message) }
-        }
+        Some(PartialSuccess { rejected: rejected @ 1.., error_message }) => Answer::Partial {
+            rejected: rejected.unsigned_abs(),
+            message: peer.words(&error_message),
+        },
         _ => Answer::Accepted,
     }
 }
 
 /// An HTTP answer that is no success.
-pub(crate) fn http(place: &str, head: &http::response::Parts, body: &[u8]) -> Answer {
+pub(crate) fn http(peer: Peer<'_>, head: &http::response::Parts, body: &[u8]) -> Answer {
     let status = head.status;
-    let said = http_words(head, body);
+    let said = http_words(peer, head, body);
     let why = |todo: &str| {
-        let message = format!("`{place}` answered {status}{said}{todo}");
+        let message = format!("`{}` answered {status}{said}{todo}", peer.place);
         Why::new(WhyKind::Status(status.as_u16()), message)
     };
     match status.as_u16() {
         300..400 => {
             let to = head.headers.get(http::header::LOCATION);
             let to = to.and_then(|to| to.to_str().ok()).unwrap_or("another address");
-            Answer::Misconfigured(why(&format!("; set the endpoint to `{}`", words(to))))
+            // A query is as secret as that of the endpoint, which it may repeat.
+            let to = to.split(['?', '#']).next().unwrap_or_default();
+            Answer::Misconfigured(why(&format!("; set the endpoint to `{}`", peer.words(to))))
         }
         401 | 403 | 407 => Answer::Misconfigured(why("; check the headers of this exporter")),
         404 | 405 | 406 | 410 | 415 | 421 | 426 | 431 | 505 => {
@@ -160,17 +191,23 @@ pub(crate) fn http(place: &str, head: &http::response::Parts, body: &[u8]) -> An
         408 | 425 | 429 => {
             Answer::Later { after: retry_after(head), why: why("; it is tried again") }
         }
+        400..500 if is_otlp(head) => Answer::Poison(why("")),
+        // A web server or a proxy may say so of the connection; that it is about the data is believed where data was
+        // accepted before.
+        400..500 if !peer.has_accepted || wants_tls(body) => {
+            Answer::Misconfigured(why("; check the endpoint, and whether it is `http` or `https`"))
+        }
         400..500 => Answer::Poison(why("")),
         _ => Answer::Later { after: retry_after(head), why: why("; it is tried again") },
     }
 }
 
 /// A gRPC answer that is no success. The codes are those of the gRPC specification.
-pub(crate) fn grpc(place: &str, code: i32, message: &str, details: &[u8]) -> Answer {
-    let (said, name) = (words(message), grpc_name(code));
+pub(crate) fn grpc(peer: Peer<'_>, code: i32, message: &str, details: &[u8]) -> Answer {
+    let (said, name) = (peer.words(message), grpc_name(code));
     let why = |todo: &str| {
         let colon = if said.is_empty() { "" } else { ": " };
-        let message = format!("`{place}` answered {name}{colon}{said}{todo}");
+        let message = format!("`{}` answered {name}{colon}{said}{todo}", peer.place);
         Why::new(WhyKind::Grpc(code), message)
     };
     match code {
@@ -181,7 +218,9 @@ pub(crate) fn grpc(place: &str, code: i32, message: &str, details: &[u8]) -> Ans
         }
         // ResourceExhausted and OutOfRange are what servers say to a message over their limit; what else they say with
         // them passes.
-        8 | 11 if speaks_of_size(&said) => Answer::TooLarge(why("; smaller batches are tried")),
+        8 | 11 if speaks_of_size(&said) || speaks_of_bytes(&said) => {
+            Answer::TooLarge(why("; smaller batches are tried"))
+        }
         // InvalidArgument, AlreadyExists, FailedPrecondition.
         3 | 6 | 9 => Answer::Poison(why("")),
         // Cancelled, Unknown, DeadlineExceeded, ResourceExhausted, Aborted, OutOfRange, Internal, Unavailable, DataLoss,
@@ -191,10 +230,11 @@ pub(crate) fn grpc(place: &str, code: i32, message: &str, details: &[u8]) -> Ans
 }
 
 /// An answer over HTTP/2 in which no gRPC status is: some proxy's, or some other server's.
-pub(crate) fn not_grpc(place: &str, head: &http::response::Parts, body: &[u8]) -> Answer {
+pub(crate) fn not_grpc(peer: Peer<'_>, head: &http::response::Parts, body: &[u8]) -> Answer {
     let media = head.headers.get(http::header::CONTENT_TYPE).map(|media| media.as_bytes());
     let is_grpc = media.is_some_and(|media| media.starts_with(b"application/grpc"));
-    match http(place, head, body) {
+    let place = peer.place;
+    match http(Peer { has_accepted: true, ..peer }, head, body) {
         // A proxy's 400 is about the exchange, not about the data.
         Answer::Poison(why) => Answer::Later { after: None, why },
         _ if head.status.is_success() && !is_grpc => Answer::Misconfigured(Why::new(
@@ -222,7 +262,7 @@ pub(crate) fn timeout(place: &str, waited: Duration) -> Answer {
 }
 
 /// The connection failed, or ended before the answer.
-pub(crate) fn failed(place: &str, error: &(dyn Error + 'static)) -> Answer {
+pub(crate) fn failed(peer: Peer<'_>, error: &(dyn Error + 'static)) -> Answer {
     let (kind, said) = cause(error);
     let what = match kind {
         WhyKind::Dns => "has no address",
@@ -235,7 +275,7 @@ pub(crate) fn failed(place: &str, error: &(dyn Error + 'static)) -> Answer {
         WhyKind::Protocol => "does not answer as expected: check the port and the transport",
         _ => "cannot be reached",
     };
-    let why = Why::new(kind, format!("`{place}` {what} ({})", words(&said)));
+    let why = Why::new(kind, format!("`{}` {what} ({})", peer.place, peer.words(&said)));
     if kind == WhyKind::Tls {
         Answer::Misconfigured(why)
     } else {
@@ -296,13 +336,31 @@ fn io_kind(kind: io::ErrorKind, before: WhyKind) -> WhyKind {
 }
 
 /// Whether a refusal is about the size of the message: the words of grpc-go, grpc-java, grpc-c, tonic and Go's HTTP.
+/// What else is too large, an attribute perhaps, is so in a smaller message as well.
 fn speaks_of_size(said: &str) -> bool {
     let said = said.to_lowercase();
-    let of_bytes = said.contains("more than") && said.contains("bytes");
-    of_bytes
-        || ["larger than max", "too large", "exceeds maximum size"]
-            .iter()
-            .any(|it| said.contains(it))
+    let of = ["message", "message length", "request", "body", "payload", "entity", "content"];
+    let is = ["too large", "is too large", "larger than max", "exceeds maximum size"];
+    of.iter().any(|of| is.iter().any(|is| said.contains(&format!("{of} {is}"))))
+}
+
+/// The words of servers that call their limit a lack of resources.
+fn speaks_of_bytes(said: &str) -> bool {
+    let said = said.to_lowercase();
+    said.contains("more than") && said.contains("bytes")
+}
+
+/// Whether an answer is in a form of OTLP: then it is from somebody who has read the request.
+fn is_otlp(head: &http::response::Parts) -> bool {
+    let media = head.headers.get(http::header::CONTENT_TYPE).map(|media| media.as_bytes());
+    let media = media.unwrap_or_default().to_ascii_lowercase();
+    [&b"application/x-protobuf"[..], b"application/json"].iter().any(|it| media.starts_with(it))
+}
+
+/// Whether a server says that it should be spoken to in TLS: the words of Go, nginx and Apache.
+fn wants_tls(body: &[u8]) -> bool {
+    let said = String::from_utf8_lossy(body).to_lowercase();
+    ["https server", "https port", "https scheme"].iter().any(|it| said.contains(it))
 }
 
 /// `Retry-After`: seconds, or a date, which is compared with the answer's own `Date` so that no clock is needed and a
@@ -327,7 +385,7 @@ fn retry_info(details: &[u8]) -> Option<Duration> {
 }
 
 /// What an HTTP peer said beside the status, as `: words`.
-fn http_words(head: &http::response::Parts, body: &[u8]) -> String {
+fn http_words(peer: Peer<'_>, head: &http::response::Parts, body: &[u8]) -> String {
     let media = head.headers.get(http::header::CONTENT_TYPE).map(|media| media.as_bytes());
     let said = match media {
         Some(media) if media.starts_with(b"application/x-protobuf") => {
@@ -336,15 +394,8 @@ fn http_words(head: &http::response::Parts, body: &[u8]) -> String {
         Some(media) if media.starts_with(b"text/html") => String::new(),
         _ => String::from_utf8_lossy(body).into_owned(),
     };
-    let said = words(&said);
+    let said = peer.words(&said);
     if said.is_empty() { said } else { format!(": {said}") }
-}
-
-/// One line, not too long.
-fn words(said: &str) -> String {
-    let clean = said.chars().map(|it| if it.is_control() { ' ' } else { it });
-    let clean: String = clean.take(SAID_CHARS_MAX).collect();
-    clean.trim().to_owned()
 }
 
 fn grpc_name(code: i32) -> String {

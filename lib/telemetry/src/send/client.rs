@@ -4,7 +4,15 @@
 //! there is one connector, one TLS and one reading of failures. Connections are made when they are needed and kept.
 //! Deliberately absent: retries and batches, which are the lane's.
 
-use std::{path::PathBuf, sync::Mutex, time::Duration};
+use std::{
+    cmp::Reverse,
+    path::PathBuf,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Uri, header};
@@ -18,7 +26,7 @@ use hyper_util::{
 use thiserror::Error;
 
 use super::{
-    answer::{self, Answer},
+    answer::{self, Answer, Peer},
     body, grpc, tls,
 };
 use crate::plan::{Compression, Header, Otlp, Secret, Signal, Transport};
@@ -27,6 +35,8 @@ use crate::plan::{Compression, Header, Otlp, Secret, Signal, Transport};
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// How long an unused connection is kept: less than the usual 60 s and more of servers and balancers.
 const IDLE_MAX: Duration = Duration::from_secs(50);
+/// Shorter words are in every sentence, and no secrets.
+const SECRET_BYTES_MIN: usize = 3;
 
 type Connector = HttpsConnector<HttpConnector>;
 type Connections = legacy::Client<Connector, Full<Bytes>>;
@@ -41,6 +51,8 @@ pub(crate) struct Client {
     metrics: Uri,
     headers: HeaderMap,
     secrets: Vec<Secret>,
+    /// Whether something of each signal was accepted.
+    accepted: [AtomicBool; 3],
     connector: Connector,
     connections: Mutex<Connections>,
 }
@@ -82,7 +94,8 @@ impl Client {
             logs,
             metrics,
             headers: headers(otlp, user_agent)?,
-            secrets: otlp.headers.iter().map(|header| header.value.clone()).collect(),
+            secrets: secrets(otlp),
+            accepted: Default::default(),
             connections: Mutex::new(connections(otlp.transport, connector.clone())),
             connector,
         })
@@ -92,8 +105,16 @@ impl Client {
     pub(crate) async fn send(&self, signal: Signal, message: Bytes) -> Answer {
         let uri = self.uri(signal);
         let place = answer::place(uri);
-        match tokio::time::timeout(self.timeout, self.exchange(uri, &place, message)).await {
-            Ok(answer) => self.without_secrets(answer),
+        let accepted = &self.accepted[signal as usize];
+        let has_accepted = accepted.load(Ordering::Relaxed);
+        let peer = Peer { place: &place, secrets: &self.secrets, has_accepted };
+        match tokio::time::timeout(self.timeout, self.exchange(uri, peer, message)).await {
+            Ok(answer) => {
+                if matches!(answer, Answer::Accepted | Answer::Partial { .. }) {
+                    accepted.store(true, Ordering::Relaxed);
+                }
+                answer
+            }
             Err(_) => {
                 self.reconnect();
                 answer::timeout(&place, self.timeout)
@@ -101,7 +122,7 @@ impl Client {
         }
     }
 
-    async fn exchange(&self, uri: &Uri, place: &str, message: Bytes) -> Answer {
+    async fn exchange(&self, uri: &Uri, peer: Peer<'_>, message: Bytes) -> Answer {
         let body = match self.transport {
             Transport::Grpc => grpc::frame(&message, self.compression).into(),
             Transport::Http if self.compression == Compression::Gzip => {
@@ -119,17 +140,17 @@ impl Client {
         let connections = self.connections.lock().expect("no panic under this lock").clone();
         let (head, body) = match connections.request(request).await {
             Ok(response) => response.into_parts(),
-            Err(error) => return answer::failed(place, &error),
+            Err(error) => return answer::failed(peer, &error),
         };
         let (body, trailers) = match read(body, self.transport).await {
             Ok(read) => read,
-            Err(error) => return answer::failed(place, &error),
+            Err(error) => return answer::failed(peer, &error),
         };
         match self.transport {
-            Transport::Grpc => grpc::answer(place, &head, trailers.as_ref(), &body),
-            Transport::Http if !head.status.is_success() => answer::http(place, &head, &body),
-            Transport::Http if is_web_page(&head.headers) => answer::web_page(place),
-            Transport::Http => answer::success(&body),
+            Transport::Grpc => grpc::answer(peer, &head, trailers.as_ref(), &body),
+            Transport::Http if !head.status.is_success() => answer::http(peer, &head, &body),
+            Transport::Http if is_web_page(&head.headers) => answer::web_page(peer.place),
+            Transport::Http => answer::success(peer, &body),
         }
     }
 
@@ -146,27 +167,19 @@ impl Client {
             Signal::Metrics => &self.metrics,
         }
     }
+}
 
-    /// Hides header values that a peer repeats in its own words.
-    fn without_secrets(&self, mut answer: Answer) -> Answer {
-        let message = match &mut answer {
-            Answer::Accepted => return answer,
-            Answer::Partial { message, .. } => message,
-            Answer::Later { why, .. }
-            | Answer::Misconfigured(why)
-            | Answer::TooLarge(why)
-            | Answer::Poison(why) => &mut why.message,
-        };
-        for secret in self.secrets.iter().map(Secret::expose) {
-            // Not only as a whole: of `Bearer x` a peer repeats the `x`.
-            for word in secret.split_ascii_whitespace().filter(|word| word.len() >= 6) {
-                if message.contains(word) {
-                    *message = message.replace(word, "***");
-                }
-            }
-        }
-        answer
-    }
+/// What a peer may repeat of our headers, the longest first so that none hides but a part of another.
+fn secrets(otlp: &Otlp) -> Vec<Secret> {
+    // Not only as a whole: of `Bearer x` a peer repeats the `x`.
+    let words = otlp.headers.iter().flat_map(|header| {
+        let value = header.value.expose();
+        value.split_ascii_whitespace().chain([value])
+    });
+    let mut words: Vec<_> = words.filter(|word| word.len() >= SECRET_BYTES_MIN).collect();
+    words.sort_unstable_by_key(|word| (Reverse(word.len()), *word));
+    words.dedup();
+    words.into_iter().map(Secret::new).collect()
 }
 
 /// Where a signal is posted to.

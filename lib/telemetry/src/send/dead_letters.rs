@@ -32,13 +32,28 @@ impl DeadLetters {
         Self { folder, bytes_max, known: None, sequence: 0 }
     }
 
-    /// Keeps a letter; says how many old ones made room for it.
+    /// Keeps a letter; says how many old ones made room for it, whether it could be kept or not.
     pub(crate) fn keep(
         &mut self,
         request: &[u8],
         letter: &Letter,
         now: SystemTime,
-    ) -> io::Result<u64> {
+    ) -> (u64, io::Result<()>) {
+        let text = format!("{}\n", letter.message);
+        let cost = cost(request.len() as u64) + cost(text.len() as u64);
+        let mut removed = 0;
+        let kept = self.enter().and_then(|()| {
+            // Before anything is written: where the disk is full, it is by what makes room.
+            self.make_room(cost, &mut removed)?;
+            let name = self.write(request, &text, letter, now)?;
+            self.known.get_or_insert_default().insert(name, cost);
+            Ok(())
+        });
+        (removed, kept)
+    }
+
+    /// Makes the folder, and sees what is in it.
+    fn enter(&mut self) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         if self.known.is_none() {
             let known = look(&self.folder)?;
@@ -46,6 +61,29 @@ impl DeadLetters {
                 known.keys().filter_map(|name| sequence(name)).max().unwrap_or_default();
             self.known = Some(known);
         }
+        Ok(())
+    }
+
+    /// Removes the oldest letters, until one of this cost fits or none is left.
+    fn make_room(&mut self, cost: u64, removed: &mut u64) -> io::Result<()> {
+        let known = self.known.get_or_insert_default();
+        while known.values().sum::<u64>() + cost > self.bytes_max {
+            let Some(oldest) = known.first_entry() else { break };
+            remove(&self.folder, oldest.key())?;
+            oldest.remove();
+            *removed += 1;
+        }
+        Ok(())
+    }
+
+    /// Writes both files, or none; says their name.
+    fn write(
+        &mut self,
+        request: &[u8],
+        text: &str,
+        letter: &Letter,
+        now: SystemTime,
+    ) -> io::Result<String> {
         let (mut file, name) = loop {
             let name = self.name(letter, now);
             // Another process may use the same folder; `create_new` decides who has the name.
@@ -55,12 +93,14 @@ impl DeadLetters {
                 Err(error) => return Err(error),
             }
         };
-        io::Write::write_all(&mut file, request)?;
-        let text = format!("{}\n", letter.message);
-        fs::write(self.folder.join(format!("{name}.txt")), &text)?;
-        let known = self.known.get_or_insert_default();
-        known.insert(name, cost(request.len() as u64) + cost(text.len() as u64));
-        make_room(&self.folder, known, self.bytes_max)
+        let written = io::Write::write_all(&mut file, request)
+            .and_then(|()| fs::write(self.folder.join(format!("{name}.txt")), text));
+        if let Err(error) = written {
+            // What is left in spite of it is found by the next start.
+            remove(&self.folder, &name).unwrap_or_default();
+            return Err(error);
+        }
+        Ok(name)
     }
 
     fn name(&mut self, letter: &Letter, now: SystemTime) -> String {
@@ -74,20 +114,15 @@ impl DeadLetters {
     }
 }
 
-/// Removes the oldest letters, but never the newest.
-fn make_room(folder: &Path, known: &mut BTreeMap<String, u64>, bytes_max: u64) -> io::Result<u64> {
-    let mut removed = 0;
-    while known.len() > 1 && known.values().sum::<u64>() > bytes_max {
-        let Some((name, _)) = known.pop_first() else { break };
-        for ending in ["otlp", "txt"] {
-            match fs::remove_file(folder.join(format!("{name}.{ending}"))) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+/// Removes the files of a letter.
+fn remove(folder: &Path, name: &str) -> io::Result<()> {
+    for ending in ["otlp", "txt"] {
+        match fs::remove_file(folder.join(format!("{name}.{ending}"))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
-        removed += 1;
     }
-    Ok(removed)
+    Ok(())
 }
 
 fn look(folder: &Path) -> io::Result<BTreeMap<String, u64>> {
@@ -137,9 +172,13 @@ mod tests {
         let folder = folder.path().join("dead-letters");
         let now = UNIX_EPOCH + Duration::from_millis(1_700_000_000_123);
         let mut letters = DeadLetters::new(folder.clone(), 16 * 1024);
-        assert_eq!(letters.keep(b"one", &letter(LetterKind::Refused), now).unwrap(), 0);
+        let keep = |letters: &mut DeadLetters, request: &[u8], kind| {
+            let (removed, kept) = letters.keep(request, &letter(kind), now);
+            kept.map(|()| removed).unwrap()
+        };
+        assert_eq!(keep(&mut letters, b"one", LetterKind::Refused), 0);
         let partial = LetterKind::Partial { rejected: 3, of: 10 };
-        assert_eq!(letters.keep(b"two", &letter(partial), now).unwrap(), 0);
+        assert_eq!(keep(&mut letters, b"two", partial), 0);
         let first = "1700000000123-000001-spans.otlp";
         let second = "1700000000123-000002-spans-3-of-10.otlp";
         assert_eq!(
@@ -154,10 +193,30 @@ mod tests {
         assert_eq!(std::fs::read(folder.join(first)).unwrap(), b"one");
         // Another process, or the next start: names do not collide, and the old letters count.
         let mut again = DeadLetters::new(folder.clone(), 16 * 1024);
-        assert_eq!(again.keep(&[7; 5000], &letter(LetterKind::TooLarge), now).unwrap(), 2);
+        assert_eq!(keep(&mut again, &[7; 5000], LetterKind::TooLarge), 2);
         assert_eq!(
             names(&folder),
             ["1700000000123-000003-spans.otlp", "1700000000123-000003-spans.txt"]
+        );
+    }
+
+    #[test]
+    fn a_letter_that_cannot_be_written_leaves_nothing_behind_and_finds_room_made() {
+        let folder = tempfile::tempdir().unwrap();
+        // Room for one.
+        let mut letters = DeadLetters::new(folder.path().to_owned(), 8 * 1024);
+        let refused = letter(LetterKind::Refused);
+        letters.keep(b"one", &refused, UNIX_EPOCH).1.unwrap();
+        let obstacle = "0000000000000-000002-spans.txt";
+        std::fs::create_dir(folder.path().join(obstacle)).unwrap();
+        let (removed, kept) = letters.keep(b"two", &refused, UNIX_EPOCH);
+        assert_eq!((removed, kept.is_err()), (1, true));
+        assert_eq!(names(folder.path()), [obstacle]);
+        letters.keep(b"three", &refused, UNIX_EPOCH).1.unwrap();
+        let third = "0000000000000-000003-spans";
+        assert_eq!(
+            names(folder.path()),
+            [obstacle.to_owned(), format!("{third}.otlp"), format!("{third}.txt")]
         );
     }
 }

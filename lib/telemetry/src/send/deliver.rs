@@ -4,7 +4,11 @@
 //! that has to be sent again goes back to the head of the queue; one that is refused is cut in two until what is refused
 //! stands alone. While the destination fails nothing new is begun, and one part at a time asks whether it is back. What
 //! fails with an error of the server itself again and again while others pass is refused, whatever the server calls it.
-//! Deliberately absent: threads, clocks and sockets.
+//!
+//! Each signal fails and comes back on its own, since a destination may take one of them only. But the journal is one
+//! queue: what is read and refused stays open, up to a bound, and from there on the other signal waits as well until the
+//! refused one is accepted; its backlog is kept, and in the end fills the buffer. Deliberately absent: threads, clocks
+//! and sockets.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -34,6 +38,12 @@ use crate::plan::{BATCH_BYTES_MAX, BATCH_ITEMS_MAX, Destination, Exporter, Retry
 const GRACE: Duration = Duration::from_millis(500);
 /// How many times a part may fail alone, with others accepted in between, until it is looked at as refused.
 const ALONE_MAX: u32 = 3;
+/// How many batches, of how many bytes, may be open while one signal is refused and the other is delivered. Of these
+/// the next sender sends again what was delivered.
+const OPEN_MAX: usize = 64;
+const OPEN_BYTES_MAX: usize = 8 * BATCH_BYTES_MAX;
+/// After how many accepted requests a larger one is tried.
+const GROW_AFTER: u32 = 16;
 /// How long to sleep where only an answer or a word from outside can change anything.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
@@ -47,17 +57,19 @@ pub(crate) struct Delivery {
     throttle: Duration,
     concurrency: usize,
     retry: Retry,
-    /// The most bytes of a batch; smaller after the destination has refused one for its size.
+    /// The most bytes of a batch; smaller after the destination has refused one for its size, and then slowly larger
+    /// again: it may have been one odd item, or another limit by now.
     bytes_max: usize,
+    /// How many requests were accepted since the size of batches last changed.
+    fitting: u32,
     /// Parts that are to be sent.
     queue: VecDeque<Part>,
     works: HashMap<u64, Work>,
     next_id: u64,
     under_way: JoinSet<Answer>,
     sent: HashMap<Id, (Part, Instant)>,
-    outage: Option<Outage>,
-    /// How many requests were accepted: of spans, of logs.
-    accepted: [u64; 2],
+    spans: Way,
+    logs: Way,
     /// Items that were read and not acknowledged.
     taken: u64,
     /// Whether a further batch would be full.
@@ -67,6 +79,14 @@ pub(crate) struct Delivery {
     due_at: Instant,
     /// When to look for one even if the journal says nothing.
     look_at: Instant,
+}
+
+/// How one signal fares.
+#[derive(Default)]
+struct Way {
+    outage: Option<Outage>,
+    /// How many requests were accepted.
+    accepted: u64,
 }
 
 impl Delivery {
@@ -82,13 +102,14 @@ impl Delivery {
             concurrency,
             retry: retry(exporter),
             bytes_max: BATCH_BYTES_MAX,
+            fitting: 0,
             queue: VecDeque::new(),
             works: HashMap::new(),
             next_id: 0,
             under_way: JoinSet::new(),
             sent: HashMap::new(),
-            outage: None,
-            accepted: [0; 2],
+            spans: Way::default(),
+            logs: Way::default(),
             taken: 0,
             is_full: false,
             is_draining: false,
@@ -109,7 +130,9 @@ impl Delivery {
             let (is_draining, is_new) = self.control.draining(now);
             self.is_draining = is_draining;
             if is_new {
-                self.outage = self.outage.map(|_| Outage::until(now, now));
+                for way in [&mut self.spans, &mut self.logs] {
+                    way.outage = way.outage.map(|_| Outage::until(now, now));
+                }
             }
             if self.control.take_full() {
                 // Below the least look the journal wakes at the first item, so that nobody looks in vain.
@@ -146,7 +169,7 @@ impl Delivery {
             self.ended(ended);
         }
         self.under_way.abort_all();
-        self.shared.lane.journal.rewind();
+        self.shared.lane.rewind(self.shared.turn);
     }
 
     fn now(&self) -> Instant {
@@ -158,43 +181,64 @@ impl Delivery {
         self.queue.is_empty() && self.under_way.is_empty()
     }
 
-    /// When something is to be done even if nothing happens.
-    fn wake_at(&self, now: Instant) -> Instant {
-        match self.outage {
-            Some(outage) if outage.resume_at > now => outage.resume_at,
-            _ if self.under_way.len() >= self.room(now) => now + SLEEP_MAX,
-            _ => self.look_at,
-        }
+    fn way(&self, signal: Signal) -> &Way {
+        if signal == Signal::Logs { &self.logs } else { &self.spans }
     }
 
-    /// How many requests may be under way.
-    fn room(&self, now: Instant) -> usize {
-        match self.outage {
-            None => self.concurrency,
-            Some(outage) if now >= outage.resume_at => 1,
-            Some(_) => 0,
-        }
+    fn way_mut(&mut self, signal: Signal) -> &mut Way {
+        if signal == Signal::Logs { &mut self.logs } else { &mut self.spans }
+    }
+
+    /// When something is to be done even if nothing happens.
+    fn wake_at(&self, now: Instant) -> Instant {
+        let has_room = self.under_way.len() < self.concurrency && self.may_read(now);
+        let look_at = if has_room { self.look_at } else { now + SLEEP_MAX };
+        let outages = [self.spans.outage, self.logs.outage].into_iter().flatten();
+        let resume_at = outages.map(|outage| outage.resume_at).filter(|resume_at| *resume_at > now);
+        resume_at.min().map_or(look_at, |resume_at| resume_at.min(look_at))
+    }
+
+    /// Whether a part of this signal may be sent: always, or one at a time that asks whether the destination is back.
+    fn may_start(&self, signal: Signal, now: Instant) -> bool {
+        self.way(signal).outage.is_none_or(|outage| {
+            now >= outage.resume_at && self.sent.values().all(|(part, _)| part.signal != signal)
+        })
+    }
+
+    /// Whether a further batch may be read: there is something to do with it, and not too much is open.
+    fn may_read(&self, now: Instant) -> bool {
+        let is_wanted = self.may_start(Signal::Spans, now) || self.may_start(Signal::Logs, now);
+        let open_bytes = || self.works.values().map(|work| work.batch.bytes()).sum::<usize>();
+        let is_little = || self.works.len() < OPEN_MAX && open_bytes() < OPEN_BYTES_MAX;
+        is_wanted && (self.queue.is_empty() || is_little())
     }
 
     /// Starts what may be started.
     fn fill(&mut self, now: Instant) {
-        while self.under_way.len() < self.room(now) {
+        while self.under_way.len() < self.concurrency {
             match self.next_part(now) {
                 Some(part) => self.start(part, now),
-                None if self.queue.is_empty() && self.is_due(now) && self.read(now) => {}
+                None if self.is_due(now) && self.may_read(now) && self.read(now) => {}
                 None => break,
             }
         }
     }
 
     fn next_part(&mut self, now: Instant) -> Option<Part> {
+        let mut at = self.queue.iter().position(|part| self.may_start(part.signal, now))?;
+        let Part { signal, doubt, .. } = self.queue[at];
         // Whether the fault is this part's or the server's, another part will tell.
-        let is_doubtful = self.queue.front().is_some_and(|part| part.doubt.is_some());
-        let asks_another = self.outage.is_some() && is_doubtful;
-        if asks_another && self.queue.len() < self.concurrency.max(2) && self.read(now) {
-            return self.queue.pop_back();
+        let is_doubtful = doubt.is_some() && self.way(signal).outage.is_some();
+        let queued = self.queue.iter().filter(|part| part.signal == signal).count();
+        if is_doubtful
+            && queued < self.concurrency.max(2)
+            && self.may_read(now)
+            && self.read(now)
+            && let Some(newest) = self.queue.iter().rposition(|part| part.signal == signal)
+        {
+            at = newest;
         }
-        self.queue.pop_front()
+        self.queue.remove(at)
     }
 
     fn is_due(&self, now: Instant) -> bool {
@@ -203,15 +247,15 @@ impl Delivery {
 
     /// Reads a batch into the queue; `false` if there is none.
     fn read(&mut self, now: Instant) -> bool {
-        let journal = &self.shared.lane.journal;
         self.look_at = now + self.throttle.max(LOOK_MIN);
-        let Some(batch) = journal.read(BATCH_ITEMS_MAX, self.bytes_max) else {
+        let lane = &self.shared.lane;
+        let Some(batch) = lane.read(self.shared.turn, BATCH_ITEMS_MAX, self.bytes_max) else {
             self.is_full = false;
             return false;
         };
         self.due_at = now + self.throttle;
         self.taken += batch.items();
-        let unread = journal.counts().queued.saturating_sub(self.taken);
+        let unread = lane.journal.counts().queued.saturating_sub(self.taken);
         let unread_bytes = unread.saturating_mul(batch.bytes() as u64 / batch.items().max(1));
         self.is_full = unread >= BATCH_ITEMS_MAX || unread_bytes >= self.bytes_max as u64;
         let (work, parts) = Work::new(self.next_id, batch);
@@ -246,12 +290,13 @@ impl Delivery {
         let (mut part, sent) = self.sent.remove(&id).expect("each task was put there");
         match answer {
             Answer::Accepted => {
-                self.accepted[usize::from(part.signal == Signal::Logs)] += 1;
-                self.is_well(sent);
+                self.way_mut(part.signal).accepted += 1;
+                self.is_well(part.signal, sent);
+                self.grow();
                 self.settle(&part, Work::delivered);
             }
             Answer::Partial { rejected, message } => {
-                self.is_well(sent);
+                self.is_well(part.signal, sent);
                 let (rejected, of) = (rejected.min(part.items), part.items);
                 let said =
                     format!("{rejected} of {of} {} were refused: {message}", part.signal.as_str());
@@ -264,19 +309,24 @@ impl Delivery {
             }
             Answer::Later { after, why } => {
                 let (now, random) = (self.now(), (self.shared.host.random)());
-                let failure = Failure { sent, now, after, random };
-                self.outage = Some(Outage::next(self.outage, failure, self.retry));
+                let (failure, retry) = (Failure { sent, now, after, random }, self.retry);
+                let way = self.way_mut(part.signal);
+                way.outage = Some(Outage::next(way.outage, failure, retry));
                 self.again(part, why);
             }
             Answer::Misconfigured(why) => {
                 let now = self.now();
                 let hold = if self.is_draining { self.retry.max } else { HOLD };
-                self.outage = Some(Outage::until(now, now + hold));
+                let way = self.way_mut(part.signal);
+                way.outage = Some(Outage::until(now, now + hold));
+                // Perhaps it is but this part that is refused, in words that do not say so.
+                part.doubt.get_or_insert(Doubt { accepted: way.accepted, alone: 0 });
                 self.notices.say(why.kind, &why.message);
                 self.again(part, why);
             }
             Answer::TooLarge(why) => {
-                self.is_well(sent);
+                self.is_well(part.signal, sent);
+                self.fitting = 0;
                 if part.records.len() > 1 {
                     // The limit is below this length, so half of it is at least half of the limit.
                     self.bytes_max = self.bytes_max.min(part.body.len() / 2).max(1);
@@ -284,17 +334,34 @@ impl Delivery {
                 self.halve(&part, LetterKind::TooLarge, &why);
             }
             Answer::Poison(why) => {
-                self.is_well(sent);
+                self.is_well(part.signal, sent);
                 self.halve(&part, LetterKind::Refused, &why);
             }
         }
     }
 
-    /// The destination answered something sensible. Whatever was wrong when this was sent is over.
-    fn is_well(&mut self, sent: Instant) {
-        if self.outage.take_if(|outage| outage.is_over(sent)).is_some() {
-            self.notices.clear();
-            self.shared.lane.tally.set_lane_trouble(None);
+    /// The destination answered something sensible. Whatever was wrong with this signal when this was sent is over.
+    fn is_well(&mut self, signal: Signal, sent: Instant) {
+        if self.way_mut(signal).outage.take_if(|outage| outage.is_over(sent)).is_some() {
+            self.set_trouble(signal, None);
+            if self.spans.outage.is_none() && self.logs.outage.is_none() {
+                self.notices.clear();
+            }
+        }
+    }
+
+    fn set_trouble(&self, signal: Signal, trouble: Option<Why>) {
+        if self.shared.lane.is_turn(self.shared.turn) {
+            self.shared.lane.tally.set_trouble(signal, trouble);
+        }
+    }
+
+    /// One more request was accepted: after some, larger ones are tried again.
+    fn grow(&mut self) {
+        self.fitting += 1;
+        if self.fitting >= GROW_AFTER {
+            self.fitting = 0;
+            self.bytes_max = self.bytes_max.saturating_mul(2).min(BATCH_BYTES_MAX);
         }
     }
 
@@ -305,7 +372,7 @@ impl Delivery {
             return false;
         }
         // Of its own signal: the server may have another way for each, and only one of them is broken.
-        let accepted = self.accepted[usize::from(part.signal == Signal::Logs)];
+        let accepted = self.way(part.signal).accepted;
         let doubt = part.doubt.get_or_insert(Doubt { accepted, alone: 0 });
         if accepted > doubt.accepted {
             *doubt = Doubt { accepted, alone: doubt.alone + 1 };
@@ -315,11 +382,11 @@ impl Delivery {
 
     fn again(&mut self, mut part: Part, why: Why) {
         part.is_repeated = true;
+        self.set_trouble(part.signal, Some(why));
         match part.doubt {
             Some(_) => self.queue.push_back(part),
             None => self.queue.push_front(part),
         }
-        self.shared.lane.tally.set_lane_trouble(Some(why));
     }
 
     /// Looks in both halves for what is refused; a single item is.
@@ -352,14 +419,27 @@ impl Delivery {
     /// Counts and acknowledges a batch all of which has ended.
     fn close(&mut self, id: u64) {
         let Some(work) = self.works.remove(&id) else { return };
-        self.keep_letters(&work);
         self.taken -= work.batch.items();
-        self.shared.lane.acknowledge(&work.batch, |tally| {
-            for (signal, ended) in [(Signal::Spans, &work.spans), (Signal::Logs, &work.logs)] {
-                add(&tally.ends(signal).delivered, ended.delivered);
-                add(&tally.ends(signal).rejected, ended.rejected);
+        let (lane, turn) = (Arc::clone(&self.shared.lane), self.shared.turn);
+        if !lane.is_turn(turn) {
+            return;
+        }
+        self.keep_letters(&work);
+        lane.acknowledge(turn, &work.batch, |tally, fresh| {
+            let (spans, logs) = (tally.ends(Signal::Spans), tally.ends(Signal::Logs));
+            // All of it is fresh, unless the journal has lost some meanwhile: what is counted there is not counted here.
+            let mut left = fresh;
+            for (counter, ended) in [
+                (&spans.delivered, work.spans.delivered),
+                (&logs.delivered, work.logs.delivered),
+                (&spans.rejected, work.spans.rejected),
+                (&logs.rejected, work.logs.rejected),
+                (&tally.unreadable, work.unreadable),
+            ] {
+                let ended = ended.min(left);
+                add(counter, ended);
+                left -= ended;
             }
-            add(&tally.unreadable, work.unreadable);
             add(&tally.batches, 1);
         });
         if work.unreadable > 0 {
@@ -379,11 +459,10 @@ impl Delivery {
                 continue;
             };
             let mut folder = folder.lock().expect("no panic under this lock");
-            match folder.keep(&request, &letter, (self.shared.host.wall)()) {
-                Ok(removed) => {
-                    add(&tally.dead_letters, 1);
-                    add(&tally.dead_letters_removed, removed);
-                }
+            let (removed, kept) = folder.keep(&request, &letter, (self.shared.host.wall)());
+            add(&tally.dead_letters_removed, removed);
+            match kept {
+                Ok(()) => add(&tally.dead_letters, 1),
                 Err(error) => {
                     add(&tally.dead_letters_failed, 1);
                     self.letter_notices

@@ -9,7 +9,7 @@ use std::{borrow::Cow, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::{
-    answer::{self, Answer},
+    answer::{self, Answer, Peer},
     body,
 };
 use crate::plan::{Compression, Signal};
@@ -66,7 +66,7 @@ pub(crate) fn frame(message: &[u8], compression: Compression) -> Vec<u8> {
 
 /// What a response says.
 pub(crate) fn answer(
-    place: &str,
+    peer: Peer<'_>,
     head: &http::response::Parts,
     trailers: Option<&HeaderMap>,
     body: &[u8],
@@ -76,11 +76,11 @@ pub(crate) fn answer(
     let code = status.get(STATUS).and_then(|code| code.to_str().ok()?.trim().parse::<i32>().ok());
     let text = |name| status.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
     match code {
-        None => answer::not_grpc(place, head, body),
-        Some(0) => answer::success(&message(body)),
+        None => answer::not_grpc(peer, head, body),
+        Some(0) => answer::success(peer, &message(body)),
         Some(code) => {
             let details = base64(text(DETAILS)).unwrap_or_default();
-            answer::grpc(place, code, &percent_decoded(text(MESSAGE)), &details)
+            answer::grpc(peer, code, &percent_decoded(text(MESSAGE)), &details)
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) use self::{
     answer::Answer,
     client::Client,
     lane::Lane,
-    sender::{Sender, StartError, check},
+    sender::{Prepared, Sender, StartError},
 };
 use crate::metrics;
 

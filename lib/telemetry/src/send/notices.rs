@@ -1,5 +1,10 @@
 //! What a person is told of trouble: once for each change of it.
 
+use std::{
+    collections::HashSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
 use super::{SendHost, answer::WhyKind};
 use crate::plan::Exporter;
 
@@ -7,24 +12,25 @@ use crate::plan::Exporter;
 pub(crate) struct Notices {
     exporter: String,
     host: SendHost,
-    said: Option<WhyKind>,
+    said: HashSet<WhyKind>,
 }
 
 impl Notices {
     pub(crate) fn new(exporter: &Exporter, host: &SendHost) -> Self {
-        Self { exporter: exporter.name.clone(), host: host.clone(), said: None }
+        Self { exporter: exporter.name.clone(), host: host.clone(), said: HashSet::new() }
     }
 
-    /// Says it, unless the last thing said was of this kind.
+    /// Says it, unless something of this kind was said before.
     pub(crate) fn say(&mut self, kind: WhyKind, message: &str) {
-        if self.said != Some(kind) {
-            self.said = Some(kind);
-            (self.host.notice)(&self.exporter, message);
+        if self.said.insert(kind) {
+            let say = || (self.host.notice)(&self.exporter, message);
+            // It is the program's own function: whether it panics is no reason to deliver nothing any more.
+            drop(catch_unwind(AssertUnwindSafe(say)));
         }
     }
 
     /// The trouble is over: the next is news again.
     pub(crate) fn clear(&mut self) {
-        self.said = None;
+        self.said.clear();
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::{
-    task::{JoinError, JoinSet, spawn_blocking},
+    task::{JoinSet, spawn_blocking},
     time::timeout_at,
 };
 
@@ -25,7 +25,7 @@ use super::{
     tally::add,
 };
 use crate::{
-    metrics::Reader,
+    metrics::{CollectError, Reader},
     plan::{Exporter, Retry, Signal},
 };
 
@@ -63,13 +63,15 @@ struct Collected {
 /// What came of a push: nothing where there was nothing to collect, an error where collecting failed.
 struct Ended {
     sent: Instant,
-    outcome: Result<Option<(Collected, Answer)>, JoinError>,
+    outcome: Result<Option<(Collected, Answer)>, String>,
 }
 
 /// What all parts of a sender share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) lane: Arc<Lane>,
+    /// The sender's turn with the lane.
+    pub(crate) turn: u64,
     pub(crate) outlet: Arc<Outlet>,
     pub(crate) host: SendHost,
 }
@@ -78,7 +80,7 @@ impl Push {
     /// The push of an exporter; `None` where it has none.
     pub(crate) fn new(exporter: &Exporter, retry: Retry, shared: Shared) -> Option<Self> {
         let interval = exporter.signals.metrics?.max(INTERVAL_MIN);
-        let Shared { lane, outlet, host } = shared;
+        let Shared { lane, turn: _, outlet, host } = shared;
         Some(Self {
             reader: host.metrics.clone()?,
             service_name: exporter.service_name.clone(),
@@ -133,9 +135,10 @@ impl Push {
             Ok(Some((collected, answer))) => self.answered(collected, answer, sent),
             Ok(None) => {}
             Err(error) => {
-                let said =
-                    format!("metrics could not be collected: an instrument failed ({error})");
-                self.failed(Why::new(WhyKind::Io, said));
+                self.failed(Why::new(
+                    WhyKind::Io,
+                    format!("metrics could not be collected: {error}"),
+                ));
             }
         }
     }
@@ -197,7 +200,7 @@ impl Push {
         let failure = Failure { sent, now, after, random };
         self.outage = Some(Outage::next(self.outage, failure, self.retry));
         add(&self.lane.tally.pushes_failed, 1);
-        self.lane.tally.set_push_trouble(Some(why));
+        self.lane.tally.set_trouble(Signal::Metrics, Some(why));
     }
 
     fn arrived(&mut self, points: u64, rejected: u64) {
@@ -207,18 +210,22 @@ impl Push {
         if rejected == 0 {
             self.notices.clear();
         }
-        self.lane.tally.set_push_trouble(None);
+        self.lane.tally.set_trouble(Signal::Metrics, None);
     }
 
     fn failed(&mut self, why: Why) {
         add(&self.lane.tally.pushes_failed, 1);
         self.notices.say(why.kind, &why.message);
-        self.lane.tally.set_push_trouble(Some(why));
+        self.lane.tally.set_trouble(Signal::Metrics, Some(why));
     }
 }
 
 /// Collects on a thread beside the lane's: that calls the program's own functions, which may block and panic.
-async fn collect(reader: Reader, service_name: String) -> Result<Option<Collected>, JoinError> {
-    let found = spawn_blocking(move || reader.request(&service_name)).await?;
-    Ok(found.map(|(request, points)| Collected { request: request.into(), points }))
+async fn collect(reader: Reader, service_name: String) -> Result<Option<Collected>, String> {
+    match spawn_blocking(move || reader.request(&service_name)).await {
+        Ok(Ok((request, points))) => Ok(Some(Collected { request: request.into(), points })),
+        Ok(Err(CollectError::Empty)) => Ok(None),
+        Ok(Err(error @ CollectError::Broken(_))) => Err(error.to_string()),
+        Err(error) => Err(format!("an instrument failed ({error})")),
+    }
 }

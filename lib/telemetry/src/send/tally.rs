@@ -38,14 +38,8 @@ pub(crate) struct Tally {
     pub(crate) pushes_failed: AtomicU64,
     /// Data points in the collections that arrived.
     pub(crate) points: AtomicU64,
-    trouble: Mutex<Troubles>,
-}
-
-/// Why the journal is not emptied, and why metrics do not arrive.
-#[derive(Debug, Default)]
-struct Troubles {
-    lane: Option<Why>,
-    push: Option<Why>,
+    /// Why spans, logs and metrics do not arrive.
+    troubles: Mutex<[Option<Why>; 3]>,
 }
 
 /// How items of one signal ended.
@@ -76,16 +70,17 @@ impl Tally {
 
     /// Why something is not delivered just now.
     pub(crate) fn trouble(&self) -> Option<Why> {
-        let troubles = self.trouble.lock().expect("no panic under this lock");
-        troubles.lane.clone().or_else(|| troubles.push.clone())
+        let troubles = self.troubles.lock().expect("no panic under this lock");
+        troubles.iter().flatten().next().cloned()
     }
 
-    pub(crate) fn set_lane_trouble(&self, trouble: Option<Why>) {
-        self.trouble.lock().expect("no panic under this lock").lane = trouble;
+    /// Why this signal is not delivered just now.
+    pub(crate) fn set_trouble(&self, signal: Signal, trouble: Option<Why>) {
+        self.troubles.lock().expect("no panic under this lock")[signal as usize] = trouble;
     }
 
-    pub(crate) fn set_push_trouble(&self, trouble: Option<Why>) {
-        self.trouble.lock().expect("no panic under this lock").push = trouble;
+    pub(crate) fn forget_troubles(&self) {
+        *self.troubles.lock().expect("no panic under this lock") = [const { None }; 3];
     }
 }
 

@@ -153,6 +153,11 @@ impl Peer {
         self.rules().path = Some((path, status));
     }
 
+    /// Answers requests to every path alike again.
+    pub(crate) fn accept_paths(&self) {
+        self.rules().path = None;
+    }
+
     /// All requests so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.state.seen.lock().expect("no panic under this lock").clone()

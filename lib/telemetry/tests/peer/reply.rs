@@ -48,6 +48,12 @@ impl Reply {
         Self::Http { status, headers: Vec::new(), body: "" }
     }
 
+    /// An HTTP status as an OTLP receiver gives it to data that it has read: with a `google.rpc.Status`.
+    pub(crate) fn refused(status: u16) -> Self {
+        let headers = vec![("content-type", "application/x-protobuf".to_owned())];
+        Self::Http { status, headers, body: "\x12\x06poison" }
+    }
+
     /// A bare gRPC status.
     pub(crate) fn grpc(code: i32, message: &'static str) -> Self {
         Self::Grpc { code, message, details: String::new() }

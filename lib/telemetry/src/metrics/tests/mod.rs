@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::{
 use opentelemetry_sdk::{Resource, metrics::SdkMeterProvider};
 use prost::Message;
 
-use super::Reader;
+use super::{CollectError, Reader};
 
 struct Metered {
     reader: Reader,
@@ -100,15 +100,26 @@ fn a_number_that_is_too_large_for_an_integer_of_otlp_is_a_double() {
 
 #[test]
 fn nothing_makes_no_request() {
-    assert_eq!(Reader::new().request("shop"), None, "before a provider has it");
+    assert_eq!(Reader::new().request("shop"), Err(CollectError::Empty), "before a provider has it");
     assert_eq!(Reader::new().prometheus(), "");
     let metered = Metered::new([]);
-    assert_eq!(metered.reader.request("shop"), None, "without an instrument");
+    assert_eq!(metered.reader.request("shop"), Err(CollectError::Empty), "without an instrument");
     let counter = metered.meter().u64_counter("hits").build();
-    assert_eq!(metered.reader.request("shop"), None, "without a measurement");
+    assert_eq!(metered.reader.request("shop"), Err(CollectError::Empty), "without a measurement");
     counter.add(1, &[]);
     assert_eq!(metered.sent().1, 1);
     metered.provider.shutdown().expect("a first shutdown");
-    assert_eq!(metered.reader.request("shop"), None, "after shutdown");
+    assert_eq!(metered.reader.request("shop"), Err(CollectError::Empty), "after shutdown");
     assert_eq!(metered.reader.prometheus(), "");
+}
+
+#[test]
+fn what_a_panic_has_broken_is_told_from_nothing() {
+    let metered = Metered::new([]);
+    let meter = metered.meter();
+    let _gauge = meter.u64_observable_gauge("broken").with_callback(|_| panic!("planned")).build();
+    let reader = metered.reader.clone();
+    std::thread::spawn(move || reader.request("shop")).join().expect_err("a panic");
+    let again = metered.reader.request("shop");
+    assert!(matches!(again, Err(CollectError::Broken(_))), "{again:?}");
 }

@@ -65,7 +65,7 @@ fn each_http_status_has_its_answer() {
         (204, "accepted"),
         (301, "misconfigured"),
         (307, "misconfigured"),
-        (400, "poison"),
+        (400, "misconfigured"),
         (401, "misconfigured"),
         (403, "misconfigured"),
         (404, "misconfigured"),
@@ -73,7 +73,7 @@ fn each_http_status_has_its_answer() {
         (408, "later"),
         (413, "too large"),
         (415, "misconfigured"),
-        (422, "poison"),
+        (422, "misconfigured"),
         (429, "later"),
         (500, "later"),
         (501, "later"),
@@ -148,12 +148,29 @@ fn a_proxy_before_a_grpc_server_has_its_say() {
 }
 
 #[test]
-fn a_400_that_speaks_of_size_is_about_size() {
+fn a_refusal_is_about_the_data_where_the_data_was_read() {
     let peer = Peer::start();
-    let body = "http: request body too large";
-    peer.reply_next([Reply::Http { status: 400, headers: Vec::new(), body }]);
-    let answer = send_one(&otlp(Transport::Http, &peer.endpoint()));
-    assert_eq!(class(&answer), ("too large", Some(WhyKind::Status(400))));
+    let go = "Client sent an HTTP request to an HTTPS server.\n";
+    let nginx = "<center>The plain HTTP request was sent to HTTPS port</center>";
+    // As the first answer, and as one after a success.
+    let cases = [
+        (400, "application/x-protobuf", "\x12\x03odd", ["poison", "poison"]),
+        (422, "application/json; charset=utf-8", "{\"message\":\"odd\"}", ["poison", "poison"]),
+        (400, "text/plain; charset=utf-8", "odd", ["misconfigured", "poison"]),
+        (402, "text/html", "<html>pay!</html>", ["misconfigured", "poison"]),
+        (400, "text/plain; charset=utf-8", go, ["misconfigured", "misconfigured"]),
+        (400, "text/html", nginx, ["misconfigured", "misconfigured"]),
+        (400, "text/plain", "http: request body too large", ["too large", "too large"]),
+        (400, "application/json", "attribute value too large", ["poison", "poison"]),
+    ];
+    for (status, media, body, words) in cases {
+        let headers = vec![("content-type", media.to_owned())];
+        let reply = Reply::Http { status, headers, body };
+        peer.reply_next([reply.clone(), Reply::Accept, reply]);
+        let answers = send(&otlp(Transport::Http, &peer.endpoint()), &[Signal::Spans; 3]);
+        let classes = [class(&answers[0]), class(&answers[2])];
+        assert_eq!(classes, words.map(|word| (word, Some(WhyKind::Status(status)))), "{body}");
+    }
 }
 
 #[test]
@@ -276,6 +293,26 @@ fn a_peers_words_are_told_without_our_secrets() {
     let place = format!("{}/v1/traces", peer.endpoint());
     let said = "401 Unauthorized: no such token: ***; check the headers of this exporter";
     assert_eq!(why.message, format!("`{place}` answered {said}"));
+}
+
+#[test]
+fn secrets_are_hidden_before_words_are_cut_and_however_short() {
+    let peer = Peer::start();
+    let mut otlp = otlp(Transport::Http, &peer.endpoint());
+    otlp.headers = ["Bearer sesame-open", "pin", "pin-and-more"]
+        .map(|value| header("authorization", value))
+        .into();
+    let cut: &str = Box::leak(format!("{}sesame-open", "-".repeat(295)).into_boxed_str());
+    for (body, said) in [("not pin-and-more, not pin", "not ***, not ***"), (cut, "-***;")] {
+        peer.reply_next([Reply::Http { status: 401, headers: Vec::new(), body }]);
+        let Answer::Misconfigured(why) = send_one(&otlp) else { panic!("not so") };
+        assert!(why.message.contains(said) && !why.message.contains("sesa"), "{}", why.message);
+    }
+    // Nor is the query of where we are sent to, which may be our own.
+    let headers = vec![("location", "https://there/v1/traces?key=hidden".to_owned())];
+    peer.reply_next([Reply::Http { status: 301, headers, body: "" }]);
+    let Answer::Misconfigured(why) = send_one(&otlp) else { panic!("not so") };
+    assert!(why.message.ends_with("; set the endpoint to `https://there/v1/traces`"), "{why:?}");
 }
 
 #[test]

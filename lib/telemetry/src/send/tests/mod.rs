@@ -2,6 +2,7 @@
 //! accepted = delivered + queued + rejected + dropped.
 
 mod client;
+mod exchange;
 mod lane;
 mod lines;
 mod outage;

@@ -7,7 +7,7 @@ use crate::{
     plan::{Destination, Otlp, Transport},
     send::{
         answer::WhyKind,
-        peer::{Peer, Reply},
+        peer::{Peer, Reply, Seen},
     },
 };
 
@@ -182,4 +182,44 @@ fn a_signal_that_is_refused_does_not_make_the_other_a_recovery() {
     assert_eq!(seen.len(), 2);
     assert_eq!(bench.said().len(), 1, "{:?}", bench.said());
     bench.end(0, 0);
+}
+
+#[test]
+fn a_signal_that_is_refused_does_not_hold_the_other() {
+    let peer = Peer::start();
+    peer.refuse_path("/v1/logs", 404);
+    let bench = Bench::to(Transport::Http, &peer);
+    for number in 0..5 {
+        bench.spans([format!("span{number}")]);
+        bench.logs([format!("log{number}")]);
+        peer.wait_for("the span", |seen| seen.iter().filter(|it| it.is_accepted).count() > number);
+    }
+    assert_eq!(peer.accepted(), numbered("span", 5));
+    let said = bench.said();
+    assert!(said.len() == 1 && said[0].contains("/v1/logs` answered 404"), "{said:?}");
+    peer.accept_paths();
+    bench.drain();
+    let all = [numbered("span", 5), numbered("log", 5)].concat();
+    assert_eq!(sorted(peer.accepted()), sorted(all));
+    assert_eq!(bench.tally().trouble(), None);
+    bench.end(10, 0);
+}
+
+#[test]
+fn what_is_kept_open_for_a_refused_signal_is_bounded() {
+    let peer = Peer::start();
+    peer.refuse_path("/v1/logs", 404);
+    let mut bench = Bench::idle();
+    for batch in 0..70 {
+        bench.spans([format!("span{batch}")]);
+        bench.logs(numbered("log", 511));
+    }
+    bench.send_to_peer(Transport::Http, &peer);
+    let is_spans = |seen: &Seen| seen.path == "/v1/traces";
+    let count = |seen: &[Seen]| seen.iter().filter(|it| is_spans(it)).count();
+    peer.wait_for("so many", |seen| count(seen) == 64);
+    assert_eq!(count(&peer.wait_until(Duration::from_millis(300))), 64);
+    peer.accept_paths();
+    bench.drain();
+    bench.end(70 * 512, 0);
 }

@@ -109,6 +109,25 @@ fn an_instrument_that_fails_harms_only_metrics() {
 }
 
 #[test]
+fn instruments_that_somebody_else_has_broken_are_trouble() {
+    let peer = Peer::start();
+    let (bench, provider) = pushing(Duration::from_millis(300), Transport::Http, &peer);
+    let meter = provider.meter("shop");
+    let _gauge = meter.u64_observable_gauge("broken").with_callback(|_| panic!("planned")).build();
+    let reader = bench.host.metrics.clone().unwrap();
+    std::thread::spawn(move || reader.prometheus()).join().expect_err("a panic");
+    let start = now();
+    while bench.tally().trouble().is_none() && start.elapsed() < Duration::from_secs(10) {
+        bench.sender().drain(after(0.01));
+    }
+    let said = bench.said();
+    assert!(said.len() == 1 && said[0].contains("metrics could not be collected"), "{said:?}");
+    assert!(said[0].contains("an instrument's callback has panicked"), "{said:?}");
+    assert!(count(&bench.tally().pushes_failed) > 0);
+    bench.end(0, 0);
+}
+
+#[test]
 fn a_push_to_the_wrong_place_is_said_once() {
     let peer = Peer::start();
     peer.reply_always(Reply::status(404));

@@ -13,7 +13,7 @@ use crate::{
 fn refused(transport: Transport) -> Reply {
     match transport {
         Transport::Grpc => Reply::grpc(3, "poison"),
-        Transport::Http => Reply::status(400),
+        Transport::Http => Reply::refused(400),
     }
 }
 
@@ -220,4 +220,39 @@ fn a_server_that_fails_at_everything_is_waited_for() {
     assert_eq!(sorted(peer.accepted()), sorted(numbered("span", 5000)));
     assert!(bench.letters().is_empty());
     bench.end(5000, 0);
+}
+
+#[test]
+fn batches_grow_again_where_they_may() {
+    let peer = Peer::start();
+    peer.refuse_larger(50_000);
+    let mut bench = Bench::idle();
+    let name = |number| format!("{number:05}{}", "x".repeat(1000));
+    bench.spans((0..200).map(name));
+    bench.send_to_peer(BOTH[1], &peer);
+    bench.drain();
+    peer.refuse_larger(usize::MAX);
+    bench.spans((200..12_000).map(name));
+    bench.drain();
+    let largest = peer.seen().iter().filter(|it| it.is_accepted).map(|it| it.body.len()).max();
+    assert!(largest > Some(200_000), "{largest:?}");
+    bench.end(12_000, 0);
+}
+
+#[test]
+fn a_refusal_in_other_words_is_believed_once_something_was_accepted() {
+    let peer = Peer::start();
+    peer.reply_to_named("poison", Reply::status(400));
+    let mut bench = Bench::idle();
+    bench.spans(["poison"]);
+    bench.send_to_peer(BOTH[1], &peer);
+    peer.wait_for("the first", |seen| !seen.is_empty());
+    // It may be that nothing is accepted there: nothing is given up yet.
+    bench.sender().drain(super::after(0.2));
+    assert_eq!((bench.lane.journal.counts().queued, bench.letters().len()), (1, 0));
+    bench.spans(numbered("span", 10));
+    bench.drain();
+    assert_eq!(peer.accepted(), numbered("span", 10));
+    assert_eq!(names(&bench.letters()[0].1), ["poison"]);
+    bench.end(10, 1);
 }

@@ -1,0 +1,133 @@
+//! A real Collector between an emitter and a [`Sink`](super::Sink): it can be killed, hung, and started again.
+//!
+//! It has no queue and tries nothing again, so what it acknowledges is in the sink. It keeps its ports through all of
+//! its lives. Deliberately absent: a count of its own.
+
+use std::{
+    fs,
+    net::{Ipv4Addr, TcpListener},
+    process::Stdio,
+    sync::atomic::{AtomicU16, Ordering},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+use tokio::{
+    net::TcpStream,
+    process::{Child, Command},
+    time::{Instant, sleep},
+};
+
+use super::setting;
+
+/// How long it may take to listen.
+const READY_MAX: Duration = Duration::from_secs(20);
+
+/// Where ports are looked for: below those that systems give to connections. A port that somebody tries to connect to
+/// while nobody listens on it could otherwise be given to that very connection, which then talks to itself.
+const PORTS: std::ops::Range<u16> = 10_000..32_000;
+
+/// A Collector with ports of its own, which may be running or not.
+#[derive(Debug)]
+pub struct Relay {
+    /// Where it receives OTLP over gRPC.
+    pub grpc: u16,
+    /// Where it receives OTLP over HTTP.
+    pub http: u16,
+    child: Option<Child>,
+    folder: TempDir,
+}
+
+impl Relay {
+    /// One that sends on to the sink on this port, and that is not started yet.
+    pub fn new(sink: u16) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let (grpc, http) = (steady_port()?, steady_port()?);
+        fs::write(folder.path().join("collector.yaml"), configuration(grpc, http, sink))?;
+        Ok(Self { grpc, http, child: None, folder })
+    }
+
+    /// Starts it, and waits until it listens on both ports.
+    pub async fn start(&mut self) -> Result<()> {
+        let binary = setting("QUALITYTRACE_TEST_COLLECTOR_BIN")?;
+        let log = fs::File::create(self.folder.path().join("log"))?;
+        let child = Command::new(&binary)
+            .arg("--config")
+            .arg(self.folder.path().join("collector.yaml"))
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("cannot start `{binary}`"))?;
+        self.child = Some(child);
+        let began = Instant::now();
+        for port in [self.grpc, self.http] {
+            while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+                if began.elapsed() > READY_MAX {
+                    let log =
+                        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+                    bail!("the Collector does not listen on port {port}:\n{log}");
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends it as a crash would: SIGKILL.
+    pub async fn kill(&mut self) -> Result<()> {
+        Ok(self.child.take().context("the Collector runs")?.kill().await?)
+    }
+
+    /// Stops its every thread: it keeps its connections, and answers nothing.
+    pub async fn hang(&self) -> Result<()> {
+        self.signal("-STOP").await
+    }
+
+    /// Lets it go on after a hang.
+    pub async fn go_on(&self) -> Result<()> {
+        self.signal("-CONT").await
+    }
+
+    async fn signal(&self, signal: &str) -> Result<()> {
+        let id = self.child.as_ref().and_then(Child::id).context("the Collector runs")?;
+        let status = Command::new("kill").arg(signal).arg(id.to_string()).status().await?;
+        ensure!(status.success(), "`kill {signal} {id}` failed");
+        Ok(())
+    }
+}
+
+/// A port that is free now and stays so while nobody listens on it.
+pub(crate) fn steady_port() -> Result<u16> {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let count = PORTS.end - PORTS.start;
+    // Processes that run at the same time look in different places.
+    let first = (std::process::id() % u32::from(count / 64)) as u16 * 64;
+    for _ in 0..count {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = PORTS.start + (first.wrapping_add(next)) % count;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no port from {} to {} is free", PORTS.start, PORTS.end)
+}
+
+fn configuration(grpc: u16, http: u16, sink: u16) -> String {
+    let pipeline = "{receivers: [otlp], exporters: [otlphttp]}";
+    format!(
+        "receivers:
+  otlp: {{protocols: {{grpc: {{endpoint: '127.0.0.1:{grpc}'}}, http: {{endpoint: '127.0.0.1:{http}'}}}}}}
+exporters:
+  otlphttp:
+    endpoint: http://127.0.0.1:{sink}
+    compression: none
+    sending_queue: {{enabled: false}}
+    retry_on_failure: {{enabled: false}}
+service:
+  telemetry: {{metrics: {{level: none}}, logs: {{level: warn}}}}
+  pipelines: {{traces: {pipeline}, logs: {pipeline}, metrics: {pipeline}}}
+"
+    )
+}

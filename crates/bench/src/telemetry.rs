@@ -1,0 +1,121 @@
+//! What telemetry loses, and what it costs: the stock exporters beside ours, before a real Collector.
+//!
+//! The Collector sends on to a sink that counts, without queue or retry, so what it acknowledges has been counted; the
+//! emitter is a process of its own that writes down each span that has ended, so what it owes outlives a kill.
+//! Every subject has a Collector and a sink of its own, which is why several can be measured at the same time.
+
+pub mod cost;
+mod emit;
+mod ended;
+pub mod faults;
+pub mod kill;
+mod ours;
+pub mod outage;
+pub mod reload;
+pub mod shutdown;
+mod stand;
+mod stock;
+mod subject;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::table::Row;
+
+pub use emit::run as emit;
+pub use ended::{Ended, read as read_ended};
+pub use stand::{Emitter, Stand};
+pub use subject::{Counts, Durability, Kind, Load, Order, Outcome, Subject, Transport, Within};
+
+/// The figures, each group under the name that `--only` takes, the quick ones first.
+const FIGURES: &[&str] =
+    &["cost", "current-thread", "never-up", "reload", "kill", "kill-away", "outage"];
+
+/// What `--faults` measures instead; each has its arm in `rows`.
+const FAULTS: &[&str] = faults::NAMES;
+
+/// What is asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked {
+    /// Short outages and few kills.
+    short: bool,
+    /// One group alone.
+    only: Option<String>,
+    /// The faults instead of the figures.
+    faults: bool,
+}
+
+/// Measures what the arguments ask for; `program` is this one, which is also the emitter's.
+pub async fn measure(program: &Path, arguments: &[String]) -> Result<Vec<Row>> {
+    let asked = read(arguments)?;
+    let groups = if asked.faults { FAULTS } else { FIGURES };
+    let wanted = |group: &&str| asked.only.as_deref().is_none_or(|only| only == *group);
+    let groups: Vec<_> = groups.iter().copied().filter(wanted).collect();
+    ensure!(!groups.is_empty(), "there is no such group; there are: {}", names());
+    let mut all = Vec::new();
+    for group in groups {
+        progress(group);
+        all.extend(rows(group, program, asked.short).await.with_context(|| group.to_owned())?);
+    }
+    Ok(all)
+}
+
+async fn rows(group: &str, program: &Path, short: bool) -> Result<Vec<Row>> {
+    match group {
+        "cost" => cost::rows(program, short).await,
+        "current-thread" => shutdown::rows_current_thread(program).await,
+        "never-up" => shutdown::rows_never_up(program, short).await,
+        "reload" => reload::rows(program, short).await,
+        "kill" => kill::rows(program, short).await,
+        "kill-away" => kill::rows_away(program, short).await,
+        "outage" => outage::rows(program, short).await,
+        fault => faults::rows(fault, program, short).await,
+    }
+}
+
+fn read(arguments: &[String]) -> Result<Asked> {
+    let mut asked = Asked::default();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--short" => asked.short = true,
+            "--faults" => asked.faults = true,
+            "--only" => {
+                let group = arguments.next().with_context(|| {
+                    format!("`--only` wants the name of a group: one of {}", names())
+                })?;
+                asked.only = Some(group.clone());
+            }
+            other => bail!("`{other}` is not an option: expected --short, --only NAME, --faults"),
+        }
+    }
+    Ok(asked)
+}
+
+fn names() -> String {
+    [FIGURES, FAULTS].concat().join(", ")
+}
+
+/// A line for those who wait: the table comes last.
+#[expect(clippy::print_stderr, reason = "a long bench says what it is doing")]
+fn progress(line: &str) {
+    eprintln!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Asked, read};
+
+    #[test]
+    fn arguments_are_read_and_mistakes_are_named() {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let asked = read(&words("--short --only kill")).unwrap();
+        let expected = Asked { short: true, only: Some("kill".to_owned()), faults: false };
+        assert_eq!(asked, expected);
+        for (text, part) in [("--shrot", "`--shrot`"), ("--only", "outage")] {
+            let error = read(&words(text)).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The emitter: a process of its own that emits spans at a steady rate and writes down each that has ended.
+//!
+//! It may be killed at any moment; what it has written down is what it owes. Come to its end, it prints an
+//! [`Outcome`](super::Outcome) as JSON.
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context, Result};
+use opentelemetry::{
+    KeyValue,
+    trace::{Span, SpanKind, Tracer, TracerProvider},
+};
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use tokio::runtime::{Builder, Runtime};
+
+use super::{
+    ended::{Ended, Writer},
+    ours::Ours,
+    stock,
+    subject::{Counts, Load, Order, Outcome, Within},
+};
+use crate::parts::unix_nanos;
+
+/// How often a steady load emits what is due.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Carries out an order given as JSON, and returns the outcome as JSON.
+pub fn run(order: &str) -> Result<String> {
+    let order: Order = serde_json::from_str(order).context("the order is not one")?;
+    let outcome = match order.within {
+        Within::Thread if order.subject.is_ours() => emit(&order)?,
+        Within::Thread => {
+            let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            let entered = runtime.enter();
+            let outcome = emit(&order)?;
+            drop(entered);
+            leave(runtime);
+            outcome
+        }
+        Within::CurrentThread => {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let outcome = runtime.block_on(async { emit(&order) })?;
+            leave(runtime);
+            outcome
+        }
+    };
+    Ok(serde_json::to_string(&outcome)?)
+}
+
+/// Does not wait for tasks that a stock exporter left behind in its runtime.
+fn leave(runtime: Runtime) {
+    runtime.shutdown_background();
+}
+
+fn emit(order: &Order) -> Result<Outcome> {
+    let memory_before = peak_memory()?;
+    let pipeline = Pipeline::start(order)?;
+    let tracer = pipeline.provider().tracer("emitter");
+    let mut ended = Writer::create(&order.ended)?;
+    let mut changed_at = None;
+    match order.load {
+        Load::Nothing => {}
+        Load::Spans(count) => {
+            for _ in 0..count {
+                one(&tracer, &mut ended)?;
+            }
+        }
+        Load::Steady(rate, millis) => {
+            changed_at = steady(order, &pipeline, &mut ended, (rate, millis))?;
+        }
+    }
+    let began = unix_nanos();
+    let (shutdown, told, counts) = pipeline.shutdown(order)?;
+    Ok(Outcome {
+        emitted: ended.written(),
+        shutdown,
+        shutdown_ms: (unix_nanos() - began) / 1_000_000,
+        told,
+        counts,
+        memory_before,
+        memory: peak_memory()?,
+        changed_at,
+    })
+}
+
+/// Emits what is due, tick by tick; tells when the endpoint was changed.
+fn steady(
+    order: &Order,
+    pipeline: &Pipeline,
+    ended: &mut Writer,
+    (rate, millis): (u64, u64),
+) -> Result<Option<u64>> {
+    let tracer = pipeline.provider().tracer("emitter");
+    let began = unix_nanos();
+    let mut change = order.change;
+    let mut changed_at = None;
+    loop {
+        let elapsed = unix_nanos() - began;
+        if elapsed >= millis * 1_000_000 {
+            return Ok(changed_at);
+        }
+        if let Some((port, _)) = change.take_if(|(_, after)| elapsed >= *after * 1_000_000) {
+            changed_at = Some(unix_nanos());
+            pipeline.change(order, port)?;
+        }
+        let due = elapsed as u128 * u128::from(rate) / 1_000_000_000;
+        while u128::from(ended.written()) < due {
+            one(&tracer, ended)?;
+        }
+        pause();
+    }
+}
+
+/// One span as an HTTP server makes it, with four attributes.
+fn one(tracer: &SdkTracer, ended: &mut Writer) -> Result<()> {
+    let attributes = [
+        KeyValue::new("http.request.method", "GET"),
+        KeyValue::new("http.route", "/items/{item}"),
+        KeyValue::new("number", ended.written() as i64),
+        KeyValue::new("cached", true),
+    ];
+    let builder = tracer.span_builder("GET /items/{item}").with_kind(SpanKind::Server);
+    let mut span = builder.with_attributes(attributes).start(tracer);
+    let id = span.span_context().span_id().to_bytes();
+    span.end();
+    ended.push(Ended { id, at: unix_nanos() })
+}
+
+enum Pipeline {
+    Stock(SdkTracerProvider),
+    Ours(Ours),
+}
+
+impl Pipeline {
+    fn start(order: &Order) -> Result<Self> {
+        if order.subject.is_ours() {
+            Ours::start(order, order.port).map(Self::Ours)
+        } else {
+            stock::provider(order.subject, order.port).map(Self::Stock)
+        }
+    }
+
+    fn provider(&self) -> &SdkTracerProvider {
+        match self {
+            Self::Stock(provider) => provider,
+            Self::Ours(ours) => ours.provider(),
+        }
+    }
+
+    fn change(&self, order: &Order, port: u16) -> Result<()> {
+        match self {
+            Self::Stock(_) => anyhow::bail!("the stock exporters cannot change their endpoint"),
+            Self::Ours(ours) => ours.change(order, port),
+        }
+    }
+
+    /// What the shutdown says, how many undelivered spans it tells of, and the counts.
+    fn shutdown(self, order: &Order) -> Result<(String, u64, Option<Counts>)> {
+        Ok(match self {
+            Self::Stock(provider) => {
+                let said = provider.shutdown();
+                (said.map_or_else(|error| format!("{error}"), |()| "Ok(())".to_owned()), 0, None)
+            }
+            Self::Ours(ours) => {
+                let counts = ours.shutdown(Duration::from_millis(order.shutdown_ms))?;
+                let told = counts.queued + counts.rejected + counts.dropped;
+                (format!("{counts:?}"), told, Some(counts))
+            }
+        })
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the pace of the load is the real clock's")]
+fn pause() {
+    std::thread::sleep(TICK);
+}
+
+/// The most that this process has had in memory, in bytes.
+pub(crate) fn peak_memory() -> Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).context("a peak size")?;
+    let kibibytes: u64 = line.split_whitespace().nth(1).context("a number")?.parse()?;
+    Ok(kibibytes * 1024)
+}

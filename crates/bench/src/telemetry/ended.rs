@@ -1,0 +1,77 @@
+//! The spans that have ended, written down so that a killed process is outlived by its last one.
+//!
+//! An entry is 16 bytes, so none lies across two pages, and a kill leaves no half of one. What is written to a file is
+//! the system's, not the process's: no `fsync` is needed to survive a kill.
+
+use std::{fs::File, os::unix::fs::FileExt, path::Path};
+
+use anyhow::{Context, Result};
+
+use crate::parts::SpanId;
+
+const ENTRY_BYTES: usize = 16;
+
+/// One span that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its id.
+    pub id: SpanId,
+    /// When the call that ended it returned, in nanoseconds since the epoch.
+    pub at: u64,
+}
+
+/// The writing side.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    file: File,
+    written: u64,
+}
+
+impl Writer {
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let file = File::create(path).with_context(|| format!("cannot create {path:?}"))?;
+        Ok(Self { file, written: 0 })
+    }
+
+    /// Writes one down, so that it is known even if the process is killed next.
+    pub(crate) fn push(&mut self, ended: Ended) -> Result<()> {
+        let mut entry = [0; ENTRY_BYTES];
+        entry[..8].copy_from_slice(&ended.id);
+        entry[8..].copy_from_slice(&ended.at.to_le_bytes());
+        self.file.write_all_at(&entry, self.written * ENTRY_BYTES as u64)?;
+        self.written += 1;
+        Ok(())
+    }
+
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+}
+
+/// All that were written down.
+pub fn read(path: &Path) -> Result<Vec<Ended>> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {path:?}"))?;
+    let entry = |entry: &[u8]| {
+        let (id, at) = entry.split_at(8);
+        Some(Ended { id: id.try_into().ok()?, at: u64::from_le_bytes(at.try_into().ok()?) })
+    };
+    Ok(bytes.chunks_exact(ENTRY_BYTES).filter_map(entry).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ended, Writer, read};
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ended");
+        let mut writer = Writer::create(&path).unwrap();
+        let entries = [1, 2, 3].map(|n| Ended { id: [n; 8], at: u64::from(n) << 40 });
+        for entry in entries {
+            writer.push(entry).unwrap();
+        }
+        assert_eq!(writer.written(), 3);
+        assert_eq!(read(&path).unwrap(), entries);
+    }
+}

@@ -1,0 +1,81 @@
+//! The program is killed at random moments, again and again, on one directory: while it starts, while it reads what the
+//! one before it left, while it sends. The Collector comes and goes as well.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use tokio::time::sleep;
+
+use super::{Fault, Ground, collector::ids};
+use crate::telemetry::{
+    kill::LOST_MAX,
+    stand::Stand,
+    subject::{Durability, Load, Subject, Transport},
+};
+
+/// Spans in a second.
+const RATE: u64 = 2000;
+/// How long a program lives at the most, in milliseconds.
+const LIFE_MS: u64 = 1200;
+
+/// A killed program loses at most its last milliseconds.
+pub(super) async fn process(ground: &Ground) -> Result<Fault> {
+    kills(ground, Durability::Process).await
+}
+
+/// A killed program that writes through loses nothing.
+pub(super) async fn write_through(ground: &Ground) -> Result<Fault> {
+    kills(ground, Durability::WriteThrough).await
+}
+
+async fn kills(ground: &Ground, durability: Durability) -> Result<Fault> {
+    let mut fault = Fault::default();
+    // Multiples of five: the Collector is away at the end.
+    let kills = if ground.short { 5 } else { 100 };
+    for transport in Transport::ALL {
+        let mut stand = Stand::new(&ground.program, Subject::ours(durability, transport)).await?;
+        let (mut owed, mut oldest) = (Vec::new(), 0);
+        for kill in 0..kills {
+            if kill % 5 == 1 {
+                stand.relay.start().await?;
+            } else if kill % 5 == 4 {
+                stand.relay.kill().await?;
+            }
+            let mut order = stand.order(Load::Steady(RATE, 600_000));
+            order.ended.set_extension(kill.to_string());
+            order.throttle_ms = 50;
+            let emitter = stand.emit(&order)?;
+            sleep(some_time()).await;
+            // A program that was killed before its first span owes nothing.
+            let Ok((at, ended)) = emitter.kill().await else { continue };
+            owed.extend(ended.into_iter().map(|span| (span, at)));
+        }
+        stand.relay.start().await?;
+        let last = stand.restart().await?.context("ours starts again")?;
+        let counts = last.counts.context("ours counts")?;
+        fault.promise(counts.delivered == counts.accepted, || format!("delivered: {counts:?}"));
+        stand.quiet().await;
+        let received = ids(&stand.sink);
+        let mut lost = 0;
+        for (span, at) in owed.iter().filter(|(span, _)| !received.contains(&span.id)) {
+            lost += 1;
+            let before = at.saturating_sub(span.at);
+            oldest = oldest.max(before);
+            let is_young = u128::from(before) <= LOST_MAX.as_nanos();
+            if durability == Durability::WriteThrough || !is_young {
+                fault.lost += 1;
+            }
+        }
+        fault.accepted += owed.len() as u64;
+        let oldest = Duration::from_nanos(oldest);
+        fault.note(format!("{transport:?}: {kills} kills: {lost} lost, the oldest of {oldest:?}"));
+    }
+    Ok(fault)
+}
+
+fn some_time() -> Duration {
+    Duration::from_millis(RandomState::new().hash_one(0_u8) % LIFE_MS)
+}

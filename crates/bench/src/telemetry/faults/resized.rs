@@ -1,0 +1,51 @@
+//! The bounds of a buffer are changed while the destination is away: what an operator does when it fills up.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use telemetry::plan::{Buffer, Durability, Exporter, Transport};
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use super::{
+    Fault, Ground,
+    peer::Peer,
+    program::{BOTH, Load, Program, SOON, exporter, kept_in, local, received},
+};
+use crate::parts::steady_port;
+
+/// Longer than an exporter that is gone goes on sending.
+const AWAY: Duration = Duration::from_secs(11);
+
+/// More room lets held producers go on; less room loses nothing; the backlog arrives when the destination is back.
+pub(super) async fn resized(_: &Ground) -> Result<Fault> {
+    Fault::of(BOTH.into_iter().flat_map(|to| [true, false].map(|kept| one(to, kept))).collect())
+        .await
+}
+
+async fn one(transport: Transport, is_on_disk: bool) -> Result<Fault> {
+    let mut fault = Fault::default();
+    let (folder, port) = (TempDir::new()?, steady_port()?);
+    let plan = |memory: u64, disk: u64| -> Result<Exporter> {
+        let mut plan = exporter("tracer.peer", transport, &local(port))?;
+        plan.buffer = Buffer { memory, disk, ..plan.buffer };
+        Ok(if is_on_disk { kept_in(plan, folder.path(), Durability::Process) } else { plan })
+    };
+    let program = Program::start(vec![plan(300_000, 1_000_000)?])?;
+    let load = Load::start(&program, 2, 20_000);
+    let full = program.until("held producers", SOON, |counts| counts.holding == 2).await?;
+    program.reload(vec![plan(3_000_000, 10_000_000)?])?;
+    let more = |counts: &telemetry::Counts| counts.queued > 2 * full.queued;
+    let counts = program.until("a larger backlog", SOON, more).await;
+    fault.promise(counts.is_ok(), || format!("{transport:?}: more room is used: {counts:?}"));
+    program.reload(vec![plan(300_000, 1_000_000)?])?;
+    sleep(AWAY).await;
+    let peer = Peer::start_at(([127, 0, 0, 1], port).into());
+    load.stop().await?;
+    let ended = program.ended();
+    let report = program.end(SOON).await?;
+    fault.promise(report.is_delivered(), || format!("{transport:?}: delivered: {report:?}"));
+    fault.balance(&report.exporters);
+    fault.arrived(&ended, &received(&peer));
+    Ok(fault)
+}

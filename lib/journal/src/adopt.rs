@@ -1,0 +1,120 @@
+//! How what was left on disk becomes part of a journal: what is in its folder, and what is in those of the dead.
+
+use std::{fs, time::Instant};
+
+use crate::{
+    folder::{Folder, OpenError, Owner},
+    recover::{Left, Recovered},
+    segment::on_disk_bytes,
+    settled::Mark,
+    shared::{Shared, lock, tell},
+    state::State,
+};
+
+impl Shared {
+    /// Moves the segments of dead journals behind all that is here while they fit, and says how many items they have.
+    /// What cannot be moved is left for another time.
+    pub(crate) fn adopt(&self) -> Result<u64, OpenError> {
+        let Some(folder) = &self.folder else { return Ok(0) };
+        let mut items = 0;
+        for path in folder.others()? {
+            if let Some(orphan) = folder.orphan(path) {
+                items += self.take_over(folder, &orphan);
+            }
+        }
+        self.after_settling();
+        Ok(items)
+    }
+
+    fn take_over(&self, folder: &Folder, orphan: &Folder) -> u64 {
+        let Ok(mut recovered) = Recovered::of(orphan) else { return 0 };
+        // It stays where it is, and takes none of our room.
+        recovered.left_alone = 0;
+        let now = (self.now)();
+        let mut state = lock(&self.state);
+        // Under the lock, though it takes time: nobody else may use these ids, and the folder must stay ours.
+        if state.closed || !matches!(folder.owner(), Ok(Owner::Us)) {
+            return 0;
+        }
+        let items = state.place(recovered, now, |id, left| {
+            fs::rename(orphan.segment(left.segment.id), folder.segment(id)).is_ok()
+        });
+        let end = state.end;
+        let reached = state.ready.is_reached(end);
+        tell(state, reached);
+        items
+    }
+}
+
+impl State {
+    /// Places what was left in our own folder, before anything else is there.
+    pub(crate) fn place_own(&mut self, recovered: Recovered, now: Instant) {
+        self.ages.note(0, now);
+        self.place_all(recovered, |_, left| Some(left.segment.id));
+    }
+
+    /// Places what was left behind all that is there, as long as it fits and `take` takes it under its new id, and says
+    /// how many items that are.
+    fn place(
+        &mut self,
+        recovered: Recovered,
+        now: Instant,
+        take: impl Fn(u64, &Left) -> bool,
+    ) -> u64 {
+        self.ages.note(self.end.at, now);
+        self.place_all(recovered, |state, left| {
+            let bytes = on_disk_bytes(left.segment.length(left.segment.end.at));
+            let fits = state.limits.disk_max.is_some_and(|max| state.others + bytes <= max);
+            let id = state.next_id;
+            (fits && take(id, left)).then(|| {
+                state.next_id += 1;
+                id
+            })
+        })
+    }
+
+    fn place_all(
+        &mut self,
+        recovered: Recovered,
+        mut place: impl FnMut(&mut Self, &Left) -> Option<u64>,
+    ) -> u64 {
+        self.tally.cut_bytes += recovered.cut_bytes;
+        self.left_alone += recovered.left_alone;
+        self.others += recovered.left_alone;
+        if recovered.left.is_empty() {
+            return 0;
+        }
+        let before = self.end;
+        let is_written = self.written.at == self.end.at;
+        self.rotate();
+        self.pop_last();
+        for mut left in recovered.left {
+            let Some(id) = place(self, &left) else { break };
+            let by = self.end;
+            let segment = &mut left.segment;
+            segment.id = id;
+            segment.first = shifted(segment.first, by);
+            segment.end = shifted(segment.end, by);
+            segment.filled = shifted(segment.filled, by);
+            self.end = segment.end;
+            self.others += on_disk_bytes(segment.length(segment.end.at));
+            self.push_segment(left.segment);
+            for (from, to) in left.settled {
+                self.settled.settle(shifted(from, by), shifted(to, by));
+            }
+        }
+        self.push_last();
+        self.open_from = self.end;
+        if is_written {
+            self.written = self.end;
+        }
+        let items = self.end.items - before.items;
+        self.tally.recovered += items;
+        self.release();
+        items
+    }
+}
+
+fn shifted(mark: Mark, by: Mark) -> Mark {
+    Mark { at: mark.at + by.at, items: mark.items + by.items }
+}

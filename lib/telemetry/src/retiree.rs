@@ -1,0 +1,174 @@
+//! An exporter that the plan does not have any more. It sends what it holds for a while and ends, unless a later plan
+//! wants it back: a configuration that was empty for a moment has cost nothing then.
+//!
+//! Deliberately absent: who retires, and what becomes of the counts. That is `life`.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use opentelemetry::Context;
+
+use crate::{
+    counts::Counts,
+    exporter::Running,
+    host::{Host, Notice},
+    pipeline::Pipeline,
+    plan,
+};
+
+/// How long it may take to send what it holds.
+const RETIRE_MAX: Duration = Duration::from_secs(10);
+/// How long a swapped pipeline may still be in use by a producer before it is no longer waited for.
+const SWAP_MAX: Duration = Duration::from_secs(1);
+/// How soon it hears what it is told.
+const HEAR_MAX: Duration = Duration::from_millis(50);
+
+/// An exporter that sends what it holds, on a thread of its own.
+#[derive(Debug)]
+pub(crate) struct Retiree {
+    name: String,
+    directory: Option<PathBuf>,
+    pub(crate) slot: u8,
+    orders: Arc<Orders>,
+    thread: JoinHandle<Left>,
+}
+
+/// How it left.
+pub(crate) enum Left {
+    Ended(Ended),
+    /// It was wanted back before its time was over.
+    Recalled(Box<Running>),
+}
+
+/// An exporter that is no more, its journal closed.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) counts: Counts,
+    /// Where the rest is, if it is on disk.
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// What a retiree is told.
+#[derive(Debug)]
+struct Orders {
+    order: Mutex<Order>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    until: Instant,
+    is_recalled: bool,
+}
+
+impl Retiree {
+    /// Retires an exporter. Producers that have the pipeline it was in may still append to it.
+    pub(crate) fn start(running: Running, left: Weak<Pipeline>, host: &Host) -> Self {
+        let began = (host.now)();
+        let order = Order { until: began + RETIRE_MAX, is_recalled: false };
+        let orders = Arc::new(Orders { order: Mutex::new(order), changed: Condvar::new() });
+        let (of_thread, host) = (Arc::clone(&orders), host.clone());
+        let (name, slot) = (running.plan.name.clone(), running.outlet.slot);
+        let directory = running.plan.buffer.directory.clone();
+        let thread = thread::spawn(move || {
+            let _suppressed = Context::enter_telemetry_suppressed_scope();
+            let is_in_hand = || left.strong_count() > 0 && (host.now)() < began + SWAP_MAX;
+            match send_rest(&running, &of_thread, is_in_hand, host.now) {
+                Some(until) => Left::Ended(end(running, until, &host)),
+                None => Left::Recalled(Box::new(running)),
+            }
+        });
+        Self { name, directory, slot, orders, thread }
+    }
+
+    /// Whether this is the exporter of that plan, with a journal that can stay.
+    pub(crate) fn keeps_journal(&self, plan: &plan::Exporter) -> bool {
+        self.name == plan.name && self.directory == plan.buffer.directory
+    }
+
+    /// It is wanted back.
+    pub(crate) fn recall(&self) {
+        self.orders.lock().is_recalled = true;
+        self.orders.changed.notify_all();
+    }
+
+    /// It has no longer than until then.
+    pub(crate) fn end_by(&self, until: Instant) {
+        let mut order = self.orders.lock();
+        order.until = order.until.min(until);
+        self.orders.changed.notify_all();
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for it to end, or to come back if it was told to.
+    pub(crate) fn join(self) -> Option<Left> {
+        self.thread.join().ok()
+    }
+}
+
+impl Orders {
+    fn lock(&self) -> MutexGuard<'_, Order> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Comes back with the deadline when nothing is left or nothing more is to be tried; with nothing on a recall.
+fn send_rest(
+    running: &Running,
+    orders: &Orders,
+    is_in_hand: impl Fn() -> bool,
+    now: fn() -> Instant,
+) -> Option<Instant> {
+    let mut seen = None;
+    loop {
+        let is_last = !is_in_hand();
+        let queued = running.outlet.journal.counts().queued;
+        let order = *orders.lock();
+        let left = order.until.saturating_duration_since(now());
+        if order.is_recalled {
+            return None;
+        }
+        if left.is_zero() || (is_last && queued == 0) {
+            return Some(order.until);
+        }
+        let pause = left.min(HEAR_MAX);
+        if seen != Some(queued) {
+            running.drain(now() + pause);
+        } else {
+            // Nothing gets through: whoever drains again would cut short the pause that the destination is given.
+            let unchanged = |now: &mut Order| !now.is_recalled && now.until == order.until;
+            drop(orders.changed.wait_timeout_while(orders.lock(), pause, unchanged));
+        }
+        seen = Some(queued);
+    }
+}
+
+/// Closes the journal, and says what is left.
+fn end(running: Running, until: Instant, host: &Host) -> Ended {
+    let folder = running.folder();
+    let dropped_before = running.outlet.counts().dropped;
+    let counts = running.finish(until, host.now);
+    let dropped = counts.dropped - dropped_before;
+    let say = |message: &str| (host.notice)(&Notice { exporter: &counts.exporter, message });
+    if let Some(folder) = folder.as_deref().filter(|_| counts.queued > 0) {
+        say(&format!(
+            "it has ended with {} items undelivered, which stay in `{}`: an exporter of this name and `directory` \
+             delivers them",
+            counts.queued,
+            folder.display()
+        ));
+    }
+    if dropped > 0 {
+        say(&format!(
+            "it has ended with {dropped} items undelivered, which are dropped: without a `directory` nothing is kept",
+        ));
+    }
+    Ended { counts, folder }
+}
