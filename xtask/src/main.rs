@@ -36,7 +36,8 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   services env [NAME…]              how tests find them: eval \"$(cargo xtask services env)\"
   accept                            move what golden tests proposed over the files; read the difference first
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
-  bench NAME                        measure, in release mode, with the services up
+  bench NAME                        measure, in release mode, with the services up: thread, layout, telemetry
+                                    (telemetry takes --short, --only GROUP, --faults)
 
 What `ci`, `generate` and `bench` start they stop at their end; interrupted (Ctrl-C), they leave it running, and
 `cargo xtask services down` stops it.
