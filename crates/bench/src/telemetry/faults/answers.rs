@@ -63,7 +63,7 @@ pub(super) async fn refused(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let spans = if ground.short { 1000 } else { 20_000 };
     for (transport, reply) in
-        BOTH.into_iter().zip([Reply::grpc(3, "no such thing"), Reply::status(400)])
+        BOTH.into_iter().zip([Reply::grpc(3, "no such thing"), Reply::refused(400)])
     {
         let (peer, folder) = (Peer::start(), TempDir::new()?);
         let plan = exporter(EXPORTER, transport, &peer.endpoint())?;

@@ -28,7 +28,7 @@ pub(super) async fn steps(ground: &Ground) -> Result<Fault> {
     let rounds = if ground.short { 1 } else { 20 };
     for transport in BOTH {
         let (peer, folder) = (Peer::start(), TempDir::new()?);
-        peer.reply_to_named("poison", Reply::status(400));
+        peer.reply_to_named("poison", Reply::refused(400));
         if transport == BOTH[0] {
             peer.reply_to_named("poison", Reply::grpc(3, "no"));
         }
