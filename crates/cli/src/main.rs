@@ -24,7 +24,7 @@ use std::{
 use clap::Parser;
 use model::{Timestamp, World};
 use source::Colour;
-use tokio::runtime;
+use tokio::runtime::{self, Runtime};
 
 use args::{Args, Command};
 use exit::Exit;
@@ -35,34 +35,45 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let terminal = Terminal { colour: colour() };
     let world = World::new(now, random);
-    let (work, calm) = match (runtime("work").build(), calm().build()) {
-        (Ok(work), Ok(calm)) => (work, calm),
-        (Err(error), _) | (_, Err(error)) => {
-            terminal.line(&format!("error: no threads to run on: {error}"));
-            return Exit::Inconclusive.into();
-        }
-    };
+    let work = || runtime("work");
     // A command that ends early ends with its exit all the same.
     let (Ok(exit) | Err(exit)) = match args.command {
-        Command::Run(args) => work.block_on(async {
-            match &args.server {
-                Some(url) => remote::run(url, &args, &terminal).await,
-                None => local::run(&args, environment().collect(), world, &terminal).await,
-            }
+        Command::Run(args) => on(work(), &terminal, |work| {
+            work.block_on(async {
+                match &args.server {
+                    Some(url) => remote::run(url, &args, &terminal).await,
+                    None => local::run(&args, environment().collect(), world, &terminal).await,
+                }
+            })
         }),
-        Command::Apply(args) => work.block_on(remote::apply(&args, &terminal)),
-        Command::Serve(args) => {
+        Command::Apply(args) => {
+            on(work(), &terminal, |work| work.block_on(remote::apply(&args, &terminal)))
+        }
+        Command::Serve(args) => on(work(), &terminal, |work| {
             let environment = environment().collect();
             let outside = Outside { environment, world, work: work.handle().clone() };
             // Signals and reload are heard where nobody is held: they are the way out.
-            calm.block_on(serve::serve(&args, outside, &terminal))
-        }
+            telemetry::suppress_this_thread();
+            on(calm(), &terminal, |calm| calm.block_on(serve::serve(&args, outside, &terminal)))
+        }),
         Command::Telemetry(args) => observe::telemetry(&args, &environment().collect(), &terminal),
     };
-    // What is asked to stop at once does not wait for threads that block.
-    work.shutdown_background();
-    calm.shutdown_background();
     exit.into()
+}
+
+/// Has something done on a runtime. What is asked to stop at once does not wait for threads that block.
+fn on(
+    mut builder: runtime::Builder,
+    terminal: &Terminal,
+    task: impl FnOnce(&Runtime) -> Result<Exit, Exit>,
+) -> Result<Exit, Exit> {
+    let runtime = builder.build().map_err(|error| {
+        terminal.line(&format!("error: no threads to run on: {error}"));
+        Exit::Inconclusive
+    })?;
+    let exit = task(&runtime);
+    runtime.shutdown_background();
+    exit
 }
 
 /// The wall clock. It ends in 2554, as OTLP's does.

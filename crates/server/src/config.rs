@@ -176,18 +176,7 @@ impl Default for Listen {
 
 /// Reads a configuration file; the name's extension tells its format. An empty file asks for the defaults.
 pub fn read(text: &Text, environment: &Environment) -> Read {
-    let (root, mistakes) = if text.name().ends_with(".toml") {
-        source::read_toml(text)
-    } else {
-        let (documents, mut mistakes) = source::read_yaml(text);
-        let mut documents = documents.into_iter();
-        let first = documents.next();
-        mistakes.extend(documents.map(|more| {
-            Diagnostic::error(text, text.first_line(more.span), "a configuration is one document")
-                .label("a second one begins here")
-        }));
-        (first, mistakes)
-    };
+    let (root, mistakes) = source::read_one(text);
     let taken = [FLAGS, OF_TESTS].concat();
     let keys = &[config::KEYS, KEYS];
     let overlay = Overlay { prefix: PREFIX, keys, environment, taken: &taken };

@@ -1,6 +1,6 @@
 //! The server's own telemetry: from the words of `model` to the library that delivers it.
 //!
-//! The one module that knows the library and OpenTelemetry's types. What an exporter accepts is delivered, through
+//! The one module that knows OpenTelemetry's types. What an exporter accepts is delivered, through
 //! outages and restarts; when its buffer is nearly full, [`Telemetry::pressure`] says so and new runs are refused, since
 //! a full one holds whoever ends a span. Deliberately absent: names of spans (`own_spans`).
 
@@ -23,7 +23,7 @@ use telemetry::{
         metrics::{Counter, Histogram, MeterProvider},
         trace::{Link, SpanContext, SpanKind, Status, TraceFlags, TraceState},
     },
-    plan::{Destination, Signal},
+    plan::Destination,
 };
 
 use crate::{StartError, config, listen, traceparent::TraceParent};
@@ -141,12 +141,7 @@ pub(crate) fn refuse_own_endpoints(
     let roles = telemetry.roles();
     for exporter in telemetry.plan.active(&roles) {
         let Destination::Otlp(otlp) = &exporter.destination else { continue };
-        let signals = [
-            (exporter.signals.spans, Signal::Spans),
-            (exporter.signals.logs, Signal::Logs),
-            (exporter.signals.metrics.is_some(), Signal::Metrics),
-        ];
-        for (_, signal) in signals.into_iter().filter(|(carries, _)| *carries) {
+        for signal in exporter.signals.carried() {
             let endpoint = otlp.endpoint(signal);
             let default = if endpoint.scheme_str() == Some("https") { 443 } else { 80 };
             let port = endpoint.port_u16().unwrap_or(default);

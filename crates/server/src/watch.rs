@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use db::DbError;
-use model::{Faulty, SpanId, World};
+use model::{Faulty, SpanId, Timestamp, World};
 
 use crate::{
     own_spans::{Call, DbSpan, send_db},
@@ -31,7 +31,18 @@ impl Watch {
     ) -> Result<T, DbError> {
         let began = self.world.now();
         let answer = answer.await;
-        let error = answer.as_ref().err();
+        self.tell(within, call, began, answer.as_ref().err());
+        answer
+    }
+
+    /// Tells of an answer that came now and was waited for since `began`.
+    pub(crate) fn tell(
+        &self,
+        within: TraceParent,
+        call: Call,
+        began: Timestamp,
+        error: Option<&DbError>,
+    ) {
         let span = DbSpan {
             within,
             id: SpanId::from_random(self.world.random()),
@@ -41,6 +52,5 @@ impl Watch {
             error: error.map(|error| error.fault().as_str()),
         };
         send_db(&self.telemetry, &span);
-        answer
     }
 }

@@ -13,8 +13,8 @@ use db::{Db, DbError, OtlpTrace, Taken};
 use drivers::trigger;
 use lang::{Plan, Vars};
 use model::{
-    Event, Judgement, KeyRing, Outcome, Progress, SpanId, Step, StepTime, Timestamp, Trace,
-    Verdict, What, World, trace::SpanData,
+    Event, Judgement, KeyRing, Outcome, Progress, Step, StepTime, Timestamp, Trace, Verdict, What,
+    World, trace::SpanData,
 };
 use runner::{Finished, Job, Limits, Lost, RunError};
 use tokio::{task::JoinSet, time::Instant};
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config,
-    own_spans::{self, Call, DbSpan, RunSpan, RunTrace, send_db, send_run},
+    own_spans::{self, Call, RunSpan, RunTrace, send_run},
     traceparent::TraceParent,
     watch::Watch,
 };
@@ -92,15 +92,8 @@ async fn take(worker: &Worker) -> Option<(Taken, RunTrace, Instant)> {
         Ok(taken) => taken.map(|taken| {
             let parent = taken.traceparent.as_deref().and_then(TraceParent::from_stored);
             let trace = RunTrace::new(parent, worker.world);
-            let span = DbSpan {
-                within: trace.step(Step::Queue),
-                id: SpanId::from_random(worker.world.random()),
-                call: Call("UPDATE", "runs"),
-                began,
-                ended: worker.world.now(),
-                error: None,
-            };
-            send_db(&worker.watch.telemetry, &span);
+            // Only the taken run says whose trace this is.
+            worker.watch.tell(trace.step(Step::Queue), Call("UPDATE", "runs"), began, None);
             (taken, trace, asked)
         }),
         Err(error) => {

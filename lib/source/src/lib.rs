@@ -38,6 +38,22 @@ pub use text::{Place, Span, Text};
 pub use toml::read_toml;
 pub use yaml::read_yaml;
 
+/// Reads a text that is to hold one document: TOML if its name ends so, else YAML, in which a second document is a
+/// mistake. `None` is an empty text, or one of which nothing could be read.
+pub fn read_one(text: &Text) -> (Option<Node>, Vec<Diagnostic>) {
+    if text.name().ends_with(".toml") {
+        return read_toml(text);
+    }
+    let (documents, mut mistakes) = read_yaml(text);
+    let mut documents = documents.into_iter();
+    let first = documents.next();
+    mistakes.extend(documents.map(|more| {
+        Diagnostic::error(text, text.first_line(more.span), "a configuration is one document")
+            .label("a second one begins here")
+    }));
+    (first, mistakes)
+}
+
 /// The largest text that is read, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 

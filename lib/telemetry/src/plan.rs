@@ -223,6 +223,16 @@ impl Plan {
     }
 }
 
+impl Signals {
+    /// The signals that are carried.
+    pub fn carried(self) -> impl Iterator<Item = Signal> {
+        let Self { spans, logs, metrics } = self;
+        let all =
+            [(spans, Signal::Spans), (logs, Signal::Logs), (metrics.is_some(), Signal::Metrics)];
+        all.into_iter().filter_map(|(is_carried, signal)| is_carried.then_some(signal))
+    }
+}
+
 impl Exporter {
     /// Whether it carries the program's own signals.
     pub(crate) fn is_own(&self, roles: &Roles) -> bool {

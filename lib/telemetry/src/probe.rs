@@ -90,6 +90,7 @@ fn probe_one(exporter: &Exporter, host: &Host) -> Vec<Probe> {
     let _suppressed = opentelemetry::Context::enter_telemetry_suppressed_scope();
     // What is written to this machine needs no probe.
     let Destination::Otlp(otlp) = &exporter.destination else { return Vec::new() };
+    let signals = || exporter.signals.carried();
     let failed = |signal: Signal, why: String| Probe {
         exporter: exporter.name.clone(),
         signal,
@@ -100,32 +101,21 @@ fn probe_one(exporter: &Exporter, host: &Host) -> Vec<Probe> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => return signals(exporter).map(|it| failed(it, error.to_string())).collect(),
+        Err(error) => return signals().map(|it| failed(it, error.to_string())).collect(),
     };
     runtime.block_on(async {
         let client = match Client::new(otlp, &host.user_agent) {
             Ok(client) => client,
             Err(error) => {
-                return signals(exporter).map(|it| failed(it, error.to_string())).collect();
+                return signals().map(|it| failed(it, error.to_string())).collect();
             }
         };
         let mut probes = Vec::new();
-        for signal in signals(exporter) {
+        for signal in signals() {
             probes.push(send(exporter, otlp, &client, signal, host).await);
         }
         probes
     })
-}
-
-fn signals(exporter: &Exporter) -> impl Iterator<Item = Signal> {
-    let carried = exporter.signals;
-    [
-        (carried.spans, Signal::Spans),
-        (carried.logs, Signal::Logs),
-        (carried.metrics.is_some(), Signal::Metrics),
-    ]
-    .into_iter()
-    .filter_map(|(carries, signal)| carries.then_some(signal))
 }
 
 async fn send(

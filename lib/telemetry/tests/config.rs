@@ -29,12 +29,7 @@ struct Read {
 
 fn read(name: &str, content: &str, environment: Environment) -> Read {
     let text = Text::new(name, content);
-    let (root, mistakes) = if name.ends_with(".toml") {
-        source::read_toml(&text)
-    } else {
-        let (documents, mistakes) = source::read_yaml(&text);
-        (documents.into_iter().next(), mistakes)
-    };
+    let (root, mistakes) = source::read_one(&text);
     let keys = [KEYS, CALLERS];
     let overlay =
         Overlay { prefix: "APP", keys: &keys, environment: &environment, taken: &["APP_CONFIG"] };
@@ -250,4 +245,19 @@ proptest! {
         let shown = format!("{}{}{:?}{:?}", read.drawn, config::describe(&read.plan), read.plan, read.notices);
         prop_assert!(!shown.contains("s3cr3t"), "{content}{shown}");
     }
+}
+
+#[test]
+fn a_plan_is_made_of_one_document() {
+    let defaults = Defaults {
+        service_name: "program".to_owned(),
+        directory: None,
+        environment: Environment::default(),
+    };
+    let of = |name: &str, content: &str| config::plan(&Text::new(name, content), &defaults);
+    let tracer = "tracer: {one: {type: open-telemetry}}\n";
+    assert_eq!(of("a.yaml", tracer).expect("no mistakes").exporters[0].name, "tracer.one");
+    let mistakes = of("a.yaml", &format!("{tracer}---\n{tracer}")).expect_err("two documents");
+    assert_eq!(mistakes[0].message, "a configuration is one document");
+    assert!(of("a.toml", tracer).is_err(), "the name tells the format");
 }

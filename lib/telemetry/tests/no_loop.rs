@@ -10,10 +10,10 @@ mod collector;
 use std::{thread, time::Duration};
 
 use collector::Collector;
-use source::{Fields, Text};
+use source::Text;
 use telemetry::{
     Host, Roles, Telemetry,
-    config::{self, Defaults, Environment, KEYS, Overlay},
+    config::{self, Defaults, Environment},
     plan::Plan,
 };
 use tracing_subscriber::layer::SubscriberExt;
@@ -41,18 +41,9 @@ metrics:
   open-telemetry: {{transport: grpc, endpoint: '{grpc}', interval: 200ms}}
 "
     );
-    let text = Text::new("t.yaml", &content);
-    let (documents, mistakes) = source::read_yaml(&text);
-    let environment = Environment::default();
-    let overlay = Overlay { prefix: "APP", keys: &[KEYS], environment: &environment, taken: &[] };
-    let overlaid = overlay.apply(&text, documents.into_iter().next());
-    let found = overlaid.found(mistakes);
-    let defaults = Defaults { service_name: "program".to_owned(), directory: None, environment };
-    let mut root = Fields::of(&overlaid.root, "the configuration", &found).expect("a table");
-    let plan = config::read(&mut root, &defaults, &found);
-    root.finish();
-    assert!(!found.has_errors());
-    plan
+    let (service_name, environment) = ("program".to_owned(), Environment::default());
+    let defaults = Defaults { service_name, directory: None, environment };
+    config::plan(&Text::new("t.yaml", &content), &defaults).expect("no mistakes")
 }
 
 #[test]

@@ -1,6 +1,11 @@
 //! A real OpenTelemetry Collector that writes what it gets to a file.
 
-use std::{fs, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -13,6 +18,8 @@ use tokio::{
 
 use super::setting;
 
+/// The file in a Collector's folder that it is configured by.
+pub(super) const CONFIGURATION: &str = "collector.yaml";
 /// How long a Collector may take to listen.
 const READY_MAX: Duration = Duration::from_secs(20);
 
@@ -52,30 +59,11 @@ pub struct CollectedSpan {
 impl Collector {
     /// Starts a Collector that receives OTLP by gRPC on `port` and also sends everything on to `forward`.
     pub async fn start(port: u16, forward: Option<u16>) -> Result<Self> {
-        let binary = setting("QUALITYTRACE_TEST_COLLECTOR_BIN")?;
         let folder = TempDir::new()?;
-        let config = folder.path().join("collector.yaml");
-        fs::write(&config, configuration(port, forward, &folder.path().join("spans.json")))?;
-        let log = fs::File::create(folder.path().join("log"))?;
-        let child = Command::new(&binary)
-            .arg("--config")
-            .arg(&config)
-            .stdout(Stdio::null())
-            .stderr(log)
-            .kill_on_drop(true)
-            .spawn()
-            .with_context(|| format!("cannot start `{binary}`"))?;
-        let collector = Self { child, folder };
-        let began = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-            if began.elapsed() > READY_MAX {
-                let log =
-                    fs::read_to_string(collector.folder.path().join("log")).unwrap_or_default();
-                bail!("the Collector does not listen on port {port}:\n{log}");
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-        Ok(collector)
+        let text = configuration(port, forward, &folder.path().join("spans.json"));
+        fs::write(folder.path().join(CONFIGURATION), text)?;
+        let child = start(folder.path(), &[port]).await?;
+        Ok(Self { child, folder })
     }
 
     /// What has been written so far.
@@ -138,7 +126,32 @@ impl Collected {
     }
 }
 
-fn configuration(port: u16, forward: Option<u16>, file: &std::path::Path) -> String {
+/// Starts a Collector in its folder, and waits until it listens on these ports.
+pub(super) async fn start(folder: &Path, ports: &[u16]) -> Result<Child> {
+    let binary = setting("QUALITYTRACE_TEST_COLLECTOR_BIN")?;
+    let log = folder.join("log");
+    let child = Command::new(&binary)
+        .arg("--config")
+        .arg(folder.join(CONFIGURATION))
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&log)?)
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot start `{binary}`"))?;
+    let began = Instant::now();
+    for port in ports {
+        while TcpStream::connect(("127.0.0.1", *port)).await.is_err() {
+            if began.elapsed() > READY_MAX {
+                let log = fs::read_to_string(log).unwrap_or_default();
+                bail!("the Collector does not listen on port {port}:\n{log}");
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+    Ok(child)
+}
+
+fn configuration(port: u16, forward: Option<u16>, file: &Path) -> String {
     let (forwarder, exporters) = match forward {
         None => (String::new(), "[file]"),
         Some(port) => (

@@ -6,23 +6,14 @@
 use std::{
     fs,
     net::{Ipv4Addr, TcpListener},
-    process::Stdio,
     sync::atomic::{AtomicU16, Ordering},
-    time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
-use tokio::{
-    net::TcpStream,
-    process::{Child, Command},
-    time::{Instant, sleep},
-};
+use tokio::process::{Child, Command};
 
-use super::setting;
-
-/// How long it may take to listen.
-const READY_MAX: Duration = Duration::from_secs(20);
+use super::collector::{CONFIGURATION, start};
 
 /// Where ports are looked for: below those that systems give to connections. A port that somebody tries to connect to
 /// while nobody listens on it could otherwise be given to that very connection, which then talks to itself.
@@ -44,34 +35,13 @@ impl Relay {
     pub fn new(sink: u16) -> Result<Self> {
         let folder = TempDir::new()?;
         let (grpc, http) = (steady_port()?, steady_port()?);
-        fs::write(folder.path().join("collector.yaml"), configuration(grpc, http, sink))?;
+        fs::write(folder.path().join(CONFIGURATION), configuration(grpc, http, sink))?;
         Ok(Self { grpc, http, child: None, folder })
     }
 
     /// Starts it, and waits until it listens on both ports.
     pub async fn start(&mut self) -> Result<()> {
-        let binary = setting("QUALITYTRACE_TEST_COLLECTOR_BIN")?;
-        let log = fs::File::create(self.folder.path().join("log"))?;
-        let child = Command::new(&binary)
-            .arg("--config")
-            .arg(self.folder.path().join("collector.yaml"))
-            .stdout(Stdio::null())
-            .stderr(log)
-            .kill_on_drop(true)
-            .spawn()
-            .with_context(|| format!("cannot start `{binary}`"))?;
-        self.child = Some(child);
-        let began = Instant::now();
-        for port in [self.grpc, self.http] {
-            while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-                if began.elapsed() > READY_MAX {
-                    let log =
-                        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-                    bail!("the Collector does not listen on port {port}:\n{log}");
-                }
-                sleep(Duration::from_millis(5)).await;
-            }
-        }
+        self.child = Some(start(self.folder.path(), &[self.grpc, self.http]).await?);
         Ok(())
     }
 

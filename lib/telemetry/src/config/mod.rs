@@ -117,12 +117,7 @@ impl Context<'_> {
 /// The plan of a document that has no other keys, without overrides: YAML, or TOML by the name's extension. All that is
 /// wrong with it comes at once, to be drawn by [`source::draw`].
 pub fn plan(text: &Text, defaults: &Defaults) -> Result<Plan, Vec<Diagnostic>> {
-    let (root, mistakes) = if text.name().ends_with(".toml") {
-        source::read_toml(text)
-    } else {
-        let (documents, mistakes) = source::read_yaml(text);
-        (documents.into_iter().next(), mistakes)
-    };
+    let (root, mistakes) = source::read_one(text);
     let found = Diagnostics::new(text);
     found.extend(mistakes);
     let mut plan = Plan { prometheus: true, ..Plan::default() };

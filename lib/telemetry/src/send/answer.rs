@@ -6,7 +6,6 @@
 
 use std::{error::Error, io, time::Duration};
 
-use http::Uri;
 use prost::Message;
 
 use super::calendar;
@@ -115,7 +114,7 @@ struct PartialSuccess {
 /// Who answers.
 #[derive(Clone, Copy)]
 pub(crate) struct Peer<'a> {
-    /// See [`place`].
+    /// Its endpoint, as [`shown`](crate::plan::shown).
     pub(crate) place: &'a str,
     /// What it must not be heard to say, the longest first.
     pub(crate) secrets: &'a [Secret],
@@ -143,14 +142,6 @@ impl Peer<'_> {
         let clean: String = clean.take(SAID_CHARS_MAX).collect();
         clean.trim().to_owned()
     }
-}
-
-/// An endpoint as messages name it: without user, password and query, which may be secrets.
-pub(crate) fn place(uri: &Uri) -> String {
-    let scheme = uri.scheme_str().unwrap_or("http");
-    let host = uri.host().unwrap_or_default();
-    let port = uri.port().map(|port| format!(":{port}")).unwrap_or_default();
-    format!("{scheme}://{host}{port}{}", uri.path())
 }
 
 /// The answer that says so far nothing but success.

@@ -29,7 +29,7 @@ use super::{
     answer::{self, Answer, Peer},
     body, grpc, tls,
 };
-use crate::plan::{Compression, Header, Otlp, Secret, Signal, Transport};
+use crate::plan::{Compression, Header, Otlp, Secret, Signal, Transport, shown};
 
 /// How much of an answer's body is read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -104,7 +104,7 @@ impl Client {
     /// Sends an export request, given uncompressed, and says what came of it.
     pub(crate) async fn send(&self, signal: Signal, message: Bytes) -> Answer {
         let uri = self.uri(signal);
-        let place = answer::place(uri);
+        let place = shown(uri);
         let accepted = &self.accepted[signal as usize];
         let has_accepted = accepted.load(Ordering::Relaxed);
         let peer = Peer { place: &place, secrets: &self.secrets, has_accepted };
@@ -184,7 +184,7 @@ fn secrets(otlp: &Otlp) -> Vec<Secret> {
 
 /// Where a signal is posted to.
 fn destination(transport: Transport, endpoint: &Uri, signal: Signal) -> Result<Uri, ClientError> {
-    let refused = || ClientError::Endpoint { endpoint: answer::place(endpoint) };
+    let refused = || ClientError::Endpoint { endpoint: shown(endpoint) };
     if !matches!(endpoint.scheme_str(), Some("http" | "https")) || endpoint.host().is_none() {
         return Err(refused());
     }

@@ -166,12 +166,7 @@ fn play(row: &Row, name: &str, content: &str, collector: Option<&Collector>) {
 /// A configuration file as a plan, in the way that the documentation of `config` shows.
 pub(crate) fn read(name: &str, content: &str, environment: Environment) -> Plan {
     let text = Text::new(name, content);
-    let (root, mistakes) = if name.ends_with(".toml") {
-        source::read_toml(&text)
-    } else {
-        let (documents, mistakes) = source::read_yaml(&text);
-        (documents.into_iter().next(), mistakes)
-    };
+    let (root, mistakes) = source::read_one(&text);
     let overlay = Overlay { prefix: "APP", keys: &[KEYS], environment: &environment, taken: &[] };
     let overlaid = overlay.apply(&text, root);
     let found = overlaid.found(mistakes);

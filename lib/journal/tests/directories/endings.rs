@@ -3,58 +3,18 @@
 use std::{
     fs,
     os::unix::fs::symlink,
-    path::{Path, PathBuf},
     process::Command,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use journal::{Appended, Closed, Durability, Full, Journal, Options, Ready, Why};
 
-#[expect(clippy::disallowed_methods, reason = "a test is a main: this is the clock it hands down")]
-fn now() -> Instant {
-    Instant::now()
-}
-
-fn options(directory: &Path) -> Options {
-    Options {
-        durability: Durability::WriteThrough,
-        full: Full::Count,
-        ..Options::in_directory(directory, now)
-    }
-}
-
-fn open(directory: &Path) -> Journal {
-    Journal::open(options(directory), b"head").expect("the directory is fine")
-}
-
-fn fill(journal: &Journal, texts: &[&str]) {
-    for text in texts {
-        assert_eq!(journal.append(1, text.as_bytes()), Appended::Kept);
-    }
-}
-
-fn drain(journal: &Journal) -> Vec<String> {
-    let mut found = Vec::new();
-    while let Some(batch) = journal.read(u64::MAX, usize::MAX) {
-        found.extend(
-            batch.records().map(|record| String::from_utf8_lossy(record.bytes).into_owned()),
-        );
-        journal.acknowledge(&batch);
-    }
-    found
-}
-
-fn segments(folder: &Path) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut files: Vec<_> = files.filter(|path| path.extension().is_some()).collect();
-    files.sort();
-    files
-}
+use super::texts::{drain, fill, now, open, options, segment_files};
 
 #[test]
 fn a_folder_that_was_taken_away_is_not_touched() {
@@ -65,11 +25,11 @@ fn a_folder_that_was_taken_away_is_not_touched() {
     fs::remove_dir_all(&directory).unwrap();
     let other = open(&directory);
     fill(&other, &["other"]);
-    assert_eq!(segments(&directory.join("0")).len(), 1, "both call it the same");
+    assert_eq!(segment_files(&directory.join("0")).len(), 1, "both call it the same");
 
     robbed.set_head(b"next");
     assert_eq!(robbed.acknowledge(&robbed.read(1, 100).unwrap()), 1);
-    assert_eq!(segments(&directory.join("0")).len(), 1, "the file of the other");
+    assert_eq!(segment_files(&directory.join("0")).len(), 1, "the file of the other");
     fill(&robbed, &["a", "b"]);
     let error = robbed.flush().unwrap_err().to_string();
     assert!(error.contains("taken away"), "{error}");
@@ -101,7 +61,7 @@ fn what_is_lost_takes_nothing_along() {
         journal.set_head(head.as_bytes());
         fill(&journal, &[head]);
     }
-    let first = &segments(&directory.path().join("0"))[0];
+    let first = &segment_files(&directory.path().join("0"))[0];
     fs::remove_file(first).unwrap();
     symlink("/proc/nowhere/at/all", first).unwrap();
     assert_eq!(journal.close(), Closed { queued: 2, dropped: 1 });
@@ -144,7 +104,7 @@ fn what_cannot_be_deleted_is_tried_again_in_peace() {
     while let Some(batch) = journal.read(u64::MAX, usize::MAX) {
         batches.push(batch);
     }
-    let files = segments(&directory.path().join("0"));
+    let files = segment_files(&directory.path().join("0"));
     for file in &files {
         fs::remove_file(file).unwrap();
         fs::create_dir(file).unwrap();

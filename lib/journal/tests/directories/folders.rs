@@ -3,55 +3,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::Instant,
 };
 
 use golden::Golden;
 use journal::{Appended, Closed, Durability, Full, Journal, OpenError, Options};
 
-#[expect(clippy::disallowed_methods, reason = "a test is a main: this is the clock it hands down")]
-fn now() -> Instant {
-    Instant::now()
-}
-
-fn options(directory: &Path) -> Options {
-    Options {
-        durability: Durability::WriteThrough,
-        full: Full::Count,
-        ..Options::in_directory(directory, now)
-    }
-}
-
-fn open(directory: &Path) -> Journal {
-    Journal::open(options(directory), b"head").expect("the directory is fine")
-}
-
-fn fill(journal: &Journal, texts: &[&str]) {
-    for text in texts {
-        assert_eq!(journal.append(1, text.as_bytes()), Appended::Kept);
-    }
-}
-
-/// Everything that is unread, acknowledged.
-fn drain(journal: &Journal) -> Vec<String> {
-    let mut found = Vec::new();
-    while let Some(batch) = journal.read(u64::MAX, usize::MAX) {
-        found.extend(
-            batch.records().map(|record| String::from_utf8_lossy(record.bytes).into_owned()),
-        );
-        journal.acknowledge(&batch);
-    }
-    found
-}
-
-fn segment_files(folder: &Path) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut files: Vec<_> = files
-        .filter(|path| path.extension().is_some_and(|extension| extension == "segment"))
-        .collect();
-    files.sort();
-    files
-}
+use super::texts::{drain, fill, open, options, segment_files};
 
 #[test]
 fn each_has_a_folder_and_the_next_adopts_them() {

@@ -4,46 +4,18 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use journal::{Appended, Durability, Full, Journal, Options, Why};
+use journal::{Appended, Full, Journal, Options, Why};
 
-#[expect(clippy::disallowed_methods, reason = "a test is a main: this is the clock it hands down")]
-fn now() -> Instant {
-    Instant::now()
-}
-
-fn options(directory: &Path) -> Options {
-    Options {
-        durability: Durability::WriteThrough,
-        full: Full::Count,
-        ..Options::in_directory(directory, now)
-    }
-}
-
-fn open(directory: &Path) -> Journal {
-    Journal::open(options(directory), b"head").expect("the directory is fine")
-}
-
-fn drain(journal: &Journal) -> Vec<String> {
-    let mut found = Vec::new();
-    while let Some(batch) = journal.read(u64::MAX, usize::MAX) {
-        found.extend(
-            batch.records().map(|record| String::from_utf8_lossy(record.bytes).into_owned()),
-        );
-        journal.acknowledge(&batch);
-    }
-    found
-}
+use super::texts::{drain, fill, now, open, options};
 
 /// A directory in which a journal left these records, and the path of their segment.
 fn left(texts: &[&str]) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("there is room for a test");
     let journal = open(directory.path());
-    for text in texts {
-        assert_eq!(journal.append(1, text.as_bytes()), Appended::Kept);
-    }
+    fill(&journal, texts);
     journal.close();
     let segment = directory.path().join("0/0000000000000000.segment");
     assert!(segment.exists());
