@@ -36,8 +36,54 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// One for each spec, in the order of the document.
     pub specs: Vec<SpecJudgement>,
+    /// One for each claim about the whole trace, in the order of the document.
+    #[serde(default)]
+    pub claims: Vec<ClaimJudgement>,
     /// One for each output, in the order of the document.
     pub outputs: Vec<OutputValue>,
+    /// The spans that evidence names, and what they stand under: depth first, at most as many as the judge keeps.
+    #[serde(default)]
+    pub tree: Vec<TreeSpan>,
+}
+
+/// What became of one claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClaimJudgement {
+    /// The name given in the document, if any.
+    pub name: Option<String>,
+    /// The claim as written.
+    pub claim: String,
+    /// Where it stands.
+    pub place: Place,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What decided it, or would have.
+    pub decided: Decided,
+    /// Why, in one sentence, where the evidence below does not say it.
+    pub reason: Option<String>,
+    /// What was looked at, failures first, at most as much as the judge keeps.
+    pub spans: Vec<SpanEvidence>,
+    /// Spans looked at and not listed.
+    pub more_spans: u64,
+}
+
+/// A span as it stands in its trace, for a picture of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TreeSpan {
+    /// Its id.
+    pub span_id: SpanId,
+    /// Its name.
+    pub name: String,
+    /// The service that made it, if it says.
+    pub service: Option<String>,
+    /// How many spans it stands under.
+    pub depth: u32,
+    /// From its start to its end, in nanoseconds; none where the end is before the start.
+    pub duration_ns: Option<u64>,
+    /// Whether it ended with status error.
+    pub is_error: bool,
 }
 
 /// What became of one spec.
@@ -114,6 +160,19 @@ pub struct Place {
     pub line: u32,
     /// In characters, from 1.
     pub column: u32,
+}
+
+impl Judgement {
+    /// The verdict of a run that came to no specs.
+    pub fn bare(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            specs: Vec::new(),
+            claims: Vec::new(),
+            outputs: Vec::new(),
+            tree: Vec::new(),
+        }
+    }
 }
 
 impl Verdict {

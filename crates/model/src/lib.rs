@@ -4,6 +4,7 @@
 //! handed in), and the test language with its documents, whose every word carries a place and so lives in
 //! `lang`.
 
+mod analysis;
 mod fault;
 mod id;
 mod judgement;
@@ -15,11 +16,12 @@ mod time;
 pub mod trace;
 mod world;
 
+pub use analysis::{Analysis, Finding, Level, PluginAnalysis, RuleAnalysis};
 pub use fault::{Fault, Faulty};
 pub use id::{InvalidId, Project, RunId, SpanId, TestId, TraceId};
 pub use judgement::{
-    AssertionJudgement, Decided, Judgement, OutputValue, Place, SpanEvidence, SpecJudgement,
-    Verdict,
+    AssertionJudgement, ClaimJudgement, Decided, Judgement, OutputValue, Place, SpanEvidence,
+    SpecJudgement, TreeSpan, Verdict,
 };
 pub use mint::{InvalidKey, Key, KeyRing};
 pub use request::{Answer, Body, HttpRequest, NoAnswer, NoAnswerKind, Request, Response};

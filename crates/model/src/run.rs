@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, Judgement, RunId, Settlement, SpanId, Timestamp, TraceId, Verdict};
+use crate::{Analysis, Answer, Judgement, RunId, Settlement, SpanId, Timestamp, TraceId, Verdict};
 
 /// What the record of a run holds, so that another worker can go on with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,8 +105,8 @@ pub struct StepTime {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Outcome {
-    /// The run.
-    pub run_id: RunId,
+    /// The run; none where a recorded trace was judged.
+    pub run_id: Option<RunId>,
     /// The test's name.
     pub test: String,
     /// The one verdict.
@@ -121,6 +121,9 @@ pub struct Outcome {
     pub settlement: Option<Settlement>,
     /// The verdicts of the assertions, and the outputs.
     pub judgement: Judgement,
+    /// What the analyzer says of the trace; none where it did not look.
+    #[serde(default)]
+    pub analysis: Option<Analysis>,
     /// The steps, in the order they began.
     pub steps: Vec<StepTime>,
 }

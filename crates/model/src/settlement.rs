@@ -36,6 +36,8 @@ pub enum Unsettled {
     TooLarge,
     /// Spans may have been lost on their way here.
     SpansLost,
+    /// Whoever recorded the trace says that it is a part.
+    Partial,
 }
 
 impl Settlement {

@@ -4,9 +4,10 @@ use std::{fs, path::Path};
 
 use golden::Golden;
 use model::{
-    Answer, AssertionJudgement, Attempt, Body, Decided, Event, Judgement, NoAnswer, NoAnswerKind,
-    Outcome, OutputValue, Place, Response, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement,
-    Step, StepTime, Timestamp, TraceId, Unsettled, Verdict, What,
+    Analysis, Answer, AssertionJudgement, Attempt, Body, ClaimJudgement, Decided, Event, Finding,
+    Judgement, Level, NoAnswer, NoAnswerKind, Outcome, OutputValue, Place, PluginAnalysis,
+    Response, RuleAnalysis, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime,
+    Timestamp, TraceId, TreeSpan, Unsettled, Verdict, What,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -31,6 +32,7 @@ fn settlement() -> Settlement {
             Unsettled::NotQuiet,
             Unsettled::TooLarge,
             Unsettled::SpansLost,
+            Unsettled::Partial,
         ],
         spans: 2,
         waited_ns: 30_000_000_000,
@@ -41,6 +43,7 @@ fn settlement() -> Settlement {
 
 fn outcome() -> Outcome {
     let place = Place { file: "shop.yaml".to_owned(), line: 12, column: 15 };
+    let claim_place = Place { file: "shop.yaml".to_owned(), line: 20, column: 7 };
     let assertion = AssertionJudgement {
         assertion: "attr:http.status_code = 200".to_owned(),
         place: place.clone(),
@@ -56,7 +59,7 @@ fn outcome() -> Outcome {
         more_spans: 4,
     };
     Outcome {
-        run_id: RunId::new(at(0), [1; 10]),
+        run_id: Some(RunId::new(at(0), [1; 10])),
         test: "the cart answers".to_owned(),
         verdict: Verdict::Failed,
         reasons: vec!["2 spans name parents that never came".to_owned()],
@@ -78,14 +81,50 @@ fn outcome() -> Outcome {
                 matched: 5,
                 assertions: vec![assertion],
             }],
+            claims: vec![ClaimJudgement {
+                name: None,
+                claim: "count(span[]:root) = 1".to_owned(),
+                place: claim_place,
+                verdict: Verdict::Inconclusive,
+                decided: Decided::Absence,
+                reason: Some("the trace is not known to be whole".to_owned()),
+                spans: Vec::new(),
+                more_spans: 0,
+            }],
             outputs: vec![OutputValue {
                 name: "id".to_owned(),
                 value: None,
                 reason: Some("no span".to_owned()),
             }],
+            tree: vec![TreeSpan {
+                span_id: attempt().span_id,
+                name: "GET /cart".to_owned(),
+                service: Some("cart".to_owned()),
+                depth: 1,
+                duration_ns: Some(1_200_000),
+                is_error: true,
+            }],
         },
+        analysis: Some(analysis()),
         steps: vec![StepTime { step: Step::Trigger, began: at(3), ended: at(5) }],
     }
+}
+
+fn analysis() -> Analysis {
+    let finding = Finding {
+        span_id: Some(attempt().span_id),
+        name: "GET /cart".to_owned(),
+        message: "`http.route` is missing".to_owned(),
+    };
+    let rule = RuleAnalysis {
+        id: "required-attributes".to_owned(),
+        level: Level::Error,
+        weight: 25,
+        findings: vec![finding],
+        more_findings: 3,
+    };
+    let plugin = PluginAnalysis { id: "standards".to_owned(), score: 75, rules: vec![rule] };
+    Analysis { score: 75, minimum_score: 80, plugins: vec![plugin] }
 }
 
 fn events() -> Vec<Event> {
@@ -139,4 +178,15 @@ fn what_is_promised_is_written_and_read() {
     check(&mut files, "events-v1.json", &events());
     check(&mut files, "answers-v1.json", &answers());
     files.finish(3);
+}
+
+/// What was recorded before a field joined is read without it.
+#[test]
+fn older_outcomes_are_read() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/older/outcome-v1-before-claims.json");
+    let text = fs::read_to_string(path).expect("the file can be read");
+    let read: Outcome = serde_json::from_str(&text).expect("an older outcome can be read");
+    assert!(read.judgement.claims.is_empty() && read.analysis.is_none());
+    assert_eq!(read.run_id, outcome().run_id);
 }

@@ -196,6 +196,7 @@ fn unsettled(why: &Unsettled) -> String {
         Unsettled::NotQuiet => "spans were still arriving",
         Unsettled::TooLarge => "it is larger than a run may keep",
         Unsettled::SpansLost => "spans may have been lost",
+        Unsettled::Partial => "it was recorded in part",
         Unsettled::ParentsAbsent(orphans) => {
             let named: Vec<String> =
                 orphans.iter().take(ORPHANS_MAX).map(ToString::to_string).collect();
@@ -208,8 +209,10 @@ fn unsettled(why: &Unsettled) -> String {
 }
 
 fn ids(page: &mut Page, outcome: &Outcome) {
-    let trace = outcome.trace_id.map(|id| format!(", trace {id}")).unwrap_or_default();
-    let line = page.paint(Paint::Faint, &format!("run {}{trace}", outcome.run_id));
+    let run = outcome.run_id.map(|id| format!("run {id}"));
+    let trace = outcome.trace_id.map(|id| format!("trace {id}"));
+    let ids: Vec<String> = run.into_iter().chain(trace).collect();
+    let line = page.paint(Paint::Faint, &ids.join(", "));
     page.line(2, &line);
 }
 

@@ -124,7 +124,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     let reasons = reasons(&answer, settlement.as_ref());
     tell(ports, What::Judged { verdict });
     let outcome = Outcome {
-        run_id: job.run_id,
+        run_id: Some(job.run_id),
         test: job.plan.name.clone(),
         verdict,
         reasons,
@@ -132,6 +132,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
         answer: Some(answer),
         settlement,
         judgement,
+        analysis: None,
         steps: steps.done,
     };
     Ok(Finished { outcome, trace, trigger })
@@ -234,8 +235,8 @@ fn no_answer_reason(kind: NoAnswerKind) -> &'static str {
 
 fn reason(unsettled: &Unsettled) -> Option<String> {
     Some(match unsettled {
-        // The answer has said it already.
-        Unsettled::NotAnswered => return None,
+        // The answer has said it already, and nobody says of a run that its trace is a part.
+        Unsettled::NotAnswered | Unsettled::Partial => return None,
         Unsettled::NoTelemetry => "no span of the system came: check that it exports OTLP to the address \
                                    that Qualitytrace listens on, and that it continues the `traceparent` it gets"
             .to_owned(),

@@ -86,9 +86,9 @@ pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
 fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
     let mut attributes = vec![
         text("test.case.name", &outcome.test),
-        text("qualitytrace.run.id", &outcome.run_id.to_string()),
         text("qualitytrace.run.verdict", outcome.verdict.as_str()),
     ];
+    attributes.extend(outcome.run_id.map(|id| text("qualitytrace.run.id", &id.to_string())));
     // The conventions know two results; a run that shows neither says nothing here.
     match outcome.verdict {
         Verdict::Passed => attributes.push(text("test.case.result.status", "pass")),

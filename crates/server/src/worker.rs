@@ -193,7 +193,7 @@ impl Ended {
     fn without_run(taken: &Taken, reason: String, at: Timestamp) -> Self {
         let verdict = Verdict::Inconclusive;
         let outcome = Outcome {
-            run_id: taken.run_id,
+            run_id: Some(taken.run_id),
             test: taken.test.name.clone(),
             verdict,
             reasons: vec![reason],
@@ -203,7 +203,8 @@ impl Ended {
                 Progress::New | Progress::Attempted(_) => None,
             },
             settlement: None,
-            judgement: Judgement { verdict, specs: Vec::new(), outputs: Vec::new() },
+            judgement: Judgement::bare(verdict),
+            analysis: None,
             steps: Vec::new(),
         };
         let events = vec![Event { at, what: What::Judged { verdict } }];

@@ -151,14 +151,15 @@ pub(crate) fn answer() -> Answer {
 
 pub(crate) fn outcome(run: RunId, verdict: Verdict) -> Outcome {
     Outcome {
-        run_id: run,
+        run_id: Some(run),
         test: "Shop".to_owned(),
         verdict,
         reasons: vec!["because".to_owned()],
         trace_id: Some(attempt().trace_id),
         answer: Some(answer()),
         settlement: None,
-        judgement: Judgement { verdict, specs: Vec::new(), outputs: Vec::new() },
+        judgement: Judgement::bare(verdict),
+        analysis: None,
         steps: Vec::new(),
     }
 }

@@ -66,7 +66,13 @@ pub fn judge(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
     let seen = seen(resolved, evidence);
     let specs: Vec<_> = resolved.specs.iter().map(|spec| judge_spec(spec, &world, &seen)).collect();
     let outputs = resolved.outputs.iter().map(|output| take(output, &world)).collect();
-    Judgement { verdict: over_all(&specs, evidence, &seen), specs, outputs }
+    Judgement {
+        verdict: over_all(&specs, evidence, &seen),
+        specs,
+        claims: Vec::new(),
+        outputs,
+        tree: Vec::new(),
+    }
 }
 
 /// The one verdict of a run, over all specs.
@@ -112,6 +118,7 @@ fn reason(unsettled: &Unsettled) -> String {
         Unsettled::NotQuiet => "spans were still arriving at the deadline".to_owned(),
         Unsettled::TooLarge => "it is larger than a run may keep".to_owned(),
         Unsettled::SpansLost => "spans may have been lost on their way".to_owned(),
+        Unsettled::Partial => "it was recorded in part".to_owned(),
     }
 }
 

@@ -187,14 +187,15 @@ pub(crate) fn hostile() -> Outcome {
 fn outcome(verdict: Verdict) -> Outcome {
     let step = |step, began, ended| StepTime { step, began: at(began), ended: at(ended) };
     Outcome {
-        run_id: RunId::new(at(0), [1; 10]),
+        run_id: Some(RunId::new(at(0), [1; 10])),
         test: "a customer looks into the cart".to_owned(),
         verdict,
         reasons: vec![],
         trace_id: TraceId::from_bytes([0xab; 16]),
         answer: Some(answered(200)),
         settlement: None,
-        judgement: Judgement { verdict, specs: vec![], outputs: vec![] },
+        judgement: Judgement::bare(verdict),
+        analysis: None,
         steps: vec![
             step(Step::Resolve, 0, 1),
             step(Step::Trigger, 2, 15),
@@ -239,7 +240,7 @@ fn not_settled(unsettled: Vec<Unsettled>, spans: u64) -> Settlement {
 
 fn judgement(specs: Vec<SpecJudgement>, outputs: Vec<OutputValue>) -> Judgement {
     let verdict = Verdict::over(specs.iter().map(|spec| spec.verdict));
-    Judgement { verdict, specs, outputs }
+    Judgement { specs, outputs, ..Judgement::bare(verdict) }
 }
 
 fn spec(
