@@ -2,7 +2,9 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
+
+use crate::reports::Target;
 
 /// Trace-based testing for distributed systems.
 ///
@@ -33,9 +35,8 @@ pub(crate) struct Run {
     /// Run on this server instead, such as http://127.0.0.1:11633
     #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
     pub(crate) server: Option<String>,
-    /// How the outcome is written to stdout
-    #[arg(long, value_enum, default_value_t = Report::Pretty, env = "QUALITYTRACE_REPORT")]
-    pub(crate) report: Report,
+    #[command(flatten)]
+    pub(crate) reports: Reports,
     /// Where a local run receives OTLP by gRPC
     #[arg(
         long,
@@ -103,12 +104,18 @@ pub(crate) struct Configuration {
     pub(crate) config: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Report {
-    /// A tree for people
-    Pretty,
-    /// One line of JSON a test
-    Json,
+/// How and where outcomes are written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reports {
+    /// FORMAT or FORMAT=FILE, several times; `-` is stdout. Formats: pretty, plain, json, ndjson, junit, tap, markdown,
+    /// github [default: pretty]
+    #[arg(
+        long = "report",
+        value_name = "FORMAT[=FILE]",
+        env = "QUALITYTRACE_REPORT",
+        value_delimiter = ','
+    )]
+    pub(crate) targets: Vec<Target>,
 }
 
 #[cfg(test)]

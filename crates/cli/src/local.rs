@@ -14,7 +14,7 @@ use model::{
 };
 use runner::{Job, Limits, Lost, Ports, RunError};
 
-use crate::{args, documents, exit::Exit, terminal::Terminal};
+use crate::{args, documents, exit::Exit, reports::Reports, terminal::Terminal};
 
 /// Runs the tests of a file, one after the other.
 pub(crate) async fn run(
@@ -23,6 +23,7 @@ pub(crate) async fn run(
     world: World,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
+    let mut reports = Reports::new(&args.reports, terminal)?;
     let began = world.now();
     let plans = documents::compile(&documents::read(&args.file, terminal)?, terminal)?;
     let compiled = StepTime { step: Step::Compile, began, ended: world.now() };
@@ -40,6 +41,7 @@ pub(crate) async fn run(
     ));
     let ports = LocalPorts { world, keys, inbox, http, terminal };
     let vars = Vars { environment: environment.into_iter().collect(), ..Vars::default() };
+    reports.expect(plans.len());
     let mut exits = Vec::new();
     let mut spans_missed = false;
     for plan in &plans {
@@ -47,8 +49,9 @@ pub(crate) async fn run(
             Ok(mut outcome) => {
                 outcome.steps.insert(0, compiled);
                 spans_missed |= outcome.settlement.as_ref().is_some_and(|it| !it.is_whole());
-                terminal.outcome(&outcome, args.report);
-                outcome.verdict.into()
+                let exit = outcome.verdict.into();
+                reports.add(outcome);
+                exit
             }
             Err(error) => terminal.refuse(&error),
         });
@@ -60,6 +63,7 @@ pub(crate) async fn run(
             counts.kept, counts.foreign, counts.logs, counts.metrics
         ));
     }
+    reports.finish()?;
     Ok(Exit::over(exits))
 }
 

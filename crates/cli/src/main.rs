@@ -11,6 +11,7 @@ mod exit;
 mod local;
 mod observe;
 mod remote;
+mod reports;
 mod serve;
 mod terminal;
 

@@ -9,7 +9,7 @@ use source::Text;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use crate::{args, documents, exit::Exit, terminal::Terminal};
+use crate::{args, documents, exit::Exit, reports::Reports, terminal::Terminal};
 
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
@@ -94,21 +94,25 @@ pub(crate) async fn apply(args: &args::Apply, terminal: &Terminal) -> Result<Exi
 
 /// Runs the tests of a file on a server, one after the other.
 pub(crate) async fn run(url: &str, args: &args::Run, terminal: &Terminal) -> Result<Exit, Exit> {
+    let mut reports = Reports::new(&args.reports, terminal)?;
     let text = documents::read(&args.file, terminal)?;
     let server = Server::new(url).map_err(|error| terminal.refuse(&error))?;
     let applied = server.apply(&text).await.map_err(|error| terminal.refuse(&error))?;
     terminal.line(&applied.notices);
+    reports.expect(applied.tests.len());
     let mut exits = Vec::new();
     for test in applied.tests {
         terminal.line(&format!("{}: running on {url}", test.name));
         exits.push(match server.run(&test.id).await {
             Ok(outcome) => {
-                terminal.outcome(&outcome, args.report);
-                outcome.verdict.into()
+                let exit = outcome.verdict.into();
+                reports.add(outcome);
+                exit
             }
             Err(error) => terminal.refuse(&error),
         });
     }
+    reports.finish()?;
     Ok(Exit::over(exits))
 }
 

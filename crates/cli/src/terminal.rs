@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use model::{Faulty, Outcome};
+use model::Faulty;
 use source::{Colour, Diagnostic};
 
-use crate::{args::Report, exit::Exit};
+use crate::exit::Exit;
 
 /// Where results and progress go. Whoever closes a pipe does not want to hear more, so that is no error.
 #[derive(Debug)]
@@ -41,12 +41,8 @@ impl Terminal {
         }
     }
 
-    /// What a run ended with.
-    pub(crate) fn outcome(&self, outcome: &Outcome, report: Report) {
-        let text = match report {
-            Report::Pretty => report::pretty(outcome, self.colour),
-            Report::Json => report::json(outcome),
-        };
-        let _closed = writeln!(io::stdout().lock(), "{}", text.trim_end());
+    /// A text of results that is harmless already, its lines ended.
+    pub(crate) fn report(&self, text: &str) {
+        let _closed = write!(io::stdout().lock(), "{text}");
     }
 }

@@ -26,24 +26,32 @@ pub(crate) fn duration(nanos: u64) -> String {
 /// than be able to tell `\n` from an escaped line break.
 pub(crate) fn shown(text: &str, chars_max: usize) -> String {
     let mut line = String::new();
-    let mut used = 0;
+    let mut room = chars_max;
+    let mut before = None;
     for c in text.chars() {
-        let piece = if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() };
-        used += piece.chars().count();
-        if used > chars_max {
+        let letters = (is_hidden(c) || begins_command(before, c)).then(|| escaped(c));
+        // What is escaped is written in ASCII.
+        let width = letters.as_ref().map_or(1, String::len);
+        if width > room {
             line.truncate(line.trim_end().len());
             line.push('…');
             break;
         }
-        line.push_str(&piece);
+        room -= width;
+        match letters {
+            Some(letters) => line.push_str(&letters),
+            None => line.push(c),
+        }
+        before = Some(c);
     }
     line.truncate(line.trim_end().len());
     line
 }
 
-/// A text of one or more lines in which nothing steers the terminal. Unlike a report it keeps its length.
+/// A text of one or more lines in which nothing steers the terminal, or the pipeline that reads it. Unlike a report it
+/// keeps its length.
 pub fn harmless(text: &str) -> String {
-    let lines = text.trim_end().lines().map(|line| shown(line, usize::MAX));
+    let lines = text.trim_end().lines().map(|line| no_command(&shown(line, usize::MAX)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -75,9 +83,45 @@ pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
     parts
 }
 
+/// A text that can be seen, as it may stand anywhere in XML or HTML. What XML forbids was escaped when the text was
+/// made fit to be seen.
+pub(crate) fn markup(text: &str) -> String {
+    let mut markup = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => markup.push_str("&amp;"),
+            '<' => markup.push_str("&lt;"),
+            '>' => markup.push_str("&gt;"),
+            '"' => markup.push_str("&quot;"),
+            '\'' => markup.push_str("&#39;"),
+            c => markup.push(c),
+        }
+    }
+    markup
+}
+
+/// A line that a pipeline does not take for one of its commands: GitHub obeys whatever begins with `::`.
+pub(crate) fn no_command(line: &str) -> String {
+    let words = line.trim_start();
+    match words.strip_prefix("::") {
+        Some(rest) => {
+            let indent = &line[..line.len() - words.len()];
+            format!("{indent}{}:{rest}", escaped(':'))
+        }
+        None => line.to_owned(),
+    }
+}
+
+/// Whether this is the second of two `#`: with them begin the commands that pipelines look for anywhere in a line,
+/// `##[…]` (GitHub), `##vso[…]` (Azure) and `##teamcity[…]`.
+pub(crate) fn begins_command(before: Option<char>, c: char) -> bool {
+    before == Some('#') && c == '#'
+}
+
 /// Whether a character would steer the terminal, turn the direction of the line, or not be seen at all.
 ///
-/// The joiners U+200C and U+200D are not among them: languages and emoji need them.
+/// The joiners U+200C and U+200D are not among them: languages and emoji need them. U+FFFE and U+FFFF are none at all,
+/// and XML forbids them.
 pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -86,7 +130,17 @@ pub(crate) fn is_hidden(c: char) -> bool {
             | '\u{2060}'..='\u{206f}'
             | '\u{feff}'
             | '\u{fff9}'..='\u{fffb}'
+            | '\u{fffe}' | '\u{ffff}'
             | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A character in letters that can be seen.
+fn escaped(c: char) -> String {
+    match c {
+        // These have no short form in Rust's words.
+        '#' | ':' => c.escape_unicode().to_string(),
+        c => c.escape_default().to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -128,6 +182,10 @@ mod tests {
             ("\u{feff}\u{200b}", r"\u{feff}\u{200b}"),
             ("ends in spaces  \u{a0}", "ends in spaces"),
             (r"\d+", r"\d+"),
+            ("a # b #c", "a # b #c"),
+            ("##vso[x]", r"#\u{23}vso[x]"),
+            ("###[x]", r"#\u{23}\u{23}[x]"),
+            ("\u{ffff}", r"\u{ffff}"),
             ("日本 é 👩\u{200d}💻", "日本 é 👩\u{200d}💻"),
         ] {
             assert_eq!(shown(text, 80), expected, "{text:?}");
@@ -150,6 +208,7 @@ mod tests {
     #[test]
     fn lines_stay_lines_and_steer_nothing() {
         assert_eq!(harmless("a\u{1b}[31m\n  b\u{7}\n"), "a\\u{1b}[31m\n  b\\u{7}");
+        assert_eq!(harmless("a ::b::\n  ::error::c"), "a ::b::\n  \\u{3a}:error::c");
     }
 
     #[test]

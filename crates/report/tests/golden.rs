@@ -1,4 +1,4 @@
-//! Both reports of outcomes of every kind, against golden files.
+//! Every form of outcomes of every kind, against golden files.
 
 mod outcomes;
 
@@ -6,23 +6,10 @@ use std::path::Path;
 
 use golden::Golden;
 use model::Outcome;
-use report::{SCHEMA_VERSION, json, pretty};
+use outcomes::{cases, several};
+use report::{Format, SCHEMA_VERSION, json, part, pretty, render, rest};
 use serde_json::Value;
 use source::Colour;
-
-/// Each outcome under the name of its files.
-fn cases() -> Vec<(&'static str, Outcome)> {
-    vec![
-        ("passed", outcomes::passed()),
-        ("failed", outcomes::failed()),
-        ("no-telemetry", outcomes::no_telemetry()),
-        ("no-answer", outcomes::no_answer()),
-        ("not-fired", outcomes::not_fired()),
-        ("not-whole", outcomes::not_whole()),
-        ("skipped-trace", outcomes::skipped_trace()),
-        ("hostile", outcomes::hostile()),
-    ]
-}
 
 fn check(files: impl IntoIterator<Item = (String, String)>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -33,23 +20,40 @@ fn check(files: impl IntoIterator<Item = (String, String)>) {
     golden.finish(1);
 }
 
+/// How the file of a form ends.
+fn ending(format: Format) -> &'static str {
+    match format {
+        Format::Pretty => ".txt",
+        Format::Plain => ".plain",
+        Format::Json => "-v1.json",
+        Format::Ndjson => "-v1.ndjson",
+        Format::Junit => ".xml",
+        Format::Tap => ".tap",
+        Format::Markdown => ".md",
+        Format::Github => ".github",
+    }
+}
+
 #[test]
-fn for_people() {
-    check(
-        cases()
-            .iter()
-            .map(|(name, outcome)| (format!("{name}.txt"), pretty(outcome, Colour::Never))),
-    );
+fn every_form_of_every_outcome() {
+    let mut reports: Vec<(&str, Vec<Outcome>)> =
+        cases().into_iter().map(|(name, outcome)| (name, vec![outcome])).collect();
+    reports.push(("several", several()));
+    reports.push(("none", vec![]));
+    check(reports.iter().flat_map(|(name, outcomes)| {
+        Format::ALL.map(|format| {
+            (format!("{name}{}", ending(format)), render(format, outcomes, Colour::Never))
+        })
+    }));
 }
 
 #[test]
 fn for_people_in_colours() {
-    check([("failed.ansi".to_owned(), pretty(&outcomes::failed(), Colour::Always))]);
-}
-
-#[test]
-fn for_programs() {
-    check(cases().iter().map(|(name, outcome)| (format!("{name}-v1.json"), json(outcome))));
+    check([
+        ("failed.ansi".to_owned(), pretty(&outcomes::failed(), Colour::Always)),
+        ("checkout.ansi".to_owned(), pretty(&outcomes::checkout(), Colour::Always)),
+        ("several.ansi".to_owned(), render(Format::Pretty, &several(), Colour::Always)),
+    ]);
 }
 
 #[test]
@@ -66,8 +70,12 @@ fn nothing_is_lost_for_programs() {
 
 #[test]
 fn colours_add_nothing_but_colours() {
-    for (name, outcome) in cases() {
-        let coloured = pretty(&outcome, Colour::Always);
+    let mut reports: Vec<Vec<Outcome>> =
+        cases().into_iter().map(|(_, outcome)| vec![outcome]).collect();
+    reports.push(several());
+    for outcomes in reports {
+        let name = &outcomes[0].test;
+        let coloured = render(Format::Pretty, &outcomes, Colour::Always);
         let mut plain = String::new();
         for (at, part) in coloured.split("\u{1b}[").enumerate() {
             let rest = match at {
@@ -77,44 +85,27 @@ fn colours_add_nothing_but_colours() {
             plain.push_str(rest);
         }
         assert_ne!(coloured, plain, "{name}");
-        assert_eq!(plain, pretty(&outcome, Colour::Never), "{name}");
+        assert_eq!(plain, render(Format::Pretty, &outcomes, Colour::Never), "{name}");
     }
 }
 
 #[test]
-fn lines_are_safe_and_end_in_no_spaces() {
+fn several_are_told_as_they_come() {
+    let outcomes = several();
+    for format in Format::ALL {
+        let mut told: String =
+            outcomes.iter().map(|outcome| part(format, outcome, Colour::Never)).collect();
+        told.push_str(&rest(format, &outcomes, Colour::Never));
+        assert_eq!(told, render(format, &outcomes, Colour::Never), "{format:?}");
+    }
+}
+
+#[test]
+fn plain_has_no_sign_of_its_own_beyond_ascii() {
     for (name, outcome) in cases() {
-        let text = pretty(&outcome, Colour::Never);
-        assert!(text.ends_with('\n') && !text.ends_with("\n\n"), "{name}");
-        for line in text.lines() {
-            assert_eq!(line, line.trim_end(), "{name}");
-            assert!(!line.contains(char::is_control), "{name}: {line:?}");
-        }
-        let line = json(&outcome);
-        let line = line.strip_suffix('\n').expect("it is a line");
-        assert!(!line.contains(char::is_control), "{name}: {line:?}");
-    }
-}
-
-#[test]
-fn the_longest_strangers_are_bounded() {
-    let mut outcome = outcomes::failed();
-    let endless = "\u{1b}".repeat(1_000_000);
-    outcome.test = endless.clone();
-    outcome.reasons = vec![endless.clone()];
-    for spec in &mut outcome.judgement.specs {
-        spec.selector = endless.clone();
-        for assertion in &mut spec.assertions {
-            assertion.assertion = endless.clone();
-            assertion.reason = Some(endless.clone());
-            for span in &mut assertion.spans {
-                span.name = endless.clone();
-                span.found = endless.clone();
-            }
+        if !["hostile", "forged"].contains(&name) {
+            assert!(render(Format::Plain, &[outcome], Colour::Always).is_ascii(), "{name}");
         }
     }
-    let text = pretty(&outcome, Colour::Never);
-    let longest = text.lines().map(|line| line.chars().count()).max();
-    assert!(longest < Some(1_000), "{longest:?}");
-    assert!(text.len() < 50_000, "{}", text.len());
+    assert!(render(Format::Plain, &several(), Colour::Always).is_ascii());
 }

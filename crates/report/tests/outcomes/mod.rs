@@ -1,11 +1,47 @@
 //! Outcomes to report.
 
+mod checkout;
+
+pub(crate) use checkout::{checkout, forged, gated, many_spans, recorded};
+
 use model::{
     Answer, AssertionJudgement, Body, Decided, Judgement, NoAnswer, NoAnswerKind, Outcome,
     OutputValue, Place, Response, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement, Step,
     StepTime, Timestamp, TraceId, Unsettled,
     Verdict::{self, Failed, Inconclusive, Passed},
 };
+
+/// Each outcome under the name of its files.
+pub(crate) fn cases() -> Vec<(&'static str, Outcome)> {
+    vec![
+        ("passed", passed()),
+        ("failed", failed()),
+        ("no-telemetry", no_telemetry()),
+        ("no-answer", no_answer()),
+        ("not-fired", not_fired()),
+        ("not-whole", not_whole()),
+        ("skipped-trace", skipped_trace()),
+        ("hostile", hostile()),
+        ("checkout", checkout()),
+        ("gated", gated()),
+        ("recorded", recorded()),
+        ("many-spans", many_spans()),
+        ("forged", forged()),
+    ]
+}
+
+/// A run over several tests, one of each verdict.
+pub(crate) fn several() -> Vec<Outcome> {
+    let mut outcomes = vec![passed(), failed(), no_telemetry(), passed()];
+    for (at, outcome) in outcomes.iter_mut().enumerate() {
+        outcome.test = format!("test {} of the shop", at + 1);
+        for step in &mut outcome.steps {
+            let later = std::time::Duration::from_secs(2 * at as u64);
+            (step.began, step.ended) = (step.began.plus(later), step.ended.plus(later));
+        }
+    }
+    outcomes
+}
 
 pub(crate) fn passed() -> Outcome {
     let status = assertion(14, "attr:http.status_code = 200", Passed);
@@ -172,7 +208,7 @@ pub(crate) fn hostile() -> Outcome {
         reasons: vec![forged.to_owned()],
         answer: Some(Answer::NoAnswer(NoAnswer {
             kind: NoAnswerKind::Tls,
-            message: forged.to_owned(),
+            message: format!("{forged}!"),
         })),
         settlement: Some(whole(u64::MAX)),
         judgement: judgement(

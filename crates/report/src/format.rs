@@ -1,0 +1,82 @@
+//! The forms of a report, by name.
+
+/// A form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For a person at a terminal: see [`pretty`](crate::pretty()).
+    Pretty,
+    /// The same in words and ASCII signs: see [`plain`](crate::plain()).
+    Plain,
+    /// Everything, an outcome a line: see [`json`](crate::json()).
+    Json,
+    /// An item a line: see [`ndjson`](crate::ndjson()).
+    Ndjson,
+    /// JUnit XML: see [`junit`](crate::junit()).
+    Junit,
+    /// The Test Anything Protocol, version 14: see [`tap`](crate::tap()).
+    Tap,
+    /// For a summary or a comment on GitHub: see [`markdown`](crate::markdown()).
+    Markdown,
+    /// Annotations of a GitHub workflow: see [`github`](crate::github()).
+    Github,
+}
+
+impl Format {
+    /// Every form.
+    pub const ALL: [Self; 8] = [
+        Self::Pretty,
+        Self::Plain,
+        Self::Json,
+        Self::Ndjson,
+        Self::Junit,
+        Self::Tap,
+        Self::Markdown,
+        Self::Github,
+    ];
+
+    /// The form of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.as_str() == name)
+    }
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pretty => "pretty",
+            Self::Plain => "plain",
+            Self::Json => "json",
+            Self::Ndjson => "ndjson",
+            Self::Junit => "junit",
+            Self::Tap => "tap",
+            Self::Markdown => "markdown",
+            Self::Github => "github",
+        }
+    }
+
+    /// What it is for, in a few words.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Pretty => "for a person at a terminal",
+            Self::Plain => "the same in plain words, for logs and screen readers",
+            Self::Json => "everything, one object for each test",
+            Self::Ndjson => "one object for each assertion, claim, output and finding",
+            Self::Junit => "JUnit XML, for CI systems",
+            Self::Tap => "Test Anything Protocol 14",
+            Self::Markdown => "for `$GITHUB_STEP_SUMMARY` and pull requests",
+            Self::Github => "annotations of a GitHub workflow",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Format;
+
+    #[test]
+    fn every_name_is_read_back() {
+        for format in Format::ALL {
+            assert_eq!(Format::parse(format.as_str()), Some(format));
+        }
+        assert_eq!(Format::parse("Pretty"), None);
+    }
+}

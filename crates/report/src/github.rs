@@ -1,0 +1,76 @@
+//! Outcomes as annotations of a GitHub workflow, at the lines of the tests.
+//!
+//! Whatever did not pass is an `error`: a doubt must not look like a success, and the job is red for both. GitHub shows
+//! only the first ten of a step, so that failures come before doubts. What the analyzer found has no line in a file and
+//! is one `warning` for each test.
+//!
+//! Deliberately absent: a remark for what passed. The totals are a line of the log, below the annotations.
+
+use model::{Outcome, Verdict};
+
+use crate::{
+    analysis::{broken, score},
+    points::{NAME_CHARS_MAX, PATH_CHARS_MAX, Point, points},
+    text::shown,
+    totals::Totals,
+};
+
+/// Writes the annotations of all outcomes, one a line, and the totals.
+pub fn github(outcomes: &[Outcome]) -> String {
+    let mut text = String::new();
+    for wanted in [Verdict::Failed, Verdict::Inconclusive] {
+        for outcome in outcomes {
+            for point in points(outcome).iter().filter(|point| point.verdict == wanted) {
+                text.push_str(&error(outcome, point));
+            }
+        }
+    }
+    for outcome in outcomes {
+        text.push_str(&warning(outcome).unwrap_or_default());
+    }
+    text.push_str(&Totals::of(outcomes).words(|_, count| count.to_owned()));
+    text.push('\n');
+    text
+}
+
+fn error(outcome: &Outcome, point: &Point<'_>) -> String {
+    let mut properties = Vec::new();
+    if let Some(place) = point.place {
+        properties.push(("file", shown(&place.file, PATH_CHARS_MAX)));
+        properties.push(("line", place.line.to_string()));
+        properties.push(("col", place.column.to_string()));
+    }
+    let test = shown(&outcome.test, NAME_CHARS_MAX);
+    properties.push(("title", format!("{}: {test}", point.verdict.as_str())));
+    let mut lines = vec![point.title()];
+    lines.extend(point.reason.clone());
+    lines.extend(point.found());
+    command("error", &properties, &lines)
+}
+
+fn warning(outcome: &Outcome) -> Option<String> {
+    let analysis = outcome.analysis.as_ref()?;
+    let broken = broken(analysis);
+    if broken.is_empty() {
+        return None;
+    }
+    let title = format!("analyzer: {}", shown(&outcome.test, NAME_CHARS_MAX));
+    let lines: Vec<String> = [score(analysis)].into_iter().chain(broken).collect();
+    Some(command("warning", &[("title", title)], &lines))
+}
+
+fn command(name: &str, properties: &[(&str, String)], lines: &[String]) -> String {
+    let properties: Vec<String> =
+        properties.iter().map(|(key, value)| format!("{key}={}", property(value))).collect();
+    format!("::{name} {}::{}\n", properties.join(","), data(&lines.join("\n")))
+}
+
+/// A text as it may stand behind the second `::`.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A text as the value of a property.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,275 @@
+//! Outcomes for programs that read lines: one small object for each thing that was found out.
+//!
+//! Every line has `schemaVersion` and `type`, and all but the last have `test` and `runId`, so that each can be read
+//! alone. The types, in the order of their lines:
+//!
+//! | `type` | one for each | fields |
+//! | --- | --- | --- |
+//! | `test` | outcome | `verdict`, `reasons`, `traceId`, `began`, `durationNs`, `answer`, `settlement`, `analysis` |
+//! | `assertion` | assertion | `spec`, `selector`, `matched`, `assertion`, and from `place` on those of `claim` |
+//! | `claim` | claim | `name`, `claim`, `place`, `verdict`, `decided`, `reason`, `spans`, `moreSpans` |
+//! | `output` | output | `name`, `value`, `reason` |
+//! | `finding` | finding of the analyzer | `plugin`, `rule`, `level`, `spanId`, `name`, `message` |
+//! | `summary` | report, at its end | `tests`, `passed`, `failed`, `inconclusive`, `durationNs` |
+//!
+//! A field without a value is `null`. Nothing is shortened, but some things are left out: the answer's headers and body,
+//! the steps, the tree of spans. Whoever wants everything reads [`json`](crate::json()).
+
+use model::{
+    Analysis, Answer, Decided, Level, NoAnswerKind, Outcome, Place, RunId, Settlement,
+    SpanEvidence, SpanId, Timestamp, TraceId, Verdict,
+};
+use serde::Serialize;
+
+use crate::{
+    analysis,
+    json::{SCHEMA_VERSION, line},
+    totals::{Totals, began, elapsed_ns},
+};
+
+/// One line. The fields that most have are repeated rather than flattened into each.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum Item<'a> {
+    Test {
+        schema_version: u32,
+        test: &'a str,
+        run_id: Option<RunId>,
+        verdict: Verdict,
+        reasons: &'a [String],
+        trace_id: Option<TraceId>,
+        began: Option<Timestamp>,
+        duration_ns: Option<u64>,
+        answer: Option<AnswerInShort<'a>>,
+        settlement: Option<&'a Settlement>,
+        analysis: Option<AnalysisInShort<'a>>,
+    },
+    Assertion {
+        schema_version: u32,
+        test: &'a str,
+        run_id: Option<RunId>,
+        spec: Option<&'a str>,
+        selector: &'a str,
+        matched: u64,
+        assertion: &'a str,
+        place: &'a Place,
+        verdict: Verdict,
+        decided: Decided,
+        reason: Option<&'a str>,
+        spans: &'a [SpanEvidence],
+        more_spans: u64,
+    },
+    Claim {
+        schema_version: u32,
+        test: &'a str,
+        run_id: Option<RunId>,
+        name: Option<&'a str>,
+        claim: &'a str,
+        place: &'a Place,
+        verdict: Verdict,
+        decided: Decided,
+        reason: Option<&'a str>,
+        spans: &'a [SpanEvidence],
+        more_spans: u64,
+    },
+    Output {
+        schema_version: u32,
+        test: &'a str,
+        run_id: Option<RunId>,
+        name: &'a str,
+        value: Option<&'a str>,
+        reason: Option<&'a str>,
+    },
+    Finding {
+        schema_version: u32,
+        test: &'a str,
+        run_id: Option<RunId>,
+        plugin: &'a str,
+        rule: &'a str,
+        level: Level,
+        span_id: Option<SpanId>,
+        name: &'a str,
+        message: &'a str,
+    },
+    Summary {
+        schema_version: u32,
+        tests: usize,
+        passed: usize,
+        failed: usize,
+        inconclusive: usize,
+        duration_ns: Option<u64>,
+    },
+}
+
+/// How the trigger ended: with a status, or with a kind and a message.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AnswerInShort<'a> {
+    status: Option<u16>,
+    duration_ns: Option<u64>,
+    no_answer: Option<NoAnswerKind>,
+    message: Option<&'a str>,
+}
+
+/// The scores, and how often each rule is broken.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AnalysisInShort<'a> {
+    score: u32,
+    minimum_score: u32,
+    broken: Vec<Broken<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Broken<'a> {
+    plugin: &'a str,
+    rule: &'a str,
+    level: Level,
+    /// All of them, those too that have no line.
+    findings: u64,
+}
+
+/// Writes the lines of all outcomes and of their summary.
+pub fn ndjson(outcomes: &[Outcome]) -> String {
+    let mut text: String = outcomes.iter().map(items).collect();
+    text.push_str(&summary(outcomes));
+    text
+}
+
+/// The lines of one outcome.
+pub(crate) fn items(outcome: &Outcome) -> String {
+    let mut items = vec![test(outcome)];
+    items.extend(assertions(outcome));
+    items.extend(claims(outcome));
+    items.extend(outputs(outcome));
+    items.extend(findings(outcome));
+    items.iter().map(line).collect()
+}
+
+/// The last line.
+pub(crate) fn summary(outcomes: &[Outcome]) -> String {
+    let totals = Totals::of(outcomes);
+    line(&Item::Summary {
+        schema_version: SCHEMA_VERSION,
+        tests: totals.tests(),
+        passed: totals.passed,
+        failed: totals.failed,
+        inconclusive: totals.inconclusive,
+        duration_ns: totals.elapsed_ns,
+    })
+}
+
+fn test(outcome: &Outcome) -> Item<'_> {
+    Item::Test {
+        schema_version: SCHEMA_VERSION,
+        test: &outcome.test,
+        run_id: outcome.run_id,
+        verdict: outcome.verdict,
+        reasons: &outcome.reasons,
+        trace_id: outcome.trace_id,
+        began: began(outcome),
+        duration_ns: elapsed_ns(std::slice::from_ref(outcome)),
+        answer: outcome.answer.as_ref().map(answer),
+        settlement: outcome.settlement.as_ref(),
+        analysis: outcome.analysis.as_ref().map(analyzed),
+    }
+}
+
+fn answer(answer: &Answer) -> AnswerInShort<'_> {
+    match answer {
+        Answer::Response(response) => AnswerInShort {
+            status: Some(response.status),
+            duration_ns: Some(response.duration_ns),
+            no_answer: None,
+            message: None,
+        },
+        Answer::NoAnswer(no_answer) => AnswerInShort {
+            status: None,
+            duration_ns: None,
+            no_answer: Some(no_answer.kind),
+            message: Some(&no_answer.message),
+        },
+    }
+}
+
+fn analyzed(analyzed: &Analysis) -> AnalysisInShort<'_> {
+    let rules = analyzed.plugins.iter().flat_map(|plugin| {
+        plugin.rules.iter().filter(|rule| !rule.holds()).map(|rule| Broken {
+            plugin: &plugin.id,
+            rule: &rule.id,
+            level: rule.level,
+            findings: analysis::findings(rule),
+        })
+    });
+    AnalysisInShort {
+        score: analyzed.score,
+        minimum_score: analyzed.minimum_score,
+        broken: rules.collect(),
+    }
+}
+
+fn assertions(outcome: &Outcome) -> impl Iterator<Item = Item<'_>> {
+    outcome.judgement.specs.iter().flat_map(move |spec| {
+        spec.assertions.iter().map(move |assertion| Item::Assertion {
+            schema_version: SCHEMA_VERSION,
+            test: &outcome.test,
+            run_id: outcome.run_id,
+            spec: spec.name.as_deref(),
+            selector: &spec.selector,
+            matched: spec.matched,
+            assertion: &assertion.assertion,
+            place: &assertion.place,
+            verdict: assertion.verdict,
+            decided: assertion.decided,
+            reason: assertion.reason.as_deref(),
+            spans: &assertion.spans,
+            more_spans: assertion.more_spans,
+        })
+    })
+}
+
+fn claims(outcome: &Outcome) -> impl Iterator<Item = Item<'_>> {
+    outcome.judgement.claims.iter().map(move |claim| Item::Claim {
+        schema_version: SCHEMA_VERSION,
+        test: &outcome.test,
+        run_id: outcome.run_id,
+        name: claim.name.as_deref(),
+        claim: &claim.claim,
+        place: &claim.place,
+        verdict: claim.verdict,
+        decided: claim.decided,
+        reason: claim.reason.as_deref(),
+        spans: &claim.spans,
+        more_spans: claim.more_spans,
+    })
+}
+
+fn outputs(outcome: &Outcome) -> impl Iterator<Item = Item<'_>> {
+    outcome.judgement.outputs.iter().map(move |output| Item::Output {
+        schema_version: SCHEMA_VERSION,
+        test: &outcome.test,
+        run_id: outcome.run_id,
+        name: &output.name,
+        value: output.value.as_deref(),
+        reason: output.reason.as_deref(),
+    })
+}
+
+fn findings(outcome: &Outcome) -> impl Iterator<Item = Item<'_>> {
+    let plugins = outcome.analysis.iter().flat_map(|analysis| &analysis.plugins);
+    let rules = plugins.flat_map(|plugin| plugin.rules.iter().map(move |rule| (plugin, rule)));
+    rules.flat_map(move |(plugin, rule)| {
+        rule.findings.iter().map(move |finding| Item::Finding {
+            schema_version: SCHEMA_VERSION,
+            test: &outcome.test,
+            run_id: outcome.run_id,
+            plugin: &plugin.id,
+            rule: &rule.id,
+            level: rule.level,
+            span_id: finding.span_id,
+            name: &finding.name,
+            message: &finding.message,
+        })
+    })
+}

@@ -1,0 +1,266 @@
+//! An outcome for a person: [`pretty`] with marks and lines, [`plain`] in words.
+//!
+//! The verdict comes first, then why, then what did not hold with its place and the evidence. Below that, what holds is
+//! told in a line each. Marks and words say everything, colours only help the eye. Prose is wrapped; values are not, but long ones
+//! are shortened.
+//!
+//! Deliberately absent: the terminal. Whether it takes colours is decided by the caller, and its width is not asked for,
+//! so that the same outcome gives the same text everywhere.
+
+mod analysis;
+mod page;
+mod specs;
+mod tree;
+
+use model::{Answer, NoAnswerKind, Outcome, OutputValue, Settlement, Unsettled, Verdict};
+use source::Colour;
+
+use self::page::{Page, Paint, Signs, columns, verdict_paint};
+use crate::{
+    points::{NAME_CHARS_MAX, VALUE_CHARS_MAX},
+    text::shown,
+    totals::{Totals, counted, elapsed_ns},
+};
+
+/// How many spans with absent parents are named.
+const ORPHANS_MAX: usize = 3;
+
+/// Writes an outcome in lines, the last one ended too.
+///
+/// ```text
+/// ✘ failed: the stock is reserved (1.24 s)
+///   trigger answered: status 200 in 12.3 ms
+///   trace whole: 7 spans, quiet for 200 ms
+///
+///   ✘ stock: span[db.system] (2 spans)
+///     ✘ attr:db.rows = 4
+///       cart.yaml:12:15
+///       ✘ cdcdcdcdcdcdcdcd  SELECT stock  3 = 4
+///       and 1 more span
+///
+///   spans that decided
+///     POST /checkout        gateway  182 ms  error
+///     └─ reserve            orders    40 ms
+///        └─ ✘ SELECT stock  orders     9 ms         ← stock: attr:db.rows = 4
+/// ```
+pub fn pretty(outcome: &Outcome, colour: Colour) -> String {
+    alone(outcome, Look::Pretty(colour))
+}
+
+/// Writes the same in words: `failed:` for `✘`, indentation for the lines of a tree, no colours, and no sign of ours
+/// beyond ASCII. For logs that are searched and for screen readers.
+pub fn plain(outcome: &Outcome) -> String {
+    alone(outcome, Look::Plain)
+}
+
+/// One outcome among others: a line if it passed, else all of it and an empty line.
+pub(crate) fn among_others(outcome: &Outcome, look: Look) -> String {
+    let mut page = look.page();
+    if outcome.verdict == Verdict::Passed {
+        head(&mut page, outcome);
+    } else {
+        write(&mut page, outcome);
+        page.gap();
+    }
+    page.text
+}
+
+/// What stands below several outcomes.
+pub(crate) fn summary(outcomes: &[Outcome], look: Look) -> String {
+    let mut page = look.page();
+    // One that did not pass has an empty line behind it already.
+    if outcomes.last().is_some_and(|last| last.verdict == Verdict::Passed) {
+        page.gap();
+    }
+    let totals = Totals::of(outcomes);
+    let mut words = totals.words(|verdict, count| page.paint(verdict_paint(verdict), count));
+    if page.signs == Signs::Words {
+        words = words.replace('µ', "u");
+    }
+    page.line(0, &words);
+    page.text
+}
+
+/// The spans that decided, drawn without colours; empty where none is known.
+pub(crate) fn drawn_tree(outcome: &Outcome) -> String {
+    let mut page = Page::new(Signs::Drawn, Colour::Never);
+    tree::lines(&mut page, 0, outcome);
+    page.text
+}
+
+/// How outcomes are written.
+#[derive(Clone, Copy)]
+pub(crate) enum Look {
+    Pretty(Colour),
+    Plain,
+}
+
+impl Look {
+    fn page(self) -> Page {
+        match self {
+            Self::Pretty(colour) => Page::new(Signs::Drawn, colour),
+            Self::Plain => Page::new(Signs::Words, Colour::Never),
+        }
+    }
+}
+
+fn alone(outcome: &Outcome, look: Look) -> String {
+    let mut page = look.page();
+    write(&mut page, outcome);
+    page.text
+}
+
+fn write(page: &mut Page, outcome: &Outcome) {
+    head(page, outcome);
+    // A line that stands at the very left is that of a test.
+    page.margin = 2;
+    answer(page, outcome);
+    settlement(page, outcome);
+    ids(page, outcome);
+    reasons(page, &outcome.reasons);
+    specs::specs(page, outcome);
+    specs::claims(page, outcome);
+    tree::section(page, outcome);
+    analysis::section(page, outcome.analysis.as_ref());
+    specs::what_holds(page, outcome);
+    outputs(page, &outcome.judgement.outputs);
+}
+
+fn head(page: &mut Page, outcome: &Outcome) {
+    let mark = match page.signs {
+        Signs::Drawn => format!("{} ", page.mark(outcome.verdict)),
+        Signs::Words => String::new(),
+    };
+    let verdict = page.paint(verdict_paint(outcome.verdict), outcome.verdict.as_str());
+    let name = page.paint(Paint::Strong, &shown(&outcome.test, NAME_CHARS_MAX));
+    let mut line = format!("{mark}{verdict}: {name}");
+    if let Some(nanos) = elapsed_ns(std::slice::from_ref(outcome)) {
+        line.push_str(&format!(" ({})", page.duration(nanos)));
+    }
+    page.line(0, &line);
+}
+
+fn answer(page: &mut Page, outcome: &Outcome) {
+    match &outcome.answer {
+        // Without a run there was nothing to fire: the trace was recorded.
+        None if outcome.run_id.is_none() => {}
+        None => page.line(0, "trigger not fired"),
+        Some(Answer::Response(response)) => {
+            let time = page.duration(response.duration_ns);
+            page.line(0, &format!("trigger answered: status {} in {time}", response.status));
+        }
+        Some(Answer::NoAnswer(no_answer)) => {
+            let kind = match no_answer.kind {
+                NoAnswerKind::Invalid => "request cannot be sent",
+                NoAnswerKind::Refused => "nobody listens",
+                NoAnswerKind::Connection => "connection broke",
+                NoAnswerKind::Dns => "name without address",
+                NoAnswerKind::Tls => "no TLS session",
+                NoAnswerKind::Timeout => "timeout",
+                NoAnswerKind::TooLarge => "answer too large",
+                NoAnswerKind::Unknown => "outcome unknown",
+            };
+            let message = &no_answer.message;
+            if outcome.reasons.iter().any(|reason| reason.contains(message)) {
+                page.line(0, &format!("trigger not answered: {kind}"));
+            } else {
+                page.prose(0, &format!("trigger not answered ({kind}): "), message);
+            }
+        }
+    }
+}
+
+fn settlement(page: &mut Page, outcome: &Outcome) {
+    let Some(settlement) = &outcome.settlement else {
+        if outcome.answer.is_some() {
+            page.line(0, "trace not collected: the test asks for none");
+        }
+        return;
+    };
+    let spans = counted(settlement.spans, "span");
+    if settlement.is_whole() {
+        page.line(0, &format!("trace whole: {spans}{}", quiet(page, settlement)));
+    } else {
+        let whys: Vec<String> = settlement.unsettled.iter().map(unsettled).collect();
+        let waited = match settlement.waited_ns {
+            0 => String::new(),
+            nanos => format!(" in {}", page.duration(nanos)),
+        };
+        page.prose(0, "trace not whole: ", &format!("{} ({spans}{waited})", whys.join("; ")));
+    }
+}
+
+/// For how long nothing came; a recorded trace was not waited for.
+fn quiet(page: &Page, settlement: &Settlement) -> String {
+    match settlement.quiet_ns {
+        0 => String::new(),
+        nanos => format!(", quiet for {}", page.duration(nanos)),
+    }
+}
+
+fn unsettled(why: &Unsettled) -> String {
+    let words = match why {
+        Unsettled::NoTelemetry => "no span of the system came",
+        Unsettled::NotAnswered => "the trigger has no answer",
+        Unsettled::NotQuiet => "spans were still arriving",
+        Unsettled::TooLarge => "it is larger than a run may keep",
+        Unsettled::SpansLost => "spans may have been lost",
+        Unsettled::Partial => "it was recorded in part",
+        Unsettled::ParentsAbsent(orphans) => {
+            let named: Vec<String> =
+                orphans.iter().take(ORPHANS_MAX).map(ToString::to_string).collect();
+            let more = if orphans.len() > ORPHANS_MAX { ", …" } else { "" };
+            let number = counted(orphans.len() as u64, "span");
+            return format!("{number} without their parents [{}{more}]", named.join(", "));
+        }
+    };
+    words.to_owned()
+}
+
+fn ids(page: &mut Page, outcome: &Outcome) {
+    let run = outcome.run_id.map(|id| format!("run {id}"));
+    let trace = outcome.trace_id.map(|id| format!("trace {id}"));
+    let ids: Vec<String> = run.into_iter().chain(trace).collect();
+    if !ids.is_empty() {
+        let line = page.paint(Paint::Faint, &ids.join(", "));
+        page.line(0, &line);
+    }
+}
+
+fn reasons(page: &mut Page, reasons: &[String]) {
+    if reasons.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line(0, "why, and what to do");
+    let bullet = match page.signs {
+        Signs::Drawn => "• ",
+        Signs::Words => "- ",
+    };
+    for reason in reasons {
+        page.prose(2, bullet, reason);
+    }
+}
+
+fn outputs(page: &mut Page, outputs: &[OutputValue]) {
+    if outputs.is_empty() {
+        return;
+    }
+    page.gap();
+    page.line(0, "outputs");
+    let names: Vec<String> =
+        outputs.iter().map(|output| shown(&output.name, NAME_CHARS_MAX)).collect();
+    let width = columns(names.iter().map(String::as_str));
+    for (output, name) in outputs.iter().zip(&names) {
+        let value = match (&output.value, &output.reason) {
+            (Some(value), _) => format!("= {}", shown(value, VALUE_CHARS_MAX)),
+            (None, reason) => {
+                let mark = page.mark(Verdict::Inconclusive);
+                let reason = reason.as_deref().map(|reason| shown(reason, VALUE_CHARS_MAX));
+                let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                format!("{mark} no value{reason}")
+            }
+        };
+        page.line(2, &format!("{name:<width$} {value}"));
+    }
+}

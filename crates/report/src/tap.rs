@@ -1,0 +1,109 @@
+//! Outcomes in the Test Anything Protocol, version 14.
+//!
+//! A test is a test point, and its assertions and claims are the points of a subtest before it. Whatever did not pass is
+//! `not ok`, with the evidence as a YAML block. What is inconclusive is `not ok` too, with a comment that says so: the
+//! protocol's own words for a doubt, `TODO` and `SKIP`, count as success. The comment has a line of its own since the
+//! description of a subtest's point must be the name of the subtest, and readers count a remark as description.
+//!
+//! Deliberately absent: the plan at the end, with which points could be written as they come.
+
+use model::{Outcome, Verdict};
+
+use crate::{
+    points::{NAME_CHARS_MAX, PATH_CHARS_MAX, PROSE_CHARS_MAX, Point, points},
+    text::shown,
+};
+
+/// How far a subtest stands to the right of its point.
+const SUBTEST: &str = "    ";
+
+/// Writes all outcomes as one stream.
+pub fn tap(outcomes: &[Outcome]) -> String {
+    let mut text = format!("TAP version 14\n1..{}", outcomes.len());
+    text.push_str(if outcomes.is_empty() { " # no tests\n" } else { "\n" });
+    for (at, outcome) in outcomes.iter().enumerate() {
+        let name = description(&shown(&outcome.test, NAME_CHARS_MAX));
+        text.push_str(&format!("# Subtest: {name}\n"));
+        let points = points(outcome);
+        text.push_str(&format!("{SUBTEST}1..{}\n", points.len()));
+        for (at, point) in points.iter().enumerate() {
+            let line = Line { number: at + 1, verdict: point.verdict, indent: SUBTEST };
+            line.write(&mut text, &description(&point.title()), &diagnostics(point));
+        }
+        let line = Line { number: at + 1, verdict: outcome.verdict, indent: "" };
+        line.write(&mut text, &name, &run(outcome));
+    }
+    text
+}
+
+/// What a point is made of beside its texts.
+struct Line {
+    number: usize,
+    verdict: Verdict,
+    indent: &'static str,
+}
+
+impl Line {
+    fn write(&self, text: &mut String, description: &str, diagnostics: &[String]) {
+        let Self { number, verdict, indent } = self;
+        let status = if *verdict == Verdict::Passed { "ok" } else { "not ok" };
+        text.push_str(&format!("{indent}{status} {number} - {description}\n"));
+        if *verdict == Verdict::Inconclusive {
+            text.push_str(&format!("{indent}# inconclusive: the evidence shows neither\n"));
+        }
+        if *verdict == Verdict::Passed || diagnostics.is_empty() {
+            return;
+        }
+        text.push_str(&format!("{indent}  ---\n"));
+        for line in diagnostics {
+            text.push_str(&format!("{indent}  {line}\n"));
+        }
+        text.push_str(&format!("{indent}  ...\n"));
+    }
+}
+
+/// The YAML of a point.
+fn diagnostics(point: &Point<'_>) -> Vec<String> {
+    let mut yaml = vec![
+        format!("message: {}", quoted(&point.message())),
+        format!("verdict: {}", point.verdict.as_str()),
+    ];
+    if let Some(place) = point.place {
+        yaml.push("at:".to_owned());
+        yaml.push(format!("  file: {}", quoted(&shown(&place.file, PATH_CHARS_MAX))));
+        yaml.push(format!("  line: {}", place.line));
+        yaml.push(format!("  column: {}", place.column));
+    }
+    let found = point.found();
+    if !found.is_empty() {
+        yaml.push("found:".to_owned());
+        yaml.extend(found.iter().map(|line| format!("  - {}", quoted(line))));
+    }
+    yaml
+}
+
+/// The YAML of a test.
+fn run(outcome: &Outcome) -> Vec<String> {
+    let mut yaml = vec![format!("verdict: {}", outcome.verdict.as_str())];
+    yaml.extend(outcome.run_id.map(|id| format!("run: {}", quoted(&id.to_string()))));
+    yaml.extend(outcome.trace_id.map(|id| format!("trace: {}", quoted(&id.to_string()))));
+    if !outcome.reasons.is_empty() {
+        yaml.push("reasons:".to_owned());
+        let reasons = outcome.reasons.iter().map(|reason| shown(reason, PROSE_CHARS_MAX));
+        yaml.extend(reasons.map(|reason| format!("  - {}", quoted(&reason))));
+    }
+    yaml
+}
+
+/// A text that ends no description and begins no directive.
+fn description(text: &str) -> String {
+    match text.trim().replace('\\', r"\\").replace('#', r"\#") {
+        none if none.is_empty() => "(no name)".to_owned(),
+        description => description,
+    }
+}
+
+/// A text that can be seen, as a YAML scalar: what JSON quotes is one.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,77 @@
+//! How many tests ended how, and how long it took.
+
+use model::{Outcome, Timestamp, Verdict};
+
+use crate::text::duration;
+
+/// What is told of several outcomes together.
+#[derive(Default)]
+pub(crate) struct Totals {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+    pub(crate) inconclusive: usize,
+    /// From the begin of the first step to the end of the last one: tests may run at the same time.
+    pub(crate) elapsed_ns: Option<u64>,
+}
+
+impl Totals {
+    pub(crate) fn of(outcomes: &[Outcome]) -> Self {
+        let count = |verdict| outcomes.iter().filter(|outcome| outcome.verdict == verdict).count();
+        Self {
+            passed: count(Verdict::Passed),
+            failed: count(Verdict::Failed),
+            inconclusive: count(Verdict::Inconclusive),
+            elapsed_ns: elapsed_ns(outcomes),
+        }
+    }
+
+    pub(crate) fn tests(&self) -> usize {
+        self.passed + self.failed + self.inconclusive
+    }
+
+    /// All verdicts with their numbers.
+    pub(crate) fn counts(&self) -> [(Verdict, usize); 3] {
+        [
+            (Verdict::Passed, self.passed),
+            (Verdict::Failed, self.failed),
+            (Verdict::Inconclusive, self.inconclusive),
+        ]
+    }
+
+    /// `3 tests: 1 passed, 2 failed in 1.2 s`, with each of the verdicts written by `word`.
+    pub(crate) fn words(&self, word: impl Fn(Verdict, &str) -> String) -> String {
+        let tests = counted(self.tests() as u64, "test");
+        let met = self.counts().into_iter().filter(|(_, number)| *number > 0);
+        let counts: Vec<String> = met
+            .map(|(verdict, number)| word(verdict, &format!("{number} {}", verdict.as_str())))
+            .collect();
+        let mut words = tests;
+        if !counts.is_empty() {
+            words.push_str(&format!(": {}", counts.join(", ")));
+        }
+        if let Some(nanos) = self.elapsed_ns {
+            words.push_str(&format!(" in {}", duration(nanos)));
+        }
+        words
+    }
+}
+
+/// When the first step of an outcome began.
+pub(crate) fn began(outcome: &Outcome) -> Option<Timestamp> {
+    outcome.steps.iter().map(|step| step.began).min()
+}
+
+/// From the begin of the first step to the end of the last one.
+pub(crate) fn elapsed_ns(outcomes: &[Outcome]) -> Option<u64> {
+    let began = outcomes.iter().filter_map(began).min()?;
+    let ended = outcomes.iter().flat_map(|outcome| &outcome.steps).map(|step| step.ended).max()?;
+    u64::try_from(ended.since(began).as_nanos()).ok()
+}
+
+/// `1 span`, `2 spans`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
