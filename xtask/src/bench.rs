@@ -8,6 +8,7 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
     // The binary that is measured is built beside the one that measures it; telemetry measures itself.
     let (services, packages): (&[&str], &[&str]) = match name {
         "telemetry" => (&["collector"], &["-p", "bench"]),
+        "decode" | "lang" | "layout" => (&[], &["-p", "bench"]),
         _ => (&["postgres", "collector"], &["-p", "cli", "-p", "bench"]),
     };
     services::with(machine, services, |variables| {
@@ -17,4 +18,16 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
         cargo.args(["run", "--quiet", "--release", "-p", "bench", "--", name]).args(rest);
         spawn::run(cargo.envs(variables.iter().cloned()))
     })
+}
+
+/// `cargo xtask prove`: what tests do with a few throws of the dice, with a million.
+pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
+    let mut cargo = machine.cargo();
+    spawn::run(cargo.args(["run", "--quiet", "--release", "-p", "bench", "--", "prove"]).args(rest))
+}
+
+/// `cargo xtask compat`: the predecessor's own material, held against this language.
+pub(crate) fn compat(machine: &Machine, rest: &[&str]) -> Result<()> {
+    let mut cargo = machine.cargo();
+    spawn::run(cargo.args(["run", "--quiet", "-p", "bench", "--", "compat"]).args(rest))
 }

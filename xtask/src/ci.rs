@@ -51,6 +51,12 @@ const STEPS: &[Step] = &[
         run: outside,
     },
     Step {
+        name: "compat",
+        what: "the predecessor's measured verdicts, and its documents where they lie beside the checkout",
+        services: &[],
+        run: compat,
+    },
+    Step {
         name: "doctests",
         what: "the examples in the documentation",
         services: &[],
@@ -130,6 +136,17 @@ fn cargo(machine: &Machine) -> Command {
 fn format(machine: &Machine, _: &Variables) -> Result<()> {
     spawn::run(cargo(machine).args(["fmt", "--all", "--check"]))
         .context("mend it with `cargo fmt --all`")
+}
+
+fn compat(machine: &Machine, _: &Variables) -> Result<()> {
+    let mut cargo = cargo(machine);
+    cargo.args(["run", "--quiet", "-p", "bench", "--", "compat"]);
+    cargo.args(["--verdicts", "crates/bench/data/verdicts"]);
+    let documents = machine.root.join("../shared/corpora/tracetest");
+    if documents.is_dir() {
+        cargo.arg("--corpus").arg(documents);
+    }
+    spawn::run(&mut cargo)
 }
 
 fn clippy(machine: &Machine, _: &Variables) -> Result<()> {
@@ -224,7 +241,7 @@ mod tests {
         let words = chosen(&["fmt"]).err().expect("there is no such step").to_string();
         assert_eq!(
             words,
-            "`fmt` is not a step of ci; the steps are format, clippy, docs, tidy, generated, deny, wasm, outside, doctests, tests"
+            "`fmt` is not a step of ci; the steps are format, clippy, docs, tidy, generated, deny, wasm, outside, compat, doctests, tests"
         );
     }
 }

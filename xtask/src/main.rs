@@ -1,4 +1,4 @@
-//! What people and CI run: `ci`, `generate`, `services`, `accept`, `tools`, `bench`.
+//! What people and CI run: `ci`, `generate`, `services`, `accept`, `tools`, `bench`, `prove`, `compat`.
 //!
 //! This program only spawns others: the checks, generators and servers are theirs, the order and the words are ours.
 //! It depends on next to nothing, so that a bare machine has it within seconds. Deliberately absent: any knowledge of
@@ -36,8 +36,11 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   services env [NAME…]              how tests find them: eval \"$(cargo xtask services env)\"
   accept                            move what golden tests proposed over the files; read the difference first
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
-  bench NAME                        measure, in release mode, with the services up: thread, layout, telemetry
-                                    (telemetry takes --short, --only GROUP, --faults)
+  bench NAME                        measure, in release mode, with the services that it needs up: decode, lang,
+                                    layout, telemetry (--short, --only GROUP, --faults), thread
+  prove lang [--short]              the long form of the language's proofs by chance, in release mode
+  compat --corpus DIR               compile the predecessor's documents in a folder as they are
+  compat --verdicts DIR             compare with the predecessor's measured answers in a folder
 
 What `ci`, `generate` and `bench` start they stop at their end; interrupted (Ctrl-C), they leave it running, and
 `cargo xtask services down` stops it.
@@ -79,6 +82,8 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
         ["accept"] => accept::run(machine),
         ["tools", names @ ..] => tools::run(machine, names),
         ["bench", name, rest @ ..] => bench::run(machine, name, rest),
+        ["prove", rest @ ..] => bench::prove(machine, rest),
+        ["compat", rest @ ..] => bench::compat(machine, rest),
         _ => bail!(
             "`cargo xtask {}` is not a command; `cargo xtask --help` lists them",
             arguments.join(" ")

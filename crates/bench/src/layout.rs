@@ -74,7 +74,7 @@ async fn alone(name: &str) -> Result<f64> {
 }
 
 /// Bytes of this process in memory.
-fn resident() -> Result<f64> {
+pub(crate) fn resident() -> Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("a resident size")?;
     let kibibytes: f64 = line.split_whitespace().nth(1).context("a number")?.parse()?;

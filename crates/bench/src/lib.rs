@@ -3,6 +3,9 @@
 //! [`parts`] starts a real database, Collector, server and instrumented target for one test or bench, and ends
 //! them with it. Deliberately absent: mocks, and any figure that was not measured in the run that prints it.
 
+pub mod compat;
+pub mod decode;
+pub mod lang;
 pub mod layout;
 pub mod parts;
 pub mod table;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use bench::{layout, table, telemetry, thread};
+use bench::{compat, decode, lang, layout, table, telemetry, thread};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,15 +21,25 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[String]) -> Result<String> {
     let (name, rest) = arguments.split_first().map_or(("", arguments), |(name, rest)| (name, rest));
-    // Processes of their own, of which a bench compares several or kills some. They choose a runtime themselves.
+    // Processes of their own, of which a bench compares several or kills some, choose a runtime themselves; `cargo xtask
+    // compat` and `prove` need none.
     match (name, rest) {
         ("telemetry:emit", [order]) => return telemetry::emit(order),
         ("telemetry:fault", [order]) => return telemetry::faults::child(order),
         ("telemetry:cost", [order]) => return telemetry::cost::measure(order),
+        ("lang:judge", [size]) => return lang::judge(size),
+        ("lang:judging" | "lang:compiling", [times]) => return lang::times(name, times),
+        ("compat", modes) => return compat::run(modes),
+        ("prove", [what, rest @ ..]) if what == "lang" => {
+            return Ok(table::render("prove lang", &lang::prove::measure(rest)?));
+        }
         _ => {}
     }
     if let Some(kind) = name.strip_prefix("layout:") {
         return Ok(layout::fill(kind)?.to_string());
+    }
+    if let (Some(kind), [spans]) = (name.strip_prefix("decode:"), rest) {
+        return decode::decode(kind, spans);
     }
     measure(name, rest)
 }
@@ -37,10 +47,14 @@ fn run(arguments: &[String]) -> Result<String> {
 #[tokio::main]
 async fn measure(name: &str, rest: &[String]) -> Result<String> {
     let rows = match name {
+        "decode" => decode::measure().await?,
+        "lang" => lang::measure().await?,
         "layout" => layout::measure().await?,
         "telemetry" => telemetry::measure(&std::env::current_exe()?, rest).await?,
         "thread" => thread::measure().await?,
-        _ => bail!("there is no bench `{name}`; there are: layout, telemetry, thread"),
+        _ => {
+            bail!("there is no bench `{name}`; there are: decode, lang, layout, telemetry, thread")
+        }
     };
     Ok(table::render(name, &rows))
 }

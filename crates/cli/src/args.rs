@@ -2,7 +2,9 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use model::TraceId;
 
 use crate::reports::Target;
 
@@ -19,6 +21,12 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
+    Check(Check),
+    Lint(Lint),
+    Fmt(Fmt),
+    Explain(Explain),
+    Schema(Schema),
+    Completion(Completion),
     Apply(Apply),
     Serve(Serve),
     #[command(subcommand)]
@@ -55,6 +63,145 @@ pub(crate) struct Run {
     pub(crate) otlp_http: SocketAddr,
 }
 
+/// Judge a recorded trace by the tests of files and folders, offline
+///
+/// Without `--trace` the documents are read and nothing is judged: are they right?
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) tests: Tests,
+    #[command(flatten)]
+    pub(crate) variables: Variables,
+    /// The trace: OTLP in protobuf or JSON, a file of the Collector, JSON of Jaeger or Tempo; `-` is stdin
+    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_TRACE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Which trace of a file that holds several
+    #[arg(long, value_name = "ID", requires = "trace", env = "QUALITYTRACE_TRACE_ID")]
+    pub(crate) trace_id: Option<TraceId>,
+    /// The file holds a part of the trace: what it does not show is not known to be absent
+    #[arg(long, requires = "trace", env = "QUALITYTRACE_PARTIAL")]
+    pub(crate) partial: bool,
+    #[command(flatten)]
+    pub(crate) reports: Reports,
+}
+
+/// Hold a recorded trace against the analyzer's rules
+#[derive(Debug, clap::Args)]
+pub(crate) struct Lint {
+    #[command(flatten)]
+    pub(crate) recording: Recording,
+    /// A file with a document of type `Analyzer`: which rules count, and how much
+    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_RULES")]
+    pub(crate) rules: Option<PathBuf>,
+    /// What has to hold for exit code 0
+    #[arg(long, value_enum, default_value_t = Gate::Rules, env = "QUALITYTRACE_GATE")]
+    pub(crate) gate: Gate,
+    #[command(flatten)]
+    pub(crate) reports: Reports,
+}
+
+/// Write selectors, assertions and claims in their one form, and touch nothing else
+#[derive(Debug, clap::Args)]
+pub(crate) struct Fmt {
+    /// Files, and folders with files that end in .yaml or .yml
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Change nothing; exit code 1 if something would be
+    #[arg(long, env = "QUALITYTRACE_CHECK")]
+    pub(crate) check: bool,
+}
+
+/// Show how a selector narrows a trace, step by step, and what decides each assertion and claim
+#[derive(Debug, clap::Args)]
+pub(crate) struct Explain {
+    /// A selector such as 'span[kind="client"] > span[status="error"]', or a file of tests
+    pub(crate) what: String,
+    #[command(flatten)]
+    pub(crate) recording: Recording,
+}
+
+/// Print a JSON Schema, for editors
+#[derive(Debug, clap::Args)]
+pub(crate) struct Schema {
+    /// Of which documents
+    #[arg(value_enum, default_value_t = SchemaOf::Tests)]
+    pub(crate) of: SchemaOf,
+}
+
+/// Print the completion script of a shell
+#[derive(Debug, clap::Args)]
+pub(crate) struct Completion {
+    /// Which shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// Which tests are meant.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Tests {
+    /// Files, and folders with files that end in .yaml or .yml
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Only the tests with one of these ids or names
+    #[arg(long = "test", value_name = "ID", env = "QUALITYTRACE_TEST", value_delimiter = ',')]
+    pub(crate) tests: Vec<String>,
+    /// Only the tests with one of these tags
+    #[arg(long = "tag", value_name = "TAG", env = "QUALITYTRACE_TAG", value_delimiter = ',')]
+    pub(crate) tags: Vec<String>,
+}
+
+/// What `${var:…}` and `${env:…}` stand for.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Variables {
+    /// A file with a document of type `VariableSet`
+    #[arg(long = "vars", value_name = "FILE", env = "QUALITYTRACE_VARS", value_delimiter = ',')]
+    pub(crate) files: Vec<PathBuf>,
+    /// A variable of its own, before those of files
+    #[arg(
+        long = "var",
+        value_name = "NAME=VALUE",
+        value_parser = assignment,
+        env = "QUALITYTRACE_VAR",
+        value_delimiter = ';'
+    )]
+    pub(crate) variables: Vec<(String, String)>,
+    /// A variable whose value no report shows
+    #[arg(
+        long = "secret",
+        value_name = "NAME",
+        env = "QUALITYTRACE_SECRET",
+        value_delimiter = ','
+    )]
+    pub(crate) secrets: Vec<String>,
+    /// 64 hexadecimal digits: functions such as `uuid()` give what they gave under this seed
+    #[arg(long, value_name = "HEX", value_parser = seed, env = "QUALITYTRACE_SEED")]
+    pub(crate) seed: Option<[u8; 32]>,
+}
+
+/// A trace in a file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Recording {
+    /// The trace: OTLP in protobuf or JSON, a file of the Collector, JSON of Jaeger or Tempo; `-` is stdin
+    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_TRACE")]
+    pub(crate) trace: PathBuf,
+    /// Which trace of a file that holds several
+    #[arg(long, value_name = "ID", env = "QUALITYTRACE_TRACE_ID")]
+    pub(crate) trace_id: Option<TraceId>,
+}
+
+/// How and where outcomes are written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reports {
+    /// FORMAT or FORMAT=FILE, several times; `-` is stdout. Formats: pretty, plain, json, ndjson, junit, tap, markdown,
+    /// github [default: pretty]
+    #[arg(
+        long = "report",
+        value_name = "FORMAT[=FILE]",
+        env = "QUALITYTRACE_REPORT",
+        value_delimiter = ','
+    )]
+    pub(crate) targets: Vec<Target>,
+}
 /// Keep the tests of a file on a server
 #[derive(Debug, clap::Args)]
 pub(crate) struct Apply {
@@ -104,20 +251,44 @@ pub(crate) struct Configuration {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// How and where outcomes are written.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Reports {
-    /// FORMAT or FORMAT=FILE, several times; `-` is stdout. Formats: pretty, plain, json, ndjson, junit, tap, markdown,
-    /// github [default: pretty]
-    #[arg(
-        long = "report",
-        value_name = "FORMAT[=FILE]",
-        env = "QUALITYTRACE_REPORT",
-        value_delimiter = ','
-    )]
-    pub(crate) targets: Vec<Target>,
+/// What a trace has to reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Gate {
+    /// No rule of level `error` is broken
+    Rules,
+    /// The score is at least `minimumScore`
+    Score,
+    /// Nothing: findings are told, and that is all
+    None,
 }
 
+/// Of which documents a schema is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// Tests, suites, variable sets and the other documents of `type:` and `spec:`
+    Tests,
+    /// The server's configuration
+    Config,
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected `NAME=VALUE`".to_owned()),
+    }
+}
+
+fn seed(text: &str) -> Result<[u8; 32], String> {
+    let refused = || "expected 64 hexadecimal digits".to_owned();
+    let mut seed = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return Err(refused());
+    }
+    for (at, byte) in seed.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| refused())?;
+    }
+    Ok(seed)
+}
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

@@ -1,14 +1,67 @@
-//! A file of tests, from its path to plans.
+//! Documents, from paths to what they say.
+//!
+//! A folder stands for the files below it that end in `.yaml` or `.yml`, sorted by path; hidden folders are left out, and
+//! links to folders are not followed.
 
-use std::{fs::File, io::Read, path::Path};
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+};
 
-use lang::Plan;
+use lang::{Document, Plan};
 use source::{Diagnostic, Text};
 
 use crate::{exit::Exit, terminal::Terminal};
 
 /// A file's bytes at the most.
 const FILE_BYTES_MAX: usize = source::TEXT_BYTES_MAX;
+/// Files of one command at the most.
+const FILES_MAX: usize = 100_000;
+
+/// All files that the paths stand for, each once.
+pub(crate) fn files(paths: &[PathBuf], terminal: &Terminal) -> Result<Vec<PathBuf>, Exit> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let before = files.len();
+            collect(path, &mut files).map_err(|why| {
+                terminal
+                    .line(&format!("error: cannot read the folder `{}`: {why}", path.display()));
+                Exit::Refused
+            })?;
+            files[before..].sort();
+        } else {
+            files.push(path.clone());
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    files.retain(|file| seen.insert(file.clone()));
+    Ok(files)
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
+    let entries = fs::read_dir(folder).map_err(|error| error.to_string())?;
+    for entry in entries {
+        let entry = entry.map_err(|error| error.to_string())?;
+        let kind = entry.file_type().map_err(|error| error.to_string())?;
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        let path = entry.path();
+        if kind.is_dir() && !is_hidden {
+            collect(&path, files)?;
+        } else if is_yaml(&path) && fs::metadata(&path).is_ok_and(|it| it.is_file()) {
+            if files.len() == FILES_MAX {
+                return Err(format!("there are more than {FILES_MAX} files"));
+            }
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+}
 
 /// Reads a file; what stands in the way is told on the terminal.
 pub(crate) fn read(path: &Path, terminal: &Terminal) -> Result<Text, Exit> {
@@ -42,4 +95,15 @@ pub(crate) fn compile(text: &Text, terminal: &Terminal) -> Result<Vec<Plan>, Exi
         return Err(Exit::Refused);
     }
     Ok(planned.into_iter().map(|planned| planned.plan).collect())
+}
+
+/// The documents of a file; mistakes are drawn on the terminal.
+pub(crate) fn documents(path: &Path, terminal: &Terminal) -> Result<Vec<Document>, Exit> {
+    let text = read(path, terminal)?;
+    let (documents, diagnostics) = lang::read(&text);
+    terminal.diagnostics(&diagnostics);
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(Exit::Refused);
+    }
+    Ok(documents)
 }

@@ -5,15 +5,21 @@
 //! what a verdict is made of.
 
 mod args;
+mod check;
 mod configuration;
 mod documents;
 mod exit;
+mod explain;
+mod format;
+mod lint;
 mod local;
 mod observe;
+mod recording;
 mod remote;
 mod reports;
 mod serve;
 mod terminal;
+mod variables;
 
 use std::{
     env,
@@ -22,15 +28,18 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use model::{Timestamp, World};
 use source::Colour;
 use tokio::runtime::{self, Runtime};
 
-use args::{Args, Command};
+use args::{Args, Command, SchemaOf};
 use exit::Exit;
 use serve::Outside;
 use terminal::Terminal;
+
+/// What the program is called.
+const NAME: &str = "qualitytrace";
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -47,6 +56,23 @@ fn main() -> ExitCode {
                 }
             })
         }),
+        Command::Check(args) => check::check(&args, environment().collect(), &world, &terminal),
+        Command::Lint(args) => lint::lint(&args, &world, &terminal),
+        Command::Fmt(args) => format::fmt(&args, &terminal),
+        Command::Explain(args) => explain::explain(&args, &terminal),
+        Command::Schema(args) => {
+            terminal.report(&match args.of {
+                SchemaOf::Tests => lang::schema(),
+                SchemaOf::Config => format!("{:#}\n", server::config::schema()),
+            });
+            Ok(Exit::Passed)
+        }
+        Command::Completion(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Args::command(), NAME, &mut script);
+            terminal.report(&String::from_utf8_lossy(&script));
+            Ok(Exit::Passed)
+        }
         Command::Apply(args) => {
             on(work(), &terminal, |work| work.block_on(remote::apply(&args, &terminal)))
         }

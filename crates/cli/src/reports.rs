@@ -63,6 +63,13 @@ impl<'a> Reports<'a> {
             terminal.line("error: two reports cannot both go to stdout: give one of them a file, `--report junit=out.xml`");
             return Err(Exit::Refused);
         }
+        let mut files: Vec<_> = targets.iter().filter_map(|target| target.file.as_ref()).collect();
+        files.sort_unstable();
+        if let Some(twice) = files.windows(2).find(|pair| pair[0] == pair[1]) {
+            let file = twice[0].display();
+            terminal.line(&format!("error: two reports cannot both go to `{file}`"));
+            return Err(Exit::Refused);
+        }
         Ok(Self { targets, outcomes: Vec::new(), is_alone: false, terminal })
     }
 
@@ -84,7 +91,9 @@ impl<'a> Reports<'a> {
     /// Writes what needs all outcomes, and the files.
     pub(crate) fn finish(self) -> Result<(), Exit> {
         let mut written = Ok(());
-        for target in &self.targets {
+        // Where every test was refused there is nothing to report; why was told already.
+        let targets = self.targets.iter().filter(|_| !self.outcomes.is_empty());
+        for target in targets {
             match &target.file {
                 None => {
                     let write = if self.is_alone { report::render } else { report::rest };

@@ -41,7 +41,7 @@ spec:
 async fn a_selector_with_a_syntax_error_is_a_picture_and_never_runs() -> Result<()> {
     let test = TEST.replace("span[name=\"cart\"]", "span[name=\"cart\"");
     let finished = with_file("cart.yaml", &test, &["run", "FILE"]).await?;
-    refused(&finished, &["cart.yaml:6:33", "selector: span[name=\"cart\"", "expected"]);
+    refused(&finished, &["cart.yaml:6:21", "selector: span[name=\"cart\"", "close it with `]`"]);
     Ok(())
 }
 

@@ -1,37 +1,53 @@
 //! The test language: read, compile, resolve, judge.
 //!
 //! ```text
-//! text --read--> documents --compile--> plan --resolve--> what is sent --judge--> verdicts
+//! text --read--> documents --compile--> plan --resolve--> what is sent and checked --judge--> verdicts
 //! ```
 //!
 //! [`read`] takes a file apart and [`compile`] understands the strings in it; both tell every mistake at once, as
 //! diagnostics that point at the place, also inside a YAML string; [`plans`] does both for a whole file. [`resolve`]
-//! fills in variables, [`judge`] holds the evidence of a run against the plan. The grammars stand at the head of
-//! `selector` and `expr`, the meaning of comparisons at the head of `compare`, what decides a verdict in `judge`.
+//! fills in variables and draws what chance and time give, [`judge`] holds the evidence of a run against it. Beside
+//! these: [`select`] and [`explain`](explain_plan) show what a selector does, [`format`](fn@format) writes the embedded
+//! strings in their one form, [`analyze`](fn@analyze) holds a trace against rules, [`schema`](fn@schema) describes the
+//! documents to editors.
+//!
+//! `syntax` knows strings and trees, `value` knows values, `eval` knows what a tree says of a trace, `document` knows
+//! YAML. The grammar is in `docs/language/grammar.md`, the decisions behind it in `docs/adr/0010-claims.md`.
 //!
 //! Deliberately absent: network, clock, randomness, files. Whatever the input is, nothing here panics.
 
-mod compare;
+mod analyze;
+mod compile;
 mod document;
-mod expr;
-mod json;
+mod eval;
+mod explain;
+mod format;
 mod judge;
-mod lex;
-mod mistake;
-mod numeral;
 mod plan;
 mod planned;
-mod property;
-mod read;
-mod resolve;
-mod selector;
-mod template;
+mod request;
+mod schema;
+mod selection;
+mod syntax;
 mod value;
 
-pub use document::{Document, Test};
+pub use analyze::{PLUGINS, PluginInfo, PluginRules, RULES, RuleInfo, RuleSetting, Rules, analyze};
+pub use compile::compile;
+pub use document::{
+    Analyzer, DataStore, Document, FileRef, Gate, PollingProfile, Reference, Step, Suite, Test,
+    TestRunner, Variable, VariableSet, data_store, read,
+};
+pub use eval::decided::DecidedBy;
+pub use eval::resolve::{Vars, resolve};
+pub use explain::{
+    Explained, ExplainedSpec, ExplainedStatement, Narrowed, Narrowing, Seen, explain_plan,
+    explain_selector,
+};
+pub use format::{Formatted, format};
 pub use judge::{Evidence, judge};
-pub use plan::{Plan, Settle, compile};
+pub use plan::{Plan, Resolved, Settle};
 pub use planned::{Planned, plans};
-pub use read::read;
-pub use resolve::{ResolveError, Resolved, resolve};
-pub use template::Vars;
+pub use request::{ResolveError, request};
+pub use schema::schema;
+pub use selection::select;
+pub use value::function::Seed;

@@ -6,9 +6,9 @@ use model::TestId;
 use source::{Diagnostic, Diagnostics, Span, Text};
 
 use crate::{
-    document::{Document, Test},
-    plan::{Plan, compile},
-    read::read,
+    compile::compile,
+    document::{Document, Test, read},
+    plan::Plan,
 };
 
 /// A test that compiled.
@@ -27,17 +27,18 @@ pub fn plans(text: &Text) -> (Vec<Planned>, Vec<Diagnostic>) {
     let (documents, mistakes) = read(text);
     found.extend(mistakes);
     let mut tests = Vec::new();
-    for Document::Test(test) in &documents {
+    for document in &documents {
+        let Document::Test(test) = document else { continue };
         let (plan, mistakes) = compile(test);
         found.extend(mistakes);
         match plan {
-            Some(plan) => tests.push((plan, test)),
+            Some(plan) => tests.push((plan, test.as_ref())),
             None if found.has_errors() => {}
             None => found.push(found.error(test.span, "this test cannot be run")),
         }
     }
     refuse_same_ids(&tests, &found);
-    if documents.is_empty() && !found.has_errors() {
+    if tests.is_empty() && !found.has_errors() {
         found.push(found.error(None, format!("`{}` holds no test", text.name())));
     }
     if found.has_errors() {

@@ -93,6 +93,12 @@ impl RunId {
     pub fn as_uuid(self) -> Uuid {
         self.0
     }
+
+    /// When it was made, to the millisecond.
+    pub fn created(self) -> Timestamp {
+        let (seconds, nanos) = self.0.get_timestamp().map_or((0, 0), |at| at.to_unix());
+        Timestamp::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos.into()))
+    }
 }
 
 impl From<Uuid> for RunId {

@@ -3,8 +3,9 @@
 use model::{
     SpanId, Timestamp, TraceId,
     trace::{
-        EntityData, EventData, Kind, LinkData, Pushed, ResourceData, ScopeData, SpanData, Status,
-        StatusCode, Trace, Tree, Value, ValueRef,
+        Cell, EntityData, EventData, EventHead, Kind, LinkData, LinkHead, Pushed, ResourceData,
+        ResourceHead, ScopeData, ScopeHead, SpanData, SpanHead, Status, StatusCode, Trace,
+        TraceFull, Tree, Value, ValueRef, Writer,
     },
 };
 use proptest::{
@@ -268,4 +269,60 @@ fn attributes_are_found_by_key_and_the_first_of_two_wins() {
     assert!(matches!(attributes.get("a"), Some(ValueRef::Str("1"))));
     assert!(matches!(attributes.get("b"), Some(ValueRef::Str(""))), "empty is not absent");
     assert!(attributes.get("c").is_none());
+}
+
+#[test]
+fn what_nothing_took_leaves_nothing_behind() {
+    let mut trace = Trace::new(trace_id());
+    let head = |writer: &mut Writer<'_>| {
+        let resource = writer.resource(ResourceHead::default()).expect("room");
+        let scope = writer.scope(ScopeHead::default()).expect("room");
+        SpanHead::new(span_id(1), None, resource, scope)
+    };
+    let mut writer = Writer::new(&mut trace);
+    let head = head(&mut writer);
+    write_all_kinds(&mut writer).expect("room");
+    assert!(matches!(writer.span(head), Ok(Pushed::New(_))));
+    drop(writer);
+    // Rows, tables and all.
+    let before = format!("{trace:?}");
+
+    let mut writer = Writer::new(&mut trace);
+    write_all_kinds(&mut writer).expect("room");
+    assert!(matches!(writer.span(head), Ok(Pushed::Repeated(_))));
+    drop(writer);
+    assert_eq!(format!("{trace:?}"), before, "a repeated span");
+
+    let mut writer = Writer::new(&mut trace);
+    write_all_kinds(&mut writer).expect("room");
+    writer.discard();
+    assert!(matches!(writer.resource(ResourceHead::default()), Ok(ix) if ix == head.resource));
+    write_all_kinds(&mut writer).expect("room");
+    drop(writer);
+    assert_eq!(format!("{trace:?}"), before, "what was written for nothing");
+}
+
+/// Something for each vector of a trace.
+fn write_all_kinds(writer: &mut Writer<'_>) -> Result<(), TraceFull> {
+    let text = writer.text(b"text")?.expect("UTF-8");
+    assert_eq!(writer.text(&[0xff])?, None);
+    let bytes = writer.bytes(&[1, 2])?;
+    let since = writer.mark();
+    writer.element(bytes);
+    writer.element(Cell::Int(3.into()));
+    let array = writer.array(since)?;
+    let since = writer.mark();
+    writer.attribute(text, array);
+    let map = writer.map(since)?;
+    let since = writer.mark();
+    writer.attribute(text, map);
+    writer.event(EventHead { name: text, ..EventHead::default() }, since)?;
+    writer.link(LinkHead { trace_state: text, ..LinkHead::default() }, writer.mark())?;
+    writer.entity(text, text, &[text], &[])?;
+    writer.attribute(text, Cell::Double(0.5.into()));
+    let since = writer.mark();
+    writer.element(Cell::Empty);
+    writer.attribute(text, Cell::Empty);
+    writer.forget(since);
+    Ok(())
 }

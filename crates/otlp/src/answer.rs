@@ -1,40 +1,25 @@
 //! What a receiver answers, as bytes. The three signals share one form.
 
-use prost::Message;
-
-use crate::wire::write_field;
-
-/// The content of `ExportTracePartialSuccess` and of its two sisters.
-#[derive(Message)]
-struct PartialSuccess {
-    #[prost(int64, tag = "1")]
-    rejected: i64,
-    #[prost(string, tag = "2")]
-    error_message: String,
-}
-
-/// `google.rpc.Status` without details.
-#[derive(Message)]
-struct Status {
-    #[prost(int32, tag = "1")]
-    code: i32,
-    #[prost(string, tag = "2")]
-    message: String,
-}
+use crate::message::Message;
 
 /// The answer to an export of which `rejected` items were not taken, for the reason given. The answer to an export
 /// that was taken whole is empty.
 pub fn partial_success(rejected: u64, reason: &str) -> Vec<u8> {
-    let rejected = i64::try_from(rejected).unwrap_or(i64::MAX);
-    let partial = PartialSuccess { rejected, error_message: reason.to_owned() };
-    let mut answer = Vec::new();
-    write_field(1, &partial.encode_to_vec(), &mut answer);
-    answer
+    let mut answer = Message::default();
+    answer.message(1, |partial| {
+        partial.some_number(1, rejected.min(i64::MAX as u64));
+        partial.some_bytes(2, reason.as_bytes());
+    });
+    answer.bytes
 }
 
-/// The body of an answer that is an error, with a code of gRPC's, as OTLP over HTTP asks for.
+/// The body of an answer that is an error, with a code of gRPC's, as OTLP over HTTP asks for: `google.rpc.Status`
+/// without details.
 pub fn status(code: i32, message: &str) -> Vec<u8> {
-    Status { code, message: message.to_owned() }.encode_to_vec()
+    let mut status = Message::default();
+    status.some_number(1, i64::from(code) as u64);
+    status.some_bytes(2, message.as_bytes());
+    status.bytes
 }
 
 #[cfg(test)]

@@ -1,25 +1,23 @@
-//! From OTLP to the model.
+//! From OTLP to the model: the fields of a message, written into the rows of a trace as they come.
+//!
+//! A message that stands twice where one belongs is the sum of both in protobuf, and of a number or a text the last
+//! one counts. So everything here starts from what an absent field means, and each field that comes changes it.
 
 use model::{
     Fault, Faulty, SpanId, Timestamp, Trace, TraceId,
     trace::{
-        EntityData, EventData, Kind, LinkData, Pushed, ResourceData, ScopeData, SpanData, Status,
-        StatusCode, TraceFull, Value,
+        Cell, EventHead, Kind, LinkHead, Mark, Pushed, ResourceHead, ResourceIx, ScopeHead,
+        ScopeIx, SpanHead, StatusCode, Text, TraceFull, Writer,
     },
 };
-use opentelemetry_proto::tonic::{
-    common::v1::{AnyValue, EntityRef, InstrumentationScope, KeyValue, any_value},
-    resource::v1::Resource,
-    trace::v1::{
-        Span, TracesData,
-        span::{Event, Link},
-    },
-};
-use prost::Message;
 use thiserror::Error;
 
 use crate::{
-    split::is_parent,
+    schema::{
+        any_value, check, check_all_but, entity_ref, event, key_value, link, resource,
+        resource_spans, scope, scope_spans, span, status, traces_data,
+    },
+    split::{Ids, ids},
     wire::{DecodeError, Fields},
 };
 
@@ -49,148 +47,358 @@ impl Faulty for AppendError {
 /// parent such a span would stand as a root, which it is not. What is there already is not added again, so that a
 /// sender may repeat itself.
 pub fn append(trace: &mut Trace, bytes: &[u8]) -> Result<u64, AppendError> {
-    let mut new = 0;
-    // A message is the sum of its fields in protobuf, so each is read as a message of its own: the decoded form of
-    // one resource's spans is all that stands in memory beside the trace.
-    for field in Fields::new(bytes) {
-        let mut data = TracesData::decode(field?.raw).map_err(DecodeError::from)?;
-        retain_spans_of(trace.id(), &mut data);
-        new += append_decoded(trace, data)?;
+    let mut decoder = Decoder { trace_id: trace.id(), writer: Writer::new(trace), new: 0 };
+    let mut fields = Fields::new(bytes);
+    while let Some(key) = fields.key()? {
+        match key {
+            traces_data::RESOURCE_SPANS => decoder.resource_spans(&fields.message()?)?,
+            _ => fields.pass(key, &traces_data::SCHEMA)?,
+        }
     }
-    Ok(new)
+    Ok(decoder.new)
 }
 
-fn append_decoded(trace: &mut Trace, data: TracesData) -> Result<u64, TraceFull> {
-    let mut new = 0;
-    for resource_spans in data.resource_spans {
-        let resource = resource_data(resource_spans.resource, resource_spans.schema_url);
-        let resource = trace.resource(resource)?;
-        for scope_spans in resource_spans.scope_spans {
-            let scope = trace.scope(scope_data(scope_spans.scope, scope_spans.schema_url))?;
-            for span in scope_spans.spans {
-                let Some(id) = span_id(&span.span_id) else { continue };
-                match trace.push(resource, scope, span_data(id, span))? {
-                    Pushed::New(_) | Pushed::Conflicting(_) => new += 1,
-                    Pushed::Repeated(_) => {}
-                }
+struct Decoder<'t> {
+    trace_id: TraceId,
+    writer: Writer<'t>,
+    /// Spans that were not there.
+    new: u64,
+}
+
+/// A value of which more may come: the elements of an array and the entries of a map add up.
+#[derive(Clone, Copy)]
+enum Unfinished {
+    Leaf(Cell),
+    Array(Mark),
+    Map(Mark),
+}
+
+impl Decoder<'_> {
+    fn resource_spans(&mut self, message: &Fields<'_>) -> Result<(), AppendError> {
+        // Written for the first span that needs it: a resource without spans of this trace is none of its.
+        let mut resource = None;
+        for scope_spans in message.children(resource_spans::SCOPE_SPANS) {
+            self.scope_spans(&scope_spans?, message, &mut resource)?;
+        }
+        if resource.is_none() {
+            check_all_but(resource_spans::SCOPE_SPANS, message.clone(), &resource_spans::SCHEMA)?;
+        }
+        Ok(())
+    }
+
+    fn scope_spans(
+        &mut self,
+        message: &Fields<'_>,
+        around: &Fields<'_>,
+        resource: &mut Option<ResourceIx>,
+    ) -> Result<(), AppendError> {
+        let mut scope = None;
+        for span in message.children(scope_spans::SPANS) {
+            let span = span?;
+            let Some(id) = self.own_id(&span)? else {
+                check(span, &span::SCHEMA)?;
+                continue;
+            };
+            let resource = match *resource {
+                Some(known) => known,
+                None => *resource.insert(self.resource(around.clone())?),
+            };
+            let scope = match scope {
+                Some(known) => known,
+                None => *scope.insert(self.scope(message.clone())?),
+            };
+            self.span(SpanHead::new(id, None, resource, scope), span)?;
+        }
+        if scope.is_none() {
+            check_all_but(scope_spans::SPANS, message.clone(), &scope_spans::SCHEMA)?;
+        }
+        Ok(())
+    }
+
+    /// The id of a span of this trace. Nearly all spans start with their ids, and are not looked at further: that what
+    /// follows says something else is seen when they are written.
+    fn own_id(&self, span: &Fields<'_>) -> Result<Option<SpanId>, DecodeError> {
+        let mut start = span.clone();
+        let mut seen = Ids::default();
+        if start.key()? == Some(span::TRACE_ID) {
+            seen.set_trace(start.bytes()?);
+            if start.key()? == Some(span::SPAN_ID) {
+                seen.set_span(start.bytes()?);
             }
         }
-    }
-    Ok(new)
-}
-
-/// Leaves only spans of this trace, and only resources and scopes that have one.
-fn retain_spans_of(trace_id: TraceId, data: &mut TracesData) {
-    let is_ours = |span: &Span| {
-        span.trace_id == trace_id.as_bytes()
-            && span_id(&span.span_id).is_some()
-            && is_parent(&span.parent_span_id)
-    };
-    for resource_spans in &mut data.resource_spans {
-        for scope_spans in &mut resource_spans.scope_spans {
-            scope_spans.spans.retain(is_ours);
+        if seen.within(self.trace_id).is_none() {
+            seen = ids(span.clone())?;
         }
-        resource_spans.scope_spans.retain(|scope_spans| !scope_spans.spans.is_empty());
+        Ok(seen.within(self.trace_id).map(|(id, _)| id))
     }
-    data.resource_spans.retain(|resource_spans| !resource_spans.scope_spans.is_empty());
-}
 
-fn resource_data(resource: Option<Resource>, schema_url: String) -> ResourceData {
-    let resource = resource.unwrap_or_default();
-    ResourceData {
-        attributes: attributes(resource.attributes),
-        dropped_attributes: resource.dropped_attributes_count,
-        entities: resource.entity_refs.into_iter().map(entity).collect(),
-        schema_url,
-    }
-}
-
-fn entity(entity: EntityRef) -> EntityData {
-    EntityData {
-        schema_url: entity.schema_url,
-        kind: entity.r#type,
-        id_keys: entity.id_keys,
-        description_keys: entity.description_keys,
-    }
-}
-
-fn scope_data(scope: Option<InstrumentationScope>, schema_url: String) -> ScopeData {
-    let scope = scope.unwrap_or_default();
-    ScopeData {
-        name: scope.name,
-        version: scope.version,
-        attributes: attributes(scope.attributes),
-        dropped_attributes: scope.dropped_attributes_count,
-        schema_url,
-    }
-}
-
-fn span_data(id: SpanId, span: Span) -> SpanData {
-    let status = span.status.unwrap_or_default();
-    SpanData {
-        id,
-        parent: span_id(&span.parent_span_id),
-        trace_state: span.trace_state,
-        flags: span.flags,
-        name: span.name,
-        kind: Kind::from_number(span.kind),
-        start: Timestamp::from_nanos(span.start_time_unix_nano),
-        end: Timestamp::from_nanos(span.end_time_unix_nano),
-        attributes: attributes(span.attributes),
-        dropped_attributes: span.dropped_attributes_count,
-        events: span.events.into_iter().map(event).collect(),
-        dropped_events: span.dropped_events_count,
-        links: span.links.into_iter().map(link).collect(),
-        dropped_links: span.dropped_links_count,
-        status: Status { code: StatusCode::from_number(status.code), message: status.message },
-    }
-}
-
-fn event(event: Event) -> EventData {
-    EventData {
-        at: Timestamp::from_nanos(event.time_unix_nano),
-        name: event.name,
-        attributes: attributes(event.attributes),
-        dropped_attributes: event.dropped_attributes_count,
-    }
-}
-
-/// A malformed id of a link is kept as none: the rest of the link still says something, and no verdict rests on it.
-fn link(link: Link) -> LinkData {
-    LinkData {
-        trace_id: link.trace_id.try_into().ok().and_then(TraceId::from_bytes),
-        span_id: span_id(&link.span_id),
-        trace_state: link.trace_state,
-        flags: link.flags,
-        attributes: attributes(link.attributes),
-        dropped_attributes: link.dropped_attributes_count,
-    }
-}
-
-fn attributes(attributes: Vec<KeyValue>) -> Vec<(String, Value)> {
-    attributes
-        .into_iter()
-        .map(|entry| (entry.key, value(entry.value.unwrap_or_default())))
-        .collect()
-}
-
-/// Recursion is as deep as the message, which `prost` limits to 100.
-fn value(any: AnyValue) -> Value {
-    match any.value {
-        // An index into the string table of profiles means nothing here; OTLP says to read it as absent.
-        None | Some(any_value::Value::StringValueStrindex(_)) => Value::Empty,
-        Some(any_value::Value::BoolValue(value)) => Value::Bool(value),
-        Some(any_value::Value::IntValue(value)) => Value::Int(value),
-        Some(any_value::Value::DoubleValue(value)) => Value::Double(value),
-        Some(any_value::Value::StringValue(text)) => Value::Str(text),
-        Some(any_value::Value::BytesValue(bytes)) => Value::Bytes(bytes),
-        Some(any_value::Value::ArrayValue(array)) => {
-            Value::Array(array.values.into_iter().map(value).collect())
+    /// Of a `ResourceSpans` message what is not spans.
+    fn resource(&mut self, mut around: Fields<'_>) -> Result<ResourceIx, AppendError> {
+        let mut head = ResourceHead::default();
+        while let Some(key) = around.key()? {
+            match key {
+                resource_spans::RESOURCE => {
+                    let mut fields = around.message()?;
+                    while let Some(key) = fields.key()? {
+                        match key {
+                            resource::ATTRIBUTES => self.attribute(fields.message()?)?,
+                            resource::DROPPED_ATTRIBUTES => {
+                                head.dropped_attributes = fields.varint()? as u32;
+                            }
+                            resource::ENTITY_REFS => self.entity(fields.message()?)?,
+                            _ => fields.pass(key, &resource::SCHEMA)?,
+                        }
+                    }
+                }
+                resource_spans::SCOPE_SPANS => around.skip(key)?,
+                resource_spans::SCHEMA_URL => head.schema_url = self.text(key, &mut around)?,
+                _ => around.pass(key, &resource_spans::SCHEMA)?,
+            }
         }
-        Some(any_value::Value::KvlistValue(map)) => Value::Map(attributes(map.values)),
+        Ok(self.writer.resource(head)?)
     }
-}
 
-fn span_id(bytes: &[u8]) -> Option<SpanId> {
-    bytes.try_into().ok().and_then(SpanId::from_bytes)
+    fn entity(&mut self, mut fields: Fields<'_>) -> Result<(), AppendError> {
+        let (mut schema_url, mut kind) = (Text::default(), Text::default());
+        let (mut id_keys, mut description_keys) = (Vec::new(), Vec::new());
+        while let Some(key) = fields.key()? {
+            match key {
+                entity_ref::SCHEMA_URL => schema_url = self.text(key, &mut fields)?,
+                entity_ref::TYPE => kind = self.text(key, &mut fields)?,
+                entity_ref::ID_KEYS => id_keys.push(self.text(key, &mut fields)?),
+                entity_ref::DESCRIPTION_KEYS => {
+                    description_keys.push(self.text(key, &mut fields)?);
+                }
+                _ => fields.pass(key, &entity_ref::SCHEMA)?,
+            }
+        }
+        Ok(self.writer.entity(schema_url, kind, &id_keys, &description_keys)?)
+    }
+
+    /// Of a `ScopeSpans` message what is not spans.
+    fn scope(&mut self, mut around: Fields<'_>) -> Result<ScopeIx, AppendError> {
+        let mut head = ScopeHead::default();
+        while let Some(key) = around.key()? {
+            match key {
+                scope_spans::SCOPE => {
+                    let mut fields = around.message()?;
+                    while let Some(key) = fields.key()? {
+                        match key {
+                            scope::NAME => head.name = self.text(key, &mut fields)?,
+                            scope::VERSION => head.version = self.text(key, &mut fields)?,
+                            scope::ATTRIBUTES => self.attribute(fields.message()?)?,
+                            scope::DROPPED_ATTRIBUTES => {
+                                head.dropped_attributes = fields.varint()? as u32;
+                            }
+                            _ => fields.pass(key, &scope::SCHEMA)?,
+                        }
+                    }
+                }
+                scope_spans::SPANS => around.skip(key)?,
+                scope_spans::SCHEMA_URL => head.schema_url = self.text(key, &mut around)?,
+                _ => around.pass(key, &scope_spans::SCHEMA)?,
+            }
+        }
+        Ok(self.writer.scope(head)?)
+    }
+
+    fn span(&mut self, mut head: SpanHead, mut fields: Fields<'_>) -> Result<(), AppendError> {
+        let mut ids = Ids::default();
+        while let Some(key) = fields.key()? {
+            match key {
+                span::TRACE_ID => ids.set_trace(fields.bytes()?),
+                span::SPAN_ID => ids.set_span(fields.bytes()?),
+                span::PARENT_SPAN_ID => ids.set_parent(fields.bytes()?),
+                span::TRACE_STATE => head.trace_state = self.text(key, &mut fields)?,
+                span::NAME => head.name = self.text(key, &mut fields)?,
+                span::KIND => head.kind = Kind::from_number(fields.varint()? as i32),
+                span::START => head.start = Timestamp::from_nanos(fields.fixed64()?),
+                span::END => head.end = Timestamp::from_nanos(fields.fixed64()?),
+                span::ATTRIBUTES => self.attribute(fields.message()?)?,
+                span::DROPPED_ATTRIBUTES => head.dropped_attributes = fields.varint()? as u32,
+                span::EVENTS => self.event(fields.message()?)?,
+                span::DROPPED_EVENTS => head.dropped_events = fields.varint()? as u32,
+                span::LINKS => self.link(fields.message()?)?,
+                span::DROPPED_LINKS => head.dropped_links = fields.varint()? as u32,
+                span::STATUS => self.status(&mut head, fields.message()?)?,
+                span::FLAGS => head.flags = fields.fixed32()?,
+                _ => fields.pass(key, &span::SCHEMA)?,
+            }
+        }
+        let Some((id, parent)) = ids.within(self.trace_id) else {
+            self.writer.discard();
+            return Ok(());
+        };
+        match self.writer.span(SpanHead { id, parent, ..head })? {
+            Pushed::New(_) | Pushed::Conflicting(_) => self.new += 1,
+            Pushed::Repeated(_) => {}
+        }
+        Ok(())
+    }
+
+    fn status(&mut self, head: &mut SpanHead, mut fields: Fields<'_>) -> Result<(), AppendError> {
+        while let Some(key) = fields.key()? {
+            match key {
+                status::MESSAGE => head.status_message = self.text(key, &mut fields)?,
+                status::CODE => head.status = StatusCode::from_number(fields.varint()? as i32),
+                _ => fields.pass(key, &status::SCHEMA)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, mut fields: Fields<'_>) -> Result<(), AppendError> {
+        let mut head = EventHead::default();
+        let since = self.writer.mark();
+        while let Some(key) = fields.key()? {
+            match key {
+                event::TIME => head.at = Timestamp::from_nanos(fields.fixed64()?),
+                event::NAME => head.name = self.text(key, &mut fields)?,
+                event::ATTRIBUTES => self.attribute(fields.message()?)?,
+                event::DROPPED_ATTRIBUTES => head.dropped_attributes = fields.varint()? as u32,
+                _ => fields.pass(key, &event::SCHEMA)?,
+            }
+        }
+        Ok(self.writer.event(head, since)?)
+    }
+
+    /// A malformed id of a link is kept as none: the rest of the link still says something, and no verdict rests on
+    /// it.
+    fn link(&mut self, mut fields: Fields<'_>) -> Result<(), AppendError> {
+        let mut head = LinkHead::default();
+        let since = self.writer.mark();
+        while let Some(key) = fields.key()? {
+            match key {
+                link::TRACE_ID => {
+                    head.trace_id = fields.bytes()?.try_into().ok().and_then(TraceId::from_bytes);
+                }
+                link::SPAN_ID => {
+                    head.span_id = fields.bytes()?.try_into().ok().and_then(SpanId::from_bytes);
+                }
+                link::TRACE_STATE => head.trace_state = self.text(key, &mut fields)?,
+                link::ATTRIBUTES => self.attribute(fields.message()?)?,
+                link::DROPPED_ATTRIBUTES => head.dropped_attributes = fields.varint()? as u32,
+                link::FLAGS => head.flags = fields.fixed32()?,
+                _ => fields.pass(key, &link::SCHEMA)?,
+            }
+        }
+        Ok(self.writer.link(head, since)?)
+    }
+
+    fn attribute(&mut self, mut fields: Fields<'_>) -> Result<(), AppendError> {
+        let mut name = Text::default();
+        let mut value = Unfinished::Leaf(Cell::Empty);
+        while let Some(key) = fields.key()? {
+            match key {
+                key_value::KEY => {
+                    let text = self.writer.key(fields.bytes()?)?;
+                    name = text.ok_or_else(|| fields.not_text(key))?;
+                }
+                key_value::VALUE => self.add_to(&mut value, fields.message()?)?,
+                key_value::KEY_STRINDEX => drop(fields.varint()?),
+                _ => fields.pass(key, &key_value::SCHEMA)?,
+            }
+        }
+        let value = self.finish(value)?;
+        self.writer.attribute(name, value);
+        Ok(())
+    }
+
+    /// Recursion, through the two below, is as deep as messages may nest.
+    #[inline(always)]
+    fn add_to(
+        &mut self,
+        value: &mut Unfinished,
+        mut fields: Fields<'_>,
+    ) -> Result<(), AppendError> {
+        while let Some(key) = fields.key()? {
+            let leaf = match key {
+                any_value::STRING => Cell::Str(self.text(key, &mut fields)?),
+                any_value::BOOL => Cell::Bool(fields.varint()? != 0),
+                any_value::INT => Cell::Int((fields.varint()? as i64).into()),
+                any_value::DOUBLE => Cell::Double(f64::from_bits(fields.fixed64()?).into()),
+                any_value::ARRAY => {
+                    self.add_elements(value, fields.message()?)?;
+                    continue;
+                }
+                any_value::KVLIST => {
+                    self.add_entries(value, fields.message()?)?;
+                    continue;
+                }
+                any_value::BYTES => self.writer.bytes(fields.bytes()?)?,
+                // An index into the string table of profiles means nothing here; OTLP says to read it as absent.
+                any_value::STRINDEX => fields.varint().map(|_| Cell::Empty)?,
+                _ => {
+                    fields.pass(key, &any_value::SCHEMA)?;
+                    continue;
+                }
+            };
+            self.forget(value);
+            *value = Unfinished::Leaf(leaf);
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn add_elements(
+        &mut self,
+        value: &mut Unfinished,
+        mut fields: Fields<'_>,
+    ) -> Result<(), AppendError> {
+        if !matches!(value, Unfinished::Array(_)) {
+            *value = Unfinished::Array(self.forget(value));
+        }
+        while let Some(key) = fields.key()? {
+            match key {
+                any_value::VALUES => {
+                    let mut element = Unfinished::Leaf(Cell::Empty);
+                    self.add_to(&mut element, fields.message()?)?;
+                    let element = self.finish(element)?;
+                    self.writer.element(element);
+                }
+                _ => fields.pass(key, &any_value::ARRAY_SCHEMA)?,
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn add_entries(
+        &mut self,
+        value: &mut Unfinished,
+        mut fields: Fields<'_>,
+    ) -> Result<(), AppendError> {
+        if !matches!(value, Unfinished::Map(_)) {
+            *value = Unfinished::Map(self.forget(value));
+        }
+        while let Some(key) = fields.key()? {
+            match key {
+                any_value::VALUES => self.attribute(fields.message()?)?,
+                _ => fields.pass(key, &any_value::KVLIST_SCHEMA)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a value back, for another in its place.
+    fn forget(&mut self, value: &Unfinished) -> Mark {
+        if let Unfinished::Array(since) | Unfinished::Map(since) = value {
+            self.writer.forget(*since);
+        }
+        self.writer.mark()
+    }
+
+    fn finish(&mut self, value: Unfinished) -> Result<Cell, TraceFull> {
+        match value {
+            Unfinished::Leaf(cell) => Ok(cell),
+            Unfinished::Array(since) => self.writer.array(since),
+            Unfinished::Map(since) => self.writer.map(since),
+        }
+    }
+
+    #[inline(always)]
+    fn text(&mut self, key: u32, fields: &mut Fields<'_>) -> Result<Text, AppendError> {
+        let text = self.writer.text(fields.bytes()?)?;
+        text.ok_or_else(|| fields.not_text(key).into())
+    }
 }

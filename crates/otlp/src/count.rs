@@ -1,15 +1,15 @@
 //! How much is in a request for logs or metrics. What it says is not looked at.
 
-use crate::{split::children, wire::DecodeError};
+use crate::wire::{DecodeError, Fields, bytes};
 
 // Logs and metrics nest as traces do.
-const RESOURCE: u8 = 1;
-const SCOPE: u8 = 2;
-const ITEM: u8 = 2;
+const RESOURCE: u32 = bytes(1);
+const SCOPE: u32 = bytes(2);
+const ITEM: u32 = bytes(2);
 /// Gauge, sum, histogram, exponential histogram and summary: the kinds of data of a metric.
-const METRIC_DATA: [u8; 5] = [5, 7, 9, 10, 11];
+const METRIC_DATA: [u32; 5] = [bytes(5), bytes(7), bytes(9), bytes(10), bytes(11)];
 /// The same number in each kind.
-const DATA_POINTS: u8 = 1;
+const DATA_POINTS: u32 = bytes(1);
 
 /// Counts the records of an OTLP logs request.
 pub fn count_logs(request: &[u8]) -> Result<u64, DecodeError> {
@@ -26,8 +26,8 @@ pub fn count_metrics(request: &[u8]) -> Result<u64, DecodeError> {
     let mut points = 0;
     each_item(request, |metric| {
         for kind in METRIC_DATA {
-            for data in children(metric, kind) {
-                for point in children(data?, DATA_POINTS) {
+            for data in metric.children(kind) {
+                for point in data?.children(DATA_POINTS) {
                     point?;
                     points += 1;
                 }
@@ -40,12 +40,12 @@ pub fn count_metrics(request: &[u8]) -> Result<u64, DecodeError> {
 
 fn each_item(
     request: &[u8],
-    mut item: impl FnMut(&[u8]) -> Result<(), DecodeError>,
+    mut item: impl FnMut(&Fields<'_>) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
-    for resource in children(request, RESOURCE) {
-        for scope in children(resource?, SCOPE) {
-            for found in children(scope?, ITEM) {
-                item(found?)?;
+    for resource in Fields::new(request).children(RESOURCE) {
+        for scope in resource?.children(SCOPE) {
+            for found in scope?.children(ITEM) {
+                item(&found?)?;
             }
         }
     }

@@ -1,22 +1,11 @@
-//! From the model to OTLP.
+//! From the model to OTLP: the rows of a trace, written as they stand.
 
 use model::{
     Trace, TraceId,
-    trace::{self, EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Value},
+    trace::{Attributes, Event, Link, ResourceData, ScopeData, Span, ValueRef},
 };
-use opentelemetry_proto::tonic::{
-    common::v1::{
-        AnyValue, ArrayValue, EntityRef, InstrumentationScope, KeyValue, KeyValueList, any_value,
-    },
-    resource::v1::Resource,
-    trace::v1::{
-        ResourceSpans, ScopeSpans, Span, Status,
-        span::{Event, Link},
-    },
-};
-use prost::Message;
 
-use crate::wire::{RESOURCE_SPANS, SCOPE_SPANS, SPANS, write_field};
+use crate::message::Message;
 
 /// Writes a trace as an OTLP `TracesData` message.
 ///
@@ -24,126 +13,127 @@ use crate::wire::{RESOURCE_SPANS, SCOPE_SPANS, SPANS, write_field};
 /// therefore repeated where spans of several producers alternate, as it was when they came, and nowhere else.
 pub fn encode(trace: &Trace) -> Vec<u8> {
     let spans: Vec<_> = trace.spans().collect();
-    let mut bytes = Vec::new();
+    let mut data = Message::default();
     for of_resource in spans.chunk_by(|a, b| a.resource_ix() == b.resource_ix()) {
-        write_field(RESOURCE_SPANS, &resource_spans(trace.id(), of_resource), &mut bytes);
+        data.message(1, |out| resource_spans(out, trace.id(), of_resource));
     }
-    bytes
+    data.bytes
 }
 
 /// The `ResourceSpans` message of spans with one resource.
-///
-/// A message is the sum of its parts in protobuf, so the parts are written one after the other, in the order of their
-/// numbers; of the spans, one at a time stands in memory in its decoded form.
-fn resource_spans(trace_id: TraceId, spans: &[trace::Span<'_>]) -> Vec<u8> {
-    let ResourceData { attributes, dropped_attributes, entities, schema_url } =
-        spans[0].resource().to_data();
-    let resource = Resource {
-        attributes: key_values(attributes),
-        dropped_attributes_count: dropped_attributes,
-        entity_refs: entities.into_iter().map(entity_ref).collect(),
-    };
-    let head = ResourceSpans { resource: Some(resource), ..ResourceSpans::default() };
-    let mut bytes = head.encode_to_vec();
+fn resource_spans(out: &mut Message, trace_id: TraceId, spans: &[Span<'_>]) {
+    let resource = spans[0].resource();
+    let ResourceData { dropped_attributes, entities, schema_url, .. } = resource.to_data();
+    out.message(1, |out| {
+        attributes(out, 1, resource.attributes());
+        out.some_number(2, dropped_attributes.into());
+        for entity in &entities {
+            out.message(3, |out| {
+                out.some_bytes(1, entity.schema_url.as_bytes());
+                out.some_bytes(2, entity.kind.as_bytes());
+                entity.id_keys.iter().for_each(|key| out.bytes(3, key.as_bytes()));
+                entity.description_keys.iter().for_each(|key| out.bytes(4, key.as_bytes()));
+            });
+        }
+    });
     for of_scope in spans.chunk_by(|a, b| a.scope_ix() == b.scope_ix()) {
-        write_field(SCOPE_SPANS, &scope_spans(trace_id, of_scope), &mut bytes);
+        out.message(2, |out| scope_spans(out, trace_id, of_scope));
     }
-    let tail = ResourceSpans { schema_url, ..ResourceSpans::default() };
-    bytes.append(&mut tail.encode_to_vec());
-    bytes
+    out.some_bytes(3, schema_url.as_bytes());
 }
 
 /// The `ScopeSpans` message of spans with one scope.
-fn scope_spans(trace_id: TraceId, spans: &[trace::Span<'_>]) -> Vec<u8> {
-    let ScopeData { name, version, attributes, dropped_attributes, schema_url } =
-        spans[0].scope().to_data();
-    let scope = InstrumentationScope {
-        name,
-        version,
-        attributes: key_values(attributes),
-        dropped_attributes_count: dropped_attributes,
-    };
-    let head = ScopeSpans { scope: Some(scope), ..ScopeSpans::default() };
-    let mut bytes = head.encode_to_vec();
+fn scope_spans(out: &mut Message, trace_id: TraceId, spans: &[Span<'_>]) {
+    let scope = spans[0].scope();
+    let ScopeData { dropped_attributes, schema_url, .. } = scope.to_data();
+    out.message(1, |out| {
+        out.some_bytes(1, scope.name().as_bytes());
+        out.some_bytes(2, scope.version().as_bytes());
+        attributes(out, 3, scope.attributes());
+        out.some_number(4, dropped_attributes.into());
+    });
     for one in spans {
-        write_field(SPANS, &span(trace_id, one.to_data()).encode_to_vec(), &mut bytes);
+        out.message(2, |out| span(out, trace_id, *one));
     }
-    let tail = ScopeSpans { schema_url, ..ScopeSpans::default() };
-    bytes.append(&mut tail.encode_to_vec());
-    bytes
+    out.some_bytes(3, schema_url.as_bytes());
 }
 
-fn entity_ref(entity: EntityData) -> EntityRef {
-    EntityRef {
-        schema_url: entity.schema_url,
-        r#type: entity.kind,
-        id_keys: entity.id_keys,
-        description_keys: entity.description_keys,
+fn span(out: &mut Message, trace_id: TraceId, span: Span<'_>) {
+    out.bytes(1, trace_id.as_bytes());
+    out.bytes(2, span.id().as_bytes());
+    out.some_bytes(3, span.trace_state().as_bytes());
+    if let Some(parent) = span.parent() {
+        out.bytes(4, parent.as_bytes());
+    }
+    out.some_bytes(5, span.name().as_bytes());
+    out.some_number(6, sign_extended(span.kind().number()));
+    out.some_fixed64(7, span.start().as_nanos());
+    out.some_fixed64(8, span.end().as_nanos());
+    attributes(out, 9, span.attributes());
+    out.some_number(10, span.dropped_attributes().into());
+    for one in span.events() {
+        out.message(11, |out| event(out, one));
+    }
+    out.some_number(12, span.dropped_events().into());
+    for one in span.links() {
+        out.message(13, |out| link(out, one));
+    }
+    out.some_number(14, span.dropped_links().into());
+    out.message(15, |out| {
+        out.some_bytes(2, span.status_message().as_bytes());
+        out.some_number(3, sign_extended(span.status().number()));
+    });
+    out.some_fixed32(16, span.flags());
+}
+
+fn event(out: &mut Message, event: Event<'_>) {
+    out.some_fixed64(1, event.at().as_nanos());
+    out.some_bytes(2, event.name().as_bytes());
+    attributes(out, 3, event.attributes());
+    out.some_number(4, event.dropped_attributes().into());
+}
+
+fn link(out: &mut Message, link: Link<'_>) {
+    if let Some(trace_id) = link.trace_id() {
+        out.bytes(1, trace_id.as_bytes());
+    }
+    if let Some(span_id) = link.span_id() {
+        out.bytes(2, span_id.as_bytes());
+    }
+    out.some_bytes(3, link.trace_state().as_bytes());
+    attributes(out, 4, link.attributes());
+    out.some_number(5, link.dropped_attributes().into());
+    out.some_fixed32(6, link.flags());
+}
+
+fn attributes(out: &mut Message, tag: u32, attributes: Attributes<'_>) {
+    for (key, one) in attributes.iter() {
+        out.message(tag, |out| {
+            out.some_bytes(1, key.as_bytes());
+            out.message(2, |out| value(out, one));
+        });
     }
 }
 
-fn span(trace_id: TraceId, span: SpanData) -> Span {
-    Span {
-        trace_id: trace_id.as_bytes().to_vec(),
-        span_id: span.id.as_bytes().to_vec(),
-        trace_state: span.trace_state,
-        parent_span_id: span.parent.map(|id| id.as_bytes().to_vec()).unwrap_or_default(),
-        flags: span.flags,
-        name: span.name,
-        kind: span.kind.number(),
-        start_time_unix_nano: span.start.as_nanos(),
-        end_time_unix_nano: span.end.as_nanos(),
-        attributes: key_values(span.attributes),
-        dropped_attributes_count: span.dropped_attributes,
-        events: span.events.into_iter().map(event).collect(),
-        dropped_events_count: span.dropped_events,
-        links: span.links.into_iter().map(link).collect(),
-        dropped_links_count: span.dropped_links,
-        status: Some(Status { message: span.status.message, code: span.status.code.number() }),
+/// Recursion is as deep as the value, whose depth whoever wrote it into the trace has limited.
+fn value(out: &mut Message, any: ValueRef<'_>) {
+    match any {
+        ValueRef::Empty => {}
+        ValueRef::Str(text) => out.bytes(1, text.as_bytes()),
+        ValueRef::Bool(value) => out.number(2, value.into()),
+        ValueRef::Int(value) => out.number(3, value as u64),
+        ValueRef::Double(value) => out.fixed64(4, value.to_bits()),
+        ValueRef::Array(values) => out.message(5, |out| {
+            for one in values.iter() {
+                out.message(1, |out| value(out, one));
+            }
+        }),
+        ValueRef::Map(entries) => out.message(6, |out| attributes(out, 1, entries)),
+        ValueRef::Bytes(bytes) => out.bytes(7, bytes),
     }
 }
 
-fn event(event: EventData) -> Event {
-    Event {
-        time_unix_nano: event.at.as_nanos(),
-        name: event.name,
-        attributes: key_values(event.attributes),
-        dropped_attributes_count: event.dropped_attributes,
-    }
-}
-
-fn link(link: LinkData) -> Link {
-    Link {
-        trace_id: link.trace_id.map(|id| id.as_bytes().to_vec()).unwrap_or_default(),
-        span_id: link.span_id.map(|id| id.as_bytes().to_vec()).unwrap_or_default(),
-        trace_state: link.trace_state,
-        attributes: key_values(link.attributes),
-        dropped_attributes_count: link.dropped_attributes,
-        flags: link.flags,
-    }
-}
-
-fn key_values(attributes: Vec<(String, Value)>) -> Vec<KeyValue> {
-    let entry = |(key, value)| KeyValue { key, value: Some(any_value(value)), key_strindex: 0 };
-    attributes.into_iter().map(entry).collect()
-}
-
-fn any_value(value: Value) -> AnyValue {
-    let value = match value {
-        Value::Empty => None,
-        Value::Bool(value) => Some(any_value::Value::BoolValue(value)),
-        Value::Int(value) => Some(any_value::Value::IntValue(value)),
-        Value::Double(value) => Some(any_value::Value::DoubleValue(value)),
-        Value::Str(text) => Some(any_value::Value::StringValue(text)),
-        Value::Bytes(bytes) => Some(any_value::Value::BytesValue(bytes)),
-        Value::Array(values) => {
-            let values = values.into_iter().map(any_value).collect();
-            Some(any_value::Value::ArrayValue(ArrayValue { values }))
-        }
-        Value::Map(entries) => {
-            let values = key_values(entries);
-            Some(any_value::Value::KvlistValue(KeyValueList { values }))
-        }
-    };
-    AnyValue { value }
+/// The number of an enumeration, as protobuf writes negative ones.
+fn sign_extended(number: i32) -> u64 {
+    i64::from(number) as u64
 }

@@ -2,15 +2,20 @@
 //!
 //! [`split`] looks at a request as it stands on the wire and takes out, still as bytes, the spans of the traces
 //! that someone wants; everything else it only counts. [`append`] reads such bytes into a trace, [`encode`] writes
-//! a trace, and nothing that OTLP says of a span is lost on the way.
+//! a trace, and nothing that OTLP says of a span is lost on the way. [`read`] reads trace files, of OTLP and of tools
+//! that keep traces.
 //!
-//! Deliberately absent: listeners, compression, runs, OTLP in JSON, the content of logs and metrics (they are
-//! counted), and references into the string table of profiles, which the protocol forbids in traces.
+//! Messages are read and written field by field, straight from and into the rows of a trace. Deliberately absent:
+//! generated types, listeners, compression, runs, the content of logs and metrics (they are counted), and references
+//! into the string table of profiles, which the protocol forbids in traces.
 
 mod answer;
 mod append;
 mod count;
 mod encode;
+mod message;
+mod read;
+mod schema;
 mod split;
 mod wire;
 
@@ -18,5 +23,6 @@ pub use answer::{partial_success, status};
 pub use append::{AppendError, append};
 pub use count::{count_logs, count_metrics};
 pub use encode::encode;
+pub use read::{Form, ReadError, read};
 pub use split::{Batch, Split, split};
 pub use wire::DecodeError;

@@ -1,15 +1,20 @@
 //! A request, taken apart by trace without decoding what nobody wants.
 //!
 //! Most spans that a server receives belong to no run. So only the ids of each span are read; the spans of
-//! wanted traces are copied as they stand, under the resource and scope that they came with, and only these copies
-//! are decoded, to be sure that they can be. A mistake inside a span that nobody wants is never seen.
+//! wanted traces are copied as they stand, under the resource and scope that they came with, and only what is copied
+//! is checked, to be sure that it can be decoded. A mistake inside a span that nobody wants is never seen.
 
 use bytes::Bytes;
 use model::{SpanId, TraceId};
-use opentelemetry_proto::tonic::trace::v1::TracesData;
-use prost::Message;
 
-use crate::wire::{DecodeError, Fields, RESOURCE_SPANS, SCOPE_SPANS, SPANS, write_field};
+use crate::{
+    message::Message,
+    schema::{
+        Schema, check, check_all_but, resource_spans, scope_spans, span,
+        traces_data::RESOURCE_SPANS,
+    },
+    wire::{DecodeError, Fields},
+};
 
 /// Spans of one trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +40,6 @@ pub struct Split {
     pub damaged: Vec<TraceId>,
 }
 
-// Of `Span`.
-const TRACE_ID: u64 = 1;
-const SPAN_ID: u64 = 2;
-const PARENT_SPAN_ID: u64 = 4;
-
 // What the traces of a request share is copied for each of them. All batches together may have this many times the
 // bytes of the request, and a small request some more: many runs at once behind one collector are no attack.
 const COPY_FACTOR_MAX: usize = 4;
@@ -54,11 +54,13 @@ struct Picked<'a> {
     span: &'a [u8],
 }
 
-/// What the ids of a span tell.
-struct Ids {
+/// What the ids of a span tell. Of several the last one counts.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ids {
     trace_id: Option<TraceId>,
-    /// Whether all of them are ids.
-    are_valid: bool,
+    span_id: Option<SpanId>,
+    parent: Option<SpanId>,
+    is_parent_malformed: bool,
 }
 
 /// The wanted spans of a request.
@@ -78,13 +80,18 @@ pub fn split(request: &[u8], wanted: impl Fn(&TraceId) -> bool) -> Result<Split,
     split.damaged.dedup();
     // Stable, so that the spans of a trace stay in the order sent.
     spans.sort_by_key(|picked| picked.trace_id);
-    let mut room = request.len().saturating_mul(COPY_FACTOR_MAX).saturating_add(COPY_BYTES_MIN);
+    let mut room = copy_bytes_max(request.len());
     for of_trace in spans.chunk_by(|a, b| a.trace_id == b.trace_id) {
         let bytes = traces_data(of_trace, &around, room)?;
         room = room.saturating_sub(bytes.len());
         split.batches.push(Batch { trace_id: of_trace[0].trace_id, bytes: bytes.into() });
     }
     Ok(split)
+}
+
+/// What the traces of so many bytes share may have so many bytes, counted for each of them.
+pub(crate) fn copy_bytes_max(len: usize) -> usize {
+    len.saturating_mul(COPY_FACTOR_MAX).saturating_add(COPY_BYTES_MIN)
 }
 
 /// Finds the wanted spans, and counts the others. What is wanted and invalid is lost to its trace.
@@ -94,32 +101,34 @@ fn pick<'a>(
     split: &mut Split,
 ) -> Result<Wanted<'a>, DecodeError> {
     let mut wanted = Wanted::default();
-    for resource_spans in children(request, RESOURCE_SPANS) {
-        let resource_spans = resource_spans?;
+    for of_resource in Fields::new(request).children(RESOURCE_SPANS) {
+        let of_resource = of_resource?;
         let mut resource_ix = None;
-        for scope_spans in children(resource_spans, SCOPE_SPANS) {
-            let scope_spans = scope_spans?;
+        for of_scope in of_resource.children(resource_spans::SCOPE_SPANS) {
+            let of_scope = of_scope?;
             let mut scope_ix = None;
-            for span in children(scope_spans, SPANS) {
+            for span in of_scope.children(scope_spans::SPANS) {
                 let span = span?;
-                let Ids { trace_id, are_valid } = ids(span)?;
-                match trace_id.filter(|trace_id| is_wanted(trace_id)) {
-                    wanted if !are_valid => {
+                let ids = ids(span.clone())?;
+                match ids.trace_id.filter(|trace_id| is_wanted(trace_id)) {
+                    wanted if !ids.are_valid() => {
                         split.invalid += 1;
                         split.damaged.extend(wanted);
                     }
                     Some(trace_id) => {
-                        let picked = Picked {
-                            trace_id,
-                            resource_spans: wanted.around(
-                                &mut resource_ix,
-                                resource_spans,
-                                SCOPE_SPANS,
-                            )?,
-                            scope_spans: wanted.around(&mut scope_ix, scope_spans, SPANS)?,
-                            span,
-                        };
-                        wanted.spans.push(picked);
+                        check(span.clone(), &span::SCHEMA)?;
+                        let resource_spans = wanted.around(&mut resource_ix, || {
+                            all_but(
+                                resource_spans::SCOPE_SPANS,
+                                &of_resource,
+                                &resource_spans::SCHEMA,
+                            )
+                        })?;
+                        let scope_spans = wanted.around(&mut scope_ix, || {
+                            all_but(scope_spans::SPANS, &of_scope, &scope_spans::SCHEMA)
+                        })?;
+                        let span = span.rest();
+                        wanted.spans.push(Picked { trace_id, resource_spans, scope_spans, span });
                     }
                     None => split.foreign += 1,
                 }
@@ -134,49 +143,56 @@ impl Wanted<'_> {
     fn around(
         &mut self,
         ix: &mut Option<usize>,
-        message: &[u8],
-        inside: u8,
+        message: impl FnOnce() -> Result<Vec<u8>, DecodeError>,
     ) -> Result<usize, DecodeError> {
         if let Some(ix) = *ix {
             return Ok(ix);
         }
-        self.around.push(all_but(message, inside)?);
+        self.around.push(message()?);
         Ok(*ix.insert(self.around.len() - 1))
     }
 }
 
-/// The messages that a message holds under this number.
-pub(crate) fn children(
-    message: &[u8],
-    tag: u8,
-) -> impl Iterator<Item = Result<&[u8], DecodeError>> {
-    Fields::new(message).filter_map(move |field| match field {
-        Ok(field) if field.tag == u64::from(tag) => Some(field.content()),
-        Ok(_) => None,
-        Err(error) => Some(Err(error)),
-    })
-}
-
-fn ids(span: &[u8]) -> Result<Ids, DecodeError> {
-    let mut trace_id = None;
-    let mut span_id = None;
-    let mut is_parent_valid = true;
-    // All fields are looked at, since the last of several is the one that counts.
-    for field in Fields::new(span) {
-        let field = field?;
-        match field.tag {
-            TRACE_ID => trace_id = field.content()?.try_into().ok().and_then(TraceId::from_bytes),
-            SPAN_ID => span_id = field.content()?.try_into().ok().and_then(SpanId::from_bytes),
-            PARENT_SPAN_ID => is_parent_valid = is_parent(field.content()?),
-            _ => {}
+/// The ids of a span.
+pub(crate) fn ids(mut span: Fields<'_>) -> Result<Ids, DecodeError> {
+    let mut ids = Ids::default();
+    while let Some(key) = span.key()? {
+        match key {
+            span::TRACE_ID => ids.set_trace(span.bytes()?),
+            span::SPAN_ID => ids.set_span(span.bytes()?),
+            span::PARENT_SPAN_ID => ids.set_parent(span.bytes()?),
+            _ if matches!(key >> 3, 1 | 2 | 4) => return Err(span.malformed("an id is no bytes")),
+            _ => span.skip(key)?,
         }
     }
-    Ok(Ids { trace_id, are_valid: trace_id.is_some() && span_id.is_some() && is_parent_valid })
+    Ok(ids)
 }
 
-/// Whether these bytes name a parent, or say that there is none: by nothing, or by zeros.
-pub(crate) fn is_parent(id: &[u8]) -> bool {
-    id.len() == 8 || id.iter().all(|byte| *byte == 0)
+impl Ids {
+    pub(crate) fn set_trace(&mut self, id: &[u8]) {
+        self.trace_id = id.try_into().ok().and_then(TraceId::from_bytes);
+    }
+
+    pub(crate) fn set_span(&mut self, id: &[u8]) {
+        self.span_id = id.try_into().ok().and_then(SpanId::from_bytes);
+    }
+
+    /// There is no parent where the id says so, by nothing or by zeros.
+    pub(crate) fn set_parent(&mut self, id: &[u8]) {
+        self.parent = id.try_into().ok().and_then(SpanId::from_bytes);
+        self.is_parent_malformed = self.parent.is_none() && id.iter().any(|byte| *byte != 0);
+    }
+
+    /// Whether all of them are ids.
+    pub(crate) fn are_valid(&self) -> bool {
+        self.trace_id.is_some() && self.span_id.is_some() && !self.is_parent_malformed
+    }
+
+    /// The ids of the span and of its parent, if all are valid and this is its trace.
+    pub(crate) fn within(&self, trace_id: TraceId) -> Option<(SpanId, Option<SpanId>)> {
+        let span_id = self.span_id.filter(|_| self.are_valid())?;
+        (self.trace_id == Some(trace_id)).then_some((span_id, self.parent))
+    }
 }
 
 /// The message of one trace, which may have so many bytes.
@@ -185,36 +201,38 @@ fn traces_data(
     around: &[Vec<u8>],
     room: usize,
 ) -> Result<Vec<u8>, DecodeError> {
-    let mut data = Vec::new();
+    let mut data = Message::default();
     // Messages are told apart by where they stand in the request: two equal resources may stay two.
     for of_resource in picked.chunk_by(|a, b| a.resource_spans == b.resource_spans) {
-        let mut resource_spans = around[of_resource[0].resource_spans].clone();
-        for of_scope in of_resource.chunk_by(|a, b| a.scope_spans == b.scope_spans) {
-            let mut scope_spans = around[of_scope[0].scope_spans].clone();
-            for picked in of_scope {
-                write_field(SPANS, picked.span, &mut scope_spans);
+        data.message(1, |out| {
+            out.bytes.extend_from_slice(&around[of_resource[0].resource_spans]);
+            for of_scope in of_resource.chunk_by(|a, b| a.scope_spans == b.scope_spans) {
+                out.message(2, |out| {
+                    out.bytes.extend_from_slice(&around[of_scope[0].scope_spans]);
+                    of_scope.iter().for_each(|picked| out.bytes(2, picked.span));
+                });
             }
-            write_field(SCOPE_SPANS, &scope_spans, &mut resource_spans);
-        }
-        let start = data.len();
-        write_field(RESOURCE_SPANS, &resource_spans, &mut data);
-        if data.len() > room {
+        });
+        if data.bytes.len() > room {
             return Err(DecodeError::TooLarge);
         }
-        // What was written last is a message of its own; all of them together need not be decoded at once.
-        TracesData::decode(&data[start..])?;
     }
-    Ok(data)
+    Ok(data.bytes)
 }
 
-/// A message without its fields of this number. Fields that are not known here are kept.
-fn all_but(message: &[u8], tag: u8) -> Result<Vec<u8>, DecodeError> {
-    let mut rest = Vec::new();
-    for field in Fields::new(message) {
-        let field = field?;
-        if field.tag != u64::from(tag) {
-            rest.extend_from_slice(field.raw);
+/// A message without its fields of this key, once the others are checked. Those that are not known are kept.
+fn all_but(key: u32, message: &Fields<'_>, schema: &Schema) -> Result<Vec<u8>, DecodeError> {
+    check_all_but(key, message.clone(), schema)?;
+    let mut kept = Vec::new();
+    let mut message = message.clone();
+    let mut before = message.rest();
+    while let Some(found) = message.key()? {
+        message.skip(found)?;
+        let after = message.rest();
+        if found != key {
+            kept.extend_from_slice(&before[..before.len() - after.len()]);
         }
+        before = after;
     }
-    Ok(rest)
+    Ok(kept)
 }

@@ -1,42 +1,47 @@
-//! Protobuf as it stands on the wire: the fields of one message, none of them decoded.
+//! Protobuf as it stands on the wire: the fields of one message, read as whoever knows them asks for them.
 //!
-//! Deliberately absent: groups, which proto3 does not have; they are refused.
+//! It takes and refuses what `prost` does, down to how deep messages may nest. Deliberately absent: groups as values,
+//! since proto3 has none; like every field that nobody knows they are passed over.
 
 use model::{Fault, Faulty};
 use thiserror::Error;
 
-// The same numbers in `TracesData`, `ResourceSpans` and `ScopeSpans`: what is inside, and the rest says about it.
-pub(crate) const RESOURCE_SPANS: u8 = 1;
-pub(crate) const SCOPE_SPANS: u8 = 2;
-pub(crate) const SPANS: u8 = 2;
+use crate::schema::Schema;
+
+// The ways in which the content of a field is written.
+const VARINT: u32 = 0;
+const FIXED64: u32 = 1;
+const BYTES: u32 = 2;
+const GROUP: u32 = 3;
+const GROUP_END: u32 = 4;
+const FIXED32: u32 = 5;
+
+/// How many messages may stand within one another below the outermost one.
+const NESTING_MAX: u8 = 100;
 
 /// Bytes that are not OTLP protobuf, or are more than can be taken apart.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DecodeError {
     /// They are something else, or cut off.
-    #[error("not OTLP protobuf: {reason}")]
+    #[error("not OTLP protobuf: {reason}, at byte {at}")]
     Malformed {
         /// What is wrong with them.
         reason: String,
+        /// Where the mistake was seen: so many bytes are before it.
+        at: usize,
     },
     /// The resources and scopes that the traces share would have to be copied too often.
     #[error("too many traces share large resources: send the spans of fewer traces in one request")]
     TooLarge,
 }
 
-/// The fields of a message, in the order written. It ends at the first mistake.
+/// What is left of a message: a field is its key, and then what stands there in the way that the key says.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
-    rest: &'a [u8],
-}
-
-/// A field of a message.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Field<'a> {
-    pub(crate) tag: u64,
-    /// Key and content, as written: a message may be put together anew from these.
-    pub(crate) raw: &'a [u8],
-    content: Option<&'a [u8]>,
+    /// All bytes up to the end of the message, so that a place here is one in the whole.
+    upto: &'a [u8],
+    at: usize,
+    nesting_left: u8,
 }
 
 impl Faulty for DecodeError {
@@ -45,141 +50,285 @@ impl Faulty for DecodeError {
     }
 }
 
-impl DecodeError {
-    pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self::Malformed { reason: reason.into() }
-    }
+/// The key of a number of as many bytes as it needs.
+pub(crate) const fn varint(number: u32) -> u32 {
+    number << 3 | VARINT
 }
 
-impl From<prost::DecodeError> for DecodeError {
-    fn from(error: prost::DecodeError) -> Self {
-        Self::new(error.to_string())
-    }
+/// The key of a number of eight bytes.
+pub(crate) const fn fixed64(number: u32) -> u32 {
+    number << 3 | FIXED64
+}
+
+/// The key of a number of four bytes.
+pub(crate) const fn fixed32(number: u32) -> u32 {
+    number << 3 | FIXED32
+}
+
+/// The key of bytes, a text or a message.
+pub(crate) const fn bytes(number: u32) -> u32 {
+    number << 3 | BYTES
 }
 
 impl<'a> Fields<'a> {
+    /// The fields of an outermost message.
     pub(crate) fn new(message: &'a [u8]) -> Self {
-        Self { rest: message }
+        Self { upto: message, at: 0, nesting_left: NESTING_MAX }
     }
 
-    fn field(&mut self) -> Result<Field<'a>, DecodeError> {
-        let whole = self.rest;
-        let key = self.varint()?;
-        let tag = key >> 3;
-        if tag == 0 {
-            return Err(DecodeError::new("a field with number 0"));
+    /// The bytes that are left.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.upto[self.at..]
+    }
+
+    /// The key of the next field, if there is one. Its content must be read or passed over before the next.
+    #[inline(always)]
+    pub(crate) fn key(&mut self) -> Result<Option<u32>, DecodeError> {
+        if self.at == self.upto.len() {
+            return Ok(None);
         }
-        let content = match key & 7 {
-            0 => self.varint().map(|_| None)?,
-            1 => self.take(8).map(|_| None)?,
-            2 => {
-                let len = self.varint()?;
-                Some(self.take(len)?)
+        let start = self.at;
+        match self.varint()? {
+            key @ 8..=0xffff_ffff => Ok(Some(key as u32)),
+            key => Err(malformed(start, format_args!("no field has number {}", key >> 3))),
+        }
+    }
+
+    /// The content of a field that is a number of as many bytes as it needs.
+    #[inline(always)]
+    pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
+        // Most numbers are a key or a length of one byte.
+        let number;
+        match self.upto.get(self.at) {
+            Some(byte) if *byte < 0x80 => {
+                number = u64::from(*byte);
+                self.at += 1;
             }
-            5 => self.take(4).map(|_| None)?,
-            kind => return Err(DecodeError::new(format!("field {tag} has wire type {kind}"))),
+            _ => (number, self.at) = long_varint(self.upto, self.at)?,
+        }
+        Ok(number)
+    }
+
+    /// The content of a field that is a number of eight bytes.
+    #[inline(always)]
+    pub(crate) fn fixed64(&mut self) -> Result<u64, DecodeError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// The content of a field that is a number of four bytes.
+    #[inline(always)]
+    pub(crate) fn fixed32(&mut self) -> Result<u32, DecodeError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// The content of a field that is bytes or a text.
+    #[inline(always)]
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+        let len = self.varint()?;
+        let start = self.at;
+        self.advance(len)?;
+        Ok(&self.upto[start..self.at])
+    }
+
+    /// The content of a field that is a message.
+    #[inline(always)]
+    pub(crate) fn message(&mut self) -> Result<Self, DecodeError> {
+        let Some(nesting_left) = self.nesting_left.checked_sub(1) else {
+            return Err(too_deep(self.at));
         };
-        let raw = &whole[..whole.len() - self.rest.len()];
-        Ok(Field { tag, raw, content })
+        let len = self.varint()?;
+        let at = self.at;
+        self.advance(len)?;
+        Ok(Self { upto: &self.upto[..self.at], at, nesting_left })
     }
 
-    fn varint(&mut self) -> Result<u64, DecodeError> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let Some((byte, rest)) = self.rest.split_first() else {
-                return Err(DecodeError::new("a number is cut off"));
-            };
-            self.rest = rest;
-            let bits = u64::from(byte & 0x7f);
-            if shift == 63 && bits > 1 {
-                break;
-            }
-            value |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
+    /// Passes over the content of a field that has this key, whatever it is.
+    #[inline(always)]
+    pub(crate) fn skip(&mut self, key: u32) -> Result<(), DecodeError> {
+        match key & 7 {
+            VARINT => drop(self.varint()?),
+            FIXED64 => self.advance(8)?,
+            BYTES => drop(self.bytes()?),
+            FIXED32 => self.advance(4)?,
+            GROUP => self.at = group_end(key, self.clone())?,
+            _ => return Err(wrong_way(key, self.at)),
         }
-        Err(DecodeError::new("a number has more than 64 bits"))
+        Ok(())
     }
 
-    fn take(&mut self, len: u64) -> Result<&'a [u8], DecodeError> {
-        let taken = usize::try_from(len).ok().and_then(|len| self.rest.split_at_checked(len));
-        let Some((taken, rest)) = taken else {
-            let left = self.rest.len();
-            return Err(DecodeError::new(format!("{len} bytes announced, {left} there")));
+    /// Passes over a field that a message with this schema does not know. One that it knows by its number is a mistake,
+    /// since its content is written in another way.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, key: u32, schema: &Schema) -> Result<(), DecodeError> {
+        if schema.has_number(key >> 3) {
+            return Err(wrong_way(key, self.at));
+        }
+        if self.nesting_left == 0 {
+            return Err(too_deep(self.at));
+        }
+        self.skip(key)
+    }
+
+    /// The messages that this one holds under this key.
+    pub(crate) fn children(
+        &self,
+        child: u32,
+    ) -> impl Iterator<Item = Result<Self, DecodeError>> + use<'a> {
+        let mut rest = self.clone();
+        std::iter::from_fn(move || rest.child(child).transpose())
+    }
+
+    fn child(&mut self, child: u32) -> Result<Option<Self>, DecodeError> {
+        while let Some(key) = self.key()? {
+            if key == child {
+                return self.message().map(Some);
+            }
+            if key >> 3 == child >> 3 {
+                return Err(wrong_way(key, self.at));
+            }
+            self.skip(key)?;
+        }
+        Ok(None)
+    }
+
+    /// The error for a message that says what it should not, at its start.
+    pub(crate) fn malformed(&self, reason: &str) -> DecodeError {
+        malformed(self.at, format_args!("{reason}"))
+    }
+
+    /// The error for a text that was read just now and is not UTF-8.
+    #[inline(always)]
+    pub(crate) fn not_text(&self, key: u32) -> DecodeError {
+        malformed(self.at, format_args!("field {} is not UTF-8", key >> 3))
+    }
+
+    #[inline(always)]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        match self.upto[self.at..].first_chunk() {
+            Some(array) => {
+                self.at += N;
+                Ok(*array)
+            }
+            None => Err(cut_off(self.upto, self.at, N as u64)),
+        }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, len: u64) -> Result<(), DecodeError> {
+        if len <= (self.upto.len() - self.at) as u64 {
+            self.at += len as usize;
+            Ok(())
+        } else {
+            Err(cut_off(self.upto, self.at, len))
+        }
+    }
+}
+
+// What is rare stands outside and changes no `Fields`, so that the places in these can stay in registers.
+
+/// A number from this place, and the place behind it.
+fn long_varint(upto: &[u8], start: usize) -> Result<(u64, usize), DecodeError> {
+    let mut value = 0u64;
+    for (at, shift) in (start..).zip((0..64).step_by(7)) {
+        let Some(byte) = upto.get(at) else {
+            return Err(malformed(start, format_args!("a number is cut off")));
         };
-        self.rest = rest;
-        Ok(taken)
-    }
-}
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<Field<'a>, DecodeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
+        let bits = u64::from(byte & 0x7f);
+        if shift == 63 && bits > 1 {
+            break;
         }
-        let field = self.field();
-        if field.is_err() {
-            self.rest = &[];
+        value |= bits << shift;
+        if byte & 0x80 == 0 {
+            return Ok((value, at + 1));
         }
-        Some(field)
     }
+    Err(malformed(start, format_args!("a number has more than 64 bits")))
 }
 
-impl<'a> Field<'a> {
-    /// The bytes of a field that must be a message, a text or bytes.
-    pub(crate) fn content(&self) -> Result<&'a [u8], DecodeError> {
-        let number = || DecodeError::new(format!("field {} is a number", self.tag));
-        self.content.ok_or_else(number)
+/// The place behind the group that starts with this key. Recursion is as deep as the nesting that is left.
+#[cold]
+fn group_end(group: u32, mut fields: Fields<'_>) -> Result<usize, DecodeError> {
+    let Some(nesting_left) = fields.nesting_left.checked_sub(1) else {
+        return Err(too_deep(fields.at));
+    };
+    fields.nesting_left = nesting_left;
+    while let Some(key) = fields.key()? {
+        if key == group - GROUP + GROUP_END {
+            return Ok(fields.at);
+        }
+        if nesting_left == 0 {
+            return Err(too_deep(fields.at));
+        }
+        fields.skip(key)?;
     }
+    Err(malformed(fields.at, format_args!("group {} is cut off", group >> 3)))
 }
 
-/// Writes a field whose content is these bytes.
-pub(crate) fn write_field(tag: u8, content: &[u8], out: &mut Vec<u8>) {
-    // Tags below 16 with their wire type fit into one byte, and OTLP's messages use no others here.
-    out.push(tag << 3 | 2);
-    let mut len = content.len();
-    while len >= 0x80 {
-        out.push((len & 0x7f) as u8 | 0x80);
-        len >>= 7;
-    }
-    out.push(len as u8);
-    out.extend_from_slice(content);
+#[cold]
+fn wrong_way(key: u32, at: usize) -> DecodeError {
+    malformed(at, format_args!("field {} has wire type {}", key >> 3, key & 7))
+}
+
+#[cold]
+fn cut_off(upto: &[u8], at: usize, announced: u64) -> DecodeError {
+    malformed(at, format_args!("{announced} bytes announced, {} there", upto.len() - at))
+}
+
+#[cold]
+fn malformed(at: usize, reason: std::fmt::Arguments<'_>) -> DecodeError {
+    DecodeError::Malformed { reason: reason.to_string(), at }
+}
+
+#[cold]
+fn too_deep(at: usize) -> DecodeError {
+    malformed(at, format_args!("messages nest deeper than {NESTING_MAX}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Fields, write_field};
+    use super::{Fields, bytes, fixed32, fixed64, varint};
 
     #[test]
-    fn fields_are_found_with_their_bytes() {
+    fn fields_are_read_as_they_are_written() {
         let mut message = vec![0x08, 0x96, 0x01, 0x11, 1, 2, 3, 4, 5, 6, 7, 8, 0x1d, 1, 2, 3, 4];
-        write_field(4, &[7; 300], &mut message);
-        let fields: Vec<_> = Fields::new(&message).map(|field| field.expect("a field")).collect();
-        let seen: Vec<_> = fields.iter().map(|field| (field.tag, field.raw.len())).collect();
-        assert_eq!(seen, [(1, 3), (2, 9), (3, 5), (4, 303)]);
-        assert_eq!(fields[3].content().map(<[u8]>::len), Ok(300));
-        assert!(fields[0].content().is_err(), "a number has no bytes");
+        message.extend([0x22, 0xac, 0x02]);
+        message.extend([7; 300]);
+        message.extend([0x2b, 0x08, 1, 0x2c, 0x32, 0]);
+        let mut fields = Fields::new(&message);
+        assert_eq!(fields.key(), Ok(Some(varint(1))));
+        assert_eq!(fields.varint(), Ok(150));
+        assert_eq!(fields.key(), Ok(Some(fixed64(2))));
+        assert_eq!(fields.fixed64(), Ok(0x0807_0605_0403_0201));
+        assert_eq!(fields.key(), Ok(Some(fixed32(3))));
+        assert_eq!(fields.fixed32(), Ok(0x0403_0201));
+        assert_eq!(fields.key(), Ok(Some(bytes(4))));
+        assert_eq!(fields.bytes(), Ok(&[7; 300][..]));
+        let group = fields.key().expect("a key").expect("a field");
+        assert_eq!((group >> 3, fields.skip(group)), (5, Ok(())));
+        assert_eq!(fields.key(), Ok(Some(bytes(6))));
+        assert_eq!(fields.message().expect("a message").key(), Ok(None));
+        assert_eq!(fields.key(), Ok(None));
     }
 
     #[test]
-    fn what_is_broken_is_said_once() {
-        let cases: [(&[u8], &str); 7] = [
-            (&[0x00, 0x00], "a field with number 0"),
-            (&[0x0b], "field 1 has wire type 3"),
-            (&[0x80], "a number is cut off"),
+    fn what_is_broken_is_said_with_its_place() {
+        let cases: [(&[u8], &str); 10] = [
+            (&[0x00, 0x00], "no field has number 0, at byte 0"),
+            (&[0x0e], "field 1 has wire type 6, at byte 1"),
+            (&[0x0c], "field 1 has wire type 4, at byte 1"),
+            (&[0x0b, 0x14], "field 2 has wire type 4, at byte 2"),
+            (&[0x0b, 0x08, 1], "group 1 is cut off, at byte 3"),
+            (&[0x80], "a number is cut off, at byte 0"),
             (&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], "more than 64 bits"),
-            (&[0x0a, 5, 1], "5 bytes announced, 1 there"),
+            (&[0x0a, 5, 1], "5 bytes announced, 1 there, at byte 2"),
             (&[0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0], "announced"),
-            (&[0x0d, 1], "4 bytes announced, 1 there"),
+            (&[0x0d, 1], "4 bytes announced, 1 there, at byte 1"),
         ];
         for (bytes, expected) in cases {
             let mut fields = Fields::new(bytes);
-            let error = fields.next().expect("an answer").expect_err("an error").to_string();
+            let read = fields.key().and_then(|key| fields.skip(key.expect("a field")));
+            let error = read.expect_err("an error").to_string();
             assert!(error.contains(expected), "{error}");
-            assert!(fields.next().is_none(), "{error}");
         }
     }
 }

@@ -11,10 +11,10 @@ mod ports;
 mod settle;
 mod trigger_span;
 
-use lang::{Evidence, Plan, ResolveError, Resolved, Vars};
+use lang::{Evidence, Plan, ResolveError, Seed, Vars};
 use model::{
-    Answer, Attempt, Event, Fault, Faulty, NoAnswer, NoAnswerKind, Outcome, Progress, RunId,
-    Settlement, SpanId, Step, StepTime, Timestamp, Trace, Unsettled, What,
+    Answer, Attempt, Event, Fault, Faulty, NoAnswer, NoAnswerKind, Outcome, Progress, Request,
+    RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, Unsettled, What,
     trace::{SpanData, TraceFull},
 };
 use thiserror::Error;
@@ -78,7 +78,11 @@ impl Faulty for RunError {
 /// Runs a test, or goes on with a run that another worker left.
 pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError> {
     let mut steps = Steps { ports, done: Vec::new() };
-    let resolved = steps.time(Step::Resolve, || lang::resolve(job.plan, job.vars))?;
+    let seed = seed(job.run_id);
+    let (request, resolved) = steps.time(Step::Resolve, || {
+        let request = lang::request(job.plan, job.vars, &seed)?;
+        lang::resolve(job.plan, job.vars, &seed).map(|resolved| (request, resolved))
+    })?;
     let attempt = job.progress.attempt().unwrap_or_else(|| mint(ports));
     // Listening starts before firing: a span that comes at once must find somebody.
     let arrivals = match job.plan.skip_trace_collection() {
@@ -87,7 +91,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     };
     let resumed = job.progress != Progress::New;
     let began = ports.now();
-    let (attempt, answer) = fire(job.progress, attempt, &resolved, ports).await?;
+    let (attempt, answer) = fire(job.progress, attempt, &request, ports).await?;
     steps.add(Step::Trigger, began);
     let gathered = match arrivals {
         None => None,
@@ -107,15 +111,15 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
             Some(gathered)
         }
     };
-    let trigger = trigger_span(&attempt, &resolved.request, &answer);
+    let trigger = trigger_span(&attempt, &request, &answer);
     let (trace, settlement) = with_trigger(gathered, &attempt, &trigger)?;
     let judgement = steps.time(Step::Judge, || {
         lang::judge(
             &resolved,
             &Evidence {
                 trace: trace.as_ref(),
-                trigger: attempt.span_id,
-                answer: &answer,
+                trigger: Some(attempt.span_id),
+                answer: Some(&answer),
                 settlement: settlement.as_ref(),
             },
         )
@@ -138,6 +142,14 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     Ok(Finished { outcome, trace, trigger })
 }
 
+/// Where a run's functions of chance and time draw from: its id, which the record keeps. A worker that goes on with the
+/// run draws the same.
+fn seed(run: RunId) -> Seed {
+    let mut random = [0; 32];
+    random[..16].copy_from_slice(run.as_uuid().as_bytes());
+    Seed { now: run.created(), random }
+}
+
 fn mint<P: Ports>(ports: &P) -> Attempt {
     let (at, dice) = (ports.now(), ports.random());
     let [a, b, c, d, e, f, g, span @ ..] = dice;
@@ -153,7 +165,7 @@ fn mint<P: Ports>(ports: &P) -> Attempt {
 async fn fire<P: Ports>(
     progress: Progress,
     minted: Attempt,
-    resolved: &Resolved,
+    request: &Request,
     ports: &P,
 ) -> Result<(Attempt, Answer), Lost> {
     match progress {
@@ -171,7 +183,7 @@ async fn fire<P: Ports>(
         }
         Progress::New => {
             ports.attempted(&minted).await?;
-            let answer = ports.fire(&resolved.request, &minted).await?;
+            let answer = ports.fire(request, &minted).await?;
             ports.answered(&answer).await?;
             Ok((minted, answer))
         }

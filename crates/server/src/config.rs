@@ -29,12 +29,24 @@ pub const PREFIX: &str = "QUALITYTRACE";
 const SERVICE_NAME: &str = "quality-trace";
 /// Variables of this prefix that are flags, not keys.
 pub const FLAGS: &[&str] = &[
+    "QUALITYTRACE_CHECK",
     "QUALITYTRACE_CONFIG",
+    "QUALITYTRACE_GATE",
     "QUALITYTRACE_HTTP",
     "QUALITYTRACE_OTLP_GRPC",
     "QUALITYTRACE_OTLP_HTTP",
+    "QUALITYTRACE_PARTIAL",
     "QUALITYTRACE_REPORT",
+    "QUALITYTRACE_RULES",
+    "QUALITYTRACE_SECRET",
+    "QUALITYTRACE_SEED",
     "QUALITYTRACE_SERVER",
+    "QUALITYTRACE_TAG",
+    "QUALITYTRACE_TEST",
+    "QUALITYTRACE_TRACE",
+    "QUALITYTRACE_TRACE_ID",
+    "QUALITYTRACE_VAR",
+    "QUALITYTRACE_VARS",
 ];
 
 /// Variables by which `cargo xtask services env` tells tests where servers are. A person who has them set wants no word

@@ -121,6 +121,11 @@ impl Diagnostics {
         Diagnostic::warning(&self.text, span, message)
     }
 
+    /// A note of this text, to be completed and pushed.
+    pub fn note(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::note(&self.text, span, message)
+    }
+
     /// Keeps it if there is room; for an error, the last one that is none makes room.
     pub fn push(&self, diagnostic: Diagnostic) {
         if diagnostic.left_out > 0 {

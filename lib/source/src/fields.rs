@@ -29,13 +29,15 @@ const KEYS_SHOWN_MAX: usize = 12;
 
 /// The fields of a table. A field whose value is null counts as absent.
 ///
-/// Ends with [`finish`](Self::finish), which refuses the keys that were not asked for.
+/// Ends with [`finish`](Self::finish), which refuses the keys that were not asked for. What is missing is told at the
+/// very end: a key that was only misspelt is not missing as well.
 #[derive(Debug)]
 #[must_use]
 pub struct Fields<'a> {
     entries: &'a [Entry],
     taken: Vec<bool>,
     asked: Vec<String>,
+    missing: Vec<String>,
     /// What the table is, for messages.
     what: String,
     /// The dotted path of the table; empty at the root.
@@ -66,6 +68,7 @@ impl<'a> Fields<'a> {
             entries,
             taken: vec![false; entries.len()],
             asked: Vec::new(),
+            missing: Vec::new(),
             what: what.to_owned(),
             path: String::new(),
             head: found.text().first_line(node.span),
@@ -86,8 +89,7 @@ impl<'a> Fields<'a> {
     pub fn require(&mut self, key: &str) -> Option<Item<'a>> {
         let item = self.take(key);
         if item.is_none() {
-            let message = format!("missing key `{key}` in {}", self.what);
-            self.found.push(self.found.error(self.head, message));
+            self.missing.push(key.to_owned());
         }
         item
     }
@@ -146,6 +148,7 @@ impl<'a> Fields<'a> {
                 entries: &[],
                 taken: Vec::new(),
                 asked: Vec::new(),
+                missing: Vec::new(),
                 what: format!("`{path}`"),
                 path,
                 head: self.head,
@@ -155,7 +158,8 @@ impl<'a> Fields<'a> {
     }
 
     /// Refuses every key that was not taken.
-    pub fn finish(self) {
+    pub fn finish(mut self) {
+        let mut missing = std::mem::take(&mut self.missing);
         for (entry, _) in self.entries.iter().zip(&self.taken).filter(|(_, taken)| !**taken) {
             let key = &entry.key;
             let message = format!("unknown key `{}` in {}", key.text, self.what);
@@ -165,6 +169,7 @@ impl<'a> Fields<'a> {
             // What is only counted needs no suggestion.
             let suggestion =
                 if self.found.is_full() { None } else { did_you_mean(&key.text, asked()) };
+            missing.retain(|missing| suggestion != Some(missing));
             self.found.push(match suggestion {
                 None if (1..=KEYS_SHOWN_MAX).contains(&self.asked.len()) => {
                     mistake.help(format!("known here: {}", quoted(asked(), ", ")))
@@ -172,6 +177,7 @@ impl<'a> Fields<'a> {
                 suggestion => mistake.suggest(suggestion),
             });
         }
+        self.missing = missing;
     }
 
     fn item(&self, entry: &'a Entry) -> Item<'a> {
@@ -182,7 +188,21 @@ impl<'a> Fields<'a> {
     }
 }
 
+impl Drop for Fields<'_> {
+    fn drop(&mut self) {
+        for key in &self.missing {
+            let message = format!("missing key `{key}` in {}", self.what);
+            self.found.push(self.found.error(self.head, message));
+        }
+    }
+}
+
 impl<'a> Item<'a> {
+    /// Where its key stands; of an element of a list, the first line of it.
+    pub fn head(&self) -> Span {
+        self.head
+    }
+
     /// A string. What looks like a number or a boolean has to be quoted to be one.
     pub fn string(&self) -> Option<&'a str> {
         let string = self.node.as_scalar().and_then(Scalar::as_str);
@@ -286,8 +306,10 @@ impl<'a> Item<'a> {
 
     pub fn fields(&self) -> Option<Fields<'a>> {
         let what = format!("`{}`", self.path);
-        let fields = Fields::of(self.node, &what, self.found)?;
-        Some(Fields { path: self.path.clone(), head: self.head, ..fields })
+        let mut fields = Fields::of(self.node, &what, self.found)?;
+        fields.path.clone_from(&self.path);
+        fields.head = self.head;
+        Some(fields)
     }
 
     /// Another value in the same place, such as one that was rearranged before it is read.

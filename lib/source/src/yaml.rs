@@ -22,13 +22,20 @@ const ADVICE: &[(&str, &str)] = &[
     ("tab", "indent with spaces"),
     ("quoted scalar, found unexpected end", "close the quote"),
     ("quoted scalar, found unexpected document", "close the quote"),
+    ("indentation in quoted scalar", "close the quote, or indent what goes on on the next line"),
     ("unknown escape", "write `\\\\` for a backslash, or use single quotes"),
     ("unexpected character", "put the value in quotes"),
     (
         "mapping values are not allowed",
-        "check the indentation, or put a value that holds `: ` in quotes",
+        "check the indentation and the blanks behind `-` and `:`, or put a value that holds `: ` in quotes",
     ),
     ("valid YAML whitespace", "write a space behind the `:`"),
+    ("trailing content after", "put all of the value in quotes of the other kind"),
+    (
+        "expected `-` indicator",
+        "indent the line as far as what stands behind the `-` above it, or begin it with `- `",
+    ),
+    ("simple key expect", "begin the line with `- `, or write `: ` behind its key"),
     ("unknown anchor", "define the anchor before it is used"),
     ("expected `,` or `]`", "close the list with `]`"),
     ("expected `,` or `}`", "close the table with `}`"),
@@ -91,19 +98,42 @@ fn mistake(found: &Diagnostics, at: usize, info: &str) -> Diagnostic {
     let source = found.text().content();
     // Of a wrong escape the grammar tells only where the string starts.
     let wrong_escape = info.contains("quoted scalar").then(|| decode::wrong_escape(source, at));
+    // Of a line without a colon the grammar tells only where the next one starts.
+    let at = if info.contains("simple key expect") { last_line(source, at) } else { at };
     let span = wrong_escape.flatten().unwrap_or_else(|| {
         let end = source[at..].chars().next().map_or(at, |c| at + c.len_utf8());
         found.text().first_line(Span { start: at, end })
     });
     let info = info.replace('\'', "`").replace("``", "`");
     let mistake = found.error(span, format!("not valid YAML: {info}"));
-    if source[..at].ends_with('$') && source[at..].starts_with('{') {
-        return mistake.help("put a value that holds `${` in quotes here");
-    }
-    match ADVICE.iter().find(|(words, _)| mistake.message.contains(words)) {
-        Some((_, advice)) => mistake.help(*advice),
+    match advice(source, at, &mistake.message) {
+        Some(advice) => mistake.help(advice),
         None => mistake,
     }
+}
+
+/// What to do about a mistake of grammar, by what stands there and by the words that tell it. Nothing of the text is
+/// quoted: it may hold secrets that are hidden later.
+fn advice(source: &str, at: usize, message: &str) -> Option<&'static str> {
+    let (before, behind) = source.split_at(at);
+    let line = before[before.rfind('\n').map_or(0, |last| last + 1)..].trim();
+    if before.ends_with('$') && behind.starts_with('{') {
+        return Some("put a value that holds `${` in quotes here");
+    }
+    if message.contains("expected `,` or") && behind.starts_with(['[', '{']) && !line.is_empty() {
+        return Some("put a value that holds brackets in quotes here");
+    }
+    if message.contains("expected `-` indicator") && line.ends_with([']', '}']) {
+        return Some("put a value that begins with a bracket in quotes");
+    }
+    ADVICE.iter().find(|(words, _)| message.contains(words)).map(|(_, advice)| *advice)
+}
+
+/// Where the last line in front of `at` starts that is more than blank.
+fn last_line(source: &str, at: usize) -> usize {
+    let before = source[..at].trim_end();
+    let start = before.rfind('\n').map_or(0, |last| last + 1);
+    before.len() - before[start..].trim_start().len()
 }
 
 /// The next line, from `at` on, that starts a document.

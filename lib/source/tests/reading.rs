@@ -257,6 +257,7 @@ fn what_stands_for_something_else_is_refused_where_it_came_from() {
     // A section that is not there is empty; one that is has its path.
     assert!(fields.section("none").take("x").is_none());
     assert_eq!(fields.section("c").section("d").string("e"), None);
+    fields.finish();
     let drawn = draw(&found.into_vec(), Colour::Never);
     let expected = "\
 error: `a` must be an integer from 0 to 9
@@ -282,6 +283,26 @@ error: `a` must be a size from 0B to 9B, such as `32MiB`
   |   - from here
 ";
     assert_eq!(drawn, expected);
+}
+
+/// One that nothing looks like is, and it is told also where reading ends early.
+#[test]
+fn a_misspelt_key_is_not_missing_as_well() {
+    let text = Text::new("t.yaml", "hots: a\n");
+    let (documents, _) = read_yaml(&text);
+    let told = |read: fn(Fields<'_>)| {
+        let found = Diagnostics::new(&text);
+        read(Fields::of(&documents[0], "the document", &found).unwrap());
+        found.into_vec().into_iter().map(|one| one.message).collect::<Vec<_>>()
+    };
+    let missing = |key: &str| format!("missing key `{key}` in the document");
+    let unknown = "unknown key `hots` in the document".to_owned();
+    let both = told(|mut fields| {
+        assert!(fields.require("host").is_none() && fields.require("port").is_none());
+        fields.finish();
+    });
+    assert_eq!(both, [unknown, missing("port")]);
+    assert_eq!(told(|mut fields| drop(fields.require("host"))), [missing("host")]);
 }
 
 #[test]

@@ -1,27 +1,21 @@
-//! What decides an assertion: spans that are there, spans that are not, or the answer.
+//! What decides a statement: spans that are there, spans that are not, or the answer.
 //!
-//! | assertion | decided by presence | decided by absence |
+//! | statement | decided by presence | decided by absence |
 //! | --- | --- | --- |
 //! | something of every span | broken by one span | held by all; no span matches |
-//! | `count >= n`, `count > n` | held | not reached |
-//! | `count <= n`, `count < n` | exceeded | held |
+//! | `count >= n`, `count > n`, `some` | held | not reached |
+//! | `count <= n`, `count < n`, `no` | exceeded | held |
 //! | `count = n`, `count != n` | more than `n` | `n` or fewer |
-//! | the count in any other way | never | always |
+//! | whatever else further spans can change | never | always |
 //!
-//! A comparison that was not made, because the values are too large, neither holds an assertion nor breaks it.
-//!
-//! A selector with a position (`:first` and its kin) may select other spans when further ones come, so that nothing about
-//! it is decided by presence.
+//! A comparison that was not made, because of the clocks or because the values are too large, neither holds nor breaks
+//! anything.
 
-use std::cmp::Ordering;
+use model::{Decided, Verdict};
 
-use model::{Decided, SpanEvidence, Verdict};
-
-use crate::{
-    compare::Comparator,
-    expr::{Assertion, Doubt},
-    numeral::Number,
-    selector::Selector,
+use crate::eval::{
+    future::{Found, Truth},
+    world::World,
 };
 
 /// How much of the trace is known.
@@ -38,16 +32,14 @@ pub(super) enum Seen {
     Nothing,
 }
 
-/// What looking at the selected spans brought.
-#[derive(Clone, Debug)]
-pub(super) struct Found {
-    pub(super) count: u64,
-    /// As if these were all the spans there will ever be.
-    pub(super) verdict: Verdict,
-    /// Why the first of the spans that leave it open does so.
-    pub(super) doubt: Option<Doubt>,
-    pub(super) spans: Vec<SpanEvidence>,
-    pub(super) more_spans: u64,
+/// What a statement speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// The trigger's answer, and nothing else.
+    Response,
+    /// The answer as well as spans.
+    Both,
+    Spans,
 }
 
 #[derive(Clone, Debug)]
@@ -57,34 +49,36 @@ pub(super) struct Decision {
     pub(super) reason: Option<String>,
 }
 
+impl Seen {
+    /// Whether there is a trace to look at.
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self, Self::Whole | Self::Part(_))
+    }
+}
+
 /// The verdict, given how much of the trace is known.
-pub(super) fn decide(
-    assertion: &Assertion,
-    selector: &Selector,
-    found: &Found,
-    seen: &Seen,
-) -> Decision {
-    let is_missed = found.count == 0 && !assertion.speaks_of_count_alone();
-    let verdict = if is_missed { Verdict::Failed } else { found.verdict };
+pub(super) fn decide(found: &Found, about: About, seen: &Seen, world: &World<'_>) -> Decision {
+    let reason = found.reason.as_deref().map(super::words::named);
     match seen {
-        Seen::NotAsked if found.count == 0 => open(
+        Seen::Nothing => open(Decided::Response, "the trigger has no answer"),
+        _ if about == About::Response => by_response(found, world),
+        Seen::NotAsked => open(
             Decided::Response,
             "the test asks for no trace, so that nothing is known beyond the trigger span",
         ),
-        Seen::NotAsked => by_response(found),
-        Seen::Nothing => open(Decided::Response, "the trigger has no answer"),
         Seen::NoTelemetry => open(Decided::Absence, "no span of the system came"),
-        _ if verdict == Verdict::Inconclusive => match found.doubt {
-            // Not by presence: a span that is still to come may break the assertion.
-            Some(doubt @ Doubt::TooLarge) => open(Decided::Absence, doubt.as_str()),
-            Some(Doubt::NoAnswer) | None => by_response(found),
-        },
-        _ if selector.is_lasting() && is_final(assertion, found) => {
-            Decision { verdict, decided: Decided::Presence, reason: None }
+        _ if found.truth == Truth::Open && about == About::Both && !world.is_answered() => {
+            by_response(found, world)
+        }
+        // Not by presence: a span that is still to come may decide it.
+        _ if found.truth == Truth::Open => {
+            Decision { verdict: Verdict::Inconclusive, decided: Decided::Absence, reason }
+        }
+        _ if found.is_final() => {
+            Decision { verdict: found.truth.verdict(), decided: Decided::Presence, reason }
         }
         Seen::Whole => {
-            let reason = is_missed.then(|| "no span matches the selector".to_owned());
-            Decision { verdict, decided: Decided::Absence, reason }
+            Decision { verdict: found.truth.verdict(), decided: Decided::Absence, reason }
         }
         Seen::Part(why) => {
             open(Decided::Absence, &format!("the trace is not known to be whole: {why}"))
@@ -93,25 +87,12 @@ pub(super) fn decide(
 }
 
 /// The verdict of what the trigger's answer decides.
-pub(super) fn by_response(found: &Found) -> Decision {
-    let doubt = found.doubt.filter(|_| found.verdict == Verdict::Inconclusive);
-    let reason = doubt.map(|doubt| doubt.as_str().to_owned());
-    Decision { verdict: found.verdict, decided: Decided::Response, reason }
-}
-
-/// Whether further spans can change nothing.
-fn is_final(assertion: &Assertion, found: &Found) -> bool {
-    if !assertion.speaks_of_count() {
-        return found.count > 0 && found.verdict == Verdict::Failed;
-    }
-    let Some((comparator, bound)) = assertion.count_bound() else { return false };
-    let count = Number::Int(found.count.into());
-    match comparator {
-        Comparator::Greater | Comparator::AtLeast => found.verdict == Verdict::Passed,
-        Comparator::Less | Comparator::AtMost => found.verdict == Verdict::Failed,
-        Comparator::Equal | Comparator::NotEqual => count.compare(bound) == Some(Ordering::Greater),
-        Comparator::Contains | Comparator::NotContains => false,
-    }
+pub(super) fn by_response(found: &Found, world: &World<'_>) -> Decision {
+    let reason = match found.truth {
+        Truth::Open if !world.is_answered() => Some(world.why_unknown().to_owned()),
+        _ => found.reason.as_deref().map(super::words::named),
+    };
+    Decision { verdict: found.truth.verdict(), decided: Decided::Response, reason }
 }
 
 fn open(decided: Decided, reason: &str) -> Decision {

@@ -226,7 +226,7 @@ impl Kind {
     }
 
     /// The kind as one word.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unspecified => "unspecified",
             Self::Internal => "internal",
@@ -261,7 +261,7 @@ impl StatusCode {
     }
 
     /// The code as one word.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unset => "unset",
             Self::Ok => "ok",

@@ -6,16 +6,23 @@
 //!
 //! Deliberately absent: removal in place, and any wire format (that is `otlp`).
 
+mod content;
 mod data;
+mod number;
+mod push;
 mod store;
 mod strings;
 mod tree;
 mod view;
+mod writer;
 
 pub use data::{
     EntityData, EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode,
     Value,
 };
-pub use store::{Pushed, ResourceIx, ScopeIx, SpanIx, Trace, TraceFull};
+pub use number::NumberedAttribute;
+pub use store::{Cell, Pushed, ResourceIx, Run, ScopeIx, SpanIx, Trace, TraceFull, Wide};
+pub use strings::Text;
 pub use tree::Tree;
 pub use view::{Attributes, Event, Link, Resource, Scope, Span, ValueRef, Values};
+pub use writer::{EventHead, LinkHead, Mark, ResourceHead, ScopeHead, SpanHead, Writer};

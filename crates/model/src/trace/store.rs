@@ -1,17 +1,16 @@
-//! The rows of a trace, and how they are appended.
+//! The rows of a trace, and the numbers of what is in them.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::{DefaultHashBuilder, HashTable, hash_table::Entry};
 use thiserror::Error;
 
 use super::{
-    EventData, Kind, LinkData, ResourceData, ScopeData, Span, SpanData, StatusCode, Value,
-    data::EntityData,
+    Span,
     strings::{Strings, Text},
-    view::{Resource, Scope},
+    writer::{EventHead, LinkHead, ResourceHead, ScopeHead, SpanHead},
 };
-use crate::{Fault, Faulty, SpanId, Timestamp, TraceId};
+use crate::{Fault, Faulty, SpanId, TraceId};
 
 /// A trace, in memory.
 #[derive(Clone, Debug)]
@@ -28,12 +27,14 @@ pub struct Trace {
     pub(super) spans: Vec<SpanRow>,
     pub(super) events: Vec<EventRow>,
     pub(super) links: Vec<LinkRow>,
-    resource_numbers: HashTable<ResourceIx>,
-    scope_numbers: HashTable<ScopeIx>,
+    /// By content, which the number before says in short.
+    pub(super) resource_numbers: HashTable<(u64, ResourceIx)>,
+    /// By content.
+    pub(super) scope_numbers: HashTable<(u64, ScopeIx)>,
     span_numbers: HashTable<SpanIx>,
     conflicts: Vec<SpanIx>,
     /// By content, since all of them may bear one id.
-    conflict_numbers: HashTable<SpanIx>,
+    conflict_numbers: HashTable<(u64, SpanIx)>,
     hasher: DefaultHashBuilder,
 }
 
@@ -71,28 +72,37 @@ impl Faulty for TraceFull {
     }
 }
 
-/// A stretch of one of the vectors.
+/// A stretch of one of the vectors of a trace.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Run {
+pub struct Run {
     pub(super) start: u32,
     pub(super) len: u32,
 }
 
-/// A value in 16 bytes.
+/// A value in 12 bytes: what is short stands in it, what is long is a stretch of its trace.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Cell {
+pub enum Cell {
+    /// A value that was sent without one.
     Empty,
+    /// A boolean.
     Bool(bool),
-    Int(i64),
-    Double(f64),
+    /// A 64-bit integer.
+    Int(Wide),
+    /// A double.
+    Double(Wide),
+    /// A text.
     Str(Text),
-    /// Of `bytes`.
+    /// Raw bytes, of `bytes`.
     Bytes(Run),
-    /// Of `cells`.
+    /// A list of values, of `cells`.
     Array(Run),
-    /// Of `attributes`.
+    /// Keys and values, of `attributes`.
     Map(Run),
 }
+
+/// A 64-bit number in two halves, so that what holds it can start at any multiple of four bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wide([u32; 2]);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttributeRow {
@@ -110,59 +120,35 @@ pub(super) struct EntityRow {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResourceRow {
+    pub(super) head: ResourceHead,
     pub(super) attributes: Run,
-    pub(super) dropped_attributes: u32,
     pub(super) entities: Run,
-    pub(super) schema_url: Text,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScopeRow {
-    pub(super) name: Text,
-    pub(super) version: Text,
+    pub(super) head: ScopeHead,
     pub(super) attributes: Run,
-    pub(super) dropped_attributes: u32,
-    pub(super) schema_url: Text,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpanRow {
-    pub(super) id: SpanId,
-    pub(super) parent: Option<SpanId>,
-    pub(super) start: Timestamp,
-    pub(super) end: Timestamp,
-    pub(super) resource: ResourceIx,
-    pub(super) scope: ScopeIx,
-    pub(super) name: Text,
-    pub(super) trace_state: Text,
-    pub(super) flags: u32,
-    pub(super) kind: Kind,
-    pub(super) status: StatusCode,
-    pub(super) status_message: Text,
+    pub(super) head: SpanHead,
     pub(super) attributes: Run,
     pub(super) events: Run,
     pub(super) links: Run,
-    pub(super) dropped_attributes: u32,
-    pub(super) dropped_events: u32,
-    pub(super) dropped_links: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventRow {
-    pub(super) at: Timestamp,
-    pub(super) name: Text,
+    pub(super) head: EventHead,
     pub(super) attributes: Run,
-    pub(super) dropped_attributes: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinkRow {
-    pub(super) trace_id: Option<TraceId>,
-    pub(super) span_id: Option<SpanId>,
-    pub(super) trace_state: Text,
-    pub(super) flags: u32,
+    pub(super) head: LinkHead,
     pub(super) attributes: Run,
-    pub(super) dropped_attributes: u32,
 }
 
 impl Trace {
@@ -170,7 +156,7 @@ impl Trace {
     pub fn new(id: TraceId) -> Self {
         Self {
             id,
-            strings: Strings::default(),
+            strings: Strings::new(),
             bytes: Vec::new(),
             attributes: Vec::new(),
             cells: Vec::new(),
@@ -225,238 +211,77 @@ impl Trace {
         &self.conflicts
     }
 
-    /// The number of this resource, which is stored if it is new.
-    pub fn resource(&mut self, data: ResourceData) -> Result<ResourceIx, TraceFull> {
-        let hash = self.hasher.hash_one(&data);
-        let same = |ix: &ResourceIx| Resource::new(self, *ix).to_data() == data;
-        if let Some(known) = self.resource_numbers.find(hash, same) {
-            return Ok(*known);
-        }
-        let ix = ResourceIx(number(self.resources.len())?);
-        let row = ResourceRow {
-            attributes: self.add_attributes(data.attributes)?,
-            dropped_attributes: data.dropped_attributes,
-            entities: self.add_entities(data.entities)?,
-            schema_url: self.strings.intern(&data.schema_url)?,
-        };
-        self.resources.push(row);
-        let mut numbers = std::mem::take(&mut self.resource_numbers);
-        let rehash = |ix: &ResourceIx| self.hasher.hash_one(Resource::new(self, *ix).to_data());
-        numbers.insert_unique(hash, ix, rehash);
-        self.resource_numbers = numbers;
-        Ok(ix)
-    }
-
-    /// The number of this scope, which is stored if it is new.
-    pub fn scope(&mut self, data: ScopeData) -> Result<ScopeIx, TraceFull> {
-        let hash = self.hasher.hash_one(&data);
-        let same = |ix: &ScopeIx| Scope::new(self, *ix).to_data() == data;
-        if let Some(known) = self.scope_numbers.find(hash, same) {
-            return Ok(*known);
-        }
-        let ix = ScopeIx(number(self.scopes.len())?);
-        let row = ScopeRow {
-            name: self.strings.intern(&data.name)?,
-            version: self.strings.intern(&data.version)?,
-            attributes: self.add_attributes(data.attributes)?,
-            dropped_attributes: data.dropped_attributes,
-            schema_url: self.strings.intern(&data.schema_url)?,
-        };
-        self.scopes.push(row);
-        let mut numbers = std::mem::take(&mut self.scope_numbers);
-        let rehash = |ix: &ScopeIx| self.hasher.hash_one(Scope::new(self, *ix).to_data());
-        numbers.insert_unique(hash, ix, rehash);
-        self.scope_numbers = numbers;
-        Ok(ix)
-    }
-
-    /// Adds a span, unless it is there already.
-    pub fn push(
-        &mut self,
-        resource: ResourceIx,
-        scope: ScopeIx,
-        data: SpanData,
-    ) -> Result<Pushed, TraceFull> {
-        let Some(first) = self.number_of(data.id) else {
-            let id = data.id;
-            let ix = self.add_span(resource, scope, data)?;
-            let Self { span_numbers, hasher, spans, .. } = self;
-            let rehash = |ix: &SpanIx| hasher.hash_one(spans[ix.0 as usize].id);
-            span_numbers.insert_unique(hasher.hash_one(id), ix, rehash);
-            return Ok(Pushed::New(ix));
-        };
-        let hash = self.hasher.hash_one((resource, scope, &data));
-        let same = |ix: &SpanIx| self.has_content(*ix, resource, scope, &data);
-        let known = Some(first).filter(same);
-        if let Some(known) = known.or_else(|| self.conflict_numbers.find(hash, same).copied()) {
-            return Ok(Pushed::Repeated(known));
-        }
-        let ix = self.add_span(resource, scope, data)?;
-        let mut numbers = std::mem::take(&mut self.conflict_numbers);
-        let rehash = |ix: &SpanIx| {
-            let row = &self.spans[ix.0 as usize];
-            self.hasher.hash_one((row.resource, row.scope, &self.span(*ix).to_data()))
-        };
-        numbers.insert_unique(hash, ix, rehash);
-        self.conflict_numbers = numbers;
-        self.conflicts.push(ix);
-        Ok(Pushed::Conflicting(ix))
-    }
-
-    /// The same trace without the spans of this id.
-    pub fn without(&self, id: SpanId) -> Result<Self, TraceFull> {
-        let mut rest = Self::new(self.id);
-        for span in self.spans().filter(|span| span.id() != id) {
-            let resource = rest.resource(span.resource().to_data())?;
-            let scope = rest.scope(span.scope().to_data())?;
-            rest.push(resource, scope, span.to_data())?;
-        }
-        Ok(rest)
-    }
-
     pub(super) fn number_of(&self, id: SpanId) -> Option<SpanIx> {
-        let same = |ix: &SpanIx| self.spans[ix.0 as usize].id == id;
+        let same = |ix: &SpanIx| self.spans[ix.0 as usize].head.id == id;
         self.span_numbers.find(self.hasher.hash_one(id), same).copied()
     }
 
-    fn has_content(
-        &self,
-        ix: SpanIx,
-        resource: ResourceIx,
-        scope: ScopeIx,
-        data: &SpanData,
-    ) -> bool {
-        let row = &self.spans[ix.0 as usize];
-        row.resource == resource && row.scope == scope && self.span(ix).to_data() == *data
-    }
-
-    fn add_span(
-        &mut self,
-        resource: ResourceIx,
-        scope: ScopeIx,
-        data: SpanData,
-    ) -> Result<SpanIx, TraceFull> {
-        let ix = SpanIx(number(self.spans.len())?);
-        let row = SpanRow {
-            id: data.id,
-            parent: data.parent,
-            start: data.start,
-            end: data.end,
-            resource,
-            scope,
-            name: self.strings.intern(&data.name)?,
-            trace_state: self.strings.intern(&data.trace_state)?,
-            flags: data.flags,
-            kind: data.kind,
-            status: data.status.code,
-            status_message: self.strings.intern(&data.status.message)?,
-            attributes: self.add_attributes(data.attributes)?,
-            events: self.add_events(data.events)?,
-            links: self.add_links(data.links)?,
-            dropped_attributes: data.dropped_attributes,
-            dropped_events: data.dropped_events,
-            dropped_links: data.dropped_links,
-        };
-        self.spans.push(row);
-        Ok(ix)
-    }
-
-    fn add_events(&mut self, events: Vec<EventData>) -> Result<Run, TraceFull> {
-        let start = self.events.len();
-        for event in events {
-            let row = EventRow {
-                at: event.at,
-                name: self.strings.intern(&event.name)?,
-                attributes: self.add_attributes(event.attributes)?,
-                dropped_attributes: event.dropped_attributes,
-            };
-            self.events.push(row);
-        }
-        run(start, self.events.len())
-    }
-
-    fn add_links(&mut self, links: Vec<LinkData>) -> Result<Run, TraceFull> {
-        let start = self.links.len();
-        for link in links {
-            let row = LinkRow {
-                trace_id: link.trace_id,
-                span_id: link.span_id,
-                trace_state: self.strings.intern(&link.trace_state)?,
-                flags: link.flags,
-                attributes: self.add_attributes(link.attributes)?,
-                dropped_attributes: link.dropped_attributes,
-            };
-            self.links.push(row);
-        }
-        run(start, self.links.len())
-    }
-
-    fn add_entities(&mut self, entities: Vec<EntityData>) -> Result<Run, TraceFull> {
-        let start = self.entities.len();
-        for entity in entities {
-            let row = EntityRow {
-                schema_url: self.strings.intern(&entity.schema_url)?,
-                kind: self.strings.intern(&entity.kind)?,
-                id_keys: self.add_texts(&entity.id_keys)?,
-                description_keys: self.add_texts(&entity.description_keys)?,
-            };
-            self.entities.push(row);
-        }
-        run(start, self.entities.len())
-    }
-
-    fn add_texts(&mut self, texts: &[String]) -> Result<Run, TraceFull> {
-        let start = self.texts.len();
-        for text in texts {
-            let text = self.strings.intern(text)?;
-            self.texts.push(text);
-        }
-        run(start, self.texts.len())
-    }
-
-    fn add_attributes(&mut self, attributes: Vec<(String, Value)>) -> Result<Run, TraceFull> {
-        // The values come first: a map inside one writes its own rows, and these must stay together.
-        let mut rows = Vec::with_capacity(attributes.len());
-        for (key, value) in attributes {
-            rows.push(AttributeRow { key: self.strings.intern(&key)?, value: self.cell(value)? });
-        }
-        let start = self.attributes.len();
-        self.attributes.append(&mut rows);
-        run(start, self.attributes.len())
-    }
-
-    fn cell(&mut self, value: Value) -> Result<Cell, TraceFull> {
-        Ok(match value {
-            Value::Empty => Cell::Empty,
-            Value::Bool(value) => Cell::Bool(value),
-            Value::Int(value) => Cell::Int(value),
-            Value::Double(value) => Cell::Double(value),
-            Value::Str(text) => Cell::Str(self.strings.intern(&text)?),
-            Value::Bytes(bytes) => {
-                let start = self.bytes.len();
-                self.bytes.extend_from_slice(&bytes);
-                Cell::Bytes(run(start, self.bytes.len())?)
+    /// What becomes of a span that would have this number; unless it is there already, it must then be pushed.
+    pub(super) fn admit(&mut self, row: &SpanRow, ix: SpanIx) -> Pushed {
+        let Self { span_numbers, hasher, spans, .. } = self;
+        let id = |ix: &SpanIx| spans[ix.0 as usize].head.id;
+        let hash = hasher.hash_one(row.head.id);
+        let rehash = |ix: &SpanIx| hasher.hash_one(id(ix));
+        match span_numbers.entry(hash, |ix| id(ix) == row.head.id, rehash) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(ix);
+                Pushed::New(ix)
             }
-            Value::Array(values) => {
-                let mut cells = Vec::with_capacity(values.len());
-                for value in values {
-                    cells.push(self.cell(value)?);
-                }
-                let start = self.cells.len();
-                self.cells.append(&mut cells);
-                Cell::Array(run(start, self.cells.len())?)
+            Entry::Occupied(first) => {
+                let first = *first.get();
+                self.admit_beside(first, row, ix)
             }
-            Value::Map(entries) => Cell::Map(self.add_attributes(entries)?),
-        })
+        }
+    }
+
+    /// The same for a span whose id is known.
+    fn admit_beside(&mut self, first: SpanIx, row: &SpanRow, ix: SpanIx) -> Pushed {
+        let is_same = |ix: SpanIx| self.is_same_span(&self.spans[ix.0 as usize], row);
+        if is_same(first) {
+            return Pushed::Repeated(first);
+        }
+        let hash = self.hash_of_span(row);
+        if let Some((_, known)) = self.conflict_numbers.find(hash, |(_, ix)| is_same(*ix)) {
+            return Pushed::Repeated(*known);
+        }
+        self.conflict_numbers.insert_unique(hash, (hash, ix), |(hash, _)| *hash);
+        self.conflicts.push(ix);
+        Pushed::Conflicting(ix)
+    }
+
+    pub(super) fn new_hasher(&self) -> impl Hasher + use<> {
+        self.hasher.build_hasher()
     }
 }
 
-fn number(len: usize) -> Result<u32, TraceFull> {
-    u32::try_from(len).map_err(|_| TraceFull)
+impl Wide {
+    fn from_bits(bits: u64) -> Self {
+        Self([bits as u32, (bits >> 32) as u32])
+    }
+
+    fn to_bits(self) -> u64 {
+        u64::from(self.0[0]) | u64::from(self.0[1]) << 32
+    }
+
+    pub(super) fn to_int(self) -> i64 {
+        self.to_bits() as i64
+    }
+
+    pub(super) fn to_double(self) -> f64 {
+        f64::from_bits(self.to_bits())
+    }
 }
 
-fn run(start: usize, end: usize) -> Result<Run, TraceFull> {
-    Ok(Run { start: number(start)?, len: number(end - start)? })
+impl From<i64> for Wide {
+    fn from(number: i64) -> Self {
+        Self::from_bits(number as u64)
+    }
+}
+
+impl From<f64> for Wide {
+    fn from(number: f64) -> Self {
+        Self::from_bits(number.to_bits())
+    }
 }
 
 impl Run {

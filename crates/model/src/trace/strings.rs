@@ -1,57 +1,94 @@
 //! Each distinct string of a trace, stored once.
 
-use std::hash::BuildHasher;
+use std::{
+    hash::{BuildHasher, Hasher},
+    ops::Range,
+};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::TraceFull;
 
-/// A string of a trace, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Text(u32);
+/// A string of a trace, by its number. The default is the empty one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Text(pub(super) u32);
 
-/// All strings end to end, and where each one ends.
-#[derive(Clone, Debug, Default)]
+/// All strings end to end. The empty one is the first, and not in the table.
+#[derive(Clone, Debug)]
 pub(super) struct Strings {
     bytes: String,
-    ends: Vec<u32>,
-    numbers: HashTable<u32>,
+    /// Where each one starts, and after the last where it ends.
+    bounds: Vec<u32>,
+    numbers: HashTable<Text>,
     // Seeded by the process, so that no sender can choose strings that collide.
     hasher: DefaultHashBuilder,
 }
 
 impl Strings {
-    /// The number of `text`, which is stored if it is new.
-    pub(super) fn intern(&mut self, text: &str) -> Result<Text, TraceFull> {
-        if let Some(known) = self.find(text) {
-            return Ok(known);
+    pub(super) fn new() -> Self {
+        Self {
+            bytes: String::new(),
+            bounds: vec![0, 0],
+            numbers: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
         }
-        let number = u32::try_from(self.ends.len()).map_err(|_| TraceFull)?;
+    }
+
+    /// The number of this text, which is stored if it is new; nothing where it is not UTF-8.
+    pub(super) fn intern(&mut self, text: &[u8]) -> Result<Option<Text>, TraceFull> {
+        if text.is_empty() {
+            return Ok(Some(Text::default()));
+        }
+        let hash = hash(&self.hasher, text);
+        if let Some(known) = self.find_hashed(hash, text) {
+            return Ok(Some(known));
+        }
+        // What is known is UTF-8, so that only what is new needs a look.
+        let Ok(text) = str::from_utf8(text) else { return Ok(None) };
         let end = u32::try_from(self.bytes.len() + text.len()).map_err(|_| TraceFull)?;
+        let number = u32::try_from(self.bounds.len() - 1).map_err(|_| TraceFull)?;
         self.bytes.push_str(text);
-        self.ends.push(end);
-        let Self { bytes, ends, numbers, hasher } = self;
-        let rehash = |number: &u32| hasher.hash_one(slice(bytes, ends, *number));
-        numbers.insert_unique(hasher.hash_one(text), number, rehash);
-        Ok(Text(number))
+        self.bounds.push(end);
+        let Self { bytes, bounds, numbers, hasher } = self;
+        let rehash = |text: &Text| self::hash(hasher, &bytes.as_bytes()[range(bounds, *text)]);
+        numbers.insert_unique(hash, Text(number), rehash);
+        Ok(Some(Text(number)))
     }
 
     /// The number of `text`, if any span uses it.
     pub(super) fn find(&self, text: &str) -> Option<Text> {
-        let same = |number: &u32| slice(&self.bytes, &self.ends, *number) == text;
-        self.numbers.find(self.hasher.hash_one(text), same).copied().map(Text)
+        if text.is_empty() {
+            return Some(Text::default());
+        }
+        self.find_hashed(hash(&self.hasher, text.as_bytes()), text.as_bytes())
     }
 
     /// The string with this number.
     pub(super) fn get(&self, text: Text) -> &str {
-        slice(&self.bytes, &self.ends, text.0)
+        &self.bytes[range(&self.bounds, text)]
+    }
+
+    /// Whether the string with this number is this one.
+    #[inline]
+    pub(super) fn is(&self, known: Text, text: &[u8]) -> bool {
+        self.bytes.as_bytes()[range(&self.bounds, known)] == *text
+    }
+
+    fn find_hashed(&self, hash: u64, text: &[u8]) -> Option<Text> {
+        self.numbers.find(hash, |known| self.is(*known, text)).copied()
     }
 }
 
-fn slice<'a>(bytes: &'a str, ends: &[u32], number: u32) -> &'a str {
+fn hash(hasher: &DefaultHashBuilder, text: &[u8]) -> u64 {
+    let mut state = hasher.build_hasher();
+    state.write(text);
+    state.finish()
+}
+
+#[inline]
+fn range(bounds: &[u32], Text(number): Text) -> Range<usize> {
     let number = number as usize;
-    let start = number.checked_sub(1).map_or(0, |before| ends[before] as usize);
-    &bytes[start..ends[number] as usize]
+    bounds[number] as usize..bounds[number + 1] as usize
 }
 
 #[cfg(test)]
@@ -60,16 +97,20 @@ mod tests {
 
     #[test]
     fn a_string_is_stored_once() {
-        let mut strings = Strings::default();
+        let mut strings = Strings::new();
         let words = ["", "GET", "übung", "GET", "", "shop"];
-        let numbers: Vec<_> =
-            words.iter().map(|word| strings.intern(word).expect("there is room")).collect();
+        let numbers = words.map(|word| {
+            strings.intern(word.as_bytes()).expect("there is room").expect("it is UTF-8")
+        });
         assert_eq!(numbers[1], numbers[3]);
         assert_eq!(numbers[0], numbers[4]);
         assert_eq!(strings.bytes, "GETübungshop");
         for (word, number) in words.iter().zip(numbers) {
             assert_eq!(strings.get(number), *word);
+            assert_eq!(strings.find(word), Some(number));
         }
         assert_eq!(strings.find("nobody"), None);
+        assert_eq!(strings.intern(b"\xffhop"), Ok(None));
+        assert_eq!(strings.bytes, "GETübungshop");
     }
 }

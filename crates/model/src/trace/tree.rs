@@ -8,36 +8,34 @@ use super::{SpanIx, Trace};
 ///
 /// Spans come in depth-first order, a parent before its children, siblings by start and then by arrival. A
 /// span whose parent is absent stands as a root. Parents that form a circle are cut at their earliest span.
+/// A span's index in that order is its *place*; a subtree is a stretch of places.
 #[derive(Clone, Debug)]
 pub struct Tree {
     order: Vec<SpanIx>,
-    /// By span: its place in `order`, and the end of its subtree there.
-    places: Vec<(u32, u32)>,
-    parents: Vec<Option<SpanIx>>,
+    /// By span.
+    places: Vec<u32>,
+    /// By place: where its subtree ends.
+    ends: Vec<u32>,
+    /// By place: the place of the parent, or `NONE`.
+    parents: Vec<u32>,
     orphans: Vec<SpanIx>,
 }
+
+/// No span: a trace has fewer than 2^32 of them.
+const NONE: u32 = u32::MAX;
 
 impl Tree {
     /// The tree of `trace`.
     pub fn of(trace: &Trace) -> Self {
-        let mut parents: Vec<_> = trace
-            .spans()
-            .map(|span| {
-                span.parent()
-                    .and_then(|id| trace.number_of(id))
-                    .filter(|parent| *parent != span.ix())
-            })
-            .collect();
-        let orphans = trace
-            .spans()
-            .filter(|span| span.parent().is_some_and(|id| trace.number_of(id).is_none()))
-            .map(|span| span.ix())
-            .collect();
-        let mut by_start: Vec<_> = trace.spans().map(|span| span.ix()).collect();
-        by_start.sort_by_key(|ix| (trace.span(*ix).start(), *ix));
-        cut_circles(trace, &by_start, &mut parents);
-        let (order, places) = depth_first(&by_start, &parents);
-        Self { order, places, parents, orphans }
+        let (mut parents, orphans) = parents(trace);
+        let starts: Vec<_> = trace.spans().map(|span| span.start().as_nanos()).collect();
+        let mut tree = depth_first(&parents, &starts);
+        if tree.order.len() < parents.len() {
+            // What no root leads to hangs on circles.
+            cut_circles(&starts, &mut parents);
+            tree = depth_first(&parents, &starts);
+        }
+        Self { orphans, ..tree }
     }
 
     /// All spans, depth first.
@@ -47,91 +45,179 @@ impl Tree {
 
     /// The parent of a span, if it is in the trace.
     pub fn parent(&self, span: SpanIx) -> Option<SpanIx> {
-        self.parents[span.0 as usize]
+        self.parent_at(self.place(span)).map(|place| self.order[place])
     }
 
     /// All spans below a span, depth first.
     pub fn descendants(&self, span: SpanIx) -> &[SpanIx] {
-        let (place, end) = self.places[span.0 as usize];
-        &self.order[place as usize + 1..end as usize]
+        let subtree = self.subtree(span);
+        &self.order[subtree.start + 1..subtree.end]
     }
 
     /// The place of a span in [`Tree::order`].
     pub fn place(&self, span: SpanIx) -> usize {
-        self.places[span.0 as usize].0 as usize
+        self.places[span.0 as usize] as usize
     }
 
     /// Where a span and all below it stand in [`Tree::order`].
     pub fn subtree(&self, span: SpanIx) -> Range<usize> {
-        let (place, end) = self.places[span.0 as usize];
-        place as usize..end as usize
+        let place = self.place(span);
+        place..self.end_at(place)
+    }
+
+    /// Where the subtree of the span at this place ends.
+    pub fn end_at(&self, place: usize) -> usize {
+        self.ends[place] as usize
+    }
+
+    /// The place of the parent of the span at this place.
+    pub fn parent_at(&self, place: usize) -> Option<usize> {
+        Some(self.parents[place]).filter(|parent| *parent != NONE).map(|parent| parent as usize)
+    }
+
+    /// The places of the children of the span at this place, in order.
+    pub fn children_at(&self, place: usize) -> impl Iterator<Item = usize> {
+        self.stretch(place + 1, self.end_at(place))
+    }
+
+    /// The places of what stands at the top: spans without a parent in the trace.
+    pub fn tops(&self) -> impl Iterator<Item = usize> {
+        self.stretch(0, self.order.len())
+    }
+
+    /// The places of the later siblings of the span at this place, in order. What stands as a root has no siblings.
+    pub fn later_siblings_at(&self, place: usize) -> impl Iterator<Item = usize> {
+        let end = self.parent_at(place).map_or(0, |parent| self.end_at(parent));
+        self.stretch(self.end_at(place), end)
     }
 
     /// Spans that name a parent which is not in the trace, in the order of arrival.
     pub fn orphans(&self) -> &[SpanIx] {
         &self.orphans
     }
+
+    /// The roots of the subtrees from `first` to `end`, side by side.
+    fn stretch(&self, first: usize, end: usize) -> impl Iterator<Item = usize> {
+        let mut next = first;
+        iter::from_fn(move || {
+            let place = (next < end).then_some(next)?;
+            next = self.end_at(place);
+            Some(place)
+        })
+    }
+}
+
+/// By span: the number of its parent in the trace, or `NONE`; and who names one that is not there.
+fn parents(trace: &Trace) -> (Vec<u32>, Vec<SpanIx>) {
+    let mut orphans = Vec::new();
+    // Siblings often come together.
+    let mut last = None;
+    let parents = trace.spans().map(|span| {
+        let Some(id) = span.parent() else { return NONE };
+        let found = match last {
+            Some((known, found)) if known == id => found,
+            _ => trace.number_of(id),
+        };
+        last = Some((id, found));
+        match found {
+            None => orphans.push(span.ix()),
+            Some(parent) if parent != span.ix() => return parent.0,
+            Some(_) => {}
+        }
+        NONE
+    });
+    (parents.collect(), orphans)
 }
 
 /// Makes the earliest span of each circle a root.
-fn cut_circles(trace: &Trace, by_start: &[SpanIx], parents: &mut [Option<SpanIx>]) {
+fn cut_circles(starts: &[u64], parents: &mut [u32]) {
     // 0: not seen; otherwise the walk that saw it.
     let mut seen_by = vec![0u32; parents.len()];
-    for (walk, first) in (1..).zip(by_start) {
-        let mut at = Some(*first);
-        while let Some(span) = at {
-            let seen = &mut seen_by[span.0 as usize];
+    for (walk, first) in (1..).zip(0..parents.len() as u32) {
+        let mut at = first;
+        while at != NONE {
+            let seen = &mut seen_by[at as usize];
             if *seen == walk {
-                // Walks start in order of time, but may enter a circle at any span of it.
-                cut_at_earliest(trace, span, parents);
+                cut_at_earliest(starts, at, parents);
                 break;
             }
             if *seen != 0 {
                 break;
             }
             *seen = walk;
-            at = parents[span.0 as usize];
+            at = parents[at as usize];
         }
     }
 }
 
 /// Looks at the spans of the circle only: a trace may hold as many circles as pairs.
-fn cut_at_earliest(trace: &Trace, entered: SpanIx, parents: &mut [Option<SpanIx>]) {
+fn cut_at_earliest(starts: &[u64], entered: u32, parents: &mut [u32]) {
     let circle = iter::successors(Some(entered), |span| {
-        parents[span.0 as usize].filter(|parent| *parent != entered)
+        Some(parents[*span as usize]).filter(|parent| *parent != entered)
     });
-    if let Some(root) = circle.min_by_key(|span| (trace.span(*span).start(), *span)) {
-        parents[root.0 as usize] = None;
+    if let Some(root) = circle.min_by_key(|span| (starts[*span as usize], *span)) {
+        parents[root as usize] = NONE;
     }
 }
 
-fn depth_first(by_start: &[SpanIx], parents: &[Option<SpanIx>]) -> (Vec<SpanIx>, Vec<(u32, u32)>) {
-    // Linked lists in two vectors: each span's first child, and its next sibling.
-    let mut first_child = vec![None; parents.len()];
-    let mut next_sibling = vec![None; parents.len()];
-    let mut first_root = None;
-    for span in by_start.iter().rev() {
-        let first = match parents[span.0 as usize] {
-            Some(parent) => &mut first_child[parent.0 as usize],
-            None => &mut first_root,
+/// The tree below the roots. Spans on a circle, and what hangs on one, are not in it.
+fn depth_first(parents: &[u32], starts: &[u64]) -> Tree {
+    let (offsets, children) = families(parents, starts);
+    let of = |family: usize| offsets[family]..offsets[family + 1];
+    let mut tree = Tree {
+        order: Vec::with_capacity(parents.len()),
+        places: vec![NONE; parents.len()],
+        ends: vec![0; parents.len()],
+        parents: vec![NONE; parents.len()],
+        orphans: Vec::new(),
+    };
+    // The place of each open span, and which of its children are still to come.
+    let mut open = vec![(NONE, of(parents.len()))];
+    while let Some((above, rest)) = open.last_mut() {
+        let Some(next) = rest.next() else {
+            if *above != NONE {
+                tree.ends[*above as usize] = tree.order.len() as u32;
+            }
+            open.pop();
+            continue;
         };
-        next_sibling[span.0 as usize] = first.replace(*span);
-    }
-    let mut order = Vec::with_capacity(parents.len());
-    let mut places = vec![(0, 0); parents.len()];
-    let mut open: Vec<SpanIx> = Vec::new();
-    let mut at = first_root;
-    loop {
-        if let Some(span) = at {
-            places[span.0 as usize].0 = order.len() as u32;
-            order.push(span);
-            open.push(span);
-            at = first_child[span.0 as usize];
-        } else if let Some(done) = open.pop() {
-            places[done.0 as usize].1 = order.len() as u32;
-            at = next_sibling[done.0 as usize];
+        let (span, place) = (children[next as usize], tree.order.len() as u32);
+        tree.order.push(SpanIx(span));
+        tree.places[span as usize] = place;
+        tree.parents[place as usize] = *above;
+        let below = of(span as usize);
+        if below.is_empty() {
+            tree.ends[place as usize] = place + 1;
         } else {
-            return (order, places);
+            open.push((place, below));
         }
     }
+    tree
+}
+
+/// The children of each span side by side, in order, and where those of each begin; the roots come last.
+fn families(parents: &[u32], starts: &[u64]) -> (Vec<u32>, Vec<u32>) {
+    let roots = parents.len();
+    let family = |parent: u32| if parent == NONE { roots } else { parent as usize };
+    let mut offsets = vec![0u32; roots + 2];
+    for parent in parents {
+        offsets[family(*parent) + 1] += 1;
+    }
+    for at in 1..offsets.len() {
+        offsets[at] += offsets[at - 1];
+    }
+    let mut next = offsets.clone();
+    let mut children = vec![0; parents.len()];
+    for (span, parent) in (0..).zip(parents) {
+        let slot = &mut next[family(*parent)];
+        children[*slot as usize] = span;
+        *slot += 1;
+    }
+    for bounds in offsets.windows(2) {
+        let siblings = &mut children[bounds[0] as usize..bounds[1] as usize];
+        if siblings.len() > 1 {
+            siblings.sort_unstable_by_key(|span| (starts[*span as usize], *span));
+        }
+    }
+    (offsets, children)
 }

@@ -94,62 +94,77 @@ impl<'a> Span<'a> {
 
     /// Its id.
     pub fn id(self) -> SpanId {
-        self.row.id
+        self.row.head.id
     }
 
     /// The span under which it happened, which may be absent from the trace.
     pub fn parent(self) -> Option<SpanId> {
-        self.row.parent
+        self.row.head.parent
     }
 
     /// W3C trace state, as sent.
     pub fn trace_state(self) -> &'a str {
-        self.trace.strings.get(self.row.trace_state)
+        self.trace.strings.get(self.row.head.trace_state)
     }
 
     /// W3C trace flags and OTLP's bits above them.
     pub fn flags(self) -> u32 {
-        self.row.flags
+        self.row.head.flags
     }
 
     /// Its name.
     pub fn name(self) -> &'a str {
-        self.trace.strings.get(self.row.name)
+        self.trace.strings.get(self.row.head.name)
     }
 
     /// Its kind.
     pub fn kind(self) -> Kind {
-        self.row.kind
+        self.row.head.kind
     }
 
     /// Its start.
     pub fn start(self) -> Timestamp {
-        self.row.start
+        self.row.head.start
     }
 
     /// Its end.
     pub fn end(self) -> Timestamp {
-        self.row.end
+        self.row.head.end
     }
 
     /// From its start to its end, zero where the end is before the start.
     pub fn duration(self) -> Duration {
-        self.row.end.since(self.row.start)
+        self.row.head.end.since(self.row.head.start)
     }
 
     /// How it ended.
     pub fn status(self) -> StatusCode {
-        self.row.status
+        self.row.head.status
     }
 
     /// What the producer said about an error.
     pub fn status_message(self) -> &'a str {
-        self.trace.strings.get(self.row.status_message)
+        self.trace.strings.get(self.row.head.status_message)
     }
 
     /// Its attributes.
     pub fn attributes(self) -> Attributes<'a> {
         Attributes { trace: self.trace, run: self.row.attributes }
+    }
+
+    /// Attributes that the producer dropped.
+    pub fn dropped_attributes(self) -> u32 {
+        self.row.head.dropped_attributes
+    }
+
+    /// Events that the producer dropped.
+    pub fn dropped_events(self) -> u32 {
+        self.row.head.dropped_events
+    }
+
+    /// Links that the producer dropped.
+    pub fn dropped_links(self) -> u32 {
+        self.row.head.dropped_links
     }
 
     /// What happened in it, in the order sent.
@@ -166,42 +181,45 @@ impl<'a> Span<'a> {
 
     /// What produced it.
     pub fn resource(self) -> Resource<'a> {
-        Resource::new(self.trace, self.row.resource)
+        Resource::new(self.trace, self.row.head.resource)
     }
 
     /// The number of its resource, the same for all spans of one producer.
     pub fn resource_ix(self) -> ResourceIx {
-        self.row.resource
+        self.row.head.resource
     }
 
     /// The library that made it.
     pub fn scope(self) -> Scope<'a> {
-        Scope::new(self.trace, self.row.scope)
+        Scope::new(self.trace, self.row.head.scope)
     }
 
     /// The number of its scope.
     pub fn scope_ix(self) -> ScopeIx {
-        self.row.scope
+        self.row.head.scope
     }
 
     /// The span as an owned value.
     pub fn to_data(self) -> SpanData {
         SpanData {
-            id: self.row.id,
-            parent: self.row.parent,
+            id: self.row.head.id,
+            parent: self.row.head.parent,
             trace_state: self.trace_state().to_owned(),
-            flags: self.row.flags,
+            flags: self.row.head.flags,
             name: self.name().to_owned(),
-            kind: self.row.kind,
-            start: self.row.start,
-            end: self.row.end,
+            kind: self.row.head.kind,
+            start: self.row.head.start,
+            end: self.row.head.end,
             attributes: self.attributes().to_data(),
-            dropped_attributes: self.row.dropped_attributes,
+            dropped_attributes: self.row.head.dropped_attributes,
             events: self.events().map(Event::to_data).collect(),
-            dropped_events: self.row.dropped_events,
+            dropped_events: self.row.head.dropped_events,
             links: self.links().map(Link::to_data).collect(),
-            dropped_links: self.row.dropped_links,
-            status: Status { code: self.row.status, message: self.status_message().to_owned() },
+            dropped_links: self.row.head.dropped_links,
+            status: Status {
+                code: self.row.head.status,
+                message: self.status_message().to_owned(),
+            },
         }
     }
 }
@@ -224,7 +242,7 @@ impl<'a> Resource<'a> {
         let entities = self.trace.entities[self.row.entities.range()].iter();
         ResourceData {
             attributes: self.attributes().to_data(),
-            dropped_attributes: self.row.dropped_attributes,
+            dropped_attributes: self.row.head.dropped_attributes,
             entities: entities
                 .map(|entity| EntityData {
                     schema_url: text(entity.schema_url),
@@ -233,7 +251,7 @@ impl<'a> Resource<'a> {
                     description_keys: texts(entity.description_keys),
                 })
                 .collect(),
-            schema_url: text(self.row.schema_url),
+            schema_url: text(self.row.head.schema_url),
         }
     }
 }
@@ -245,12 +263,12 @@ impl<'a> Scope<'a> {
 
     /// Its name.
     pub fn name(self) -> &'a str {
-        self.trace.strings.get(self.row.name)
+        self.trace.strings.get(self.row.head.name)
     }
 
     /// Its version.
     pub fn version(self) -> &'a str {
-        self.trace.strings.get(self.row.version)
+        self.trace.strings.get(self.row.head.version)
     }
 
     /// Its attributes.
@@ -264,8 +282,8 @@ impl<'a> Scope<'a> {
             name: self.name().to_owned(),
             version: self.version().to_owned(),
             attributes: self.attributes().to_data(),
-            dropped_attributes: self.row.dropped_attributes,
-            schema_url: self.trace.strings.get(self.row.schema_url).to_owned(),
+            dropped_attributes: self.row.head.dropped_attributes,
+            schema_url: self.trace.strings.get(self.row.head.schema_url).to_owned(),
         }
     }
 }
@@ -273,12 +291,12 @@ impl<'a> Scope<'a> {
 impl<'a> Event<'a> {
     /// When.
     pub fn at(self) -> Timestamp {
-        self.row.at
+        self.row.head.at
     }
 
     /// What.
     pub fn name(self) -> &'a str {
-        self.trace.strings.get(self.row.name)
+        self.trace.strings.get(self.row.head.name)
     }
 
     /// Its attributes.
@@ -286,12 +304,17 @@ impl<'a> Event<'a> {
         Attributes { trace: self.trace, run: self.row.attributes }
     }
 
+    /// Attributes that the producer dropped.
+    pub fn dropped_attributes(self) -> u32 {
+        self.row.head.dropped_attributes
+    }
+
     fn to_data(self) -> EventData {
         EventData {
-            at: self.row.at,
+            at: self.row.head.at,
             name: self.name().to_owned(),
             attributes: self.attributes().to_data(),
-            dropped_attributes: self.row.dropped_attributes,
+            dropped_attributes: self.row.head.dropped_attributes,
         }
     }
 }
@@ -299,12 +322,12 @@ impl<'a> Event<'a> {
 impl<'a> Link<'a> {
     /// The trace referred to.
     pub fn trace_id(self) -> Option<TraceId> {
-        self.row.trace_id
+        self.row.head.trace_id
     }
 
     /// The span referred to.
     pub fn span_id(self) -> Option<SpanId> {
-        self.row.span_id
+        self.row.head.span_id
     }
 
     /// Its attributes.
@@ -312,14 +335,29 @@ impl<'a> Link<'a> {
         Attributes { trace: self.trace, run: self.row.attributes }
     }
 
+    /// W3C trace state of the link, as sent.
+    pub fn trace_state(self) -> &'a str {
+        self.trace.strings.get(self.row.head.trace_state)
+    }
+
+    /// W3C trace flags and OTLP's bits above them.
+    pub fn flags(self) -> u32 {
+        self.row.head.flags
+    }
+
+    /// Attributes that the producer dropped.
+    pub fn dropped_attributes(self) -> u32 {
+        self.row.head.dropped_attributes
+    }
+
     fn to_data(self) -> LinkData {
         LinkData {
-            trace_id: self.row.trace_id,
-            span_id: self.row.span_id,
-            trace_state: self.trace.strings.get(self.row.trace_state).to_owned(),
-            flags: self.row.flags,
+            trace_id: self.row.head.trace_id,
+            span_id: self.row.head.span_id,
+            trace_state: self.trace_state().to_owned(),
+            flags: self.row.head.flags,
             attributes: self.attributes().to_data(),
-            dropped_attributes: self.row.dropped_attributes,
+            dropped_attributes: self.row.head.dropped_attributes,
         }
     }
 }
@@ -374,12 +412,12 @@ impl<'a> Values<'a> {
 }
 
 impl<'a> ValueRef<'a> {
-    fn new(trace: &'a Trace, cell: Cell) -> Self {
+    pub(super) fn new(trace: &'a Trace, cell: Cell) -> Self {
         match cell {
             Cell::Empty => Self::Empty,
             Cell::Bool(value) => Self::Bool(value),
-            Cell::Int(value) => Self::Int(value),
-            Cell::Double(value) => Self::Double(value),
+            Cell::Int(value) => Self::Int(value.to_int()),
+            Cell::Double(value) => Self::Double(value.to_double()),
             Cell::Str(text) => Self::Str(trace.strings.get(text)),
             Cell::Bytes(run) => Self::Bytes(&trace.bytes[run.range()]),
             Cell::Array(run) => Self::Array(Values { trace, run }),

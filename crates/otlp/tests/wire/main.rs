@@ -1,7 +1,10 @@
 //! What goes in comes out: random messages, fixed messages, broken messages.
 
 mod counting;
+mod differential;
 mod golden;
+mod raw;
+mod reference;
 mod roundtrip;
 mod splitting;
 mod strategy;

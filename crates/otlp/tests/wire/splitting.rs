@@ -128,7 +128,8 @@ fn what_traces_share_is_not_copied_without_end() {
 #[test]
 fn a_number_where_a_message_belongs_is_refused() {
     let error = split(&[1 << 3, 1], |_| true).expect_err("refused");
-    assert_eq!(error.to_string(), "not OTLP protobuf: field 1 is a number");
+    let expected = "not OTLP protobuf: field 1 has wire type 0, at byte 1";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]

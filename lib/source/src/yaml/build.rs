@@ -332,7 +332,9 @@ impl<'a> Builder<'a> {
     fn ignored_tag(&self, tag: &Tag, span: Span) {
         let span = self.found.text().first_line(span);
         let message = format!("the tag `{}` is ignored", full_name(tag));
-        self.found.push(self.found.warning(span, message));
+        let help =
+            "YAML takes a word behind `!` for a tag; put a value that begins with `!` in quotes";
+        self.found.push(self.found.warning(span, message).help(help));
     }
 }
 

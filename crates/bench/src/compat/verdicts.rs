@@ -1,0 +1,105 @@
+//! What the predecessor answered to two thousand questions, and what this language answers.
+//!
+//! A folder holds traces and, a line each, cases: a trace, a selector, perhaps an assertion or an expression, and the answer
+//! that was measured; where that is a defect, the right one as well (its README tells how it was obtained). Each case
+//! becomes a test document and goes the whole way, from reading to judging. Cases that are meant to come out otherwise
+//! stand in a list with their reasons; one that stands there and comes out the same is a mistake of the list.
+//!
+//! Deliberately absent: texts of errors, which are the predecessor's, and the order of selected spans beyond what
+//! `:first` and its kin show.
+
+mod case;
+mod stage;
+
+use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
+
+use anyhow::{Context, Result, bail};
+
+use case::{Case, Listed, Purpose};
+use stage::{Answered, Stage};
+
+/// How many cases of each kind came out how.
+#[derive(Default)]
+struct Row {
+    cases: usize,
+    equal: usize,
+    more: usize,
+    differ: usize,
+    wrong: usize,
+}
+
+/// Asks everything that the folder asks.
+pub fn run(folder: &Path) -> Result<String> {
+    let listed = case::listed()?;
+    let path = folder.join("cases.jsonl");
+    let cases =
+        fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let mut stages = Stage::load_all(folder)?;
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    let mut complaints = Vec::new();
+    let mut asked = Vec::new();
+    for line in cases.lines() {
+        let case: Case = serde_json::from_str(line).context("a line is no case")?;
+        let answered = stage::ask(&case, &mut stages)?;
+        let wrong = case.differences(&answered);
+        let row = rows.entry(case.kind.clone()).or_default();
+        row.cases += 1;
+        match (wrong, listed.get(&case.id)) {
+            (None, None) => row.equal += 1,
+            (Some(_), Some(Listed { purpose: Purpose::More, .. })) if case.is_an_error() => {
+                row.more += 1;
+            }
+            (Some(_), Some(Listed { purpose: Purpose::Differ, .. })) => row.differ += 1,
+            (Some(wrong), _) => {
+                row.wrong += 1;
+                complaints.push(format!("{}: {wrong}\n    {}", case.id, case.question()));
+            }
+            (None, Some(listed)) => {
+                row.wrong += 1;
+                complaints.push(format!(
+                    "{}: comes out the same, and is listed: {}",
+                    case.id, listed.reason
+                ));
+            }
+        }
+        asked.push(case.id);
+    }
+    complaints.extend(
+        listed
+            .keys()
+            .filter(|id| !asked.contains(id))
+            .map(|id| format!("{id}: is listed and is no case")),
+    );
+    finish(&rows, &complaints)
+}
+
+fn finish(rows: &BTreeMap<String, Row>, complaints: &[String]) -> Result<String> {
+    let mut table = String::new();
+    writeln!(
+        table,
+        "{:20} {:>5} {:>5} {:>5} {:>6} {:>5}",
+        "kind", "cases", "equal", "more", "differ", "wrong"
+    )?;
+    let mut total = Row::default();
+    let mut write = |name: &str, row: &Row| {
+        let Row { cases, equal, more, differ, wrong } = row;
+        writeln!(table, "{name:20} {cases:5} {equal:5} {more:5} {differ:6} {wrong:5}")
+    };
+    for (kind, row) in rows {
+        write(kind, row)?;
+        total.cases += row.cases;
+        total.equal += row.equal;
+        total.more += row.more;
+        total.differ += row.differ;
+        total.wrong += row.wrong;
+    }
+    write("all", &total)?;
+    if !complaints.is_empty() {
+        bail!(
+            "{} cases are not as they have to be\n\n{}\n\n{table}",
+            complaints.len(),
+            complaints.join("\n")
+        );
+    }
+    Ok(table)
+}

@@ -1,0 +1,325 @@
+//! A trace as the predecessor had it, and a case asked of it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use anyhow::{Context, Result, bail};
+use lang::{Evidence, Seed, Vars};
+use model::{
+    Answer, Body, Judgement, Response, Settlement, SpanId, Timestamp, Trace, Verdict,
+    trace::{Kind, ResourceData, ScopeData, SpanData, Value},
+};
+use serde::Deserialize;
+use source::{Diagnostic, Severity, Text};
+
+use super::case::Case;
+
+/// The name of the trigger's span in the cases, and the id that it has here.
+const TRIGGER: (&str, [u8; 8]) = ("trigger", *b"trigger!");
+
+/// A trace with the trigger's span in it.
+pub(super) struct Stage {
+    trace: Trace,
+    trigger: Option<SpanId>,
+    answer: Option<Answer>,
+    ids: Vec<String>,
+}
+
+/// What came out of a case.
+#[derive(Debug, Default)]
+pub(super) struct Answered {
+    /// Why the selector, or what was to be resolved, was not taken.
+    pub(super) refusal: Option<String>,
+    pub(super) matched: BTreeSet<String>,
+    pub(super) count: u64,
+    pub(super) passed: bool,
+    /// Why not.
+    pub(super) reason: String,
+    pub(super) span_passed: BTreeMap<String, bool>,
+    /// The left side of the assertion, or the expression, on the first span.
+    pub(super) observed: Option<String>,
+}
+
+/// One entry of `triggers.json`.
+#[derive(Deserialize)]
+struct Trigger {
+    span: Option<TriggerSpan>,
+    response: Option<TriggerResponse>,
+}
+
+#[derive(Deserialize)]
+struct TriggerSpan {
+    attributes: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct TriggerResponse {
+    status: u16,
+    body: String,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    key: String,
+    value: String,
+}
+
+impl Stage {
+    /// All traces of the folder, by the names of their files.
+    pub(super) fn load_all(folder: &Path) -> Result<BTreeMap<String, Self>> {
+        let path = folder.join("triggers.json");
+        let triggers = fs::read_to_string(&path)
+            .with_context(|| format!("cannot read `{}`", path.display()))?;
+        let triggers: BTreeMap<String, Trigger> = serde_json::from_str(&triggers)?;
+        let stages = triggers.into_iter().map(|(name, trigger)| {
+            let path = folder.join("traces").join(&name);
+            let stage = Self::load(&path, &trigger)
+                .with_context(|| format!("cannot stage `{}`", path.display()))?;
+            Ok((name, stage))
+        });
+        stages.collect()
+    }
+
+    fn load(path: &Path, trigger: &Trigger) -> Result<Self> {
+        let sent = otlp::read(&fs::read(path)?)?.pop().context("a file holds one trace")?;
+        let Some(span) = &trigger.span else {
+            let ids = sent.spans().map(|span| span.id().to_string()).collect();
+            return Ok(Self { trace: sent, trigger: None, answer: None, ids });
+        };
+        let trigger_id = SpanId::from_bytes(TRIGGER.1).context("an id")?;
+        let roots = sent.spans().filter(|span| span.parent().is_none()).count();
+        let mut trace = Trace::new(sent.id());
+        let resource = trace.resource(ResourceData::default())?;
+        let scope = trace.scope(ScopeData::default())?;
+        let mut top = SpanData::new(trigger_id, None, "Tracetest trigger");
+        // It has none, so that it is of no kind that anybody asks for.
+        top.kind = Kind::Other(i32::MAX);
+        // What it says of itself besides is what every span says, and the answer.
+        let service = span.attributes.get("service.name").cloned().unwrap_or_default();
+        top.attributes = vec![("service.name".to_owned(), Value::Str(service))];
+        trace.push(resource, scope, top)?;
+        for span in sent.spans() {
+            let resource = trace.resource(span.resource().to_data())?;
+            let scope = trace.scope(span.scope().to_data())?;
+            let mut data = span.to_data();
+            // With several roots the ids of their parents stay as they were sent.
+            if roots == 1 && data.parent.is_none() {
+                data.parent = Some(trigger_id);
+            }
+            trace.push(resource, scope, data)?;
+        }
+        let answer =
+            trigger.response.as_ref().map(|response| answer(response, span)).transpose()?;
+        let ids = trace.spans().map(|span| span.id().to_string()).collect();
+        Ok(Self { trace, trigger: Some(trigger_id), answer, ids })
+    }
+
+    fn judge(&self, document: &serde_json::Value) -> Result<Judgement, String> {
+        let plan = compile(document)?;
+        let resolved = lang::resolve(&plan, &vars(), &SEED).map_err(|error| error.to_string())?;
+        let settlement = Settlement {
+            unsettled: Vec::new(),
+            spans: 0,
+            waited_ns: 0,
+            silent_ns: None,
+            quiet_ns: 0,
+        };
+        Ok(lang::judge(
+            &resolved,
+            &Evidence {
+                trace: Some(&self.trace),
+                trigger: self.trigger,
+                answer: self.answer.as_ref(),
+                settlement: Some(&settlement),
+            },
+        ))
+    }
+}
+
+/// The moment and the chance of every case.
+const SEED: Seed = Seed { now: Timestamp::from_nanos(1_760_000_000_000_000_000), random: [42; 32] };
+
+/// Asks a case of its trace.
+pub(super) fn ask(case: &Case, stages: &mut BTreeMap<String, Stage>) -> Result<Answered> {
+    let (Some(trace), Some(selector)) = (&case.trace, &case.selector) else {
+        return Ok(without_a_run(case));
+    };
+    let stage = stages.get(trace).with_context(|| format!("there is no trace `{trace}`"))?;
+    let mut answered = Answered::default();
+    // Whether a span is selected is told by an assertion that fails on it alone.
+    let probes: Vec<_> = stage.ids.iter().map(|id| format!("id != \"{id}\"")).collect();
+    let judgement = match stage.judge(&document(selector, &probes, None)) {
+        Ok(judgement) => judgement,
+        Err(refusal) => {
+            answered.reason.clone_from(&refusal);
+            answered.refusal = Some(refusal);
+            return Ok(answered);
+        }
+    };
+    let [spec] = judgement.specs.as_slice() else { bail!("one spec was asked for") };
+    answered.count = spec.matched;
+    for (assertion, id) in spec.assertions.iter().zip(&stage.ids) {
+        let is_it = |span: SpanId| span.to_string() == *id;
+        let on_it = assertion.spans.iter().find(|span| span.span_id.is_some_and(is_it));
+        if on_it.is_some_and(|on_it| on_it.verdict == Verdict::Failed) {
+            answered.matched.insert(name_of(id));
+        }
+    }
+    if let Some(assertion) = &case.assertion {
+        ask_assertion(stage, selector, assertion, &mut answered);
+    }
+    if let Some(expression) = &case.expression {
+        answered.observed = value(stage, selector, expression);
+    }
+    Ok(answered)
+}
+
+fn ask_assertion(stage: &Stage, selector: &str, assertion: &str, answered: &mut Answered) {
+    let judgement = match stage.judge(&document(selector, &[assertion.to_owned()], None)) {
+        Ok(judgement) => judgement,
+        Err(refusal) => {
+            answered.reason = refusal;
+            return;
+        }
+    };
+    for judged in judgement.specs.iter().flat_map(|spec| &spec.assertions) {
+        answered.passed = judged.verdict == Verdict::Passed;
+        answered.reason = judged.reason.clone().unwrap_or_default();
+        for span in &judged.spans {
+            let Some(id) = span.span_id else { continue };
+            if span.verdict != Verdict::Passed && answered.reason.is_empty() {
+                answered.reason.clone_from(&span.found);
+            }
+            let is_passed = span.verdict == Verdict::Passed;
+            answered.span_passed.insert(name_of(&id.to_string()), is_passed);
+        }
+    }
+    if let Some(left) = left_side(assertion) {
+        answered.observed = value(stage, selector, left);
+    }
+}
+
+/// The value of an expression on the first span that is selected.
+fn value(stage: &Stage, selector: &str, expression: &str) -> Option<String> {
+    let judgement = stage.judge(&document(selector, &[], Some(expression))).ok()?;
+    judgement.outputs.into_iter().next().and_then(|output| output.value)
+}
+
+/// An expression that is resolved before there is a trace, as in a text of a trigger.
+fn without_a_run(case: &Case) -> Answered {
+    let expression = case.expression.as_deref().unwrap_or_default();
+    let mut document = document("span[]", &[], None);
+    document["spec"]["trigger"]["httpRequest"]["body"] = format!("${{{expression}}}").into();
+    let request = compile(&document).and_then(|plan| {
+        lang::request(&plan, &Vars::default(), &SEED).map_err(|error| error.to_string())
+    });
+    match request {
+        Ok(model::Request::Http(request)) => {
+            Answered { observed: Some(request.body), ..Answered::default() }
+        }
+        Err(refusal) => Answered { refusal: Some(refusal), ..Answered::default() },
+    }
+}
+
+fn document(selector: &str, assertions: &[String], output: Option<&str>) -> serde_json::Value {
+    let specs = match assertions {
+        [] => serde_json::json!([]),
+        _ => serde_json::json!([{ "selector": selector, "assertions": assertions }]),
+    };
+    let outputs: Vec<_> = output
+        .iter()
+        .map(|value| serde_json::json!({ "name": "VALUE", "selector": selector, "value": value }))
+        .collect();
+    serde_json::json!({
+        "type": "Test",
+        "spec": {
+            "id": "case",
+            "name": "case",
+            "trigger": {
+                "type": "http",
+                "httpRequest": { "method": "GET", "url": "http://localhost/" },
+            },
+            "specs": specs,
+            "outputs": outputs,
+        },
+    })
+}
+
+/// The plan of a document, written as JSON, which is YAML too; or its first mistake.
+fn compile(document: &serde_json::Value) -> Result<lang::Plan, String> {
+    let (plans, diagnostics) = lang::plans(&Text::new("case.yaml", document.to_string()));
+    let is_error = |diagnostic: &&Diagnostic| diagnostic.severity == Severity::Error;
+    if let Some(mistake) = diagnostics.iter().find(is_error) {
+        return Err(mistake.message.clone());
+    }
+    plans.into_iter().next().map(|planned| planned.plan).ok_or("there is no test".to_owned())
+}
+
+fn vars() -> Vars {
+    let variables = [("X", "xv"), ("NUM", "5"), ("EMPTY", ""), ("dotted.key", "dk")];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    Vars { variables, ..Vars::default() }
+}
+
+/// What stands before the comparator, if one stands there outside of quotes.
+fn left_side(assertion: &str) -> Option<&str> {
+    let (mut quote, mut before) = (None, ' ');
+    for (at, c) in assertion.char_indices() {
+        let rest = &assertion[at..];
+        match quote {
+            Some(end) if c == end && before != '\\' => quote = None,
+            Some(_) => {}
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None if rest.starts_with(['=', '<', '>']) || rest.starts_with("!=") => {
+                return Some(&assertion[..at]);
+            }
+            None if before == ' '
+                && (rest.starts_with("contains ") || rest.starts_with("not-contains ")) =>
+            {
+                return Some(&assertion[..at]);
+            }
+            None => {}
+        }
+        before = c;
+    }
+    None
+}
+
+fn answer(response: &TriggerResponse, span: &TriggerSpan) -> Result<Answer> {
+    let headers = span.attributes.get("tracetest.response.headers").map_or("[]", String::as_str);
+    let headers: Vec<Header> = serde_json::from_str(headers)?;
+    Ok(Answer::Response(Response {
+        status: response.status,
+        headers: headers.into_iter().map(|header| (header.key, header.value)).collect(),
+        body: Body::Text(response.body.clone()),
+        duration_ns: 1_000_000,
+    }))
+}
+
+/// A span's id as the cases have it.
+fn name_of(id: &str) -> String {
+    let is_trigger = SpanId::from_bytes(TRIGGER.1).is_some_and(|trigger| trigger.to_string() == id);
+    if is_trigger { TRIGGER.0.to_owned() } else { id.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::left_side;
+
+    #[test]
+    fn the_left_side_ends_at_the_comparator() {
+        for (assertion, expected) in [
+            ("attr:x = 1", Some("attr:x ")),
+            ("attr:contains=\"a\"", Some("attr:contains")),
+            ("'a = b' contains \"=\"", Some("'a = b' ")),
+            ("\"a\\\" = b\" != 1", Some("\"a\\\" = b\" ")),
+            ("attr:x | length not-contains 1", Some("attr:x | length ")),
+            ("attr:x", None),
+        ] {
+            assert_eq!(left_side(assertion), expected, "{assertion}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Traces in files.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use model::{Trace, TraceId};
+
+use crate::{exit::Exit, terminal::Terminal};
+
+/// A file's bytes at the most. A million spans in OTLP's JSON have about as many.
+const FILE_BYTES_MAX: u64 = 2 << 30;
+/// How many traces of a file are named.
+const TRACES_NAMED_MAX: usize = 10;
+
+/// Reads the one trace that is meant; what stands in the way is told on the terminal.
+pub(crate) fn read(file: &Path, id: Option<TraceId>, terminal: &Terminal) -> Result<Trace, Exit> {
+    let name = file.display();
+    let refused = |why: String| {
+        terminal.line(&format!("error: cannot read the trace `{name}`: {why}"));
+        Exit::Refused
+    };
+    let bytes = content(file).map_err(refused)?;
+    let traces = otlp::read(&bytes).map_err(|error| refused(error.to_string()))?;
+    choose(traces, id).map_err(refused)
+}
+
+fn content(path: &Path) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("it has more than {} GiB", FILE_BYTES_MAX >> 30));
+    }
+    Ok(bytes)
+}
+
+fn choose(mut traces: Vec<Trace>, asked: Option<TraceId>) -> Result<Trace, String> {
+    let named = |traces: &[Trace]| {
+        let shown = traces.iter().take(TRACES_NAMED_MAX);
+        let shown: Vec<_> = shown.map(|trace| format!("`{}`", trace.id())).collect();
+        let more = if traces.len() > TRACES_NAMED_MAX { " and more" } else { "" };
+        format!("{}{more}", shown.join(", "))
+    };
+    if let Some(id) = asked {
+        let at = traces.iter().position(|trace| trace.id() == id);
+        let at = at.ok_or_else(|| format!("it holds no trace `{id}`, but {}", named(&traces)))?;
+        return Ok(traces.swap_remove(at));
+    }
+    match traces.len() {
+        1 => Ok(traces.remove(0)),
+        0 => Err("it holds no span".to_owned()),
+        count => Err(format!(
+            "it holds {count} traces, {}: name the one that is meant, `--trace-id ID`",
+            named(&traces)
+        )),
+    }
+}

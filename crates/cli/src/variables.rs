@@ -1,0 +1,40 @@
+//! Variables: from flags, from files, from the environment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lang::{Document, Variable, Vars};
+
+use crate::{args, documents, exit::Exit, terminal::Terminal};
+
+/// All variables that a test may name. A flag goes before a file, and a later file before an earlier one.
+pub(crate) fn read(
+    asked: &args::Variables,
+    environment: Vec<(String, String)>,
+    terminal: &Terminal,
+) -> Result<Vars, Exit> {
+    let mut variables = BTreeMap::new();
+    let mut secrets = BTreeSet::new();
+    for file in &asked.files {
+        let mut has_set = false;
+        for document in documents::documents(file, terminal)? {
+            let Document::VariableSet(set) = document else { continue };
+            has_set = true;
+            for Variable { key, value, is_secret } in set.variables {
+                if is_secret {
+                    secrets.insert(key.clone());
+                } else {
+                    secrets.remove(&key);
+                }
+                variables.insert(key, value);
+            }
+        }
+        if !has_set {
+            let file = file.display();
+            terminal.line(&format!("error: `{file}` has no document of type `VariableSet`"));
+            return Err(Exit::Refused);
+        }
+    }
+    variables.extend(asked.variables.iter().cloned());
+    secrets.extend(asked.secrets.iter().cloned());
+    Ok(Vars { variables, environment: environment.into_iter().collect(), secrets })
+}

@@ -1,0 +1,111 @@
+//! The analyzer: how well a trace keeps to good telemetry, told by rules that need no test.
+//!
+//! [`RULES`] is the table of all rules; [`Rules`] is how one user wants them; [`analyze`] applies them. Each plugin
+//! has a file of small functions, and what the conventions of OpenTelemetry ask for stands in tables beside them. A
+//! rule sees the trace as it is and never changes a verdict: what a score or a broken rule means for a run is decided
+//! by the gates. The text of a finding holds no secret that a rule found.
+//!
+//! Deliberately absent: rules of the user's own (claims are the place for those), and any limit in time. All rules
+//! together look at each span, attribute and link a fixed number of times.
+
+mod cardinality;
+mod dns;
+mod finding;
+mod identifier;
+mod naming;
+mod repetition;
+mod rules;
+mod secret;
+mod security;
+mod standards;
+mod statement;
+mod structure;
+mod world;
+
+use model::{Analysis, Level, PluginAnalysis, RuleAnalysis, Trace};
+
+pub use self::rules::{PLUGINS, PluginInfo, PluginRules, RULES, RuleInfo, RuleSetting, Rules};
+use self::{finding::Findings, world::World};
+
+/// What `rules` say of `trace`.
+pub fn analyze(trace: &Trace, rules: &Rules) -> Analysis {
+    let world = World::new(trace);
+    let mut plugins = Vec::new();
+    let mut scores = Vec::new();
+    for plugin in rules.plugins().iter().filter(|plugin| plugin.is_enabled) {
+        let told: Vec<_> =
+            plugin.rules().iter().filter_map(|rule| apply(&world, plugin.id(), rule)).collect();
+        let score = score(&told);
+        scores.extend(score);
+        plugins.push(PluginAnalysis {
+            id: plugin.id().to_owned(),
+            score: score.unwrap_or(100),
+            rules: told,
+        });
+    }
+    Analysis { score: mean(&scores), minimum_score: rules.minimum_score, plugins }
+}
+
+fn apply(world: &World<'_>, plugin: &str, setting: &RuleSetting) -> Option<RuleAnalysis> {
+    let level = setting.level?;
+    let info = RULES.iter().find(|info| info.plugin == plugin && info.id == setting.id())?;
+    let mut findings = Findings::default();
+    (info.check)(world, &mut findings);
+    let (findings, more_findings) = findings.into_parts();
+    let id = info.id.to_owned();
+    Some(RuleAnalysis { id, level, weight: setting.weight, findings, more_findings })
+}
+
+/// The share of the rules that hold in the weights of those that count; none where none counts.
+fn score(rules: &[RuleAnalysis]) -> Option<u32> {
+    let weight = |rule: &&RuleAnalysis| u64::from(rule.weight);
+    let counting = || rules.iter().filter(|rule| rule.level == Level::Error);
+    let all: u64 = counting().map(|rule| weight(&rule)).sum();
+    let held: u64 = counting().filter(|rule| rule.holds()).map(|rule| weight(&rule)).sum();
+    (held * 100).checked_div(all).and_then(|score| u32::try_from(score).ok())
+}
+
+/// A plugin without a rule that counts has no score, and so no part in this.
+fn mean(scores: &[u32]) -> u32 {
+    let sum: u32 = scores.iter().sum();
+    sum.checked_div(scores.len() as u32).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Finding, Level, RuleAnalysis};
+
+    use super::{mean, score};
+
+    fn rule(level: Level, weight: u32, holds: bool) -> RuleAnalysis {
+        let finding = Finding { span_id: None, name: String::new(), message: String::new() };
+        let findings = if holds { vec![] } else { vec![finding] };
+        RuleAnalysis { id: String::new(), level, weight, findings, more_findings: 0 }
+    }
+
+    #[test]
+    fn a_score_is_a_share_of_the_weights_that_count() {
+        let cases = [
+            (vec![], None),
+            (vec![(Level::Error, 100, true)], Some(100)),
+            (vec![(Level::Error, 100, false)], Some(0)),
+            (vec![(Level::Error, 30, false), (Level::Error, 70, true)], Some(70)),
+            (vec![(Level::Error, 1, true), (Level::Error, 2, false)], Some(33)),
+            (vec![(Level::Error, 25, true), (Level::Warning, 75, false)], Some(100)),
+            (vec![(Level::Warning, 75, false)], None),
+            (vec![(Level::Error, 0, false)], None),
+            (vec![(Level::Error, u32::MAX, true), (Level::Error, u32::MAX, false)], Some(50)),
+        ];
+        for (rules, expected) in cases {
+            let rules: Vec<_> = rules.into_iter().map(|(l, w, h)| rule(l, w, h)).collect();
+            assert_eq!(score(&rules), expected, "{rules:?}");
+        }
+    }
+
+    #[test]
+    fn a_mean_is_cut_to_a_whole_number() {
+        assert_eq!(mean(&[75, 100, 30]), 68);
+        assert_eq!(mean(&[0]), 0);
+        assert_eq!(mean(&[]), 100);
+    }
+}

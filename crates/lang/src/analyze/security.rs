@@ -1,0 +1,182 @@
+//! Rules on what is sent in the open, and on what telemetry tells that it should not.
+
+use std::collections::{HashMap, HashSet};
+
+use model::trace::{Attributes, Kind, Span, ValueRef};
+
+use super::{
+    finding::{Findings, shown},
+    secret::{Secret, card_within, secret_by_key, secret_key, secret_within},
+    world::{Area, Subject, World, text},
+};
+
+/// Attributes that say which protocol was spoken. A span has to have one of them, and all that it has must be safe.
+const PROTOCOLS: &[&str] = &["url.scheme", "http.scheme", "url.full", "http.url"];
+
+/// Headers that `no-api-key-leak` is about, also as old conventions wrote them.
+const LEAKS: &[&str] = &["authorization", "x-api-key", "x_api_key"];
+const HEADERS: &[&str] = &["http.request.header.", "http.response.header."];
+
+/// How deep maps and lists in a value are looked into.
+const DEPTH_MAX: usize = 8;
+
+/// Endings of keys whose values are long numbers and no cards.
+const NUMBERS: &[&str] =
+    &["id", "ids", "time", "timestamp", "offset", "size", "bytes", "count", "sequence", "trace"];
+
+pub(super) fn secure_https_protocol(world: &World<'_>, findings: &mut Findings) {
+    for Subject { span, areas } in world.subjects() {
+        if areas.main() != Some(Area::Http) {
+            continue;
+        }
+        let told: Vec<_> =
+            PROTOCOLS.iter().filter_map(|key| Some((*key, text(*span, key)?))).collect();
+        let open = told.iter().find(|(_, value)| !is_https(value));
+        // Between the two ends of a call, and in other areas, stand spans that are HTTP by an attribute only.
+        let is_end =
+            matches!(span.kind(), Kind::Client | Kind::Server) && areas.iter().count() == 1;
+        if let Some((key, _)) = open {
+            findings.add(*span, || format!("does not speak `https` by `{key}`: call it over TLS"));
+        } else if told.is_empty() && is_end {
+            findings.add(*span, || {
+                "does not tell its protocol: set `url.scheme` on a server's span, \
+                 `url.full` on a client's"
+                    .to_owned()
+            });
+        }
+    }
+}
+
+fn is_https(value: &str) -> bool {
+    value.split(':').next().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
+}
+
+pub(super) fn no_api_key_leak(world: &World<'_>, findings: &mut Findings) {
+    for Subject { span, areas } in world.subjects() {
+        if areas.main() != Some(Area::Http) {
+            continue;
+        }
+        let leaks = |key: &str| {
+            HEADERS
+                .iter()
+                .find_map(|prefix| key.strip_prefix(prefix))
+                .is_some_and(|name| LEAKS.contains(&name))
+        };
+        let leak =
+            span.attributes().iter().filter(|(key, _)| leaks(key)).find_map(|(key, value)| {
+                let secret =
+                    texts(value).find_map(|text| secret_by_key("an authorization header", text));
+                Some((key, secret?))
+            });
+        if let Some((key, _)) = leak {
+            findings.add(*span, || {
+                format!("holds `{key}`: take it off the list of recorded headers, or redact it")
+            });
+        }
+    }
+}
+
+/// The texts of a value that is one, or a list of them.
+fn texts<'a>(value: ValueRef<'a>) -> impl Iterator<Item = &'a str> {
+    let (one, list) = match value {
+        ValueRef::Str(text) => (Some(text), None),
+        ValueRef::Array(values) => (None, Some(values)),
+        _ => (None, None),
+    };
+    let list = list.into_iter().flat_map(|values| values.iter());
+    one.into_iter().chain(list.filter_map(|value| match value {
+        ValueRef::Str(text) => Some(text),
+        _ => None,
+    }))
+}
+
+/// Reads the attributes of spans, events and links, and those of resources and scopes once, on their first span.
+pub(super) fn no_secrets(world: &World<'_>, findings: &mut Findings) {
+    let mut search = Search::default();
+    let (mut resources, mut scopes) = (HashSet::new(), HashSet::new());
+    for Subject { span, .. } in world.subjects() {
+        search.tell(*span, span.attributes(), "", findings);
+        for event in span.events() {
+            search.tell(*span, event.attributes(), " of an event", findings);
+        }
+        for link in span.links() {
+            search.tell(*span, link.attributes(), " of a link", findings);
+        }
+        if resources.insert(span.resource_ix()) {
+            search.tell(*span, span.resource().attributes(), " of its resource", findings);
+        }
+        if scopes.insert(span.scope_ix()) {
+            search.tell(*span, span.scope().attributes(), " of its scope", findings);
+        }
+    }
+}
+
+/// What was found in keys and texts before. A trace holds each text once, so a text is known by where it lies.
+#[derive(Default)]
+struct Search {
+    keys: HashMap<(usize, usize), Option<&'static str>>,
+    /// What a text is under a key that means it to be a secret.
+    meant: HashMap<((usize, usize), &'static str), Option<Secret>>,
+    /// What each text holds by its looks, and the card number in it.
+    texts: HashMap<(usize, usize), (Option<Secret>, Option<Secret>)>,
+}
+
+impl Search {
+    fn tell(&mut self, span: Span<'_>, all: Attributes<'_>, of: &str, findings: &mut Findings) {
+        for (key, value) in all.iter() {
+            if let Some(Secret { what, chars }) = self.secret(key, value, DEPTH_MAX) {
+                findings.add(span, || {
+                    let key = shown(key);
+                    format!(
+                        "holds {what} of {chars} characters in {key}{of}: \
+                         redact it where the span is made, and replace it, since it is known now"
+                    )
+                });
+            }
+        }
+    }
+
+    fn secret(&mut self, key: &str, value: ValueRef<'_>, depth: usize) -> Option<Secret> {
+        match value {
+            ValueRef::Str(text) => self.secret_text(key, text),
+            ValueRef::Int(number) if is_about_cards(key) => card_within(&number.to_string()),
+            ValueRef::Array(values) if depth > 0 => {
+                values.iter().find_map(|value| self.secret(key, value, depth - 1))
+            }
+            ValueRef::Map(entries) if depth > 0 => {
+                entries.iter().find_map(|(inner, value)| self.secret(inner, value, depth - 1))
+            }
+            _ => None,
+        }
+    }
+
+    fn secret_text(&mut self, key: &str, text: &str) -> Option<Secret> {
+        let meant = *self.keys.entry(place(key)).or_insert_with(|| secret_key(key));
+        let looked_at = || (secret_within(text), card_within(text));
+        let (within, card) = *self.texts.entry(place(text)).or_insert_with(looked_at);
+        let by_key = meant.and_then(|what| {
+            let known = self.meant.entry((place(text), what));
+            *known.or_insert_with(|| secret_by_key(what, text))
+        });
+        by_key.or(within).or(card.filter(|_| !is_number(key)))
+    }
+}
+
+fn place(text: &str) -> (usize, usize) {
+    (text.as_ptr() as usize, text.len())
+}
+
+fn last_word(key: &str) -> &str {
+    key.rsplit(['.', '_', '-']).next().unwrap_or(key)
+}
+
+fn is_number(key: &str) -> bool {
+    NUMBERS.iter().any(|ending| ending.eq_ignore_ascii_case(last_word(key)))
+}
+
+fn is_about_cards(key: &str) -> bool {
+    let mut words = key.split(['.', '_', '-']);
+    words.any(|word| {
+        ["card", "pan", "credit", "creditcard"].iter().any(|it| it.eq_ignore_ascii_case(word))
+    })
+}

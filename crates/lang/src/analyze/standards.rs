@@ -1,0 +1,153 @@
+//! Rules on attributes: `required-attributes`, `attribute-naming`, `no-empty-attributes`.
+//!
+//! What is required stands in [`FORMS`], once for each version of the conventions; a span passes if it has all of one.
+
+use std::cmp::Reverse;
+
+use model::trace::{Kind, Span, ValueRef};
+
+use super::{
+    finding::{Findings, listed, shown},
+    world::{Area, Areas, Subject, World},
+};
+
+/// What one version of the conventions requires of a span.
+struct Form {
+    area: Area,
+    /// The side of the call; none: both.
+    side: Option<Kind>,
+    all: &'static [&'static str],
+}
+
+/// Today's versions first. Ports are left out: the address tells the peer, and the predecessor asked for no port.
+#[rustfmt::skip]
+const FORMS: &[Form] = &[
+    form(Area::Http, Some(Kind::Client), &["http.request.method", "url.full", "server.address"]),
+    form(Area::Http, Some(Kind::Client), &["http.method", "http.url", "net.peer.name"]),
+    form(Area::Http, Some(Kind::Server), &["http.request.method", "url.path", "url.scheme"]),
+    form(Area::Http, Some(Kind::Server), &["http.method", "http.target", "http.scheme", "net.host.name"]),
+    form(Area::Database, None, &["db.system.name"]),
+    form(Area::Database, None, &["db.system"]),
+    form(Area::Rpc, Some(Kind::Client), &["rpc.system.name", "server.address"]),
+    form(Area::Rpc, Some(Kind::Server), &["rpc.system.name"]),
+    form(Area::Rpc, None, &["rpc.system", "server.address"]),
+    form(Area::Rpc, None, &["rpc.system", "net.peer.name"]),
+    form(Area::Messaging, None, &["messaging.system", "messaging.operation.name"]),
+    form(Area::Messaging, None, &["messaging.system", "messaging.operation.type"]),
+    form(Area::Messaging, None, &["messaging.system", "messaging.operation"]),
+    form(Area::Faas, Some(Kind::Client), &["faas.invoked_name", "faas.invoked_provider"]),
+    form(Area::Faas, Some(Kind::Server), &["faas.trigger"]),
+];
+
+const fn form(area: Area, side: Option<Kind>, all: &'static [&'static str]) -> Form {
+    Form { area, side, all }
+}
+
+/// What stands behind these is a name from elsewhere, in small letters.
+const HEADERS: &[&str] = &[
+    "http.request.header.",
+    "http.response.header.",
+    "rpc.request.metadata.",
+    "rpc.response.metadata.",
+    "rpc.grpc.request.metadata.",
+    "rpc.grpc.response.metadata.",
+    "rpc.connect_rpc.request.metadata.",
+    "rpc.connect_rpc.response.metadata.",
+];
+
+/// What stands behind these is a name from elsewhere, as it is there.
+const PARAMETERS: &[&str] =
+    &["db.query.parameter.", "db.operation.parameter.", "db.elasticsearch.path_parts."];
+
+/// Attributes of old conventions whose names are namespaces of today's. A span that has both versions is right.
+const SUPERSEDED: &[&str] =
+    &["db.system", "db.operation", "messaging.operation", "messaging.destination", "rpc.system"];
+
+pub(super) fn required_attributes(world: &World<'_>, findings: &mut Findings) {
+    for Subject { span, areas } in world.subjects() {
+        if let Some((area, missing)) = missing(*span, *areas) {
+            findings.add(*span, || {
+                let (all, area) = (listed(&missing), area.as_str());
+                format!("lacks {all} of the conventions for {area} spans: set what is missing")
+            });
+        }
+    }
+}
+
+/// What the nearest form asks for and the span does not have; none where it has all of a form, or there is no form. A
+/// span that is about several things (a call of a cloud's API is RPC and HTTP) may have the form of any.
+fn missing(span: Span<'_>, areas: Areas) -> Option<(Area, Vec<&'static str>)> {
+    let forms = FORMS.iter().filter(|form| areas.has(form.area));
+    let forms = forms.filter(|form| form.side.is_none_or(|side| side == span.kind()));
+    let is_absent = |key: &&&str| span.attributes().get(key).is_none();
+    let absent = |form: &Form| form.all.iter().filter(is_absent).copied().collect::<Vec<_>>();
+    // Of two that lack as much, the one that has more: it is the version that the span follows.
+    let nearest = forms
+        .map(|form| (form, absent(form)))
+        .min_by_key(|(form, absent)| (absent.len(), Reverse(form.all.len())));
+    let (form, absent) = nearest?;
+    (!absent.is_empty()).then_some((form.area, absent))
+}
+
+pub(super) fn attribute_naming(world: &World<'_>, findings: &mut Findings) {
+    for Subject { span, .. } in world.subjects() {
+        let keys: Vec<_> = span.attributes().iter().map(|(key, _)| key).collect();
+        let wrong: Vec<_> = keys.iter().copied().filter(|key| !is_well_named(key)).collect();
+        if !wrong.is_empty() {
+            findings.add(*span, || {
+                format!(
+                    "names attributes {}: use small letters, digits and `_`, behind a namespace \
+                     and a dot, as in `shop.order_id`",
+                    listed(&wrong)
+                )
+            });
+        }
+        if let Some(clash) = clash(&keys) {
+            findings.add(*span, || {
+                let clash = shown(clash);
+                format!("has an attribute {clash} and others below that name: rename one of them")
+            });
+        }
+    }
+}
+
+/// A key that is the namespace of another.
+fn clash<'a>(keys: &[&'a str]) -> Option<&'a str> {
+    let mut sorted = keys.to_vec();
+    sorted.sort_unstable();
+    let namespaces = keys.iter().filter_map(|key| key.rsplit_once('.')).map(|(before, _)| before);
+    let is_clash = |it: &&str| !SUPERSEDED.contains(it) && sorted.binary_search(it).is_ok();
+    namespaces.filter(|it| !it.is_empty()).find(is_clash)
+}
+
+/// Words of small letters, digits and `_`, at least two, with dots between; or what stands behind a known prefix.
+fn is_well_named(key: &str) -> bool {
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && word.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+    };
+    if key.contains('.') && key.split('.').all(is_word) {
+        return true;
+    }
+    let behind = |prefix: &&str| key.strip_prefix(*prefix).filter(|rest| !rest.is_empty());
+    let is_header =
+        |header: &str| !header.contains(|c: char| c.is_uppercase() || c.is_whitespace());
+    HEADERS.iter().find_map(behind).is_some_and(is_header)
+        || PARAMETERS.iter().any(|prefix| behind(prefix).is_some())
+}
+
+pub(super) fn no_empty_attributes(world: &World<'_>, findings: &mut Findings) {
+    for Subject { span, .. } in world.subjects() {
+        let empty = span.attributes().iter().filter(|(_, value)| is_empty(*value));
+        let empty: Vec<_> = empty.map(|(key, _)| key).collect();
+        if !empty.is_empty() {
+            findings.add(*span, || {
+                format!("has no value in {}: set one, or leave the attribute out", listed(&empty))
+            });
+        }
+    }
+}
+
+fn is_empty(value: ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Empty | ValueRef::Str(""))
+}

@@ -1,0 +1,268 @@
+//! Documents as they were written: the structure read, the strings of tests not understood yet.
+//!
+//! [`read`] gives every document of a file and every mistake of their structure at once. What the predecessor,
+//! Tracetest, knows and this language does not is refused or noticed in words, never passed over; only what it writes
+//! into exports by itself is. Deliberately absent: what the strings of a test mean (`compile`), and reading the files
+//! that a document names ([`FileRef`]).
+
+pub mod data_store;
+mod settings;
+mod suite;
+mod test;
+mod trigger;
+mod variable_set;
+
+use std::time::Duration;
+
+use model::Place;
+use source::{
+    Diagnostic, Diagnostics, Fields, Item, Node, Scalar, Span, Text, did_you_mean, read_yaml,
+};
+
+pub use data_store::DataStore;
+pub use settings::{Analyzer, Gate, PollingProfile, TestRunner};
+pub use suite::{Step, Suite};
+pub use test::Test;
+pub(crate) use test::{Claim, Output, Spec};
+pub(crate) use trigger::{Auth, Content, Header, Http, KeyPlace, METHODS, Trigger, TriggerKind};
+pub use variable_set::{Variable, VariableSet};
+
+/// A document of a file.
+#[derive(Clone, Debug)]
+pub enum Document {
+    /// `type: Test`
+    Test(Box<Test>),
+    /// `type: TestSuite`, and `Transaction`.
+    Suite(Suite),
+    /// `type: VariableSet`, and `Environment`.
+    VariableSet(VariableSet),
+    /// `type: DataStore`
+    DataStore(Box<DataStore>),
+    /// `type: PollingProfile`
+    PollingProfile(PollingProfile),
+    /// `type: Analyzer`
+    Analyzer(Analyzer),
+    /// `type: TestRunner`
+    TestRunner(TestRunner),
+    /// A kind that sets up the predecessor's server: its name.
+    Ignored(String),
+}
+
+/// A file that a document names. Who compiles the document reads it, or does not need it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRef {
+    /// As written; relative to the file of the document.
+    pub path: String,
+    /// Where it is named.
+    pub place: Place,
+}
+
+/// Another document, named by its id or by its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// The id as written.
+    Id(String),
+    /// The file that holds it.
+    File(FileRef),
+}
+
+/// The longest that a run may be told to wait for one thing.
+const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
+
+const KINDS: &[&str] = &[
+    "Test",
+    "TestSuite",
+    "Transaction",
+    "VariableSet",
+    "Environment",
+    "DataStore",
+    "PollingProfile",
+    "Analyzer",
+    "TestRunner",
+    "Config",
+    "Demo",
+];
+
+/// Keys that a slip of the indentation may put beside `spec`.
+const KEYS_OF_SPEC: &[&str] = &["name", "trigger", "specs", "trace", "outputs", "steps"];
+
+/// Kinds of Tracetest that set up its server and have no meaning here.
+const IGNORED_KINDS: &[&str] = &["Config", "Demo"];
+
+/// Kinds that only the paid product had.
+const PAID_KINDS: &[&str] = &["RunGroup", "Monitor", "Organization", "EnvironmentToken", "Invite"];
+
+/// What tells a paid `Environment` from the older name of a `VariableSet`.
+const PAID_ENVIRONMENT: &[&str] = &["resources", "agentConfiguration", "organizationID"];
+
+/// Reads all documents of a file, as far as they can be read, with everything that is wrong with them.
+pub fn read(text: &Text) -> (Vec<Document>, Vec<Diagnostic>) {
+    let (nodes, mistakes) = read_yaml(text);
+    let all = Diagnostics::new(text);
+    all.extend(mistakes);
+    let is_valid = !all.has_errors();
+    let mut documents = Vec::new();
+    for node in &nodes {
+        let found = Diagnostics::new(text);
+        let document = read_document(node, &found);
+        let is_broken = found.has_errors() || !is_valid;
+        documents.extend(document.and_then(|document| match document {
+            Document::Test(test) => {
+                Some(Document::Test(Box::new(Test { is_broken, whole: node.span, ..*test })))
+            }
+            // Of a broken test the strings are still worth a look; nothing else has strings.
+            document => (!found.has_errors()).then_some(document),
+        }));
+        all.extend(found.into_vec());
+    }
+    (documents, all.into_vec())
+}
+
+fn read_document(node: &Node, found: &Diagnostics) -> Option<Document> {
+    let mut root = Fields::of(node, "the document", found)?;
+    let kind = root.require("type").and_then(|kind| kind.text());
+    let spec = root.require("spec");
+    let beside: Vec<_> = KEYS_OF_SPEC.iter().filter(|key| node.get(key).is_some()).collect();
+    for (key, item) in beside.into_iter().filter_map(|key| Some((key, root.take(key)?))) {
+        let mistake = found.error(item.head(), format!("`{key}` stands beside `spec`"));
+        found.push(mistake.help("indent it, so that it stands under `spec`"));
+    }
+    root.finish();
+    let (kind, spec) = (kind?, spec?);
+    match kind.text.as_str() {
+        "Test" => Test::read(&spec, found).map(|test| Document::Test(Box::new(test))),
+        "TestSuite" | "Transaction" => Suite::read(&spec, found).map(Document::Suite),
+        "Environment" if is_paid_environment(spec.node) => {
+            found.push(paid(kind, found));
+            None
+        }
+        "VariableSet" | "Environment" => VariableSet::read(&spec, found).map(Document::VariableSet),
+        "DataStore" => {
+            DataStore::read(&spec, found).map(|store| Document::DataStore(Box::new(store)))
+        }
+        "PollingProfile" => PollingProfile::read(&spec, found).map(Document::PollingProfile),
+        "Analyzer" => Analyzer::read(&spec, found).map(Document::Analyzer),
+        "TestRunner" => TestRunner::read(&spec).map(Document::TestRunner),
+        name if IGNORED_KINDS.contains(&name) => {
+            let note = found.note(kind.span, format!("documents of type `{name}` are ignored"));
+            found.push(note.help("they set up Tracetest's own server"));
+            Some(Document::Ignored(name.to_owned()))
+        }
+        name if PAID_KINDS.contains(&name) => {
+            found.push(paid(kind, found));
+            None
+        }
+        name => {
+            let mistake = found.error(kind.span, format!("unknown type of document `{name}`"));
+            found.push(mistake.suggest(did_you_mean(name, KINDS.iter().copied())));
+            None
+        }
+    }
+}
+
+fn is_paid_environment(spec: &Node) -> bool {
+    spec.get("values").is_none() && PAID_ENVIRONMENT.iter().any(|key| spec.get(key).is_some())
+}
+
+fn paid(kind: &Scalar, found: &Diagnostics) -> Diagnostic {
+    let message =
+        format!("documents of type `{}` are of Tracetest's paid product alone", kind.text);
+    found.error(kind.span, message).help("they have no meaning here: take it out of the file")
+}
+
+/// The name of a document, and its id, where one was written; neither is looked at further.
+fn read_name<'a>(fields: &mut Fields<'a>) -> (Option<&'a Scalar>, Option<&'a Scalar>) {
+    let id = fields.take("id").and_then(|id| id.text());
+    let name = fields.take("name").and_then(|name| name.text());
+    (id, name)
+}
+
+/// Takes what an export holds and nobody can mean.
+fn take_read_only(fields: &mut Fields<'_>, keys: &[&str]) {
+    for key in keys {
+        fields.take(key);
+    }
+}
+
+/// The text under a key.
+fn text(fields: &mut Fields<'_>, key: &str) -> Option<String> {
+    fields.take(key)?.text().map(|scalar| scalar.text.clone())
+}
+
+/// The texts of a list.
+fn texts(fields: &mut Fields<'_>, key: &str) -> Vec<Scalar> {
+    let list = fields.list(key).unwrap_or_default();
+    list.iter().filter_map(|item| item.text().cloned()).collect()
+}
+
+/// A duration for which somebody waits.
+fn read_wait(item: &Item<'_>, found: &Diagnostics) -> Option<Duration> {
+    let wait = item.duration()?;
+    if wait > WAIT_MAX {
+        let span = found.text().first_line(item.node.span);
+        let mistake = found.error(span, format!("`{}` is too long", item.path));
+        found.push(mistake.help("write `1h` or less"));
+        return None;
+    }
+    Some(wait)
+}
+
+/// Takes the keys that belong to other choices than the one that was made.
+fn take_others(fields: &mut Fields<'_>, keys: &[&str], of: &str, found: &Diagnostics) {
+    for key in keys {
+        tell_other(fields.take(key).as_ref(), of, found);
+    }
+}
+
+/// Tells of something that belongs to another choice, unless nothing stands there.
+fn tell_other(item: Option<&Item<'_>>, of: &str, found: &Diagnostics) {
+    if let Some(item) = item.filter(|item| !is_blank(item.node)) {
+        let message = format!("`{}` belongs to another type of {of} and is ignored", item.path);
+        found.push(found.warning(item.head(), message));
+    }
+}
+
+/// Whether all of it is empty, as an export leaves what was not chosen.
+fn is_blank(node: &Node) -> bool {
+    match &node.value {
+        source::Value::Scalar(scalar) => scalar.is_null() || scalar.text.is_empty(),
+        source::Value::Sequence(items) => items.iter().all(is_blank),
+        source::Value::Table(entries) => entries.iter().all(|entry| is_blank(&entry.value)),
+    }
+}
+
+impl FileRef {
+    pub(crate) fn new(scalar: &Scalar, text: &Text) -> Self {
+        Self { path: scalar.text.trim().to_owned(), place: place_of(scalar, text) }
+    }
+}
+
+impl Reference {
+    /// A file where it looks like one, else an id.
+    fn new(scalar: &Scalar, text: &Text) -> Self {
+        let is_yaml = [".yaml", ".yml"].iter().any(|end| scalar.text.ends_with(end));
+        if is_yaml || scalar.text.starts_with('/') || is_relative_path(&scalar.text) {
+            Self::File(FileRef::new(scalar, text))
+        } else {
+            Self::Id(scalar.text.clone())
+        }
+    }
+}
+
+/// Whether a text that could be anything is the name of a file: it begins with `./` or `../` and is one word.
+fn is_relative_path(text: &str) -> bool {
+    let text = text.trim();
+    (text.starts_with("./") || text.starts_with("../")) && !text.contains(char::is_whitespace)
+}
+
+/// Where the content of a scalar begins, behind its quote if it has one.
+pub(crate) fn place_of(scalar: &Scalar, text: &Text) -> Place {
+    place_at(scalar.span_of(0..1.min(scalar.text.len())), text)
+}
+
+pub(crate) fn place_at(span: Span, text: &Text) -> Place {
+    let place = text.place(span.start);
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let file = text.name_at(span.start).to_owned();
+    Place { file, line: number(place.line), column: number(place.column) }
+}

@@ -1,0 +1,202 @@
+//! How runs are waited for, analyzed and judged: polling profiles, analyzers, test runners.
+
+use std::time::Duration;
+
+use model::Level;
+use source::{Diagnostics, Item, Scalar, did_you_mean};
+
+use super::{WAIT_MAX, read_name, take_read_only};
+use crate::analyze::{PLUGINS, PluginRules, RULES, Rules};
+
+/// How the predecessor polls for a trace. Of it only how long to wait has a meaning here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PollingProfile {
+    /// Under which it is kept.
+    pub id: Option<String>,
+    /// For people.
+    pub name: Option<String>,
+    /// Whether it holds for tests that name none.
+    pub is_default: bool,
+    /// `periodic.timeout`: what `settle.timeout` is to be.
+    pub timeout: Option<Duration>,
+}
+
+/// Which rules a trace is analyzed by, and what its score has to reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Analyzer {
+    /// Under which it is kept.
+    pub id: Option<String>,
+    /// For people.
+    pub name: Option<String>,
+    /// Whether traces are analyzed at all.
+    pub is_enabled: bool,
+    /// Which rules count, and how much.
+    pub rules: Rules,
+}
+
+/// What a run has to pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestRunner {
+    /// Under which it is kept.
+    pub id: Option<String>,
+    /// For people.
+    pub name: Option<String>,
+    /// Each of these.
+    pub required_gates: Vec<Gate>,
+}
+
+/// A thing that a run may have to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// `analyzer-score`: the score reaches its minimum.
+    AnalyzerScore,
+    /// `analyzer-rules`: no rule of level error is broken.
+    AnalyzerRules,
+    /// `test-specs`: specs and claims hold.
+    TestSpecs,
+}
+
+/// What an export tells of a plugin or rule, for people.
+const READ_ONLY: &[&str] = &["name", "description", "errorDescription", "tips"];
+
+impl PollingProfile {
+    pub(super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
+        let mut fields = item.fields()?;
+        let (id, name) = read_name(&mut fields);
+        let is_default = fields.boolean("default").unwrap_or(false);
+        fields.choice("strategy", &[("periodic", ()), ("no-polling", ())]);
+        let periodic = fields.table("periodic");
+        take_read_only(&mut fields, &["createdAt"]);
+        fields.finish();
+        let timeout = periodic.and_then(|mut periodic| {
+            let timeout = periodic.take("timeout").and_then(|wait| read_timeout(&wait, found));
+            for key in ["retryDelay", "selectorMatchRetries"] {
+                if let Some(item) = periodic.take(key) {
+                    item.text();
+                    let note = found.note(item.head(), format!("`{key}` is ignored"));
+                    found.push(note.help("nothing is polled here: spans are judged as they come"));
+                }
+            }
+            periodic.finish();
+            timeout
+        });
+        Some(Self { id: id.map(written), name: name.map(written), is_default, timeout })
+    }
+}
+
+/// What a profile says is taken as far as a test could say it.
+fn read_timeout(item: &Item<'_>, found: &Diagnostics) -> Option<Duration> {
+    let timeout = item.duration()?;
+    if timeout > WAIT_MAX {
+        let warning = found.warning(item.head(), "nothing waits for longer than 1h");
+        found.push(warning.help("1h is taken for it"));
+    }
+    Some(timeout.min(WAIT_MAX))
+}
+
+impl Analyzer {
+    pub(super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
+        let mut fields = item.fields()?;
+        let (id, name) = read_name(&mut fields);
+        let is_enabled = fields.boolean("enabled").unwrap_or(true);
+        let minimum_score = fields.integer("minimumScore", 0..=100).unwrap_or(0);
+        let plugins = fields.list("plugins");
+        take_read_only(&mut fields, &["createdAt"]);
+        fields.finish();
+        // A document that names plugins means these and no others.
+        let mut rules = match plugins {
+            None => Rules::default(),
+            Some(_) => Rules::without_plugins(),
+        };
+        rules.minimum_score = minimum_score;
+        for plugin in plugins.iter().flatten() {
+            read_plugin(plugin, &mut rules, found);
+        }
+        let (id, name) = (id.map(written), name.map(written));
+        Some(Self { id, name, is_enabled, rules })
+    }
+}
+
+fn read_plugin(item: &Item<'_>, rules: &mut Rules, found: &Diagnostics) -> Option<()> {
+    let mut fields = item.fields()?;
+    let id = fields.require("id").and_then(|id| id.text());
+    let is_enabled = fields.boolean("enabled").unwrap_or(true);
+    let listed = fields.list("rules").unwrap_or_default();
+    take_read_only(&mut fields, READ_ONLY);
+    fields.finish();
+    let names = PLUGINS.iter().map(|plugin| plugin.id);
+    let id = id.filter(|id| is_known(id, "there is no plugin", names, found))?;
+    let plugin = rules.plugin_mut(&id.text)?;
+    plugin.is_enabled = is_enabled;
+    for rule in &listed {
+        read_rule(rule, plugin, found);
+    }
+    Some(())
+}
+
+fn read_rule(item: &Item<'_>, plugin: &mut PluginRules, found: &Diagnostics) -> Option<()> {
+    let mut fields = item.fields()?;
+    let id = fields.require("id").and_then(|id| id.text());
+    let weight = fields.integer("weight", 0..=100);
+    let level = fields.choice(
+        "errorLevel",
+        &[("error", Some(Level::Error)), ("warning", Some(Level::Warning)), ("disabled", None)],
+    );
+    take_read_only(&mut fields, READ_ONLY);
+    fields.finish();
+    let of_plugin = plugin.id();
+    let known = RULES.iter().filter(|rule| rule.plugin == of_plugin).map(|rule| rule.id);
+    let id = id.filter(|id| is_known(id, "this plugin has no rule", known, found))?;
+    let rule = plugin.rule_mut(&id.text)?;
+    rule.weight = weight.unwrap_or(rule.weight);
+    rule.level = level.unwrap_or(rule.level);
+    Some(())
+}
+
+fn is_known<'a>(
+    id: &Scalar,
+    unknown: &str,
+    mut known: impl Iterator<Item = &'a str> + Clone,
+    found: &Diagnostics,
+) -> bool {
+    let names = known.clone();
+    let is_known = known.any(|name| name == id.text);
+    if !is_known {
+        let mistake = found.error(id.span, format!("{unknown} `{}`", id.text));
+        found.push(match did_you_mean(&id.text, names.clone()) {
+            Some(name) => mistake.suggest(Some(name)),
+            None => {
+                let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+                mistake.help(format!("there are {}", names.join(", ")))
+            }
+        });
+    }
+    is_known
+}
+
+impl TestRunner {
+    pub(super) fn read(item: &Item<'_>) -> Option<Self> {
+        let mut fields = item.fields()?;
+        let (id, name) = read_name(&mut fields);
+        let gates = fields.list("requiredGates");
+        take_read_only(&mut fields, &["createdAt"]);
+        fields.finish();
+        let required_gates = match gates {
+            None => vec![Gate::TestSpecs],
+            Some(gates) => gates.iter().filter_map(read_gate).collect(),
+        };
+        Some(Self { id: id.map(written), name: name.map(written), required_gates })
+    }
+}
+
+fn read_gate(item: &Item<'_>) -> Option<Gate> {
+    item.choice(&[
+        ("analyzer-score", Gate::AnalyzerScore),
+        ("analyzer-rules", Gate::AnalyzerRules),
+        ("test-specs", Gate::TestSpecs),
+    ])
+}
+
+fn written(scalar: &Scalar) -> String {
+    scalar.text.clone()
+}

@@ -1,0 +1,257 @@
+//! Tests: what is fired, what is said of its trace, and what is kept of it.
+
+use source::{Diagnostics, Fields, Item, Scalar, Span, Text};
+
+use super::{Reference, Trigger, read_wait, take_read_only, texts};
+use crate::plan::Settle;
+
+/// A test as written; [`compile`](crate::compile) makes a plan of it.
+#[derive(Clone, Debug)]
+pub struct Test {
+    pub(crate) text: Text,
+    /// The document's first line, for what is missing.
+    pub(crate) span: Span,
+    /// All of the document.
+    pub(crate) whole: Span,
+    /// Whether reading found a mistake, so that no plan can be made.
+    pub(crate) is_broken: bool,
+    pub(crate) id: Option<Scalar>,
+    pub(crate) name: Option<Scalar>,
+    pub(crate) tags: Vec<Scalar>,
+    pub(crate) trigger: Option<Trigger<Scalar>>,
+    pub(crate) specs: Vec<Spec>,
+    pub(crate) claims: Vec<Claim>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) skip_trace_collection: bool,
+    pub(crate) settle: Settle,
+    /// Services or selectors.
+    pub(crate) expect: Vec<Scalar>,
+    pub(crate) absent: Vec<Scalar>,
+    pub(crate) polling_profile: Option<Reference>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    /// Where it stands, for a spec without a selector.
+    pub(crate) span: Span,
+    pub(crate) name: Option<Scalar>,
+    pub(crate) selector: Option<Scalar>,
+    pub(crate) assertions: Vec<Scalar>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    pub(crate) name: Option<Scalar>,
+    pub(crate) claim: Scalar,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    pub(crate) name: Scalar,
+    pub(crate) selector: Option<Scalar>,
+    pub(crate) value: Scalar,
+}
+
+/// What an export holds beside what was written.
+const READ_ONLY: &[&str] = &["version", "createdAt", "summary"];
+
+impl Test {
+    /// The test's name as written, for messages about a test that may not compile.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_ref().map(|name| name.text.as_str())
+    }
+
+    /// The document without the others of its file, as a text in which it stands where it stood.
+    pub fn document(&self) -> String {
+        let at = self.text.place(self.whole.start);
+        let (lines, columns) = ("\n".repeat(at.line - 1), " ".repeat(at.column - 1));
+        // A comment behind its last value may be the reason of a mistake, so it goes along.
+        let rest = self.text.content().get(self.whole.end..).unwrap_or_default();
+        let is_comment = |line: &&str| line.trim_start().starts_with('#');
+        let comment = rest.lines().next().filter(is_comment).unwrap_or_default();
+        let document = format!("{}{comment}", self.text.slice(self.whole));
+        format!("{lines}{columns}{}\n", document.trim_end())
+    }
+
+    /// Where its id stands, or the name that the id is made from.
+    pub(crate) fn id_span(&self) -> Span {
+        self.id.as_ref().or(self.name.as_ref()).map_or(self.span, |scalar| scalar.span)
+    }
+
+    pub(super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
+        let mut fields = item.fields()?;
+        let id = fields.take("id").and_then(|id| id.text());
+        let name = fields.require("name").and_then(|name| name.text());
+        fields.take("description").and_then(|description| description.text());
+        let tags = texts(&mut fields, "tags");
+        let trigger = fields.require("trigger").and_then(|trigger| Trigger::read(&trigger, found));
+        let mut list =
+            |key| fields.take(key).map_or_else(Vec::new, |item: Item<'_>| items(&item, found));
+        let specs = list("specs");
+        let claims = list("trace");
+        let outputs = list("outputs");
+        let skip_trace_collection = fields.boolean("skipTraceCollection").unwrap_or(false);
+        let (mut expect, mut absent) = (Vec::new(), Vec::new());
+        let settle = fields.table("settle").map_or_else(Settle::default, |mut settle| {
+            (expect, absent) = (texts(&mut settle, "expect"), texts(&mut settle, "absent"));
+            read_settle(settle, found)
+        });
+        let polling_profile = fields.take("pollingProfile").and_then(|profile| {
+            let message = "nothing is polled here: `pollingProfile` only tells how long to wait";
+            let note = found.note(profile.head(), message);
+            found.push(note.help("its `periodic.timeout` counts as `settle.timeout`"));
+            Some(Reference::new(profile.text()?, found.text()))
+        });
+        take_read_only(&mut fields, READ_ONLY);
+        fields.finish();
+        Some(Self {
+            text: found.text().clone(),
+            span: found.text().first_line(item.node.span),
+            whole: item.node.span,
+            is_broken: false,
+            id: id.cloned(),
+            name: name.cloned(),
+            tags,
+            trigger,
+            specs: specs.iter().filter_map(|spec| read_spec(spec, found)).collect(),
+            claims: claims.iter().filter_map(|claim| read_claim(claim, found)).collect(),
+            outputs: outputs.iter().filter_map(read_output).collect(),
+            skip_trace_collection,
+            settle,
+            expect,
+            absent,
+            polling_profile,
+        })
+    }
+}
+
+/// The items of a list. What stands there without one lacks its dash.
+fn items<'a>(item: &Item<'a>, found: &Diagnostics) -> Vec<Item<'a>> {
+    if item.node.as_sequence().is_none() {
+        let span = found.text().first_line(item.node.span);
+        let mistake = found.error(span, format!("`{}` must be a list", item.path));
+        let mistake = mistake.label(format!("found {}", item.node.kind()));
+        found.push(mistake.help("begin each of its items with `- `"));
+        return Vec::new();
+    }
+    item.list().unwrap_or_default()
+}
+
+fn read_spec(item: &Item<'_>, found: &Diagnostics) -> Option<Spec> {
+    let mut fields = item.fields()?;
+    let name = fields.take("name").and_then(|name| name.text()).cloned();
+    let selector = fields.take("selector").and_then(|selector| read_selector(&selector));
+    let assertions = fields.require("assertions");
+    fields.finish();
+    let list = assertions.as_ref().map_or_else(Vec::new, |item| items(item, found));
+    if let Some(assertions) = assertions.filter(|_| list.is_empty())
+        && assertions.node.as_sequence().is_some()
+    {
+        let span = found.text().first_line(assertions.node.span);
+        found.push(
+            found
+                .error(span, "a spec needs at least one assertion")
+                .help("to ask for a match alone, write `attr:tracetest.selected_spans.count >= 1`"),
+        );
+    }
+    let assertion = |item: &Item<'_>| read_statement(item, "an assertion", found);
+    let assertions = list.iter().filter_map(assertion).collect();
+    let span = found.text().first_line(item.node.span);
+    Some(Spec { span, name, selector, assertions })
+}
+
+fn read_claim(item: &Item<'_>, found: &Diagnostics) -> Option<Claim> {
+    let is_named = ["name", "claim"].iter().any(|key| item.node.get(key).is_some());
+    if !is_named {
+        return read_statement(item, "a claim", found).map(|claim| Claim { name: None, claim });
+    }
+    let mut fields = item.fields()?;
+    let name = fields.take("name").and_then(|name| name.text()).cloned();
+    let claim = fields.require("claim");
+    fields.finish();
+    let claim = read_statement(&claim?, "a claim", found)?;
+    Some(Claim { name, claim })
+}
+
+/// A line of the language, which YAML may have taken for a table, or for a tag with something behind it.
+fn read_statement(item: &Item<'_>, what: &str, found: &Diagnostics) -> Option<Scalar> {
+    let (text, span) = (found.text(), found.text().first_line(item.node.span));
+    let written = text.slice(span);
+    if let Some(table) = item.node.as_table() {
+        let mistake = found.error(span, format!("`{}` must be a single value", item.path));
+        let mistake = mistake.label("YAML reads a table");
+        let key = table.first().map_or("", |entry| entry.key.text.as_str());
+        let scope = ["attr", "var", "env"].into_iter().find(|scope| is_last_word(key, scope));
+        found.push(mistake.help(match scope {
+            Some(scope) => {
+                let rest = written.get(key.len() + 1..).unwrap_or_default().trim_start();
+                format!("no blank stands behind `{scope}:`; write `{key}:{rest}`")
+            }
+            None => format!("put {what} that holds `: ` in quotes, or behind `>-`"),
+        }));
+        return None;
+    }
+    let before = text.content().get(..span.start).unwrap_or_default().trim_end_matches([' ', '\t']);
+    let word = before.rsplit([' ', '\t', '\n', '[', ',']).next();
+    let tag = word.and_then(|word| word.strip_prefix('!'));
+    if let Some(negated) = tag.filter(|tag| !tag.starts_with(['!', '<'])) {
+        let whole = Span { start: before.len() - negated.len() - 1, ..span };
+        let mistake = found.error(whole, format!("{what} cannot begin with `!`"));
+        let negated = format!("{negated} {written}");
+        found.push(mistake.help(format!("write `not {}`", negated.trim())));
+        return None;
+    }
+    item.text().cloned()
+}
+
+fn is_last_word(text: &str, word: &str) -> bool {
+    let before = text.strip_suffix(word);
+    before.is_some_and(|before| before.is_empty() || before.ends_with([' ', '(', '[', ',']))
+}
+
+/// A selector: a string, or as Tracetest once wrote it, a table with the string under `query`.
+fn read_selector(item: &Item<'_>) -> Option<Scalar> {
+    if item.node.as_table().is_none() {
+        return item.text().cloned();
+    }
+    let mut fields = item.fields()?;
+    let query = fields.require("query").and_then(|query| query.text()).cloned();
+    fields.take("parsedSelector");
+    fields.finish();
+    query
+}
+
+fn read_output(item: &Item<'_>) -> Option<Output> {
+    let mut fields = item.fields()?;
+    let name = fields.require("name").and_then(|name| name.text());
+    let selector = fields.take("selector").and_then(|selector| read_selector(&selector));
+    let value = fields.require("value").and_then(|value| value.text());
+    fields.finish();
+    Some(Output { name: name?.clone(), selector, value: value?.clone() })
+}
+
+fn read_settle(mut fields: Fields<'_>, found: &Diagnostics) -> Settle {
+    let default = Settle::default();
+    let (timeout, flush) = (fields.take("timeout"), fields.take("flush"));
+    let wait = |item: Option<&Item<'_>>, default| match item {
+        Some(item) => read_wait(item, found),
+        None => Some(default),
+    };
+    let waits = (wait(timeout.as_ref(), default.timeout), wait(flush.as_ref(), default.flush));
+    fields.finish();
+    let (Some(timeout_wait), Some(flush_wait)) = waits else { return default };
+    if let Some(item) = flush.as_ref().or(timeout.as_ref())
+        && flush_wait >= timeout_wait
+    {
+        let span = found.text().first_line(item.node.span);
+        let message = "`flush` must be less than `timeout`, or no trace is ever whole";
+        let left_out = match (&timeout, &flush) {
+            (None, _) => format!("; `timeout` is {timeout_wait:?} if it is left out"),
+            (_, None) => format!("; `flush` is {flush_wait:?} if it is left out"),
+            _ => String::new(),
+        };
+        let help = format!("write a longer `timeout` or a shorter `flush`{left_out}");
+        found.push(found.error(span, message).help(help));
+    }
+    Settle { timeout: timeout_wait, flush: flush_wait }
+}

@@ -1,0 +1,327 @@
+//! Triggers: what starts a run, each type with its own section.
+//!
+//! A trigger is read with its texts as written and compiled into the same shape with their `${…}` understood.
+//! Deliberately absent: firing. Which of them this version can fire is for `request` to say.
+
+mod read;
+
+use std::time::Duration;
+
+use model::Place;
+
+use super::FileRef;
+pub(crate) use read::METHODS;
+
+/// What starts a run. `T` is a text of it: as written, or with its `${…}` understood.
+#[derive(Clone, Debug)]
+pub(crate) struct Trigger<T> {
+    pub(crate) kind: TriggerKind<T>,
+    /// The type as written, and where.
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) timeout: Duration,
+    pub(crate) tls: Option<Tls<T>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum TriggerKind<T> {
+    Http(Http<T>),
+    Graphql(Graphql<T>),
+    Grpc(Grpc<T>),
+    Kafka(Kafka<T>),
+    /// Another program has started it; this is the id of the trace. Also `cypress`, `playwright`, `artillery`, `k6`.
+    TraceId(T),
+    PlaywrightEngine(PlaywrightEngine<T>),
+    Exec(Exec<T>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Http<T> {
+    pub(crate) url: T,
+    /// In capitals; `GET` where none is written.
+    pub(crate) method: String,
+    pub(crate) headers: Vec<Header<T>>,
+    pub(crate) body: Option<Content<T>>,
+    pub(crate) auth: Option<Auth<T>>,
+    /// None where the document does not say: certificates are verified.
+    pub(crate) ssl_verification: Option<bool>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Graphql<T> {
+    pub(crate) url: T,
+    pub(crate) headers: Vec<Header<T>>,
+    pub(crate) auth: Option<Auth<T>>,
+    pub(crate) query: Content<T>,
+    pub(crate) variables: Option<Json<T>>,
+    pub(crate) operation_name: Option<T>,
+    pub(crate) ssl_verification: Option<bool>,
+    pub(crate) schema: Option<Content<T>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Grpc<T> {
+    pub(crate) address: T,
+    pub(crate) service: Option<T>,
+    pub(crate) method: T,
+    pub(crate) protobuf: Option<Content<T>>,
+    pub(crate) metadata: Vec<Header<T>>,
+    pub(crate) auth: Option<Auth<T>>,
+    pub(crate) request: Option<Content<T>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Kafka<T> {
+    pub(crate) broker_urls: Vec<T>,
+    pub(crate) topic: T,
+    pub(crate) headers: Vec<Header<T>>,
+    pub(crate) message_key: Option<T>,
+    pub(crate) message_value: Option<Content<T>>,
+    /// The user and the password.
+    pub(crate) plain: Option<(T, T)>,
+    pub(crate) ssl_verification: Option<bool>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PlaywrightEngine<T> {
+    pub(crate) target: T,
+    pub(crate) method: Option<T>,
+    pub(crate) script: Content<T>,
+}
+
+/// A program that is run; how it joins the trace, it reads from its environment.
+#[derive(Clone, Debug)]
+pub(crate) struct Exec<T> {
+    pub(crate) command: Command<T>,
+    pub(crate) env: Vec<(String, T)>,
+    pub(crate) workdir: Option<T>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Command<T> {
+    /// A line for the shell.
+    Line(T),
+    /// A program and its arguments, each as it is.
+    Words(Vec<T>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Header<T> {
+    pub(crate) key: T,
+    pub(crate) value: Option<T>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Auth<T> {
+    ApiKey { key: T, value: T, place: KeyPlace },
+    Basic { username: T, password: T },
+    Bearer { token: T },
+}
+
+/// Where an API key is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyPlace {
+    Header,
+    Query,
+}
+
+/// A text, or the file that holds it.
+#[derive(Clone, Debug)]
+pub(crate) enum Content<T> {
+    Text(T),
+    File(FileRef),
+}
+
+/// A value of JSON, the texts of which may hold `${…}`.
+#[derive(Clone, Debug)]
+pub(crate) enum Json<T> {
+    /// A number, a boolean or null as written.
+    Bare(String),
+    Text(T),
+    List(Vec<Json<T>>),
+    Table(Vec<(String, Json<T>)>),
+}
+
+/// By what the peer is known, and we to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Tls<T> {
+    pub(crate) ca_file: Option<FileRef>,
+    pub(crate) cert_file: Option<FileRef>,
+    pub(crate) key_file: Option<FileRef>,
+    pub(crate) server_name: Option<T>,
+    /// Where the key `tls` stands.
+    pub(crate) place: Place,
+}
+
+impl<T> Trigger<T> {
+    /// The same with each text replaced.
+    pub(crate) fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Trigger<U> {
+        let kind = match &self.kind {
+            TriggerKind::Http(http) => TriggerKind::Http(http.map(f)),
+            TriggerKind::Graphql(graphql) => TriggerKind::Graphql(graphql.map(f)),
+            TriggerKind::Grpc(grpc) => TriggerKind::Grpc(grpc.map(f)),
+            TriggerKind::Kafka(kafka) => TriggerKind::Kafka(kafka.map(f)),
+            TriggerKind::TraceId(id) => TriggerKind::TraceId(f(id)),
+            TriggerKind::PlaywrightEngine(engine) => {
+                TriggerKind::PlaywrightEngine(PlaywrightEngine {
+                    target: f(&engine.target),
+                    method: engine.method.as_ref().map(&mut *f),
+                    script: engine.script.map(f),
+                })
+            }
+            TriggerKind::Exec(exec) => TriggerKind::Exec(exec.map(f)),
+        };
+        Trigger {
+            kind,
+            name: self.name.clone(),
+            place: self.place.clone(),
+            timeout: self.timeout,
+            tls: self.tls.as_ref().map(|tls| tls.map(f)),
+        }
+    }
+
+    /// The files that it names, in the order of their keys.
+    pub(crate) fn files(&self) -> Vec<&FileRef> {
+        let contents = match &self.kind {
+            TriggerKind::Http(http) => vec![http.body.as_ref()],
+            TriggerKind::Graphql(graphql) => vec![Some(&graphql.query), graphql.schema.as_ref()],
+            TriggerKind::Grpc(grpc) => vec![grpc.protobuf.as_ref(), grpc.request.as_ref()],
+            TriggerKind::Kafka(kafka) => vec![kafka.message_value.as_ref()],
+            TriggerKind::PlaywrightEngine(engine) => vec![Some(&engine.script)],
+            TriggerKind::TraceId(_) | TriggerKind::Exec(_) => Vec::new(),
+        };
+        let contents = contents.into_iter().flatten().filter_map(|content| match content {
+            Content::File(file) => Some(file),
+            Content::Text(_) => None,
+        });
+        let tls = self.tls.iter().flat_map(|tls| [&tls.ca_file, &tls.cert_file, &tls.key_file]);
+        contents.chain(tls.flatten()).collect()
+    }
+}
+
+impl<T> Http<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Http<U> {
+        Http {
+            url: f(&self.url),
+            method: self.method.clone(),
+            headers: headers(&self.headers, f),
+            body: self.body.as_ref().map(|body| body.map(f)),
+            auth: self.auth.as_ref().map(|auth| auth.map(f)),
+            ssl_verification: self.ssl_verification,
+        }
+    }
+}
+
+impl<T> Graphql<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Graphql<U> {
+        Graphql {
+            url: f(&self.url),
+            headers: headers(&self.headers, f),
+            auth: self.auth.as_ref().map(|auth| auth.map(f)),
+            query: self.query.map(f),
+            variables: self.variables.as_ref().map(|variables| variables.map(f)),
+            operation_name: self.operation_name.as_ref().map(&mut *f),
+            ssl_verification: self.ssl_verification,
+            schema: self.schema.as_ref().map(|schema| schema.map(f)),
+        }
+    }
+}
+
+impl<T> Grpc<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Grpc<U> {
+        Grpc {
+            address: f(&self.address),
+            service: self.service.as_ref().map(&mut *f),
+            method: f(&self.method),
+            protobuf: self.protobuf.as_ref().map(|protobuf| protobuf.map(f)),
+            metadata: headers(&self.metadata, f),
+            auth: self.auth.as_ref().map(|auth| auth.map(f)),
+            request: self.request.as_ref().map(|request| request.map(f)),
+        }
+    }
+}
+
+impl<T> Kafka<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Kafka<U> {
+        Kafka {
+            broker_urls: self.broker_urls.iter().map(&mut *f).collect(),
+            topic: f(&self.topic),
+            headers: headers(&self.headers, f),
+            message_key: self.message_key.as_ref().map(&mut *f),
+            message_value: self.message_value.as_ref().map(|value| value.map(f)),
+            plain: self.plain.as_ref().map(|(user, password)| (f(user), f(password))),
+            ssl_verification: self.ssl_verification,
+        }
+    }
+}
+
+impl<T> Exec<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Exec<U> {
+        Exec {
+            command: match &self.command {
+                Command::Line(line) => Command::Line(f(line)),
+                Command::Words(words) => Command::Words(words.iter().map(&mut *f).collect()),
+            },
+            env: self.env.iter().map(|(name, value)| (name.clone(), f(value))).collect(),
+            workdir: self.workdir.as_ref().map(&mut *f),
+        }
+    }
+}
+
+impl<T> Auth<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Auth<U> {
+        match self {
+            Self::ApiKey { key, value, place } => {
+                Auth::ApiKey { key: f(key), value: f(value), place: *place }
+            }
+            Self::Basic { username, password } => {
+                Auth::Basic { username: f(username), password: f(password) }
+            }
+            Self::Bearer { token } => Auth::Bearer { token: f(token) },
+        }
+    }
+}
+
+impl<T> Tls<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Tls<U> {
+        Tls {
+            ca_file: self.ca_file.clone(),
+            cert_file: self.cert_file.clone(),
+            key_file: self.key_file.clone(),
+            server_name: self.server_name.as_ref().map(&mut *f),
+            place: self.place.clone(),
+        }
+    }
+}
+
+impl<T> Content<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Content<U> {
+        match self {
+            Self::Text(text) => Content::Text(f(text)),
+            Self::File(file) => Content::File(file.clone()),
+        }
+    }
+}
+
+impl<T> Json<T> {
+    /// As deep as the document: that has a bound.
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Json<U> {
+        match self {
+            Self::Bare(bare) => Json::Bare(bare.clone()),
+            Self::Text(text) => Json::Text(f(text)),
+            Self::List(items) => Json::List(items.iter().map(|item| item.map(f)).collect()),
+            Self::Table(entries) => {
+                let entry = |(key, value): &(String, Self)| (key.clone(), value.map(f));
+                Json::Table(entries.iter().map(entry).collect())
+            }
+        }
+    }
+}
+
+fn headers<T, U>(headers: &[Header<T>], f: &mut dyn FnMut(&T) -> U) -> Vec<Header<U>> {
+    let header = |header: &Header<T>| Header {
+        key: f(&header.key),
+        value: header.value.as_ref().map(&mut *f),
+    };
+    headers.iter().map(header).collect()
+}

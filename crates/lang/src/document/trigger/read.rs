@@ -1,0 +1,319 @@
+//! Reading triggers.
+
+use std::time::Duration;
+
+use source::{Diagnostic, Diagnostics, Fields, Item, Node, Scalar, Value, did_you_mean};
+
+use super::{
+    super::{FileRef, is_blank, is_relative_path, place_at, read_wait, take_others, texts},
+    Auth, Command, Content, Exec, Graphql, Grpc, Header, Http, Json, Kafka, KeyPlace,
+    PlaywrightEngine, Tls, Trigger, TriggerKind,
+};
+
+/// How long a trigger may take if its document does not say.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where the fields of each type stand.
+const SECTIONS: &[(&str, &str)] = &[
+    ("http", "httpRequest"),
+    ("graphql", "graphql"),
+    ("grpc", "grpc"),
+    ("kafka", "kafka"),
+    ("traceid", "traceid"),
+    ("playwrightengine", "playwrightEngine"),
+    ("exec", "exec"),
+];
+
+/// Programs that start the trace themselves and leave its id in the environment.
+const TOOLS: &[&str] = &["cypress", "playwright", "artillery", "k6"];
+
+/// Where such a program leaves the id.
+const TOOL_TRACE_ID: &str = "${env:TRACE_ID}";
+
+/// The methods that the predecessor knows.
+pub(crate) const METHODS: &[&str] = &[
+    "GET", "PUT", "POST", "PATCH", "DELETE", "COPY", "HEAD", "OPTIONS", "LINK", "UNLINK", "PURGE",
+    "LOCK", "UNLOCK", "PROPFIND", "VIEW",
+];
+
+impl Trigger<Scalar> {
+    pub(in super::super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
+        let mut fields = item.fields()?;
+        let name = fields.require("type").and_then(|name| name.text());
+        let timeout = fields.take("timeout").and_then(|timeout| read_wait(&timeout, found));
+        let tls = fields.take("tls").and_then(|tls| read_tls(&tls, found));
+        let is_tool = |name: &Scalar| TOOLS.contains(&name.text.as_str());
+        let key = name.and_then(|name| match is_tool(name) {
+            true => Some("traceid"),
+            false => SECTIONS.iter().find(|(known, _)| *known == name.text).map(|(_, key)| *key),
+        });
+        let Some(key) = key else {
+            fields.rest();
+            fields.finish();
+            found.push(wrong_type(name?, found));
+            return None;
+        };
+        let name = name?;
+        let section = if is_tool(name) { fields.take(key) } else { fields.require(key) };
+        let others: Vec<_> = SECTIONS.iter().map(|(_, key)| *key).filter(|k| *k != key).collect();
+        take_others(&mut fields, &others, "trigger", found);
+        fields.finish();
+        let kind = match section {
+            Some(section) => read_section(key, &section, found)?,
+            None if is_tool(name) => {
+                TriggerKind::TraceId(Scalar::instead(TOOL_TRACE_ID, name.span))
+            }
+            None => return None,
+        };
+        let place = place_at(name.span, found.text());
+        let timeout = timeout.unwrap_or(TIMEOUT);
+        Some(Self { kind, name: name.text.clone(), place, timeout, tls })
+    }
+}
+
+fn wrong_type(name: &Scalar, found: &Diagnostics) -> Diagnostic {
+    let known = SECTIONS.iter().map(|(known, _)| *known).chain(TOOLS.iter().copied());
+    let mistake = found.error(name.span, format!("unknown type of trigger `{}`", name.text));
+    mistake.suggest(did_you_mean(&name.text, known))
+}
+
+fn read_section(key: &str, item: &Item<'_>, found: &Diagnostics) -> Option<TriggerKind<Scalar>> {
+    let fields = item.fields()?;
+    match key {
+        "httpRequest" => read_http(fields, found).map(TriggerKind::Http),
+        "graphql" => read_graphql(fields, found).map(TriggerKind::Graphql),
+        "grpc" => read_grpc(fields, found).map(TriggerKind::Grpc),
+        "kafka" => read_kafka(fields, found).map(TriggerKind::Kafka),
+        "playwrightEngine" => read_engine(fields, found).map(TriggerKind::PlaywrightEngine),
+        "exec" => read_exec(fields).map(TriggerKind::Exec),
+        _ => {
+            let mut fields = fields;
+            let id = scalar(fields.require("id"));
+            fields.finish();
+            id.map(TriggerKind::TraceId)
+        }
+    }
+}
+
+fn read_http(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Http<Scalar>> {
+    let url = scalar(fields.require("url"));
+    let method = fields.take("method").and_then(|method| method.text());
+    let headers = read_headers(&mut fields, "headers");
+    let body = content(fields.take("body"), found);
+    let auth = fields.take("auth").and_then(|auth| read_auth(&auth, found));
+    let ssl_verification = fields.take("sslVerification").and_then(|verification| {
+        let is_verified = verification.boolean();
+        if is_verified == Some(false) {
+            let message = "`sslVerification: false` is not supported yet";
+            let warning = found.warning(verification.head(), message);
+            found.push(warning.help("certificates are verified"));
+        }
+        is_verified
+    });
+    fields.finish();
+    let method = method.map_or("GET".to_owned(), |method| read_method(method, found));
+    Some(Http { url: url?, method, headers, body, auth, ssl_verification })
+}
+
+fn read_method(method: &Scalar, found: &Diagnostics) -> String {
+    let capitals = method.text.to_ascii_uppercase();
+    if !METHODS.contains(&capitals.as_str()) {
+        let mistake = found.error(method.span, format!("unknown method `{}`", method.text));
+        found.push(mistake.suggest(did_you_mean(&capitals, METHODS.iter().copied())));
+    }
+    capitals
+}
+
+fn read_graphql(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Graphql<Scalar>> {
+    let url = scalar(fields.require("url"));
+    let headers = read_headers(&mut fields, "headers");
+    let auth = fields.take("auth").and_then(|auth| read_auth(&auth, found));
+    let body = fields.require("body").and_then(|body| body.fields());
+    let ssl_verification = fields.boolean("sslVerification");
+    let schema = content(fields.take("schema"), found);
+    fields.finish();
+    let mut body = body?;
+    let query = content(body.require("query"), found);
+    let variables = body.take("variables").map(|variables| json(variables.node));
+    let operation_name = scalar(body.take("operationName"));
+    body.finish();
+    Some(Graphql {
+        url: url?,
+        headers,
+        auth,
+        query: query?,
+        variables,
+        operation_name,
+        ssl_verification,
+        schema,
+    })
+}
+
+fn read_grpc(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Grpc<Scalar>> {
+    let protobuf = word_or_text(fields.take("protobufFile"), found);
+    let address = scalar(fields.require("address"));
+    let service = scalar(fields.take("service"));
+    let method = scalar(fields.require("method"));
+    let metadata = read_headers(&mut fields, "metadata");
+    let auth = fields.take("auth").and_then(|auth| read_auth(&auth, found));
+    let request = content(fields.take("request"), found);
+    fields.finish();
+    Some(Grpc { address: address?, service, method: method?, protobuf, metadata, auth, request })
+}
+
+fn read_kafka(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Kafka<Scalar>> {
+    let broker_urls = texts(&mut fields, "brokerUrls");
+    let topic = scalar(fields.require("topic"));
+    let headers = read_headers(&mut fields, "headers");
+    let message_key = scalar(fields.take("messageKey"));
+    let message_value = content(fields.take("messageValue"), found);
+    let plain = fields.take("authentication").and_then(|auth| read_plain(&auth));
+    let ssl_verification = fields.boolean("sslVerification");
+    fields.finish();
+    let topic = topic?;
+    Some(Kafka { broker_urls, topic, headers, message_key, message_value, plain, ssl_verification })
+}
+
+/// The user and the password of a Kafka client.
+fn read_plain(item: &Item<'_>) -> Option<(Scalar, Scalar)> {
+    if is_blank(item.node) {
+        return None;
+    }
+    let mut fields = item.fields()?;
+    fields.require("type").and_then(|kind| kind.choice(&[("plain", ())]));
+    let plain = fields.require("plain").and_then(|plain| plain.fields());
+    fields.finish();
+    let mut plain = plain?;
+    let pair = (scalar(plain.require("username")), scalar(plain.require("password")));
+    plain.finish();
+    Some((pair.0?, pair.1?))
+}
+
+fn read_engine(mut fields: Fields<'_>, found: &Diagnostics) -> Option<PlaywrightEngine<Scalar>> {
+    let target = scalar(fields.require("target"));
+    let method = scalar(fields.take("method"));
+    let script = word_or_text(fields.require("script"), found);
+    fields.finish();
+    Some(PlaywrightEngine { target: target?, method, script: script? })
+}
+
+fn read_exec(mut fields: Fields<'_>) -> Option<Exec<Scalar>> {
+    let command = fields.require("command").and_then(|command| {
+        if command.node.as_sequence().is_none() {
+            return command.text().cloned().map(Command::Line);
+        }
+        let words = command.list()?;
+        if words.is_empty() {
+            command.misfit("a program and its arguments, or a line for the shell");
+        }
+        Some(Command::Words(words.iter().filter_map(|word| word.text().cloned()).collect()))
+    });
+    let env = fields.table("env").map_or_else(Vec::new, |mut env| {
+        let rest = env.rest();
+        env.finish();
+        let pair =
+            |(key, value): &(&Scalar, Item<'_>)| Some((key.text.clone(), value.text()?.clone()));
+        rest.iter().filter_map(pair).collect()
+    });
+    let workdir = scalar(fields.take("workdir"));
+    fields.finish();
+    Some(Exec { command: command?, env, workdir })
+}
+
+fn read_headers(fields: &mut Fields<'_>, key: &str) -> Vec<Header<Scalar>> {
+    let list = fields.list(key).unwrap_or_default();
+    let header = |item: &Item<'_>| {
+        let mut fields = item.fields()?;
+        let (key, value) = (scalar(fields.require("key")), scalar(fields.take("value")));
+        fields.finish();
+        Some(Header { key: key?, value })
+    };
+    list.iter().filter_map(header).collect()
+}
+
+fn read_auth(item: &Item<'_>, found: &Diagnostics) -> Option<Auth<Scalar>> {
+    if is_blank(item.node) {
+        return None;
+    }
+    let mut fields = item.fields()?;
+    let kinds = ["apiKey", "basic", "bearer"].map(|kind| (kind, kind));
+    let kind = fields.require("type").and_then(|kind| kind.choice(&kinds));
+    let section = kind.and_then(|kind| fields.require(kind)).and_then(|section| section.fields());
+    let others = kinds.map(|(other, _)| other);
+    match kind {
+        Some(kind) => {
+            let others: Vec<_> = others.into_iter().filter(|other| *other != kind).collect();
+            take_others(&mut fields, &others, "authentication", found);
+        }
+        None => drop(others.map(|other| fields.take(other))),
+    }
+    fields.finish();
+    let mut section = section?;
+    let auth = match kind? {
+        "apiKey" => {
+            let places = [("header", KeyPlace::Header), ("query", KeyPlace::Query)];
+            let place = section.choice("in", &places).unwrap_or(KeyPlace::Header);
+            let (key, value) = (scalar(section.require("key")), scalar(section.require("value")));
+            key.zip(value).map(|(key, value)| Auth::ApiKey { key, value, place })
+        }
+        "basic" => {
+            let username = scalar(section.require("username"));
+            let password = scalar(section.require("password"));
+            username.zip(password).map(|(username, password)| Auth::Basic { username, password })
+        }
+        _ => scalar(section.require("token")).map(|token| Auth::Bearer { token }),
+    };
+    section.finish();
+    auth
+}
+
+fn read_tls(item: &Item<'_>, found: &Diagnostics) -> Option<Tls<Scalar>> {
+    let mut fields = item.fields()?;
+    let mut file = |key: &str| {
+        let scalar = fields.take(key)?.text()?;
+        Some(FileRef::new(scalar, found.text()))
+    };
+    let (ca_file, cert_file, key_file) = (file("caFile"), file("certFile"), file("keyFile"));
+    let server_name = scalar(fields.take("serverName"));
+    fields.finish();
+    let place = place_at(item.head(), found.text());
+    Some(Tls { ca_file, cert_file, key_file, server_name, place })
+}
+
+fn scalar(item: Option<Item<'_>>) -> Option<Scalar> {
+    item?.text().cloned()
+}
+
+/// A text, or a file where it begins like the path of one.
+fn content(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<Scalar>> {
+    let scalar = scalar(item)?;
+    Some(match is_relative_path(&scalar.text) {
+        true => Content::File(FileRef::new(&scalar, found.text())),
+        false => Content::Text(scalar),
+    })
+}
+
+/// A text that never is one word, such as a program, or the file that holds it.
+fn word_or_text(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<Scalar>> {
+    let scalar = scalar(item)?;
+    let is_word = !scalar.text.trim().is_empty()
+        && !scalar.text.trim().contains(|c: char| c.is_whitespace() || "{}();".contains(c));
+    Some(match is_word {
+        true => Content::File(FileRef::new(&scalar, found.text())),
+        false => Content::Text(scalar),
+    })
+}
+
+/// A value of JSON. The reader of YAML has bounded how deep it is.
+fn json(node: &Node) -> Json<Scalar> {
+    match &node.value {
+        Value::Scalar(scalar) if scalar.as_str().is_some() => Json::Text(scalar.clone()),
+        Value::Scalar(scalar) if scalar.is_null() => Json::Bare("null".to_owned()),
+        Value::Scalar(scalar) => Json::Bare(scalar.text.clone()),
+        Value::Sequence(items) => Json::List(items.iter().map(json).collect()),
+        Value::Table(entries) => {
+            let entry = |entry: &source::Entry| (entry.key.text.clone(), json(&entry.value));
+            Json::Table(entries.iter().map(entry).collect())
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! What is asked of a single span and a literal, answered for all spans of a trace in one pass.
+//!
+//! A text of the trace has a number, so that a value is compared once for each text and not for each span; numbers are
+//! compared without making values of them. What all spans of a resource share is found out once for the resource.
+
+use model::trace::Span;
+
+use super::{
+    contrast::{contrast, contrast_between},
+    expression::{Trend, Valued, Values, value_of},
+    future::Truth,
+    lookup::Lookup,
+    truth::is_something,
+    world::World,
+};
+use crate::{
+    syntax::ast::{Comparator, Expr, ExprKind, Intrinsic, Property},
+    value::{Number, Size, Value, json::read_document},
+};
+
+/// A question about one property of a span.
+#[derive(Debug)]
+pub(super) struct Atom<'a> {
+    property: &'a Property,
+    test: Test<'a>,
+    is_negated: bool,
+    quick: Quick<'a>,
+}
+
+/// What is asked.
+#[derive(Debug)]
+enum Test<'a> {
+    Exists,
+    Compare(Comparator, Valued<'a>),
+    Between(Valued<'a>, Valued<'a>),
+}
+
+/// What is asked in a form that needs no value: it answers as [`contrast`] does, or not at all.
+#[derive(Debug)]
+enum Quick<'a> {
+    /// A text is compared with this one, which has this number if any span has it.
+    Text(Comparator, &'a str, Option<u32>),
+    /// A number or duration is.
+    Number(Comparator, Number),
+    None,
+}
+
+/// Where the answer stands that holds for a span unless an attribute says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Nowhere: absent.
+    None,
+    Name,
+    Kind,
+    Status,
+    Duration,
+    Type,
+    /// Shared by all spans of one resource, or of one scope.
+    Resource,
+    Scope,
+    /// To be looked up for each span.
+    Span,
+}
+
+impl<'a> Atom<'a> {
+    /// Whether an expression is one.
+    pub(super) fn is_one(expression: &Expr) -> bool {
+        parts(expression).is_some_and(|(property, _, literals)| {
+            is_plain(property) && literals.into_iter().all(is_literal)
+        })
+    }
+
+    pub(super) fn of(expression: &'a Expr, world: &World<'a>) -> Option<Self> {
+        let (property, is_negated, literals) = parts(expression)?;
+        let mut values = literals.iter().map(|literal| value_of(literal, &world.scene()));
+        let mut value = || values.next()?.ok();
+        let test = match &expression.kind {
+            ExprKind::Compare { comparator, .. } => Test::Compare(*comparator, value()?),
+            ExprKind::Between { .. } => Test::Between(value()?, value()?),
+            _ => Test::Exists,
+        };
+        let quick = Quick::of(&test, world);
+        Some(Self { property, test, is_negated, quick })
+    }
+
+    /// The name of the attribute that it asks for first.
+    pub(super) fn attribute(&self) -> Option<&'a str> {
+        match self.property {
+            Property::Attribute { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+
+    /// What it asks for where there is no such attribute.
+    pub(super) fn otherwise(&self) -> Option<&'a Property> {
+        match self.property {
+            Property::Attribute { otherwise, .. } => otherwise.as_deref(),
+            property => Some(property),
+        }
+    }
+
+    pub(super) fn source(&self) -> Source {
+        match self.otherwise() {
+            None => Source::None,
+            Some(Property::Intrinsic(intrinsic, _)) => match intrinsic {
+                Intrinsic::Name => Source::Name,
+                Intrinsic::Kind => Source::Kind,
+                Intrinsic::Status | Intrinsic::StatusCode => Source::Status,
+                Intrinsic::Duration => Source::Duration,
+                Intrinsic::Type => Source::Type,
+                Intrinsic::Service => Source::Resource,
+                _ => Source::Span,
+            },
+            Some(Property::Resource(_)) => Source::Resource,
+            Some(Property::Scope(_)) => Source::Scope,
+            Some(_) => Source::Span,
+        }
+    }
+
+    /// Whether the words of Tracetest's status codes are meant.
+    pub(super) fn is_status_code(&self) -> bool {
+        matches!(self.otherwise(), Some(Property::Intrinsic(Intrinsic::StatusCode, _)))
+    }
+
+    /// Whether a resource may answer it, so that an attribute of a span answers anew.
+    pub(super) fn may_be_shared(&self, world: &World<'_>) -> bool {
+        self.attribute().is_some_and(|name| world.is_resource_key(name))
+    }
+
+    pub(super) fn absent(&self) -> Truth {
+        let truth = match self.test {
+            Test::Exists => Truth::False,
+            Test::Compare(..) | Test::Between(..) => Truth::Undefined,
+        };
+        self.signed(truth)
+    }
+
+    fn signed(&self, truth: Truth) -> Truth {
+        if self.is_negated { truth.negated() } else { truth }
+    }
+
+    /// The answer for what was looked up.
+    pub(super) fn looked_up(&self, lookup: Lookup<'_>) -> Truth {
+        let values = match lookup {
+            Lookup::One(value) => Values::One(value),
+            Lookup::Many(values) => Values::Many(values),
+            Lookup::Absent => return self.absent(),
+            Lookup::Unknown => return Truth::Open,
+        };
+        let left = Valued { values, trend: Trend::Fixed, is_secret: false };
+        self.signed(match &self.test {
+            Test::Exists => is_something(&left.values).into(),
+            Test::Compare(comparator, right) => contrast(&left, *comparator, false, right).truth,
+            Test::Between(low, high) => contrast_between(&left, false, [low, high]).truth,
+        })
+    }
+
+    /// The answer for a text of the trace.
+    pub(super) fn text(&self, number: u32, world: &World<'_>) -> Truth {
+        match self.quick {
+            Quick::Text(Comparator::Equal, _, wanted) => {
+                self.signed((wanted == Some(number)).into())
+            }
+            Quick::Text(comparator, part, _) => {
+                self.signed(is_part(comparator, world.trace.text(number), part).into())
+            }
+            _ => self.looked_up(Lookup::One(Value::borrowed(world.trace.text(number)))),
+        }
+    }
+
+    /// The answer for a number.
+    pub(super) fn number(&self, number: Number) -> Truth {
+        match &self.quick {
+            Quick::Number(comparator, other) => self.ordered(number, *comparator, *other),
+            _ => self.looked_up(Lookup::One(Value::Number(number))),
+        }
+    }
+
+    /// The answer for a duration.
+    pub(super) fn duration(&self, nanos: i128) -> Truth {
+        match &self.quick {
+            Quick::Number(comparator, other) => {
+                self.ordered(Number::Int(nanos), *comparator, *other)
+            }
+            _ => self.looked_up(Lookup::One(Value::Duration(nanos))),
+        }
+    }
+
+    fn ordered(&self, number: Number, comparator: Comparator, other: Number) -> Truth {
+        let order = number.compare(other);
+        self.signed(order.is_some_and(|order| accepts(comparator, order)).into())
+    }
+
+    /// The answer of a span's own property.
+    pub(super) fn of_span(&self, span: Span<'a>, world: &World<'a>) -> Truth {
+        match self.otherwise() {
+            Some(property) => self.looked_up(world.look_up(property, &world.scene_of(span))),
+            None => self.absent(),
+        }
+    }
+}
+
+impl<'a> Quick<'a> {
+    fn of(test: &Test<'a>, world: &World<'_>) -> Self {
+        let Test::Compare(comparator, Valued { values: Values::One(value), .. }) = test else {
+            return Self::None;
+        };
+        let is_order = matches!(
+            comparator,
+            Comparator::Equal
+                | Comparator::Less
+                | Comparator::AtMost
+                | Comparator::Greater
+                | Comparator::AtLeast
+        );
+        let is_text = match comparator {
+            Comparator::Equal | Comparator::StartsWith | Comparator::EndsWith => true,
+            // What is JSON is searched as such.
+            Comparator::Contains => read_document(&value.text()).is_none(),
+            _ => false,
+        };
+        match value {
+            Value::Quoted(text) if is_text => {
+                Self::Text(*comparator, text, world.trace.text_number(text))
+            }
+            Value::Number(_) | Value::Numeral { .. } | Value::Duration(_) if is_order => {
+                match value.size() {
+                    Some(Size::Number(number)) => Self::Number(*comparator, number),
+                    Some(Size::Nanos(nanos)) => Self::Number(*comparator, Number::Int(nanos)),
+                    None => Self::None,
+                }
+            }
+            _ => Self::None,
+        }
+    }
+}
+
+fn is_part(comparator: Comparator, text: &str, part: &str) -> bool {
+    match comparator {
+        Comparator::Contains => text.contains(part),
+        Comparator::StartsWith => text.starts_with(part),
+        Comparator::EndsWith => text.ends_with(part),
+        _ => text == part,
+    }
+}
+
+fn accepts(comparator: Comparator, order: std::cmp::Ordering) -> bool {
+    match comparator {
+        Comparator::Less => order.is_lt(),
+        Comparator::AtMost => order.is_le(),
+        Comparator::Greater => order.is_gt(),
+        Comparator::AtLeast => order.is_ge(),
+        _ => order.is_eq(),
+    }
+}
+
+/// The property that is asked for, whether the answer is turned round, and what it is held against.
+fn parts(expression: &Expr) -> Option<(&Property, bool, Vec<&Expr>)> {
+    let (value, is_negated, literals) = match &expression.kind {
+        ExprKind::Compare { left, is_negated, right, .. } => (left, *is_negated, vec![&**right]),
+        ExprKind::Between { value, is_negated, low, high } => {
+            (value, *is_negated, vec![&**low, &**high])
+        }
+        ExprKind::Exists { value, is_negated } => (value, *is_negated, Vec::new()),
+        _ => return None,
+    };
+    match &value.kind {
+        ExprKind::Property(property) => Some((property, is_negated, literals)),
+        _ => None,
+    }
+}
+
+/// Whether a property is one of the span alone, and costs little.
+fn is_plain(property: &Property) -> bool {
+    match property {
+        Property::Attribute { otherwise, .. } => {
+            otherwise.as_ref().is_none_or(|otherwise| is_plain(otherwise))
+        }
+        Property::Intrinsic(intrinsic, _) => !matches!(
+            intrinsic,
+            Intrinsic::Depth
+                | Intrinsic::Children
+                | Intrinsic::SelfTime
+                | Intrinsic::CriticalTime
+                | Intrinsic::Events
+                | Intrinsic::Id
+                | Intrinsic::ParentId
+        ),
+        Property::Resource(_) | Property::Scope(_) => true,
+        Property::Event(_) | Property::Link(_) | Property::Response(_) | Property::Count => false,
+    }
+}
+
+fn is_literal(expression: &Expr) -> bool {
+    match &expression.kind {
+        ExprKind::Null
+        | ExprKind::Bool(_)
+        | ExprKind::Number { .. }
+        | ExprKind::Duration(_)
+        | ExprKind::Text(_)
+        | ExprKind::Known(_) => true,
+        ExprKind::List(items) => items.iter().all(is_literal),
+        _ => false,
+    }
+}

@@ -1,0 +1,228 @@
+//! Two sides of a comparison, each with one value, several or groups of them, and what may become of it.
+
+use super::{
+    expression::{Trend, Valued, Values},
+    future::{Future, Truth},
+};
+use crate::{
+    syntax::ast::Comparator,
+    value::{
+        Value,
+        compare::{Compared, Outcome, compare},
+    },
+};
+
+/// How many pairs of values are compared at the most where both sides have several.
+const PAIRS_MAX: usize = 100_000;
+
+/// What a comparison of two sides came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Contrast {
+    pub(crate) truth: Truth,
+    /// Why it is undefined or open.
+    pub(crate) reason: Option<String>,
+    /// The conversion that was made.
+    pub(crate) remark: Option<&'static str>,
+}
+
+/// Compares all values of two sides.
+pub(crate) fn contrast(
+    left: &Valued<'_>,
+    comparator: Comparator,
+    is_negated: bool,
+    right: &Valued<'_>,
+) -> Contrast {
+    let both = |left: &[Value<'_>], right: &[Value<'_>]| any_pair(left, comparator, right);
+    let each = |groups: &[(String, Value<'_>)], compare: &dyn Fn(&Value<'_>) -> Contrast| {
+        let mut all = Contrast { truth: Truth::True, reason: None, remark: None };
+        for (_, value) in groups {
+            let one = compare(value).negated_if(is_negated);
+            if all.truth.and(one.truth) != all.truth {
+                all = one;
+            }
+        }
+        all
+    };
+    match (&left.values, &right.values) {
+        (Values::Groups(_), Values::Groups(_)) => Contrast {
+            truth: Truth::Undefined,
+            reason: Some("only one side of a comparison may have groups".to_owned()),
+            remark: None,
+        },
+        (Values::Groups(groups), right) => {
+            each(groups, &|value| both(std::slice::from_ref(value), listed(right)))
+        }
+        (left, Values::Groups(groups)) => {
+            each(groups, &|value| both(listed(left), std::slice::from_ref(value)))
+        }
+        (left, right) => both(listed(left), listed(right)).negated_if(is_negated),
+    }
+}
+
+/// Compares all values of a side with two bounds: one of several has to lie between both, and each group.
+pub(crate) fn contrast_between(
+    value: &Valued<'_>,
+    is_negated: bool,
+    [low, high]: [&Valued<'_>; 2],
+) -> Contrast {
+    let one = |value: &Value<'_>| {
+        let side = std::slice::from_ref(value);
+        let low = any_pair(side, Comparator::AtLeast, listed(&low.values));
+        let high = any_pair(side, Comparator::AtMost, listed(&high.values));
+        if high.truth == Truth::Undefined || low.truth.and(high.truth) != low.truth {
+            high
+        } else {
+            low
+        }
+    };
+    let mut all: Option<Contrast> = None;
+    let mut join = |one: Contrast, join: fn(Truth, Truth) -> Truth| {
+        let truth = all.as_ref().map_or(one.truth, |all| join(all.truth, one.truth));
+        if all.as_ref().is_none_or(|all| all.truth != truth) {
+            all = Some(Contrast { truth, ..one });
+        }
+    };
+    match &value.values {
+        Values::Groups(groups) => {
+            groups
+                .iter()
+                .for_each(|(_, value)| join(one(value).negated_if(is_negated), Truth::and));
+            all.unwrap_or(Contrast { truth: Truth::True, reason: None, remark: None })
+        }
+        values => {
+            listed(values).iter().for_each(|value| join(one(value), Truth::or));
+            all.unwrap_or(Contrast { truth: Truth::False, reason: None, remark: None })
+                .negated_if(is_negated)
+        }
+    }
+}
+
+impl Contrast {
+    pub(super) fn negated_if(self, is_negated: bool) -> Self {
+        match is_negated {
+            true => Self { truth: self.truth.negated(), ..self },
+            false => self,
+        }
+    }
+}
+
+pub(super) fn listed<'v, 'a>(values: &'v Values<'a>) -> &'v [Value<'a>] {
+    match values {
+        Values::One(value) => std::slice::from_ref(value),
+        Values::Many(values) => values,
+        Values::Groups(_) => &[],
+    }
+}
+
+pub(super) fn any_pair(
+    left: &[Value<'_>],
+    comparator: Comparator,
+    right: &[Value<'_>],
+) -> Contrast {
+    if left.len().saturating_mul(right.len()) > PAIRS_MAX {
+        let reason = Some("too many values to compare".to_owned());
+        return Contrast { truth: Truth::Open, reason, remark: None };
+    }
+    let pairs = left.iter().flat_map(|left| right.iter().map(move |right| (left, right)));
+    let mut any: Option<Contrast> = None;
+    for (left, right) in pairs {
+        let one = Contrast::from(compare(left, comparator, right));
+        let truth = any.as_ref().map_or(one.truth, |any| any.truth.or(one.truth));
+        if any.as_ref().is_none_or(|any| any.truth != truth) {
+            any = Some(Contrast { truth, ..one });
+        }
+        if truth == Truth::True {
+            break;
+        }
+    }
+    any.unwrap_or(Contrast { truth: Truth::False, reason: None, remark: None })
+}
+
+impl From<Compared> for Contrast {
+    fn from(compared: Compared) -> Self {
+        let (truth, reason) = match compared.outcome {
+            Outcome::True => (Truth::True, None),
+            Outcome::False => (Truth::False, None),
+            Outcome::Undefined(reason) => (Truth::Undefined, Some(reason.into_owned())),
+            Outcome::Open(reason) => (Truth::Open, Some(reason.to_owned())),
+        };
+        Self { truth, reason, remark: compared.remark }
+    }
+}
+
+/// What a comparison may become while its sides stay values. Groups are negated one by one.
+pub(super) fn future_of(
+    contrast: &Contrast,
+    (left, comparator, right): (&Valued<'_>, Comparator, &Valued<'_>),
+    is_negated: bool,
+) -> Future {
+    let trend = trend(left.trend, right.trend);
+    let in_group = |a: &[Value<'_>], b: &[Value<'_>]| {
+        let future = future_of_pair(any_pair(a, comparator, b).truth, (a, comparator, b), trend);
+        if is_negated { future.negated() } else { future }
+    };
+    let alone = std::slice::from_ref;
+    match (&left.values, &right.values) {
+        (Values::Groups(_), Values::Groups(_)) => Future::only(Truth::Undefined),
+        (Values::Groups(groups), right) => {
+            in_groups(groups.iter().map(|(_, value)| in_group(alone(value), listed(right))))
+        }
+        (left, Values::Groups(groups)) => {
+            in_groups(groups.iter().map(|(_, value)| in_group(listed(left), alone(value))))
+        }
+        (left, right) => {
+            let truth = if is_negated { contrast.truth.negated() } else { contrast.truth };
+            let future = future_of_pair(truth, (listed(left), comparator, listed(right)), trend);
+            if is_negated { future.negated() } else { future }
+        }
+    }
+}
+
+/// All of them have to hold, and so has every group that is still to come.
+fn in_groups(groups: impl Iterator<Item = Future>) -> Future {
+    groups.fold(Future::DEFINED, Future::and)
+}
+
+fn future_of_pair(
+    truth: Truth,
+    (left, comparator, right): (&[Value<'_>], Comparator, &[Value<'_>]),
+    trend: Trend,
+) -> Future {
+    if !Future::DEFINED.has(truth) {
+        return Future::ANY;
+    }
+    let is_true = truth == Truth::True;
+    let is_beyond = |comparator| any_pair(left, comparator, right).truth == Truth::True;
+    let is_decided = match (trend, comparator) {
+        (Trend::Fixed, _) => true,
+        (Trend::Rising, Comparator::AtLeast | Comparator::Greater)
+        | (Trend::Falling, Comparator::AtMost | Comparator::Less) => is_true,
+        (Trend::Rising, Comparator::AtMost | Comparator::Less)
+        | (Trend::Falling, Comparator::AtLeast | Comparator::Greater) => !is_true,
+        (Trend::Rising, Comparator::Equal) => !is_true && is_beyond(Comparator::Greater),
+        (Trend::Falling, Comparator::Equal) => !is_true && is_beyond(Comparator::Less),
+        _ => false,
+    };
+    let has_list =
+        || left.iter().chain(right).any(|value| matches!(value, Value::List(_) | Value::Json(_)));
+    match is_decided {
+        true => Future::only(truth),
+        // A list may become too long to be searched.
+        false if has_list() => Future::ANY,
+        false => Future::DEFINED,
+    }
+}
+
+/// How the left side moves against the right one.
+pub(super) fn trend(left: Trend, right: Trend) -> Trend {
+    match (left, right) {
+        (Trend::Fixed, Trend::Fixed) => Trend::Fixed,
+        (Trend::Rising, Trend::Fixed | Trend::Falling) | (Trend::Fixed, Trend::Falling) => {
+            Trend::Rising
+        }
+        (Trend::Falling, Trend::Fixed | Trend::Rising) | (Trend::Fixed, Trend::Rising) => {
+            Trend::Falling
+        }
+        _ => Trend::Any,
+    }
+}

@@ -1,0 +1,227 @@
+//! Why a selector selects nothing: the spans that come nearest.
+
+use super::{
+    bits::Bits,
+    lookup::Lookup,
+    renamed,
+    select::{match_condition, match_numbers, matches, walk},
+    world::{Scene, World},
+};
+use crate::{
+    syntax::{
+        ast::{
+            Anchor, At, Combinator, Expr, ExprKind, Hop, Part, Position, Property, Pseudo,
+            Selector, Step,
+        },
+        print,
+    },
+    value::shorten,
+};
+
+/// How many different values of a missed property are named.
+const VALUES_MAX: usize = 5;
+
+/// Which position each step has, by its number.
+type Positions<'p> = &'p dyn Fn(usize, &Step) -> Option<Position>;
+
+/// The nearest misses of a selector that selects nothing, in one sentence; none where nothing comes near.
+pub(crate) fn nearest_misses<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Option<String> {
+    let part = selector.parts.first().filter(|_| selector.parts.len() == 1)?;
+    at_another_position(part, scene).or_else(|| beside_the_way(part, scene))
+}
+
+/// Positions first: what is said of conditions and combinators is true only where no position had a say in it.
+fn at_another_position<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Option<String> {
+    let last = part.hops.iter().rposition(|hop| hop.step.position.is_some())?;
+    let only_last = |at: usize, step: &Step| step.position.filter(|_| at != last);
+    let none = |_: usize, _: &Step| None;
+    let kinds: [Positions<'_>; 2] = [&only_last, &none];
+    kinds.into_iter().find_map(|position| {
+        let found = walk(part, &part.hops, scene, position).len();
+        let written = written(part, &part.hops, position);
+        (found > 0).then(|| format!("{}, none of them at this position", counted(found, &written)))
+    })
+}
+
+fn beside_the_way<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Option<String> {
+    let no_position = |_: usize, _: &Step| None;
+    let (Hop { combinator, step }, outer) = part.hops.split_last()?;
+    let found = matches(step, scene).bits.count();
+    if found == 0 {
+        return but_for_a_pseudo(step, scene.world).or_else(|| all_but_one(step, scene.world));
+    }
+    let alone = counted(found, &written_steps(std::slice::from_ref(step), &no_position));
+    if outer.is_empty() && part.anchor == Anchor::Trace {
+        return None;
+    }
+    let way = way(*combinator);
+    let above = written(part, outer, &no_position);
+    let is_reached = !walk(part, outer, scene, no_position).is_empty();
+    let nothing = if is_reached { "" } else { ", which matches none" };
+    Some(format!("{alone}, none of them {way} `{above}`{nothing}"))
+}
+
+/// How one stands to another behind a combinator.
+fn way(combinator: Combinator) -> &'static str {
+    match combinator {
+        Combinator::Descendant => "below",
+        Combinator::Child => "directly below",
+        Combinator::Adjacent => "right behind",
+        Combinator::Sibling => "behind",
+        Combinator::Parent => "directly above",
+        Combinator::Ancestor => "above",
+        Combinator::Linked => "with a link to",
+    }
+}
+
+fn but_for_a_pseudo<'a>(step: &'a Step, world: &World<'a>) -> Option<String> {
+    let found = match_condition(step, world).count();
+    if found == 0 || step.pseudos.is_empty() {
+        return None;
+    }
+    let bare = Step { pseudos: Vec::new(), position: None, ..step.clone() };
+    let pseudos: Vec<_> = step.pseudos.iter().map(pseudo).collect();
+    let bare = counted(found, &written_steps(&[bare], &|_, _| None));
+    Some(format!("{bare}, none of them `{}`", shorten(&pseudos.concat())))
+}
+
+/// A pseudo-class as it is written.
+pub(super) fn pseudo(pseudo: &Pseudo) -> String {
+    let step =
+        Step { condition: None, pseudos: vec![pseudo.clone()], position: None, at: At::default() };
+    let written = written_steps(&[step], &|_, _| None);
+    written.strip_prefix("span[]").unwrap_or(&written).to_owned()
+}
+
+fn counted(spans: usize, written: &str) -> String {
+    match spans {
+        1 => format!("1 span matches `{written}`"),
+        _ => format!("{spans} spans match `{written}`"),
+    }
+}
+
+/// The first hops of a part as they are written, with these positions.
+pub(super) fn written(part: &Part, hops: &[Hop], position: Positions<'_>) -> String {
+    let hops = hops.iter().enumerate().map(|(at, hop)| {
+        let step = Step { position: position(at, &hop.step), ..hop.step.clone() };
+        Hop { combinator: hop.combinator, step }
+    });
+    let part = Part { anchor: part.anchor, hops: hops.collect() };
+    let selector = Selector { parts: vec![part], at: At::default() };
+    shorten(&print::selector(&selector)).into_owned()
+}
+
+fn written_steps(steps: &[Step], position: Positions<'_>) -> String {
+    let hop = |step: &Step| Hop { combinator: Combinator::Descendant, step: step.clone() };
+    let hops: Vec<_> = steps.iter().map(hop).collect();
+    written(&Part { anchor: Anchor::Trace, hops: Vec::new() }, &hops, position)
+}
+
+/// The condition that alone keeps the most spans out, and what these have instead.
+fn all_but_one<'a>(step: &'a Step, world: &World<'a>) -> Option<String> {
+    let condition = step.condition.as_ref()?;
+    let conditions = match &condition.kind {
+        ExprKind::And(parts) => parts.as_slice(),
+        _ => std::slice::from_ref(condition),
+    };
+    let all = Bits::all(world.len());
+    let extents: Vec<_> =
+        conditions.iter().map(|condition| match_numbers(condition, &all, world)).collect();
+    let missed = |at: usize| {
+        let mut missed = all.clone();
+        for (other, yes) in extents.iter().enumerate() {
+            if other == at {
+                missed.remove(yes);
+            } else {
+                missed.keep(yes);
+            }
+        }
+        missed
+    };
+    // Of conditions that keep out equally many, the first.
+    let missed = (0..conditions.len()).rev().map(|at| (at, missed(at)));
+    let (at, missed) = missed.max_by_key(|(_, missed)| missed.count())?;
+    (!missed.is_empty()).then(|| describe(&conditions[at], &world.places_of(&missed), world))
+}
+
+fn describe<'a>(condition: &'a Expr, missed: &Bits, world: &World<'a>) -> String {
+    let count = missed.count();
+    let matching = match count {
+        1 => "1 span matches".to_owned(),
+        _ => format!("{count} spans match"),
+    };
+    let Some((value, property)) = asked(condition) else {
+        let written = print::expression(condition);
+        return format!("{matching} all but `{}`", shorten(&written));
+    };
+    let name = print::expression(value);
+    let name = shorten(name.strip_prefix("attr:").unwrap_or(&name)).into_owned();
+    let (mut values, mut has_more) = (Vec::new(), false);
+    for place in missed.ones() {
+        let shown = match world.look_up(property, &world.scene_at(place)) {
+            Lookup::One(value) => value.show(),
+            Lookup::Many(several) => {
+                several.iter().map(|value| value.show()).collect::<Vec<_>>().join(" and ")
+            }
+            Lookup::Absent | Lookup::Unknown => "absent".to_owned(),
+        };
+        if values.contains(&shown) {
+            continue;
+        }
+        has_more = values.len() == VALUES_MAX;
+        if has_more {
+            break;
+        }
+        values.push(shown);
+    }
+    let values = values.join(", ");
+    let more = if has_more { " and more" } else { "" };
+    let renamed = renamed_on(property, missed, world).unwrap_or_default();
+    match count {
+        1 => format!("{matching} all but `{name}`, which is {values} there{renamed}"),
+        _ => format!("{matching} all but `{name}`; theirs are {values}{more}{renamed}"),
+    }
+}
+
+/// The property that a condition asks for.
+fn asked(condition: &Expr) -> Option<(&Expr, &Property)> {
+    let value = match &condition.kind {
+        ExprKind::Compare { left, .. } => left,
+        ExprKind::Between { value, .. } | ExprKind::Exists { value, .. } => value,
+        ExprKind::Not(inner) => return asked(inner),
+        _ => return None,
+    };
+    match &value.kind {
+        ExprKind::Property(property) => Some((value, property)),
+        _ => None,
+    }
+}
+
+/// Whether these bear the attribute under its older or newer name.
+fn renamed_on(property: &Property, missed: &Bits, world: &World<'_>) -> Option<String> {
+    let Property::Attribute { name, .. } = property else { return None };
+    renamed::others(name).find_map(|(other, age)| {
+        world.trace.text_number(other)?;
+        let has = |place: &usize| world.span_at(*place).attributes().get(other).is_some();
+        let count = missed.ones().filter(has).count();
+        let age = age.as_str();
+        let have = if count == 1 { "1 span has" } else { "spans have" };
+        match count {
+            0 => None,
+            1 => Some(format!("; {have} its {age} name `{other}`")),
+            _ => Some(format!("; {count} {have} its {age} name `{other}`")),
+        }
+    })
+}
+
+/// The attribute of a span under its older or newer name, in words.
+pub(crate) fn renamed_here(property: &Property, scene: &Scene<'_, '_>) -> Option<String> {
+    let (Property::Attribute { name, .. }, Some(span)) = (property, scene.span) else {
+        return None;
+    };
+    renamed::others(name).find_map(|(other, age)| {
+        let value = span.attributes().get(other)?;
+        let shown = crate::value::Value::from(value).show();
+        Some(format!("its {} name `{other}` is, with {shown}", age.as_str()))
+    })
+}

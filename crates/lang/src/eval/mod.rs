@@ -1,0 +1,30 @@
+//! What a tree says of a trace.
+//!
+//! A [`World`](world::World) is a trace with everything that was found out about it. `select` finds the spans that a
+//! selector means, `truth` says whether a statement holds and whether further spans can change that, `expression` what a
+//! value is. Selections are computed on sets of places of the tree (`bits`), and what many selectors ask of single spans
+//! is found out in one pass over them (`index`).
+
+pub(crate) mod aggregate;
+mod atom;
+pub(crate) mod bits;
+pub(crate) mod clocks;
+pub(crate) mod contrast;
+pub(crate) mod decided;
+pub(crate) mod expression;
+pub(crate) mod future;
+mod hop;
+pub(crate) mod index;
+pub(crate) mod lasting;
+pub(crate) mod lookup;
+mod members;
+pub(crate) mod misses;
+mod pass;
+pub(crate) mod relation;
+mod renamed;
+pub(crate) mod resolve;
+pub(crate) mod select;
+pub(crate) mod summary;
+pub(crate) mod times;
+pub(crate) mod truth;
+pub(crate) mod world;

@@ -1,0 +1,469 @@
+//! The one pass over the spans that answers all atoms.
+//!
+//! Atoms that look at the same thing are asked together, and what they answer for a value is remembered as a row: for a
+//! value that was met before, answering them means setting a few bits. The bits of 64 spans at a time are kept side by
+//! side, so that all of them stay near.
+
+use std::collections::HashMap;
+
+use model::trace::{
+    Attributes, Kind, NumberedAttribute, ResourceIx, ScopeIx, Span, StatusCode, ValueRef,
+};
+
+use super::{
+    atom::{Atom, Source},
+    future::Truth,
+    index::Extent,
+    lookup::{BROWSER_KEY, BROWSER_NAMES, Lookup, TYPES},
+    world::{World, duration},
+};
+use crate::{
+    syntax::ast::{Intrinsic, Property},
+    value::{Number, Value},
+};
+
+/// Answers: three bits for each atom, which of them is set says which.
+type Row = Vec<u16>;
+
+/// How many rows a question remembers.
+const REMEMBERED: usize = 1024;
+
+/// The answers to all atoms, in their order.
+pub(super) fn answer<'a>(atoms: &[Atom<'a>], world: &World<'a>) -> Vec<Extent> {
+    let mut extents: Vec<_> = atoms.iter().map(|_| Extent::nowhere(world.len())).collect();
+    if atoms.is_empty() {
+        return extents;
+    }
+    let mut asked = Asked::of(atoms, world);
+    let mut block = Block::of(atoms);
+    for span in world.trace.spans() {
+        let number = span.ix().number();
+        block.bit = 1 << (number % 64);
+        asked.of_span(span, &mut block);
+        if number % 64 == 63 {
+            block.flush(number / 64, &mut extents);
+        }
+    }
+    if !world.len().is_multiple_of(64) {
+        block.flush(world.len() / 64, &mut extents);
+    }
+    extents
+}
+
+/// The answers for 64 spans.
+struct Block {
+    words: Vec<u64>,
+    /// What they are where nothing is said.
+    absent: Vec<u64>,
+    /// The span that is spoken of.
+    bit: u64,
+}
+
+impl Block {
+    fn of(atoms: &[Atom<'_>]) -> Self {
+        let mut absent = vec![0; atoms.len() * 3];
+        for (at, atom) in atoms.iter().enumerate() {
+            // What has no other source is absent until an attribute is met.
+            if atom.source() == Source::None
+                && let Some(plane) = plane(at, atom.absent())
+            {
+                absent[usize::from(plane)] = u64::MAX;
+            }
+        }
+        Self { words: absent.clone(), absent, bit: 0 }
+    }
+
+    fn set(&mut self, row: &[u16]) {
+        for plane in row {
+            self.words[usize::from(*plane)] |= self.bit;
+        }
+    }
+
+    fn clear(&mut self, atoms: &[u16]) {
+        for at in atoms {
+            let first = usize::from(*at) * 3;
+            self.words[first..first + 3].iter_mut().for_each(|word| *word &= !self.bit);
+        }
+    }
+
+    fn flush(&mut self, word: usize, extents: &mut [Extent]) {
+        for (planes, extent) in self.words.chunks_exact(3).zip(extents) {
+            extent.yes.set_word(word, planes[0]);
+            extent.no.set_word(word, planes[1]);
+            extent.open.set_word(word, planes[2]);
+        }
+        self.words.copy_from_slice(&self.absent);
+    }
+}
+
+/// Where the bit of an answer stands.
+fn plane(at: usize, truth: Truth) -> Option<u16> {
+    let kind = match truth {
+        Truth::True => 0,
+        Truth::False => 1,
+        Truth::Open => 2,
+        Truth::Undefined => return None,
+    };
+    // More atoms than this would take a document larger than any that is read.
+    u16::try_from(at * 3 + kind).ok()
+}
+
+/// The questions that look at one thing.
+#[derive(Default)]
+struct Question {
+    atoms: Vec<u16>,
+    /// Those of them to which something else may have answered before.
+    later: Vec<u16>,
+    texts: Rows,
+    wholes: Rows,
+}
+
+/// The rows of values that were met, by their numbers.
+#[derive(Default)]
+struct Rows(Vec<(u64, Row)>);
+
+impl Rows {
+    /// The row of a value, which is made if it is not the last one that was met at its place.
+    fn get(&mut self, key: u64, make: impl FnOnce(&mut Row)) -> &Row {
+        if self.0.is_empty() {
+            // No key stands at a place that is not its own.
+            self.0 = (0..REMEMBERED as u64).map(|at| (at + 1, Row::new())).collect();
+        }
+        let (known, row) = &mut self.0[key as usize % REMEMBERED];
+        if *known != key {
+            row.clear();
+            make(row);
+            *known = key;
+        }
+        row
+    }
+}
+
+impl Question {
+    fn add(&mut self, at: usize, is_later: bool) {
+        let Ok(at) = u16::try_from(at) else { return };
+        self.atoms.push(at);
+        if is_later {
+            self.later.push(at);
+        }
+    }
+
+    /// Asks all atoms by `ask`.
+    fn row<'a>(which: &[u16], atoms: &[Atom<'a>], row: &mut Row, ask: impl Fn(&Atom<'a>) -> Truth) {
+        row.extend(which.iter().filter_map(|at| {
+            let at = usize::from(*at);
+            plane(at, ask(&atoms[at]))
+        }));
+    }
+
+    fn text<'a>(&mut self, number: u32, atoms: &[Atom<'a>], world: &World<'a>, block: &mut Block) {
+        let Self { atoms: which, texts, .. } = self;
+        let ask = |atom: &Atom<'a>| atom.text(number, world);
+        block.set(texts.get(number.into(), |row| Self::row(which, atoms, row, ask)));
+    }
+
+    fn attribute<'a>(
+        &mut self,
+        attribute: NumberedAttribute<'_>,
+        atoms: &[Atom<'a>],
+        world: &World<'a>,
+        block: &mut Block,
+    ) {
+        block.clear(&self.later);
+        if let Some(number) = attribute.text() {
+            return self.text(number, atoms, world, block);
+        }
+        let Self { atoms: which, wholes, .. } = self;
+        match attribute.value() {
+            ValueRef::Int(int) => {
+                let ask = |atom: &Atom<'a>| atom.number(Number::Int(int.into()));
+                block.set(wholes.get(int as u64, |row| Self::row(which, atoms, row, ask)));
+            }
+            ValueRef::Double(double) => {
+                Self::ask(which, atoms, block, |atom| atom.number(Number::Double(double)));
+            }
+            value => {
+                Self::ask(which, atoms, block, |atom| atom.looked_up(Lookup::One(value.into())));
+            }
+        }
+    }
+
+    /// Asks all atoms, and remembers nothing.
+    fn ask<'a>(
+        which: &[u16],
+        atoms: &[Atom<'a>],
+        block: &mut Block,
+        ask: impl Fn(&Atom<'a>) -> Truth,
+    ) {
+        for at in which {
+            let at = usize::from(*at);
+            if let Some(plane) = plane(at, ask(&atoms[at])) {
+                block.set(&[plane]);
+            }
+        }
+    }
+}
+
+/// All questions.
+struct Asked<'s, 'a> {
+    atoms: &'s [Atom<'a>],
+    world: &'s World<'a>,
+    names: Question,
+    /// By the number of a kind, of a status, of a type.
+    kinds: Vec<Row>,
+    statuses: Vec<Row>,
+    types: Vec<Row>,
+    type_numbers: Types,
+    durations: Question,
+    /// What is looked up for each span.
+    others: Question,
+    /// What is looked up for spans whose kind or status is not one of those.
+    rare: Question,
+    shared: Shared,
+    attributes: Wanted,
+}
+
+impl<'s, 'a> Asked<'s, 'a> {
+    fn of(atoms: &'s [Atom<'a>], world: &'s World<'a>) -> Self {
+        let by = |source: Source| {
+            let mut question = Question::default();
+            for (at, _) in atoms.iter().enumerate().filter(|(_, atom)| atom.source() == source) {
+                question.add(at, false);
+            }
+            question
+        };
+        let rows = |source: Source, words: &[(&'static str, &'static str)]| -> Vec<Row> {
+            let which = by(source).atoms;
+            if which.is_empty() {
+                return Vec::new();
+            }
+            let row = |(word, code): &(&'static str, &'static str)| {
+                let mut row = Row::new();
+                Question::row(&which, atoms, &mut row, |atom| {
+                    let word = if atom.is_status_code() { code } else { word };
+                    atom.looked_up(Lookup::One(Value::borrowed(word)))
+                });
+                row
+            };
+            words.iter().map(row).collect()
+        };
+        let kinds: Vec<_> = (0..6)
+            .map(|number| Kind::from_number(number).as_str())
+            .map(|word| (word, word))
+            .collect();
+        let types: Vec<_> =
+            TYPES.iter().map(|(_, name)| (*name, *name)).chain([("general", "general")]).collect();
+        let mut rare = by(Source::Status);
+        by(Source::Kind).atoms.iter().for_each(|at| rare.add(usize::from(*at), false));
+        Self {
+            atoms,
+            world,
+            names: by(Source::Name),
+            kinds: rows(Source::Kind, &kinds),
+            statuses: rows(Source::Status, &STATUSES),
+            types: rows(Source::Type, &types),
+            type_numbers: Types::of(world),
+            durations: by(Source::Duration),
+            others: by(Source::Span),
+            rare,
+            shared: Shared::default(),
+            attributes: Wanted::of(atoms, world),
+        }
+    }
+
+    fn of_span(&mut self, span: Span<'a>, block: &mut Block) {
+        let (atoms, world) = (self.atoms, self.world);
+        if !self.names.atoms.is_empty() {
+            self.names.text(world.trace.name_number(span.ix()), atoms, world, block);
+        }
+        let kind = self.kinds.get(span.kind().number() as usize);
+        let status = self.statuses.get(span.status().number() as usize);
+        match (kind, status) {
+            (Some(kind), Some(status)) if !world.is_trigger(span.ix()) => {
+                block.set(kind);
+                block.set(status);
+            }
+            // One of them may not be asked for at all; or it is a kind or code of a later OTLP.
+            _ => self.rare_of(span, block),
+        }
+        if !self.types.is_empty() {
+            block.set(&self.types[self.type_numbers.of_span(span, world)]);
+        }
+        if !self.durations.atoms.is_empty() {
+            let nanos = duration(span);
+            Question::ask(&self.durations.atoms, atoms, block, |atom| atom.duration(nanos));
+        }
+        Question::ask(&self.others.atoms, atoms, block, |atom| atom.of_span(span, world));
+        let (cleared, row) = self.shared.of(atoms, span, world);
+        block.clear(cleared);
+        block.set(row);
+        for attribute in world.trace.numbered_attributes(span.ix()) {
+            if let Some(question) = self.attributes.of_key(attribute.key(), span.ix().number()) {
+                question.attribute(attribute, atoms, world, block);
+            }
+        }
+    }
+
+    fn rare_of(&self, span: Span<'a>, block: &mut Block) {
+        let is_known = !self.world.is_trigger(span.ix());
+        let kind = self.kinds.get(span.kind().number() as usize).filter(|_| is_known);
+        let status = self.statuses.get(span.status().number() as usize).filter(|_| is_known);
+        for row in kind.iter().chain(&status) {
+            block.set(row);
+        }
+        let is_asked = |atom: &Atom<'_>| match atom.source() {
+            Source::Kind => kind.is_none(),
+            _ => status.is_none(),
+        };
+        Question::ask(&self.rare.atoms, self.atoms, block, |atom| match is_asked(atom) {
+            true => atom.of_span(span, self.world),
+            false => Truth::Undefined,
+        });
+    }
+}
+
+/// The words of a status, and those of its code, by the number of the code.
+const STATUSES: [(&str, &str); 3] = [
+    (StatusCode::Unset.as_str(), "STATUS_CODE_UNSET"),
+    (StatusCode::Ok.as_str(), "STATUS_CODE_OK"),
+    (StatusCode::Error.as_str(), "STATUS_CODE_ERROR"),
+];
+
+/// The types of spans, by the keys of their attributes.
+struct Types {
+    /// By the number of a key: 0 where it was not looked at, else one more than the number of its type.
+    keys: Vec<u8>,
+    browser_names: [Option<u32>; 3],
+    browser_key: Option<u32>,
+}
+
+impl Types {
+    fn of(world: &World<'_>) -> Self {
+        Self {
+            keys: Vec::new(),
+            browser_names: BROWSER_NAMES.map(|name| world.trace.text_number(name)),
+            browser_key: world.trace.text_number(BROWSER_KEY),
+        }
+    }
+
+    /// The number of a span's type; one beyond the last for those that have none.
+    fn of_span(&mut self, span: Span<'_>, world: &World<'_>) -> usize {
+        let name = Some(world.trace.name_number(span.ix()));
+        if self.browser_names.contains(&name) || world.is_trigger(span.ix()) {
+            return TYPES.len();
+        }
+        let mut found = TYPES.len();
+        for attribute in world.trace.numbered_attributes(span.ix()) {
+            if Some(attribute.key()) == self.browser_key {
+                return TYPES.len();
+            }
+            found = found.min(self.of_key(attribute.key(), world));
+        }
+        found
+    }
+
+    fn of_key(&mut self, key: u32, world: &World<'_>) -> usize {
+        let at = key as usize;
+        if self.keys.len() <= at {
+            self.keys.resize(at + 1, 0);
+        }
+        if self.keys[at] == 0 {
+            let name = world.trace.text(key);
+            let known = TYPES.iter().position(|(prefix, _)| name.starts_with(prefix));
+            self.keys[at] = known.unwrap_or(TYPES.len()) as u8 + 1;
+        }
+        usize::from(self.keys[at]) - 1
+    }
+}
+
+/// Who asks for an attribute, by the number of its key.
+struct Wanted {
+    /// By key: one more than the number of its question; 0 for most.
+    slots: Vec<u16>,
+    /// With the span whose attribute was taken last, from 1: of two with one key the first counts.
+    questions: Vec<(Question, usize)>,
+}
+
+impl Wanted {
+    fn of(atoms: &[Atom<'_>], world: &World<'_>) -> Self {
+        let mut wanted = Self { slots: Vec::new(), questions: Vec::new() };
+        for (at, atom) in atoms.iter().enumerate() {
+            let key = atom.attribute().and_then(|name| world.trace.text_number(name));
+            let Some(key) = key.map(|key| key as usize) else { continue };
+            if wanted.slots.len() <= key {
+                wanted.slots.resize(key + 1, 0);
+            }
+            if wanted.slots[key] == 0 {
+                wanted.questions.push((Question::default(), 0));
+                wanted.slots[key] = u16::try_from(wanted.questions.len()).unwrap_or(u16::MAX);
+            }
+            let is_later = atom.source() != Source::None
+                || atom.absent() != Truth::Undefined
+                || atom.may_be_shared(world);
+            wanted.questions[usize::from(wanted.slots[key]) - 1].0.add(at, is_later);
+        }
+        wanted
+    }
+
+    fn of_key(&mut self, key: u32, span: usize) -> Option<&mut Question> {
+        let slot = self.slots.get(key as usize).filter(|slot| **slot > 0)?;
+        let (question, taken) = &mut self.questions[usize::from(*slot) - 1];
+        if *taken == span + 1 {
+            return None;
+        }
+        *taken = span + 1;
+        Some(question)
+    }
+}
+
+/// What all spans of a resource and a scope have in common.
+#[derive(Default)]
+struct Shared {
+    known: HashMap<(ResourceIx, ScopeIx), usize>,
+    /// To whom it answers, and what.
+    answers: Vec<(Vec<u16>, Row)>,
+    last: Option<((ResourceIx, ScopeIx), usize)>,
+}
+
+impl Shared {
+    fn of<'a>(&mut self, atoms: &[Atom<'a>], span: Span<'a>, world: &World<'a>) -> (&[u16], &Row) {
+        let whose = (span.resource_ix(), span.scope_ix());
+        let number = match self.last {
+            Some((last, number)) if last == whose => number,
+            _ => *self.known.entry(whose).or_insert_with(|| {
+                self.answers.push(shared(atoms, span, world));
+                self.answers.len() - 1
+            }),
+        };
+        self.last = Some((whose, number));
+        let (cleared, row) = &self.answers[number];
+        (cleared, row)
+    }
+}
+
+fn shared<'a>(atoms: &[Atom<'a>], span: Span<'a>, world: &World<'a>) -> (Vec<u16>, Row) {
+    let (mut whose, mut row) = (Vec::new(), Row::new());
+    let attributes = span.resource().attributes();
+    for (at, atom) in atoms.iter().enumerate() {
+        let answer = on_resource(atom, attributes)
+            .or_else(|| (atom.source() == Source::Scope).then(|| atom.of_span(span, world)));
+        let (Some(truth), Ok(at)) = (answer, u16::try_from(at)) else { continue };
+        whose.push(at);
+        row.extend(plane(usize::from(at), truth));
+    }
+    (whose, row)
+}
+
+/// What a resource says; nothing where each span has to be asked.
+fn on_resource(atom: &Atom<'_>, attributes: Attributes<'_>) -> Option<Truth> {
+    let found = |name: &str| attributes.get(name).map(|value| Lookup::One(value.into()));
+    if let Some(lookup) = atom.attribute().and_then(found) {
+        return Some(atom.looked_up(lookup));
+    }
+    let name = match atom.otherwise()? {
+        Property::Intrinsic(Intrinsic::Service, _) => "service.name",
+        Property::Resource(name) => name,
+        _ => return None,
+    };
+    Some(atom.looked_up(found(name).unwrap_or(Lookup::Absent)))
+}

@@ -1,0 +1,414 @@
+//! What is known before a run, filled in: variables, functions of chance and time, and texts made of them.
+//!
+//! From here on the tree holds none of them: what they stood for is [`Known`], and remembers whether it came from a
+//! secret. Deliberately absent: what triggers are made of. In their texts stand expressions, which [`value`] takes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use model::Place;
+
+use super::expression::{Values, constant};
+use crate::{
+    plan::{Claim, Output, Plan, Resolved, Spec, Written},
+    request::ResolveError,
+    syntax::ast::{
+        Aggregate, Expr, ExprKind, Hop, Known, Part, Piece, Pseudo, Selector, Step, Subject,
+        Template, VariableScope,
+    },
+    value::{
+        Lack,
+        function::{Draw, Purpose, Seed},
+    },
+};
+
+/// What `${…}`, `var:` and `env:` may name.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Vars {
+    /// The variables of the run: its variable set, and the outputs of earlier steps. `var:` and `env:` find them.
+    pub variables: BTreeMap<String, String>,
+    /// The environment that the run may see. Only `env:` finds it, and only what is not among the variables.
+    pub environment: BTreeMap<String, String>,
+    /// The names of those whose values nobody may see.
+    pub secrets: BTreeSet<String>,
+}
+
+/// What could not be filled in, and where in the string it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unfilled {
+    /// A variable without a value.
+    Missing { name: String, at: Range<usize> },
+    /// An expression that has no value before there is a trace, or none at all.
+    Valueless { reason: String, at: Range<usize> },
+}
+
+/// Fills in what is judged: specs, claims and outputs.
+pub fn resolve(plan: &Plan, vars: &Vars, seed: &Seed) -> Result<Resolved, ResolveError> {
+    let mut draw = Draw::new(seed, Purpose::Judgement);
+    let mut resolver = Resolver { vars, draw: &mut draw };
+    let mut specs = Vec::with_capacity(plan.specs.len());
+    for Spec { name, selector, assertions } in &plan.specs {
+        let selector = resolver.written(selector, Resolver::selector)?;
+        let assertions = assertions
+            .iter()
+            .map(|assertion| resolver.written(assertion, Resolver::expr))
+            .collect::<Result<_, _>>()?;
+        specs.push(Spec { name: name.clone(), selector, assertions });
+    }
+    let mut claims = Vec::with_capacity(plan.claims.len());
+    for Claim { name, claim } in &plan.claims {
+        let claim = resolver.written(claim, Resolver::expr)?;
+        claims.push(Claim { name: name.clone(), claim });
+    }
+    let mut outputs = Vec::with_capacity(plan.outputs.len());
+    for output in &plan.outputs {
+        let at = |unfilled: Unfilled| unfilled.at(&output.place);
+        let selector = resolver.selector(&output.selector).map_err(at)?;
+        let value = resolver.expr(&output.value).map_err(at)?;
+        outputs.push(Output { selector, value, ..output.clone() });
+    }
+    let named = |name: &String| vars.variables.get(name).or_else(|| vars.environment.get(name));
+    Ok(Resolved {
+        specs,
+        claims,
+        outputs,
+        skip_trace_collection: plan.skip_trace_collection,
+        secrets: vars.secrets.iter().filter_map(named).cloned().collect(),
+    })
+}
+
+/// An expression with nothing open in it but what the trace and the answer tell.
+fn resolve_expr(expr: &Expr, vars: &Vars, draw: &mut Draw) -> Result<Expr, Unfilled> {
+    Resolver { vars, draw }.expr(expr)
+}
+
+/// What an expression in a text of a trigger stands for, with its variables filled in.
+pub(crate) fn value(expr: &Expr, vars: &Vars, draw: &mut Draw) -> Result<Known, Unfilled> {
+    let expr = resolve_expr(expr, vars, draw)?;
+    known(&expr).map_err(|lack| {
+        let (Lack::Undefined(reason) | Lack::Open(reason)) = lack;
+        Unfilled::Valueless { reason, at: expr.at.0.clone() }
+    })
+}
+
+impl Vars {
+    fn get(&self, scope: VariableScope, name: &str) -> Option<&str> {
+        let variable = self.variables.get(name);
+        let value = match scope {
+            VariableScope::Env => variable.or_else(|| self.environment.get(name)),
+            VariableScope::Var => variable,
+        };
+        value.map(String::as_str)
+    }
+}
+
+/// Only names: any of the values may be a secret.
+impl std::fmt::Debug for Vars {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vars")
+            .field("variables", &self.variables.keys())
+            .field("environment", &self.environment.keys())
+            .field("secrets", &self.secrets)
+            .finish()
+    }
+}
+
+impl Unfilled {
+    /// The error, for people who see the place.
+    pub(crate) fn at(self, place: &Place) -> ResolveError {
+        let place = place.clone();
+        match self {
+            Self::Missing { name, .. } => ResolveError::Missing { name, place },
+            Self::Valueless { reason, .. } => ResolveError::Valueless { reason, place },
+        }
+    }
+}
+
+struct Resolver<'r> {
+    vars: &'r Vars,
+    draw: &'r mut Draw,
+}
+
+impl Resolver<'_> {
+    fn written<T>(
+        &mut self,
+        written: &Written<T>,
+        resolve: impl Fn(&mut Self, &T) -> Result<T, Unfilled>,
+    ) -> Result<Written<T>, ResolveError> {
+        let meaning = resolve(self, &written.meaning);
+        Ok(Written {
+            source: written.source.clone(),
+            place: written.place.clone(),
+            meaning: meaning.map_err(|unfilled| unfilled.at(&written.place))?,
+        })
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Result<Expr, Unfilled> {
+        let kind = match &expr.kind {
+            ExprKind::Variable { scope, name } => match self.vars.get(*scope, name) {
+                Some(text) => {
+                    let is_secret = self.vars.secrets.contains(name);
+                    ExprKind::Known(Known { text: text.to_owned(), is_secret })
+                }
+                None => {
+                    let (name, at) = (name.clone(), expr.at.0.clone());
+                    return Err(Unfilled::Missing { name, at });
+                }
+            },
+            ExprKind::Template(template) => {
+                folded(ExprKind::Template(self.template(template)?), expr)
+            }
+            ExprKind::Call { function, arguments } => {
+                let mut arguments = self.exprs(arguments)?;
+                let drawn = Known { text: self.draw.draw(*function), is_secret: false };
+                arguments.push(Expr { kind: ExprKind::Known(drawn), at: expr.at.clone() });
+                folded(ExprKind::Call { function: *function, arguments }, expr)
+            }
+            kind => self.within(kind)?,
+        };
+        Ok(Expr { kind, at: expr.at.clone() })
+    }
+
+    /// The same kind of expression, with its parts resolved.
+    fn within(&mut self, kind: &ExprKind) -> Result<ExprKind, Unfilled> {
+        let mut kind = kind.clone();
+        match &mut kind {
+            ExprKind::List(items) | ExprKind::And(items) | ExprKind::Or(items) => {
+                *items = self.exprs(items)?;
+            }
+            ExprKind::Filter { input, arguments, .. } => {
+                **input = self.expr(input)?;
+                *arguments = self.exprs(arguments)?;
+            }
+            ExprKind::Minus(of) | ExprKind::Not(of) | ExprKind::Exists { value: of, .. } => {
+                **of = self.expr(of)?;
+            }
+            ExprKind::Arithmetic { left, right, .. } | ExprKind::Compare { left, right, .. } => {
+                **left = self.expr(left)?;
+                **right = self.expr(right)?;
+            }
+            ExprKind::Between { value, low, high, .. } => {
+                for part in [value, low, high] {
+                    **part = self.expr(part)?;
+                }
+            }
+            ExprKind::Within { condition, .. } => self.optional(condition)?,
+            ExprKind::Quantified { subject, predicate } => {
+                self.subject(subject)?;
+                self.optional(predicate)?;
+            }
+            ExprKind::Relation { left, right, .. } => {
+                self.subject(left)?;
+                self.subject(right)?;
+            }
+            ExprKind::Aggregate(aggregate) => self.aggregate(aggregate)?,
+            ExprKind::Gap { from, to } => {
+                **from = self.selector(from)?;
+                **to = self.selector(to)?;
+            }
+            ExprKind::Null
+            | ExprKind::Bool(_)
+            | ExprKind::Number { .. }
+            | ExprKind::Duration(_)
+            | ExprKind::Text(_)
+            | ExprKind::Template(_)
+            | ExprKind::Property(_)
+            | ExprKind::Variable { .. }
+            | ExprKind::Known(_)
+            | ExprKind::Response(_)
+            | ExprKind::Call { .. } => {}
+        }
+        Ok(kind)
+    }
+
+    fn exprs(&mut self, exprs: &[Expr]) -> Result<Vec<Expr>, Unfilled> {
+        exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    fn optional(&mut self, expr: &mut Option<Box<Expr>>) -> Result<(), Unfilled> {
+        if let Some(expr) = expr {
+            **expr = self.expr(expr)?;
+        }
+        Ok(())
+    }
+
+    fn aggregate(&mut self, aggregate: &mut Aggregate) -> Result<(), Unfilled> {
+        if let Some(value) = &mut aggregate.value {
+            *value = self.expr(value)?;
+        }
+        aggregate.of = self.selector(&aggregate.of)?;
+        aggregate.by = self.exprs(&aggregate.by)?;
+        Ok(())
+    }
+
+    fn subject(&mut self, subject: &mut Subject) -> Result<(), Unfilled> {
+        subject.selector = self.selector(&subject.selector)?;
+        Ok(())
+    }
+
+    fn template(&mut self, template: &Template) -> Result<Template, Unfilled> {
+        let pieces = template.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => Ok(Piece::Text(text.clone())),
+            Piece::Value(expr) => self.expr(expr).map(Piece::Value),
+        });
+        Ok(Template { pieces: pieces.collect::<Result<_, _>>()? })
+    }
+
+    fn selector(&mut self, selector: &Selector) -> Result<Selector, Unfilled> {
+        let mut parts = Vec::with_capacity(selector.parts.len());
+        for part in &selector.parts {
+            let mut hops = Vec::with_capacity(part.hops.len());
+            for hop in &part.hops {
+                hops.push(Hop { combinator: hop.combinator, step: self.step(&hop.step)? });
+            }
+            parts.push(Part { anchor: part.anchor, hops });
+        }
+        Ok(Selector { parts, at: selector.at.clone() })
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Step, Unfilled> {
+        let condition =
+            step.condition.as_ref().map(|condition| self.expr(condition)).transpose()?;
+        let mut pseudos = Vec::with_capacity(step.pseudos.len());
+        for pseudo in &step.pseudos {
+            pseudos.push(match pseudo {
+                Pseudo::Has(selector) => Pseudo::Has(self.selector(selector)?),
+                Pseudo::Not(selector) => Pseudo::Not(self.selector(selector)?),
+                Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => pseudo.clone(),
+            });
+        }
+        Ok(Step { condition, pseudos, position: step.position, at: step.at.clone() })
+    }
+}
+
+/// What the expression is known to be; itself where the trace has a say in it, or where it has no value.
+fn folded(kind: ExprKind, at: &Expr) -> ExprKind {
+    let expr = Expr { kind, at: at.at.clone() };
+    known(&expr).map(ExprKind::Known).unwrap_or(expr.kind)
+}
+
+fn known(expr: &Expr) -> Result<Known, Lack> {
+    let valued = constant(expr)?;
+    match valued.values {
+        Values::One(value) => {
+            Ok(Known { text: value.text().into_owned(), is_secret: valued.is_secret })
+        }
+        Values::Many(_) | Values::Groups(_) => {
+            Err(Lack::Undefined("there are several values where one is needed".to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Timestamp;
+
+    use super::{Unfilled, Vars, resolve_expr, value};
+    use crate::{
+        syntax::{
+            ast::{ExprKind, Known, Piece},
+            parse,
+        },
+        value::function::{Draw, Purpose, Seed},
+    };
+
+    fn draw() -> Draw {
+        let now = Timestamp::from_nanos(1_794_729_909_500_000_000);
+        Draw::new(&Seed { now, random: [7; 32] }, Purpose::Request)
+    }
+
+    fn vars() -> Vars {
+        let pairs = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        Vars {
+            variables: pairs(&[("HOST", "shop"), ("TOKEN", "s3cret"), ("BODY", r#"{"id":7}"#)]),
+            environment: pairs(&[("HOST", "hidden"), ("HOME", "/root")]),
+            secrets: ["TOKEN".to_owned()].into(),
+        }
+    }
+
+    /// The pieces of a trigger's text, filled in.
+    fn filled(source: &str) -> Result<Known, Unfilled> {
+        let template = parse::template(source).tree.expect(source);
+        let mut whole = Known { text: String::new(), is_secret: false };
+        let mut draw = draw();
+        for piece in &template.pieces {
+            match piece {
+                Piece::Text(text) => whole.text.push_str(text),
+                Piece::Value(expr) => {
+                    let known = value(expr, &vars(), &mut draw)?;
+                    whole.text.push_str(&known.text);
+                    whole.is_secret |= known.is_secret;
+                }
+            }
+        }
+        Ok(whole)
+    }
+
+    #[test]
+    fn texts_are_filled_in() {
+        for (source, expected, is_secret) in [
+            ("http://${var:HOST}/100%", "http://shop/100%", false),
+            ("${env:HOST} ${env:HOME}", "shop /root", false),
+            ("Bearer ${var:TOKEN}", "Bearer s3cret", true),
+            ("${var:TOKEN | length}", "6", true),
+            ("${var:BODY | json_path '$.id'}", "7", false),
+            ("${1 + 1}", "2", false),
+            ("${date('YYYY')}", "2026", false),
+            ("${dateTime()}", "2026-11-15T08:05:09Z", false),
+            ("${randomInt(7, 7)}", "7", false),
+            ("a}b ${ c", "a}b ${ c", false),
+        ] {
+            let known = Known { text: expected.to_owned(), is_secret };
+            assert_eq!(filled(source), Ok(known), "{source}");
+        }
+        let twice = filled("${uuid()}${uuid()}").expect("two ids").text;
+        assert_ne!(twice[..36], twice[36..], "each occurrence draws its own");
+        assert_eq!(twice, filled("${uuid()}${uuid()}").expect("two ids").text);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named_with_its_place() {
+        let missing = |name: &str, at| Unfilled::Missing { name: name.to_owned(), at };
+        for (source, expected) in [
+            ("x ${var:NOPE}", missing("NOPE", 4..12)),
+            ("${var:HOME}", missing("HOME", 2..10)),
+            ("${env:nope | length}", missing("nope", 2..10)),
+            ("${1 / 0}", Unfilled::Valueless { reason: "division by zero".to_owned(), at: 2..7 }),
+        ] {
+            assert_eq!(filled(source), Err(expected), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_statement_keeps_what_only_the_trace_tells() {
+        let resolved = |source: &str| {
+            let assertion = parse::assertion(source).tree.expect(source);
+            let resolved = resolve_expr(&assertion, &vars(), &mut draw()).expect(source);
+            let ExprKind::Compare { right, .. } = resolved.kind else { return ExprKind::Null };
+            right.kind
+        };
+        let known =
+            |text: &str, is_secret| ExprKind::Known(Known { text: text.to_owned(), is_secret });
+        assert_eq!(resolved("attr:x = var:HOST"), known("shop", false));
+        assert_eq!(resolved("attr:x = \"${var:TOKEN}!\""), known("s3cret!", true));
+        assert!(matches!(resolved("attr:x = \"${attr:y}${var:HOST}\""), ExprKind::Template(_)));
+        assert!(
+            matches!(resolved("attr:x = randomInt(1, attr:y)"), ExprKind::Call { arguments, .. } if arguments.len() == 3)
+        );
+        assert!(matches!(resolved("attr:x = \"${1 / 0}\""), ExprKind::Template(_)));
+        let nested = "count(span[x = var:HOST]:has(span[y = \"1\"])) = 1";
+        let claim = parse::claim(nested).tree.expect(nested);
+        let resolved = resolve_expr(&claim, &vars(), &mut draw()).expect(nested);
+        assert!(format!("{resolved:?}").contains("Known"), "selectors inside are resolved too");
+    }
+
+    #[test]
+    fn values_are_not_shown() {
+        let shown = format!("{:?}", vars());
+        assert!(shown.contains("TOKEN") && !shown.contains("s3cret") && !shown.contains("shop"));
+    }
+}

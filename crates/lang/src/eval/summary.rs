@@ -1,0 +1,293 @@
+//! Many values made one.
+
+use std::{cmp::Ordering, collections::HashSet};
+
+use super::expression::Lack;
+use crate::{
+    syntax::ast::{Comparator, Summary},
+    value::{
+        Number, Size, Value,
+        compare::{compare, compare_sizes},
+    },
+};
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Summed<'a> {
+    pub(crate) value: Value<'a>,
+    /// What was skipped or converted.
+    pub(crate) note: Option<String>,
+    pub(crate) is_secret: bool,
+}
+
+/// Why there is no value, and whether further spans can change that.
+#[derive(Clone, Debug)]
+pub(crate) struct Missing {
+    pub(crate) lack: Lack,
+    /// Only where all that there is now stays: the selection has to be lasting.
+    pub(crate) is_for_good: bool,
+}
+
+impl<'a> Summed<'a> {
+    pub(crate) fn new(value: Value<'a>) -> Self {
+        Self { value, note: None, is_secret: false }
+    }
+}
+
+/// The values so far.
+pub(super) struct Gathered<'a> {
+    function: Summary,
+    /// Those that are only compared with each other.
+    values: Vec<Value<'a>>,
+    /// Those that are ordered or added up.
+    amounts: Amounts,
+}
+
+#[derive(Default)]
+struct Amounts {
+    numbers: Vec<Number>,
+    are_durations: bool,
+    skipped: usize,
+    read: usize,
+}
+
+impl<'a> Gathered<'a> {
+    pub(super) fn new(function: Summary) -> Self {
+        Self { function, values: Vec::new(), amounts: Amounts::default() }
+    }
+
+    pub(super) fn add(&mut self, value: Value<'a>) -> Result<(), Missing> {
+        match self.function {
+            Summary::Count | Summary::Value | Summary::Values => {
+                self.values.push(value);
+                Ok(())
+            }
+            _ => self.amounts.add(&value),
+        }
+    }
+
+    /// Makes one value of many.
+    pub(super) fn summarize(self) -> Result<Summed<'a>, Missing> {
+        let Self { function, values, amounts } = self;
+        match function {
+            Summary::Count | Summary::Value | Summary::Values if values.is_empty() => {
+                Err(for_now("none of the spans has a value"))
+            }
+            Summary::Count => Ok(Summed::new(Value::whole(values.len() as u64))),
+            Summary::Value => the_one(values).map(Summed::new),
+            Summary::Values => Ok(Summed::new(Value::List(different(values)))),
+            Summary::Sum
+            | Summary::Min
+            | Summary::Max
+            | Summary::Average
+            | Summary::Percentile(_) => amounts.summarize(function),
+        }
+    }
+}
+
+impl Amounts {
+    fn add(&mut self, value: &Value<'_>) -> Result<(), Missing> {
+        let (number, is_duration) = match value.size() {
+            None => {
+                return Err(for_good("only numbers and durations can be summed up or ordered"));
+            }
+            Some(Size::Number(number)) if number.is_nan() => {
+                self.skipped += 1;
+                return Ok(());
+            }
+            Some(Size::Number(number)) => (number, false),
+            Some(Size::Nanos(nanos)) => (Number::Int(nanos), true),
+        };
+        if !self.numbers.is_empty() && self.are_durations != is_duration {
+            return Err(for_good("some of the values are numbers, others are durations"));
+        }
+        self.are_durations = is_duration;
+        self.read += usize::from(matches!(value, Value::Text(_) | Value::Quoted(_)));
+        self.numbers.push(number);
+        Ok(())
+    }
+
+    fn summarize<'a>(self, function: Summary) -> Result<Summed<'a>, Missing> {
+        let Self { numbers, are_durations, skipped, read } = self;
+        if numbers.is_empty() {
+            return Err(for_now("none of the values is a number"));
+        }
+        let result = match function {
+            Summary::Min => least_by(&numbers, order),
+            Summary::Max => least_by(&numbers, |a, b| order(b, a)),
+            Summary::Percentile(percent) => at_rank(numbers, percent),
+            Summary::Average => average(&numbers, are_durations)?,
+            _ => sum(&numbers)?,
+        };
+        let value = match result {
+            Number::Int(nanos) if are_durations => Value::Duration(nanos),
+            number => Value::Number(number),
+        };
+        let notes = [
+            (skipped > 0).then(|| format!("{skipped} that are not a number are left out")),
+            (read > 0).then(|| "text read by its value".to_owned()),
+        ];
+        let notes: Vec<_> = notes.into_iter().flatten().collect();
+        let note = (!notes.is_empty()).then(|| notes.join(", "));
+        Ok(Summed { note, ..Summed::new(value) })
+    }
+}
+
+/// What one span more may change.
+fn for_now(reason: &str) -> Missing {
+    Missing { lack: Lack::Undefined(reason.to_owned()), is_for_good: false }
+}
+
+/// What the spans that are there will always stand for.
+fn for_good(reason: &str) -> Missing {
+    Missing { is_for_good: true, ..for_now(reason) }
+}
+
+fn the_one(values: Vec<Value<'_>>) -> Result<Value<'_>, Missing> {
+    let mut values = values.into_iter();
+    let first = values.next().ok_or_else(|| for_now("none of the spans has a value"))?;
+    match values.find(|other| !compare(&first, Comparator::Equal, other).holds()) {
+        None => Ok(first),
+        Some(_) => Err(for_good("the spans have different values, so there is not one of them")),
+    }
+}
+
+/// Each value once, in the order of their first.
+fn different(values: Vec<Value<'_>>) -> Vec<Value<'_>> {
+    let mut texts = HashSet::new();
+    let mut others = HashSet::new();
+    let mut is_first = |value: &Value<'_>| match value {
+        Value::Text(text) if texts.contains(&**text) => false,
+        Value::Text(text) => texts.insert(text.clone().into_owned()),
+        other => others.insert(format!("{other:?}")),
+    };
+    values.into_iter().filter(|value| is_first(value)).collect()
+}
+
+/// What is not a number has been left out, so that all have an order.
+fn order(a: &Number, b: &Number) -> Ordering {
+    compare_sizes(Size::Number(*a), Size::Number(*b)).unwrap_or(Ordering::Equal)
+}
+
+fn least_by(numbers: &[Number], order: impl Fn(&Number, &Number) -> Ordering) -> Number {
+    numbers.iter().copied().min_by(order).unwrap_or(Number::Int(0))
+}
+
+/// Whole numbers exactly, doubles with the error of each step carried along.
+fn sum(numbers: &[Number]) -> Result<Number, Missing> {
+    let mut whole = 0_i128;
+    let (mut double, mut error, mut has_double) = (0.0_f64, 0.0_f64, false);
+    for number in numbers {
+        match number {
+            Number::Int(int) => {
+                whole = whole
+                    .checked_add(*int)
+                    .ok_or_else(|| for_now("the sum does not fit 128 bits"))?;
+            }
+            Number::Double(one) => {
+                has_double = true;
+                let next = double + one;
+                if next.is_finite() {
+                    let lost = if double.abs() >= one.abs() {
+                        (double - next) + one
+                    } else {
+                        (one - next) + double
+                    };
+                    error += lost;
+                }
+                double = next;
+            }
+        }
+    }
+    Ok(match has_double {
+        false => Number::Int(whole),
+        true => Number::Double(double + error + whole as f64),
+    })
+}
+
+/// A duration to the nearest nanosecond.
+fn average(numbers: &[Number], is_duration: bool) -> Result<Number, Missing> {
+    let count = numbers.len() as i128;
+    Ok(match sum(numbers)? {
+        Number::Int(sum) if sum % count == 0 => Number::Int(sum / count),
+        Number::Int(sum) if is_duration => Number::Int((2 * sum + count).div_euclid(2 * count)),
+        Number::Int(sum) => Number::Double(sum as f64 / count as f64),
+        Number::Double(sum) => Number::Double(sum / count as f64),
+    })
+}
+
+/// The value of which so many percent, counted up to it, are not larger.
+fn at_rank(mut numbers: Vec<Number>, percent: Number) -> Number {
+    let count = numbers.len() as i128;
+    // As a fraction of the digits that were written: 99.9 is not the double nearest to it.
+    let written = match percent {
+        Number::Int(int) => int.to_string(),
+        Number::Double(double) => double.to_string(),
+    };
+    let (whole, fraction) = written.split_once('.').unwrap_or((&written, ""));
+    let scale = 10_i128.checked_pow(fraction.len() as u32).filter(|_| fraction.len() <= 18);
+    let digits = format!("{whole}{fraction}").parse::<i128>().ok();
+    let rank = match digits.zip(scale) {
+        Some((digits, scale)) => (digits * count + 100 * scale - 1).div_euclid(100 * scale),
+        None => count,
+    };
+    let index = (rank.clamp(1, count) - 1) as usize;
+    let (_, at, _) = numbers.select_nth_unstable_by(index, order);
+    *at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Gathered;
+    use crate::{
+        syntax::ast::Summary,
+        value::{Number, Value},
+    };
+
+    fn ints(values: &[i128]) -> Vec<Value<'static>> {
+        values.iter().map(|int| Value::Number(Number::Int(*int))).collect()
+    }
+
+    fn shown(function: Summary, values: Vec<Value<'static>>) -> String {
+        let mut gathered = Gathered::new(function);
+        let added = values.into_iter().try_for_each(|value| gathered.add(value));
+        match added.and_then(|()| gathered.summarize()) {
+            Ok(summed) => {
+                let note = summed.note.map_or(String::new(), |note| format!(" ({note})"));
+                format!("{}{note}", summed.value.show())
+            }
+            Err(missing) => format!("{:?}", missing.lack),
+        }
+    }
+
+    #[test]
+    fn the_nearest_rank() {
+        let all: Vec<i128> = (1..=1000).rev().collect();
+        for (percent, expected) in [
+            (Number::Int(0), "1"),
+            (Number::Int(50), "500"),
+            (Number::Double(99.9), "999"),
+            (Number::Double(99.91), "1000"),
+            (Number::Int(100), "1000"),
+        ] {
+            assert_eq!(shown(Summary::Percentile(percent), ints(&all)), expected, "{percent:?}");
+        }
+        assert_eq!(shown(Summary::Percentile(Number::Int(95)), ints(&[7])), "7");
+    }
+
+    #[test]
+    fn sums_are_exact_and_types_are_kept() {
+        let double = |double: f64| Value::Number(Number::Double(double));
+        assert_eq!(shown(Summary::Sum, ints(&[i128::from(i64::MAX); 3])), "27670116110564327421");
+        assert_eq!(shown(Summary::Sum, vec![double(0.1); 10]), "1");
+        assert_eq!(shown(Summary::Sum, vec![double(1e100), double(1.0), double(-1e100)]), "1");
+        let durations = vec![Value::Duration(8), Value::Duration(9), Value::Duration(9)];
+        assert_eq!(shown(Summary::Sum, durations.clone()), "26ns");
+        assert_eq!(shown(Summary::Average, durations), "9ns");
+        assert_eq!(shown(Summary::Average, ints(&[1, 2])), "1.5");
+        let skipped = vec![double(f64::NAN), double(2.0), double(f64::NAN)];
+        assert_eq!(shown(Summary::Max, skipped), "2 (2 that are not a number are left out)");
+        let mixed = vec![Value::Duration(1), double(1.0)];
+        assert!(shown(Summary::Sum, mixed).contains("others are durations"));
+    }
+}

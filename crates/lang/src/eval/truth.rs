@@ -1,0 +1,398 @@
+//! Whether a statement holds in a scene, and what it may still become.
+//!
+//! A property with several values at once (`event.name`) compares true if one of them does; a negated comparator is the
+//! negation of that. Groups of an aggregate have to compare true each.
+
+use std::rc::Rc;
+
+use super::{
+    aggregate::{Constant, constant, of_span},
+    contrast::{any_pair, contrast, contrast_between, future_of, listed},
+    expression::{Lack, Valued, Values, value_of},
+    future::{Found, Future, Truth},
+    index::tally,
+    lasting::{Steadiness, is_fixed, is_lasting, speaks_of_response, steadiness},
+    relation::{self, gap_bounds},
+    select::{doubt, is_anchored, select},
+    summary::Missing,
+    world::{InnerRef, Scene, TOO_MANY_LOOKS},
+};
+use crate::{
+    syntax::ast::{Comparator, Expr, ExprKind, Inner, Quantifier, Subject},
+    value::Value,
+};
+
+/// A value that belongs to the scene, or one that is the same in all of them.
+#[derive(Clone, Debug)]
+pub(crate) enum Held<'a> {
+    Own(Valued<'a>),
+    Shared(Rc<Constant<'a>>),
+}
+
+/// Whether a statement holds. A value alone is no statement, and undefined.
+pub(crate) fn truth<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
+    // What is said of the whole trace is asked more than once: for the verdict, for the evidence, and of every span that a
+    // statement around it speaks of.
+    if (scene.span.is_none() && scene.count.is_none()) || is_of_trace(expression) {
+        return (*scene.world.statement(expression, || evaluate(expression, scene))).clone();
+    }
+    evaluate(expression, scene)
+}
+
+/// Whether a statement is the same whichever span is spoken of.
+fn is_of_trace(statement: &Expr) -> bool {
+    match &statement.kind {
+        ExprKind::Quantified { subject, .. } => is_anchored(&subject.selector),
+        ExprKind::Relation { left, right, .. } => {
+            is_anchored(&left.selector) && is_anchored(&right.selector)
+        }
+        _ => false,
+    }
+}
+
+fn evaluate<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
+    match &expression.kind {
+        ExprKind::Not(part) => truth(part, scene).negated(),
+        ExprKind::And(parts) => fold(parts, scene, Found::and, Truth::False),
+        ExprKind::Or(parts) => fold(parts, scene, Found::or, Truth::True),
+        ExprKind::Compare { left, comparator, is_negated, right } => {
+            compare_sides(left, *comparator, *is_negated, right, scene)
+        }
+        ExprKind::Between { value, is_negated, low, high } => {
+            between(value, *is_negated, [low, high], scene)
+        }
+        ExprKind::Exists { value, is_negated } => {
+            let found = exists(value, scene);
+            if *is_negated { found.negated() } else { found }
+        }
+        ExprKind::Within { inner, condition } => within(*inner, condition.as_deref(), scene),
+        ExprKind::Quantified { subject, predicate } => {
+            sentence(subject, predicate.as_deref(), scene)
+        }
+        ExprKind::Relation { left, relation, right } => {
+            relation::relate(left, *relation, right, scene).found.clone()
+        }
+        _ => Found::undefined("a value alone says nothing", Future::only(Truth::Undefined)),
+    }
+}
+
+/// Stops where one part decides for good.
+fn fold<'a>(
+    parts: &'a [Expr],
+    scene: &Scene<'_, 'a>,
+    join: impl Fn(Found, Found) -> Found,
+    deciding: Truth,
+) -> Found {
+    let mut all = Found::fixed(deciding.negated());
+    for part in parts {
+        all = join(all, truth(part, scene));
+        if all.future.is_only(deciding) {
+            break;
+        }
+    }
+    all
+}
+
+/// The value of an expression; one that is the same for every span is computed once.
+pub(crate) fn held<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Result<Held<'a>, Missing> {
+    match &expression.kind {
+        ExprKind::Aggregate(aggregate) => match constant(aggregate, scene) {
+            Some(shared) => shared.map(Held::Shared),
+            None => of_span(aggregate, scene).map(Held::Own),
+        },
+        _ => value_of(expression, scene)
+            .map(Held::Own)
+            .map_err(|lack| Missing { lack, is_for_good: is_fixed(expression) }),
+    }
+}
+
+impl<'a> Held<'a> {
+    pub(crate) fn valued(&self) -> &Valued<'a> {
+        match self {
+            Self::Own(valued) => valued,
+            Self::Shared(shared) => &shared.valued,
+        }
+    }
+}
+
+/// Compares two expressions. Groups are negated one by one.
+fn compare_sides<'a>(
+    left: &'a Expr,
+    comparator: Comparator,
+    is_negated: bool,
+    right: &'a Expr,
+    scene: &Scene<'_, 'a>,
+) -> Found {
+    if let Some(found) = compare_gap(left, comparator, right, scene) {
+        return if is_negated { found.negated() } else { found };
+    }
+    let steady = steadiness(left).max(steadiness(right));
+    let (left_held, right_held) = match (held(left, scene), held(right, scene)) {
+        (Ok(left), Ok(right)) => (left, right),
+        // What lacks for good leaves it undefined, whatever becomes of the other side.
+        (Err(missing), Ok(_)) | (Ok(_), Err(missing)) => return lacking(missing),
+        (Err(left), Err(right)) => return lacking(if right.is_for_good { right } else { left }),
+    };
+    let (left_valued, right_valued) = (left_held.valued(), right_held.valued());
+    let (contrast, is_kept) = match (&left_held, comparator, &right_held) {
+        (
+            Held::Own(Valued { values: Values::One(value), .. }),
+            Comparator::In,
+            Held::Shared(list),
+        ) => {
+            let (contrast, is_kept) = list.contrast_in(value);
+            (contrast.negated_if(is_negated), is_kept)
+        }
+        (
+            Held::Shared(list),
+            Comparator::Contains,
+            Held::Own(Valued { values: Values::One(Value::List(wanted)), .. }),
+        ) => (list.contrast_all_in(wanted).negated_if(is_negated), true),
+        _ => (contrast(left_valued, comparator, is_negated, right_valued), false),
+    };
+    let is_held = contrast.truth == Truth::from(!is_negated);
+    let is_kept = is_kept && is_held && steady == Steadiness::Total;
+    let future = match steady {
+        Steadiness::Fixed => Future::only(contrast.truth),
+        // A list that grows keeps what it has.
+        _ if is_kept => Future::only(contrast.truth),
+        _ => future_of(&contrast, (left_valued, comparator, right_valued), is_negated),
+    };
+    // A group that is still to come may break what holds.
+    let is_grouped = is_grouped(left) || is_grouped(right);
+    let future = if is_grouped { Future::DEFINED.and(future) } else { future };
+    let future = match steady {
+        Steadiness::Fixed | Steadiness::Total => future,
+        Steadiness::Loose => future.with(Future::only(Truth::Undefined)),
+        Steadiness::Wild => Future::ANY,
+    };
+    Found { truth: contrast.truth, future, reason: contrast.reason }
+}
+
+/// Whether a value lies between two others. It is one comparison: undefined where either side of it is.
+fn between<'a>(
+    value: &'a Expr,
+    is_negated: bool,
+    [low, high]: [&'a Expr; 2],
+    scene: &Scene<'_, 'a>,
+) -> Found {
+    let low_found = compare_sides(value, Comparator::AtLeast, false, low, scene);
+    let high_found = compare_sides(value, Comparator::AtMost, false, high, scene);
+    if let Some(undefined) =
+        [&low_found, &high_found].iter().find(|it| it.truth == Truth::Undefined)
+    {
+        return (*undefined).clone();
+    }
+    let may_lack = [&low_found, &high_found].iter().any(|it| it.future.has(Truth::Undefined));
+    if let (Ok(value_held), Ok(low_held), Ok(high_held)) =
+        (held(value, scene), held(low, scene), held(high, scene))
+        && !matches!(value_held.valued().values, Values::One(_))
+    {
+        let bounds = [low_held.valued(), high_held.valued()];
+        let contrast = contrast_between(value_held.valued(), is_negated, bounds);
+        let is_fixed = [value, low, high].iter().all(|side| is_fixed(side));
+        let future = if is_fixed { Future::only(contrast.truth) } else { Future::ANY };
+        return Found { truth: contrast.truth, future, reason: contrast.reason };
+    }
+    let mut found = low_found.and(high_found);
+    if may_lack {
+        found.future = found.future.with(Future::only(Truth::Undefined));
+    }
+    if is_negated { found.negated() } else { found }
+}
+
+pub(crate) fn is_grouped(expression: &Expr) -> bool {
+    matches!(&expression.kind, ExprKind::Aggregate(aggregate) if !aggregate.by.is_empty())
+}
+
+fn lacking(missing: Missing) -> Found {
+    let future = |truth| if missing.is_for_good { Future::only(truth) } else { Future::ANY };
+    match missing.lack {
+        Lack::Undefined(reason) => Found::undefined(reason, future(Truth::Undefined)),
+        Lack::Open(reason) => Found::open(reason, future(Truth::Open)),
+    }
+}
+
+/// A gap between two hosts is known to lie in an interval. Where both its ends compare the same way, so does the gap.
+fn compare_gap<'a>(
+    left: &'a Expr,
+    comparator: Comparator,
+    right: &'a Expr,
+    scene: &Scene<'_, 'a>,
+) -> Option<Found> {
+    let ExprKind::Gap { from, to } = &left.kind else { return None };
+    if steadiness(right) != Steadiness::Fixed {
+        return None;
+    }
+    let bounds = match gap_bounds(from, to, scene) {
+        Ok(bounds) => bounds,
+        Err(missing) => return Some(lacking(missing)),
+    };
+    let right = match held(right, scene) {
+        Ok(right) => right,
+        Err(missing) => return Some(lacking(missing)),
+    };
+    let right = right.valued();
+    let at = |nanos: i128, comparator| {
+        let gap = Value::Duration(nanos);
+        any_pair(&[gap], comparator, listed(&right.values)).truth
+    };
+    let ends = bounds.ends();
+    let truth = match comparator {
+        Comparator::Equal if bounds.low != bounds.high => {
+            let is_outside = ends.iter().all(|end| at(*end, Comparator::Less) == Truth::True)
+                || ends.iter().all(|end| at(*end, Comparator::Greater) == Truth::True);
+            if is_outside { Truth::False } else { Truth::Open }
+        }
+        _ => {
+            let [low, high] = ends.map(|end| at(end, comparator));
+            if low == high { low } else { Truth::Open }
+        }
+    };
+    let is_steady = is_lasting(from) && is_lasting(to) && truth != Truth::Open;
+    let mut future = if is_steady { Future::only(truth) } else { Future::ANY };
+    // A second span may come that is meant as well; and clocks may turn out to contradict each other.
+    future = future.with(Future::only(Truth::Undefined));
+    if !bounds.is_exact {
+        future = future.with(Future::only(Truth::Open));
+    }
+    let reason = (truth == Truth::Open).then(|| bounds.doubt.clone()).flatten();
+    Some(Found { truth, future, reason })
+}
+
+fn exists<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
+    let (truth, reason) = match held(value, scene) {
+        Ok(held) => (Truth::from(is_something(&held.valued().values)), None),
+        // What is asked for itself may be absent; what is made of something absent is not defined.
+        Err(Missing { lack: Lack::Undefined(reason), .. }) => match &value.kind {
+            ExprKind::Property(_) | ExprKind::Response(_) | ExprKind::Aggregate(_) => {
+                (Truth::False, None)
+            }
+            _ => (Truth::Undefined, Some(reason)),
+        },
+        Err(Missing { lack: Lack::Open(reason), .. }) => (Truth::Open, Some(reason)),
+    };
+    let future = match steadiness(value) {
+        Steadiness::Fixed => Future::only(truth),
+        _ if speaks_of_response(value) => Future::ANY,
+        _ => Future::DEFINED.with(Future::only(truth)),
+    };
+    Found { truth, future, reason }
+}
+
+pub(crate) fn is_something(values: &Values<'_>) -> bool {
+    match values {
+        Values::One(value) => *value != Value::Nothing,
+        Values::Many(values) => values.iter().any(|value| *value != Value::Nothing),
+        Values::Groups(groups) => !groups.is_empty(),
+    }
+}
+
+/// `event[…]`, `link[…]`: what a span has of these never changes.
+fn within<'a>(inner: Inner, condition: Option<&'a Expr>, scene: &Scene<'_, 'a>) -> Found {
+    let Some(span) = scene.span else {
+        return Found::undefined("no span is spoken of", Future::only(Truth::Undefined));
+    };
+    let events = span.events().map(InnerRef::Event).filter(|_| inner == Inner::Event);
+    let links = span.links().map(InnerRef::Link).filter(|_| inner == Inner::Link);
+    let mut any = Found::fixed(Truth::False);
+    for one in events.chain(links) {
+        let found = match condition {
+            None => Found::fixed(Truth::True),
+            Some(condition) => truth(condition, &Scene { inner: Some(one), ..*scene }),
+        };
+        any = any.or(found);
+        if any.is_true() {
+            break;
+        }
+    }
+    any
+}
+
+fn sentence<'a>(subject: &'a Subject, predicate: Option<&'a Expr>, scene: &Scene<'_, 'a>) -> Found {
+    let places = select(&subject.selector, scene);
+    let is_lasting = is_lasting(&subject.selector);
+    if let Some(doubt) = doubt(&subject.selector, scene.world) {
+        return Found::open(doubt, Future::ANY);
+    }
+    let Some(predicate) = predicate else {
+        let is_some = Truth::from(!places.is_empty());
+        let future = if is_lasting && is_some == Truth::True {
+            Future::only(Truth::True)
+        } else {
+            Future::DEFINED
+        };
+        let found = Found::new(is_some, future);
+        return if subject.quantifier == Quantifier::No { found.negated() } else { found };
+    };
+    let expected = &subject.selector;
+    if let Err(lack) = expect_spans(subject.quantifier, places.len(), is_lasting, expected) {
+        return lack;
+    }
+    if scene.span.is_some() && !scene.world.may_look(places.len()) {
+        return Found::open(TOO_MANY_LOOKS, Future::ANY);
+    }
+    let inner = Scene { count: None, inner: None, ..*scene };
+    let tally = tally(predicate, &places, &inner);
+    quantify(subject.quantifier, &tally.found, is_lasting)
+}
+
+/// A sentence needs a span, and one without a quantifier exactly one.
+pub(super) fn expect_spans(
+    quantifier: Quantifier,
+    count: usize,
+    is_lasting: bool,
+    selector: &crate::syntax::ast::Selector,
+) -> Result<(), Found> {
+    let written = || crate::value::shorten(&crate::syntax::print::selector(selector)).into_owned();
+    if count == 0 {
+        return Err(Found::undefined(format!("no span matches `{}`", written()), Future::ANY));
+    }
+    if quantifier == Quantifier::The && count > 1 {
+        let future = if is_lasting { Future::only(Truth::Undefined) } else { Future::ANY };
+        let written = written();
+        return Err(Found::undefined(
+            format!("{count} spans match `{written}`; say `every` or `some`"),
+            future,
+        ));
+    }
+    Ok(())
+}
+
+/// What is said of a selection, from what holds of its spans: all of it joined by `and`, and by `or`.
+pub(crate) fn quantify(quantifier: Quantifier, spans: &Joined, is_lasting: bool) -> Found {
+    let (every, some) = (&spans.every, &spans.some);
+    let found = match quantifier {
+        Quantifier::Every | Quantifier::The => every.clone(),
+        Quantifier::Some => some.clone(),
+        Quantifier::No => some.clone().negated(),
+    };
+    let further = match quantifier {
+        _ if !is_lasting => Future::ANY,
+        Quantifier::The => found.future.with(Future::only(Truth::Undefined)),
+        Quantifier::Every => found.future.and(Future::ANY),
+        Quantifier::Some => some.future.or(Future::ANY),
+        Quantifier::No => some.future.or(Future::ANY).negated(),
+    };
+    Found { future: further, ..found }
+}
+
+/// What holds of several spans: of every one, and of some.
+#[derive(Clone, Debug)]
+pub(crate) struct Joined {
+    pub(crate) every: Found,
+    pub(crate) some: Found,
+}
+
+impl Joined {
+    pub(crate) fn nothing() -> Self {
+        Self { every: Found::fixed(Truth::True), some: Found::fixed(Truth::False) }
+    }
+
+    pub(crate) fn add(&mut self, one: Found) {
+        let every = std::mem::replace(&mut self.every, Found::fixed(Truth::True));
+        let some = std::mem::replace(&mut self.some, Found::fixed(Truth::False));
+        self.every = every.and(one.clone());
+        self.some = some.or(one);
+    }
+}

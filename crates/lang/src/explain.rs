@@ -1,0 +1,215 @@
+//! How a selector narrows a trace, step by step, and what decides each statement of a test.
+//!
+//! Plain data for whoever shows it. Deliberately absent: verdicts, which are `judge`'s.
+
+use model::{SpanId, Trace};
+use source::{Diagnostic, Text};
+
+use crate::{
+    eval::{
+        decided::{DecidedBy, decides_assertion, decides_claim},
+        select::select,
+        world::{Scene, World},
+    },
+    plan::Plan,
+    selection,
+    syntax::{
+        ast::{Anchor, Combinator, Hop, Part, Position, Selector, Step},
+        print,
+    },
+};
+
+/// How many spans are named.
+const NAMED_MAX: usize = 5;
+
+/// What a selector does to a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Narrowing {
+    /// The selector in its one form.
+    pub selector: String,
+    /// How many spans the trace has.
+    pub spans: usize,
+    /// The parts of the union; none where every span is selected.
+    pub parts: Vec<Vec<Narrowed>>,
+    /// The selected spans, each once.
+    pub selected: Seen,
+}
+
+/// What one step of a selector leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Narrowed {
+    /// How it is reached from the step before, in words; empty for the first.
+    pub way: &'static str,
+    /// The step in its one form, without its position.
+    pub step: String,
+    /// How many spans match it wherever they stand.
+    pub matching: usize,
+    /// Those of them that are reached.
+    pub reached: Seen,
+    /// The position, and what it picks.
+    pub picked: Option<(String, Seen)>,
+}
+
+/// Some spans, the first few by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// How many there are.
+    pub count: usize,
+    /// The first of them.
+    pub first: Vec<(SpanId, String)>,
+}
+
+/// What a test says, explained on a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// The test's name.
+    pub test: String,
+    /// Its specs, in order.
+    pub specs: Vec<ExplainedSpec>,
+    /// Its claims, in order.
+    pub claims: Vec<ExplainedStatement>,
+}
+
+/// What a spec says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedSpec {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// What its selector does.
+    pub narrowing: Narrowing,
+    /// Its assertions, in order.
+    pub assertions: Vec<ExplainedStatement>,
+}
+
+/// An assertion or a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedStatement {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// As written.
+    pub statement: String,
+    /// What decides it.
+    pub decided_by: DecidedBy,
+}
+
+/// Explains a selector, or tells what is wrong with it.
+pub fn explain_selector(text: &Text, trace: &Trace) -> (Option<Narrowing>, Vec<Diagnostic>) {
+    let (selector, diagnostics) = selection::read(text);
+    (selector.map(|selector| narrowing(&selector, trace)), diagnostics)
+}
+
+/// Explains all that a test says. Variables are not filled in: where one stands in a selector, nothing matches.
+pub fn explain_plan(plan: &Plan, trace: &Trace) -> Explained {
+    let specs = plan.specs.iter().map(|spec| {
+        let selector = &spec.selector.meaning;
+        let assertions = spec.assertions.iter().map(|assertion| ExplainedStatement {
+            name: None,
+            statement: assertion.source.clone(),
+            decided_by: decides_assertion(&assertion.meaning, selector),
+        });
+        let (name, assertions) = (spec.name.clone(), assertions.collect());
+        ExplainedSpec { name, narrowing: narrowing(selector, trace), assertions }
+    });
+    let claims = plan.claims.iter().map(|claim| ExplainedStatement {
+        name: claim.name.clone(),
+        statement: claim.claim.source.clone(),
+        decided_by: decides_claim(&claim.claim.meaning),
+    });
+    Explained { test: plan.name.clone(), specs: specs.collect(), claims: claims.collect() }
+}
+
+/// One step with the selectors that show what it does. They are made first, since a world remembers trees by address.
+struct Stage<'a> {
+    hop: &'a Hop,
+    alone: Selector,
+    reached: Selector,
+    picked: Option<(Position, Selector)>,
+}
+
+fn narrowing(selector: &Selector, trace: &Trace) -> Narrowing {
+    let parts: Vec<Vec<Stage<'_>>> = selector.parts.iter().map(stages).collect();
+    let mut world = World::new(trace, None, None);
+    let selectors: Vec<_> = parts.iter().flatten().flat_map(Stage::selectors).collect();
+    world.prepare(&[], &selectors);
+    let scene = Scene { world: &world, span: None, count: None, inner: None, is_selecting: false };
+    let mut narrowings: Vec<Vec<_>> = Vec::with_capacity(parts.len());
+    for part in &parts {
+        narrowings.push(part.iter().map(|stage| narrowed(stage, &scene)).collect());
+    }
+    for first in narrowings.iter_mut().filter_map(|part| part.first_mut()) {
+        first.way = "";
+    }
+    Narrowing {
+        selector: print::selector(selector),
+        spans: trace.len(),
+        parts: narrowings,
+        selected: seen(selector, &scene),
+    }
+}
+
+fn narrowed<'a>(stage: &'a Stage<'_>, scene: &Scene<'_, 'a>) -> Narrowed {
+    let Stage { hop, alone, reached, picked } = stage;
+    Narrowed {
+        way: way(hop.combinator),
+        step: print::selector(alone),
+        matching: select(alone, scene).len(),
+        reached: seen(reached, scene),
+        picked: picked.as_ref().map(|(position, picked)| (shown(*position), seen(picked, scene))),
+    }
+}
+
+impl Stage<'_> {
+    fn selectors(&self) -> impl Iterator<Item = &Selector> {
+        let picked = self.picked.as_ref().map(|(_, picked)| picked);
+        [&self.alone, &self.reached].into_iter().chain(picked)
+    }
+}
+
+fn stages(part: &Part) -> Vec<Stage<'_>> {
+    let whole = |hops: Vec<Hop>| Selector {
+        parts: vec![Part { anchor: Anchor::Trace, hops }],
+        ..Selector::default()
+    };
+    let stage = |at: usize| {
+        let hop = &part.hops[at];
+        let bare = Hop { step: Step { position: None, ..hop.step.clone() }, ..hop.clone() };
+        let before = part.hops[..at].to_vec();
+        let alone = whole(vec![Hop { combinator: Combinator::Descendant, ..bare.clone() }]);
+        let reached = whole([before.clone(), vec![bare]].concat());
+        let picked = hop
+            .step
+            .position
+            .map(|position| (position, whole([before.clone(), vec![hop.clone()]].concat())));
+        Stage { hop, alone, reached, picked }
+    };
+    (0..part.hops.len()).map(stage).collect()
+}
+
+fn seen<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Seen {
+    let places = select(selector, scene);
+    let named = |place: &u32| {
+        let span = scene.world.span_at(*place as usize);
+        (span.id(), span.name().to_owned())
+    };
+    Seen { count: places.len(), first: places.iter().take(NAMED_MAX).map(named).collect() }
+}
+
+fn way(combinator: Combinator) -> &'static str {
+    match combinator {
+        Combinator::Descendant => "below",
+        Combinator::Child => "directly below",
+        Combinator::Adjacent => "the next sibling of",
+        Combinator::Sibling => "a later sibling of",
+        Combinator::Parent => "the parent of",
+        Combinator::Ancestor => "above",
+        Combinator::Linked => "linked to",
+    }
+}
+
+fn shown(position: Position) -> String {
+    match position {
+        Position::First => ":first".to_owned(),
+        Position::Last => ":last".to_owned(),
+        Position::Nth(count) => format!(":nth_child({count})"),
+    }
+}

@@ -1,0 +1,188 @@
+//! Formatting: selectors, assertions, claims and values of outputs in their one form, every other byte as it was.
+//!
+//! A string keeps its scalar: style, indentation, line breaks and the comments around it. What the scalar cannot hold
+//! in the one form stays as it is, and a note says so. Deliberately absent: any opinion on YAML.
+
+mod rewrite;
+
+use std::collections::BTreeMap;
+
+use source::{Diagnostic, Diagnostics, Node, Scalar, Span, Style, Text, Value, read_yaml};
+
+use crate::{
+    compile::compile,
+    document::{Document, Test, read},
+    syntax::{
+        ast::{Expr, Selector},
+        parse, print,
+    },
+};
+
+/// A text in its one form.
+#[derive(Clone, Debug)]
+pub struct Formatted {
+    /// The whole text.
+    pub text: String,
+    /// What was left as it is, and why.
+    pub notes: Vec<Diagnostic>,
+}
+
+/// Formats a text. One with mistakes is left alone: they are what is given back.
+pub fn format(text: &Text) -> Result<Formatted, Vec<Diagnostic>> {
+    let documents = right(text)?;
+    let strings: Vec<_> = documents.iter().flat_map(strings).collect();
+    let notes = Diagnostics::new(text);
+    let mut formatter = Formatter { text, notes: &notes, uses: uses(text), edits: BTreeMap::new() };
+    // By an alias one scalar may be several strings.
+    let mut scalars: BTreeMap<Span, Vec<&Language>> = BTreeMap::new();
+    for string in &strings {
+        scalars.entry(string.scalar.span).or_default().push(string);
+    }
+    scalars.values().for_each(|strings| formatter.format(strings));
+    let formatted = applied(text.content(), &formatter.edits);
+    if is_same(&strings, &Text::new(text.name(), formatted.as_str())) {
+        return Ok(Formatted { text: formatted, notes: notes.into_vec() });
+    }
+    // Nothing is known that leads here. A file that would mean something else is worse than one that is not formatted.
+    let note = notes.note(None, "this file cannot be formatted without changing what it means");
+    Ok(Formatted { text: text.content().to_owned(), notes: vec![note] })
+}
+
+/// A string of the language in a document.
+struct Language {
+    scalar: Scalar,
+    tree: Tree,
+    printed: String,
+    has_comments: bool,
+}
+
+#[derive(PartialEq)]
+enum Tree {
+    Selector(Selector),
+    Expr(Expr),
+}
+
+/// The tests of a text, if nothing is wrong with it.
+fn right(text: &Text) -> Result<Vec<Test>, Vec<Diagnostic>> {
+    let found = Diagnostics::new(text);
+    let (documents, mistakes) = read(text);
+    found.extend(mistakes);
+    let mut tests = Vec::new();
+    for document in documents {
+        if let Document::Test(test) = document {
+            found.extend(compile(&test).1);
+            tests.push(*test);
+        }
+    }
+    if found.has_errors() { Err(found.into_vec()) } else { Ok(tests) }
+}
+
+/// The strings of the language in a test, in the order of their keys here.
+fn strings(test: &Test) -> Vec<Language> {
+    let selectors = |scalar: &Option<Scalar>| scalar.clone().and_then(selector);
+    let mut strings = Vec::new();
+    for spec in &test.specs {
+        strings.extend(selectors(&spec.selector));
+        strings.extend(spec.assertions.iter().filter_map(|one| expr(one, parse::assertion)));
+    }
+    strings.extend(test.claims.iter().filter_map(|claim| expr(&claim.claim, parse::claim)));
+    for output in &test.outputs {
+        strings.extend(selectors(&output.selector));
+        strings.extend(expr(&output.value, parse::value));
+    }
+    let expected = test.expect.iter().filter(|expect| expect.text.contains('['));
+    strings.extend(expected.cloned().filter_map(selector));
+    strings
+}
+
+fn selector(scalar: Scalar) -> Option<Language> {
+    let parsed = parse::selector(&scalar.text);
+    let tree = parsed.tree?;
+    let printed = print::selector(&tree);
+    let has_comments = parsed.has_comments;
+    Some(Language { scalar, tree: Tree::Selector(tree), printed, has_comments })
+}
+
+fn expr(scalar: &Scalar, parse: fn(&str) -> parse::Parsed<Expr>) -> Option<Language> {
+    let parsed = parse(&scalar.text);
+    let tree = parsed.tree?;
+    // The quote that the scalar need not escape.
+    let quote = if scalar.style == Style::DoubleQuoted { '\'' } else { '"' };
+    let printed = print::expression_in(&tree, quote);
+    let (scalar, has_comments) = (scalar.clone(), parsed.has_comments);
+    Some(Language { scalar, tree: Tree::Expr(tree), printed, has_comments })
+}
+
+/// How often each scalar of a text is used: more than once where an alias stands for it.
+fn uses(text: &Text) -> BTreeMap<Span, usize> {
+    let mut uses = BTreeMap::new();
+    let (nodes, _) = read_yaml(text);
+    nodes.iter().for_each(|node| count(node, &mut uses));
+    uses
+}
+
+/// As deep as the document: that has a bound.
+fn count(node: &Node, uses: &mut BTreeMap<Span, usize>) {
+    match &node.value {
+        Value::Scalar(scalar) => *uses.entry(scalar.span).or_default() += 1,
+        Value::Sequence(items) => items.iter().for_each(|item| count(item, uses)),
+        Value::Table(entries) => entries.iter().for_each(|entry| count(&entry.value, uses)),
+    }
+}
+
+struct Formatter<'a> {
+    text: &'a Text,
+    notes: &'a Diagnostics,
+    uses: BTreeMap<Span, usize>,
+    /// What to put in the place of which bytes.
+    edits: BTreeMap<Span, String>,
+}
+
+impl Formatter<'_> {
+    /// Formats the scalar that is these strings.
+    fn format(&mut self, strings: &[&Language]) {
+        let Some(string) = strings.first() else { return };
+        let is_shared = self.uses.get(&string.scalar.span) != Some(&strings.len())
+            || strings.iter().any(|other| other.printed != string.printed);
+        let rewritten = if string.has_comments {
+            Err("its comment would be lost")
+        } else {
+            rewrite::rewrite(&string.scalar, self.text, &string.printed)
+        };
+        match rewritten {
+            Ok(None) => {}
+            Ok(Some(_)) if is_shared => self.left(string, "an alias uses it for something else"),
+            Ok(Some((span, raw))) => drop(self.edits.insert(span, raw)),
+            Err(why) => self.left(string, why),
+        }
+    }
+
+    fn left(&self, string: &Language, why: &str) {
+        let span = self.text.first_line(string.scalar.span_of(0..string.scalar.text.len()));
+        let note = self.notes.note(span, format!("left as it is: {why}"));
+        self.notes.push(note.help(format!("its one form is `{}`", string.printed)));
+    }
+}
+
+fn applied(content: &str, edits: &BTreeMap<Span, String>) -> String {
+    let mut formatted = String::with_capacity(content.len());
+    let mut at = 0;
+    for (span, raw) in edits {
+        // Scalars do not overlap; should two edits ever do, the second is left out.
+        if let Some(between) = content.get(at..span.start) {
+            formatted.push_str(between);
+            formatted.push_str(raw);
+            at = span.end;
+        }
+    }
+    formatted.push_str(content.get(at..).unwrap_or_default());
+    formatted
+}
+
+/// Whether a text holds the same strings of the language.
+fn is_same(strings: &[Language], formatted: &Text) -> bool {
+    right(formatted).is_ok_and(|tests| {
+        let again: Vec<_> = tests.iter().flat_map(self::strings).collect();
+        strings.iter().map(|string| &string.tree).eq(again.iter().map(|string| &string.tree))
+    })
+}

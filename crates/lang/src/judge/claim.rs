@@ -1,0 +1,320 @@
+//! Claims: what is said of the whole trace.
+
+use model::{ClaimJudgement, SpanEvidence, Verdict};
+
+use super::{
+    SPANS_LISTED_MAX,
+    decide::{About, Seen, decide},
+    spec::{Listing, list},
+    together,
+    tree::conflict,
+    words::{self, Said, describe, side_times},
+};
+use crate::{
+    eval::{
+        aggregate,
+        contrast::contrast,
+        expression::{Valued, Values},
+        future::Truth,
+        index::tally,
+        lasting::{speaks_of_response, speaks_of_trace},
+        misses::nearest_misses,
+        relation::{gap_bounds, relate},
+        select::select,
+        truth::{held, is_grouped, truth},
+        world::{Scene, World},
+    },
+    plan::Claim,
+    syntax::ast::{Aggregate, Expr, ExprKind, Quantifier, Relation, Selector, Subject},
+    value::shorten,
+};
+
+/// How many groups that break a comparison are listed.
+const GROUPS_MAX: usize = 5;
+
+pub(super) fn judge<'a>(claim: &'a Claim, world: &World<'a>, seen: &Seen) -> ClaimJudgement {
+    let meaning = &claim.claim.meaning;
+    let scene = world.scene();
+    let mut found = truth(meaning, &scene);
+    let about = match (speaks_of_response(meaning), speaks_of_trace(meaning)) {
+        (false, _) => About::Spans,
+        (true, false) => About::Response,
+        (true, true) => About::Both,
+    };
+    let mut looked = Looked::new(&claim.claim.source);
+    looked.at(meaning, Role { is_negated: false, is_deciding: true }, &scene);
+    let reason = found.reason.as_deref().map(words::named);
+    let is_told = looked.spans.iter().any(|one| Some(&one.found) == reason.as_ref());
+    found.reason = found.reason.filter(|_| !is_told || found.truth == Truth::Open);
+    let decision = decide(&found, about, seen, world);
+    let is_missed = seen.is_known() && decision.verdict != Verdict::Passed;
+    let misses = looked.empty.iter().filter(|_| is_missed);
+    let misses: Vec<_> =
+        misses.filter_map(|selector| nearest_misses(selector, &scene)).take(2).collect();
+    let conflict = conflict(&looked.spans, world);
+    let is_nothing = matches!(seen, Seen::Nothing | Seen::NotAsked) && about != About::Response;
+    ClaimJudgement {
+        name: claim.name.clone(),
+        claim: claim.claim.source.clone(),
+        place: claim.claim.place.clone(),
+        verdict: decision.verdict,
+        decided: decision.decided,
+        reason: together(decision.reason.into_iter().chain(misses).chain(conflict)),
+        // What was never measured is no evidence.
+        spans: if is_nothing { Vec::new() } else { looked.spans },
+        more_spans: if is_nothing { 0 } else { looked.more_spans },
+    }
+}
+
+/// What was looked at.
+struct Looked<'a> {
+    source: &'a str,
+    spans: Vec<SpanEvidence>,
+    more_spans: u64,
+    /// Selections that match nothing.
+    empty: Vec<&'a Selector>,
+}
+
+impl<'a> Looked<'a> {
+    fn new(source: &'a str) -> Self {
+        Self { source, spans: Vec::new(), more_spans: 0, empty: Vec::new() }
+    }
+
+    /// A statement, and the spans that decide it.
+    fn at(&mut self, statement: &'a Expr, role: Role, scene: &Scene<'_, 'a>) {
+        match &statement.kind {
+            ExprKind::Not(part) => {
+                self.at(part, Role { is_negated: !role.is_negated, ..role }, scene);
+            }
+            ExprKind::And(parts) | ExprKind::Or(parts) => {
+                let whole = truth(statement, scene).truth;
+                for part in parts {
+                    let is_deciding = role.is_deciding && truth(part, scene).truth == whole;
+                    self.at(part, Role { is_deciding, ..role }, scene);
+                }
+            }
+            ExprKind::Quantified { subject, predicate } => {
+                self.at_sentence(subject, predicate.as_deref(), (statement, role), scene);
+            }
+            ExprKind::Relation { left, relation, right } => {
+                self.note_empty(&left.selector, role, scene);
+                self.note_empty(&right.selector, role, scene);
+                let pair = relate(left, *relation, right, scene).pair;
+                self.say(statement, role, pair.map(|(left, _)| left), scene);
+                self.add_other(pair, *relation, verdict(statement, role, scene), scene);
+            }
+            ExprKind::Compare { left, right, .. } if is_grouped(left) => {
+                self.at_groups(statement, (left, right), role, scene);
+            }
+            ExprKind::Compare { left, right, .. } => {
+                self.say(statement, role, None, scene);
+                let is_broken = verdict(statement, role, scene) != Verdict::Passed;
+                for side in [left, right] {
+                    self.at_value(side, role.broken(is_broken), scene);
+                }
+            }
+            ExprKind::Between { value, .. } | ExprKind::Exists { value, .. } => {
+                self.say(statement, role, None, scene);
+                let is_broken = verdict(statement, role, scene) != Verdict::Passed;
+                self.at_value(value, role.broken(is_broken), scene);
+            }
+            _ => self.say(statement, role, None, scene),
+        }
+    }
+
+    /// What a statement came to, at the span that shows it.
+    fn say(&mut self, statement: &'a Expr, role: Role, place: Option<u32>, scene: &Scene<'_, 'a>) {
+        let said = Said { source: self.source, is_negated: role.is_negated };
+        let found = describe(statement, said, scene);
+        self.add(place, verdict(statement, role, scene), found, scene);
+    }
+
+    /// The right one of a pair.
+    fn add_other(
+        &mut self,
+        pair: Option<(u32, u32)>,
+        relation: Relation,
+        verdict: Verdict,
+        scene: &Scene<'_, 'a>,
+    ) {
+        if let Some((left, right)) = pair.filter(|(left, right)| left != right) {
+            let [_, found] = side_times(relation, (left, right), scene);
+            self.add(Some(right), verdict, found, scene);
+        }
+    }
+
+    fn add(&mut self, place: Option<u32>, verdict: Verdict, found: String, scene: &Scene<'_, 'a>) {
+        if self.spans.len() == SPANS_LISTED_MAX {
+            self.more_spans += 1;
+            return;
+        }
+        let span = place.map(|place| scene.world.span_at(place as usize));
+        self.spans.push(SpanEvidence {
+            span_id: span.map(|span| span.id()),
+            name: span.map_or(String::new(), |span| shorten(span.name()).into_owned()),
+            verdict,
+            found,
+        });
+    }
+
+    fn note_empty(&mut self, selector: &'a Selector, role: Role, scene: &Scene<'_, 'a>) {
+        if role.is_deciding && select(selector, scene).is_empty() {
+            self.empty.push(selector);
+        }
+    }
+
+    fn at_sentence(
+        &mut self,
+        subject: &'a Subject,
+        predicate: Option<&'a Expr>,
+        (statement, role): (&'a Expr, Role),
+        scene: &Scene<'_, 'a>,
+    ) {
+        let places = select(&subject.selector, scene);
+        let is_broken = verdict(statement, role, scene) != Verdict::Passed;
+        self.note_empty(&subject.selector, role.broken(is_broken), scene);
+        let is_one = subject.quantifier != Quantifier::The || places.len() == 1;
+        let (Some(predicate), false, true) = (predicate, places.is_empty(), is_one) else {
+            self.say(statement, role, None, scene);
+            let verdict = verdict(statement, role, scene);
+            let written = words::selector(&subject.selector);
+            return self.add_all(&places, verdict, &format!("matches `{written}`"), scene);
+        };
+        let inner = Scene { count: None, inner: None, ..*scene };
+        let tally = tally(predicate, &places, &inner);
+        // Those that decide it come first.
+        let is_every = matches!(subject.quantifier, Quantifier::Every | Quantifier::The);
+        let order: &[Truth] = match is_every {
+            true => &[Truth::False, Truth::Undefined, Truth::Open, Truth::True],
+            false => &[Truth::True, Truth::Open, Truth::False, Truth::Undefined],
+        };
+        let is_turned = (subject.quantifier == Quantifier::No) != role.is_negated;
+        let listing =
+            Listing { statement: predicate, source: self.source, order, is_negated: is_turned };
+        let (spans, more) = list(&listing, &places, &tally, &inner);
+        let room = SPANS_LISTED_MAX - self.spans.len();
+        self.more_spans += more + spans.len().saturating_sub(room) as u64;
+        self.spans.extend(spans.into_iter().take(room));
+    }
+
+    fn add_all(&mut self, places: &[u32], verdict: Verdict, found: &str, scene: &Scene<'_, 'a>) {
+        let room = SPANS_LISTED_MAX - self.spans.len();
+        for place in places.iter().take(room) {
+            self.add(Some(*place), verdict, found.to_owned(), scene);
+        }
+        self.more_spans += places.len().saturating_sub(room) as u64;
+    }
+
+    /// The spans behind a value, where it breaks something.
+    fn at_value(&mut self, value: &'a Expr, role: Role, scene: &Scene<'_, 'a>) {
+        match &value.kind {
+            ExprKind::Aggregate(aggregate) => {
+                self.note_empty(&aggregate.of, role, scene);
+                if role.is_deciding {
+                    let places = select(&aggregate.of, scene);
+                    self.add_values(aggregate, &places, scene);
+                }
+            }
+            ExprKind::Gap { from, to } => {
+                self.note_empty(from, role, scene);
+                self.note_empty(to, role, scene);
+                if role.is_deciding
+                    && let Ok(bounds) = gap_bounds(from, to, scene)
+                {
+                    let (left, right) = bounds.pair;
+                    let [ends, starts] = side_times(Relation::Before, bounds.pair, scene);
+                    self.add(Some(left), Verdict::Failed, ends, scene);
+                    self.add(Some(right), Verdict::Failed, starts, scene);
+                }
+            }
+            _ => {
+                let parts = crate::eval::lasting::parts(value);
+                parts.into_iter().for_each(|part| self.at_value(part, role, scene));
+            }
+        }
+    }
+
+    /// What each of several spans gave to an aggregate.
+    fn add_values(&mut self, aggregate: &'a Aggregate, places: &[u32], scene: &Scene<'_, 'a>) {
+        let written = words::selector(&aggregate.of);
+        let room = SPANS_LISTED_MAX - self.spans.len();
+        for place in places.iter().take(room) {
+            let inner = scene.at(*place as usize);
+            let found = match &aggregate.value {
+                None => format!("matches `{written}`"),
+                Some(value) => words::value(value, self.source, &inner),
+            };
+            self.add(Some(*place), Verdict::Failed, found, scene);
+        }
+        self.more_spans += places.len().saturating_sub(room) as u64;
+    }
+
+    /// Which groups break a comparison, and some of their spans.
+    fn at_groups(
+        &mut self,
+        statement: &'a Expr,
+        (left, right): (&'a Expr, &'a Expr),
+        role: Role,
+        scene: &Scene<'_, 'a>,
+    ) {
+        let ExprKind::Aggregate(aggregate) = &left.kind else { return };
+        let is_broken = verdict(statement, role, scene) != Verdict::Passed;
+        self.note_empty(&aggregate.of, role.broken(is_broken), scene);
+        self.say(statement, role, None, scene);
+        if !is_broken {
+            return;
+        }
+        let (Ok(left), Ok(right)) = (held(left, scene), held(right, scene)) else { return };
+        let (Values::Groups(values), Ok(groups)) =
+            (&left.valued().values, aggregate::groups(aggregate, scene))
+        else {
+            return;
+        };
+        let ExprKind::Compare { comparator, is_negated: is_turned, .. } = &statement.kind else {
+            return;
+        };
+        let is_broken = |value: &crate::value::Value<'a>| {
+            let Valued { trend, is_secret, .. } = *left.valued();
+            let one = Valued { values: Values::One(value.clone()), trend, is_secret };
+            let truth = contrast(&one, *comparator, false, right.valued()).truth;
+            (truth == Truth::True) == *is_turned
+        };
+        let broken: Vec<_> = values
+            .iter()
+            .zip(&groups)
+            .filter(|((_, value), _)| is_broken(value))
+            .take(GROUPS_MAX)
+            .collect();
+        for ((_, value), places) in broken {
+            let Some(first) = places.first() else { continue };
+            let key = aggregate::key_of(aggregate, &scene.at(*first as usize));
+            let shown = if left.valued().is_secret { "***".to_owned() } else { value.show() };
+            self.add(None, Verdict::Failed, format!("{shown} with {key}"), scene);
+            let count = places.len().min(GROUPS_MAX);
+            self.add_values(aggregate, &places[..count], scene);
+            self.more_spans += (places.len() - count) as u64;
+        }
+    }
+}
+
+/// What a part of a claim says for it.
+fn verdict<'a>(statement: &'a Expr, role: Role, scene: &Scene<'_, 'a>) -> Verdict {
+    let truth = truth(statement, scene).truth;
+    if role.is_negated { truth.negated().verdict() } else { truth.verdict() }
+}
+
+/// How a part of a claim stands to the whole.
+#[derive(Clone, Copy)]
+struct Role {
+    /// Whether `not` stands before it.
+    is_negated: bool,
+    /// Whether the whole is what it is because of this part.
+    is_deciding: bool,
+}
+
+impl Role {
+    /// What is worth a closer look, since it breaks the claim.
+    fn broken(self, is_broken: bool) -> Self {
+        Self { is_deciding: self.is_deciding && is_broken, ..self }
+    }
+}

@@ -1,0 +1,250 @@
+//! Specs: what is said of each span that a selector matches.
+
+use std::rc::Rc;
+
+use model::{AssertionJudgement, SpanEvidence, SpecJudgement, Verdict};
+
+use super::{
+    SPANS_LISTED_MAX,
+    decide::{About, Seen, by_response, decide},
+    together,
+    tree::conflict,
+    words::{Said, describe},
+};
+use crate::{
+    eval::{
+        future::{Found, Future, Truth},
+        index::{Tally, tally},
+        lasting::{
+            is_lasting, speaks_of_count, speaks_of_response, speaks_of_span, speaks_of_trace,
+        },
+        misses::nearest_misses,
+        select::{doubt, select},
+        truth::{quantify, truth},
+        world::{Scene, TRIGGER_NAMES, World},
+    },
+    plan::{Spec, Written},
+    syntax::ast::{Comparator, Expr, ExprKind, Intrinsic, Property, Quantifier, Selector, Step},
+    value::shorten,
+};
+
+/// What a spec's selector brought.
+struct Matched<'a> {
+    selector: &'a Selector,
+    places: Rc<Vec<u32>>,
+    /// If it selects nothing: what comes nearest.
+    misses: Option<String>,
+    /// Why nobody can say which spans match.
+    doubt: Option<String>,
+}
+
+/// What an assertion came to, and on which spans.
+struct Looked {
+    found: Found,
+    spans: Vec<SpanEvidence>,
+    more_spans: u64,
+}
+
+pub(super) fn judge<'a>(spec: &'a Spec, world: &World<'a>, seen: &Seen) -> SpecJudgement {
+    let selector = &spec.selector.meaning;
+    let places = select(selector, &world.scene());
+    let is_missed = places.is_empty() && seen.is_known();
+    let misses = is_missed.then(|| nearest_misses(selector, &world.scene())).flatten();
+    let doubt = doubt(selector, world);
+    let matched = Matched { selector, places, misses, doubt };
+    let assertions: Vec<_> = spec
+        .assertions
+        .iter()
+        .map(|assertion| judge_assertion(assertion, &matched, world, seen))
+        .collect();
+    SpecJudgement {
+        name: spec.name.clone(),
+        selector: spec.selector.source.clone(),
+        place: spec.selector.place.clone(),
+        verdict: Verdict::over(assertions.iter().map(|assertion| assertion.verdict)),
+        matched: matched.places.len() as u64,
+        assertions,
+    }
+}
+
+fn judge_assertion<'a>(
+    assertion: &'a Written<Expr>,
+    matched: &Matched<'a>,
+    world: &World<'a>,
+    seen: &Seen,
+) -> AssertionJudgement {
+    let meaning = &assertion.meaning;
+    let about = about(meaning, matched, world);
+    // An assertion holds for every selected span, so it needs one, also where it says nothing of it.
+    let needs_span = about != About::Response && !speaks_of_count(meaning);
+    let is_of_spans = speaks_of_span(meaning) || (needs_span && matched.places.is_empty());
+    let looked = if let Some(doubt) = matched.doubt.as_ref().filter(|_| about != About::Response) {
+        let found = Found::open(doubt.clone(), Future::ANY);
+        Looked { found, spans: Vec::new(), more_spans: 0 }
+    } else if is_of_spans {
+        look_at_spans(assertion, matched, world)
+    } else {
+        look_once(assertion, matched, world)
+    };
+    let is_asked = matches!(seen, Seen::NotAsked) && !matched.places.is_empty();
+    let decision = match about {
+        // The one span that a test without a trace knows.
+        _ if is_asked => by_response(&looked.found, world),
+        _ => decide(&looked.found, about, seen, world),
+    };
+    let is_missed = looked.found.truth.verdict() == Verdict::Failed || is_of_spans;
+    let misses = matched.misses.clone().filter(|_| is_missed && about != About::Response);
+    let conflict = conflict(&looked.spans, world);
+    AssertionJudgement {
+        assertion: assertion.source.clone(),
+        place: assertion.place.clone(),
+        verdict: decision.verdict,
+        decided: decision.decided,
+        reason: together(decision.reason.into_iter().chain(misses).chain(conflict)),
+        // What was never measured is no evidence.
+        spans: if matches!(seen, Seen::Nothing) { Vec::new() } else { looked.spans },
+        more_spans: looked.more_spans,
+    }
+}
+
+/// Whether the answer alone decides: it is named itself, or asked of the trigger span, which is asked for by name.
+fn about(assertion: &Expr, matched: &Matched<'_>, world: &World<'_>) -> About {
+    if !speaks_of_response(assertion) {
+        return About::Spans;
+    }
+    let is_more =
+        speaks_of_count(assertion) || speaks_of_trace(assertion) || speaks_of_others(assertion);
+    let is_trigger = || {
+        let only =
+            matches!(matched.places.as_slice(), [one] if world.trigger() == Some(*one as usize));
+        only && is_trigger(matched.selector)
+    };
+    match is_more {
+        true => About::Both,
+        false if !speaks_of_span(assertion) || is_trigger() => About::Response,
+        false => About::Both,
+    }
+}
+
+/// Whether properties are asked for that are not the response's.
+fn speaks_of_others(expression: &Expr) -> bool {
+    match &expression.kind {
+        ExprKind::Property(property) => !matches!(property, Property::Response(_)),
+        ExprKind::Within { .. } => true,
+        _ => crate::eval::lasting::parts(expression).into_iter().any(speaks_of_others),
+    }
+}
+
+/// Whether the trigger span is asked for by its name, and nothing else.
+fn is_trigger(selector: &Selector) -> bool {
+    let names = |step: &Step| match step.condition.as_ref().map(|condition| &condition.kind) {
+        Some(ExprKind::And(parts)) => parts.iter().any(is_trigger_name),
+        _ => step.condition.as_ref().is_some_and(is_trigger_name),
+    };
+    !selector.parts.is_empty()
+        && selector.parts.iter().all(|part| match part.hops.as_slice() {
+            [hop] => names(&hop.step),
+            _ => false,
+        })
+}
+
+/// Whether this is `name = "Tracetest trigger"`, in any of its spellings.
+fn is_trigger_name(condition: &Expr) -> bool {
+    let ExprKind::Compare { left, comparator: Comparator::Equal, is_negated: false, right } =
+        &condition.kind
+    else {
+        return false;
+    };
+    matches!(left.kind, ExprKind::Property(Property::Intrinsic(Intrinsic::Name, _)))
+        && matches!(&right.kind, ExprKind::Text(text) if TRIGGER_NAMES.contains(&text.as_str()))
+}
+
+/// What speaks of no span is asked once, however many there are.
+fn look_once<'a>(assertion: &'a Written<Expr>, matched: &Matched<'a>, world: &World<'a>) -> Looked {
+    let Written { meaning: assertion, source, .. } = assertion;
+    let scene = Scene { count: Some(matched.places.len() as u64), ..world.scene() };
+    let mut found = truth(assertion, &scene);
+    if !is_lasting(matched.selector) && about(assertion, matched, world) != About::Response {
+        found.future = Future::ANY;
+    }
+    let evidence = SpanEvidence {
+        span_id: None,
+        name: String::new(),
+        verdict: found.truth.verdict(),
+        found: describe(assertion, Said { source, is_negated: false }, &scene),
+    };
+    // The evidence says it.
+    found.reason = found.reason.filter(|_| found.truth == Truth::Open);
+    Looked { found, spans: vec![evidence], more_spans: 0 }
+}
+
+/// Every span has to satisfy the assertion.
+fn look_at_spans<'a>(
+    assertion: &'a Written<Expr>,
+    matched: &Matched<'a>,
+    world: &World<'a>,
+) -> Looked {
+    let Written { meaning: assertion, source, .. } = assertion;
+    let scene = Scene { count: Some(matched.places.len() as u64), ..world.scene() };
+    if matched.places.is_empty() {
+        let found = Found::undefined("no span matches the selector", Future::ANY);
+        return Looked { found, spans: Vec::new(), more_spans: 0 };
+    }
+    let tally = tally(assertion, &matched.places, &scene);
+    let mut found = quantify(Quantifier::Every, &tally.found, is_lasting(matched.selector));
+    found.reason = found.reason.filter(|_| found.truth == Truth::Open);
+    let order = [Truth::False, Truth::Undefined, Truth::Open, Truth::True];
+    let listing = Listing { statement: assertion, source, order: &order, is_negated: false };
+    let (spans, more_spans) = list(&listing, &matched.places, &tally, &scene);
+    Looked { found, spans, more_spans }
+}
+
+/// What is listed of spans.
+pub(super) struct Listing<'s, 'a> {
+    pub(super) statement: &'a Expr,
+    pub(super) source: &'s str,
+    /// Which come first.
+    pub(super) order: &'s [Truth],
+    /// Whether it is better for a span if the statement does not hold.
+    pub(super) is_negated: bool,
+}
+
+/// Evidence of spans in the order of what was found, failures and doubts before the rest; and how many are left out.
+pub(super) fn list<'a>(
+    listing: &Listing<'_, 'a>,
+    places: &[u32],
+    tally: &Tally,
+    scene: &Scene<'_, 'a>,
+) -> (Vec<SpanEvidence>, u64) {
+    let Listing { statement, source, order, is_negated } = *listing;
+    // False and undefined fail alike, and come in document order.
+    let rank = |truth: &Truth| {
+        let verdict = |truth: &Truth| truth.verdict();
+        order.iter().position(|one| verdict(one) == verdict(truth))
+    };
+    let mut listed: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
+    for (place, truth) in places.iter().zip(&tally.truths) {
+        if let Some(rank) = rank(truth)
+            && listed[rank].len() < SPANS_LISTED_MAX
+        {
+            listed[rank].push(*place);
+        }
+    }
+    let listed = listed.into_iter().flatten().take(SPANS_LISTED_MAX);
+    let spans: Vec<_> = listed
+        .map(|place| {
+            let span = scene.world.span_at(place as usize);
+            let scene = Scene { span: Some(span), ..*scene };
+            let truth = truth(statement, &scene).truth;
+            let truth = if is_negated { truth.negated() } else { truth };
+            SpanEvidence {
+                span_id: Some(span.id()),
+                name: shorten(span.name()).into_owned(),
+                verdict: truth.verdict(),
+                found: describe(statement, Said { source, is_negated }, &scene),
+            }
+        })
+        .collect();
+    let more = places.len() as u64 - spans.len() as u64;
+    (spans, more)
+}

@@ -1,0 +1,66 @@
+//! The part of the trace that evidence names, for a picture of it.
+
+use std::collections::{BTreeSet, HashSet};
+
+use model::{ClaimJudgement, SpanEvidence, SpanId, SpecJudgement, TreeSpan, trace::StatusCode};
+
+use crate::{
+    eval::world::{World, duration},
+    value::{Value, shorten},
+};
+
+/// How many spans the picture has.
+const SPANS_MAX: usize = 200;
+
+/// The spans that evidence names, what they stand under, and the trigger span; depth first.
+pub(super) fn of(
+    specs: &[SpecJudgement],
+    claims: &[ClaimJudgement],
+    world: &World<'_>,
+) -> Vec<TreeSpan> {
+    let assertions = specs.iter().flat_map(|spec| &spec.assertions);
+    let spans = assertions
+        .flat_map(|assertion| &assertion.spans)
+        .chain(claims.iter().flat_map(|claim| &claim.spans));
+    let mut places: BTreeSet<usize> = world.trigger().into_iter().collect();
+    for id in spans.filter_map(|evidence| evidence.span_id) {
+        let Some(span) = world.trace.find(id) else { continue };
+        let mut above = vec![world.tree.place(span.ix())];
+        while let Some(parent) = above.last().and_then(|place| world.tree.parent_at(*place))
+            && !places.contains(&parent)
+            && places.len() + above.len() < SPANS_MAX
+        {
+            above.push(parent);
+        }
+        places.extend(above);
+        if places.len() >= SPANS_MAX {
+            break;
+        }
+    }
+    places.into_iter().take(SPANS_MAX).map(|place| tree_span(place, world)).collect()
+}
+
+fn tree_span(place: usize, world: &World<'_>) -> TreeSpan {
+    let span = world.span_at(place);
+    let service = span.resource().attributes().get("service.name");
+    TreeSpan {
+        span_id: span.id(),
+        name: shorten(span.name()).into_owned(),
+        service: service.map(|value| shorten(&Value::from(value).text()).into_owned()),
+        depth: world.depth_at(place),
+        duration_ns: u64::try_from(duration(span)).ok(),
+        is_error: span.status() == StatusCode::Error,
+    }
+}
+
+/// That spans of the evidence bear ids which others bear with other content.
+pub(super) fn conflict(spans: &[SpanEvidence], world: &World<'_>) -> Option<String> {
+    let conflicts = world.trace.conflicts();
+    if conflicts.is_empty() {
+        return None;
+    }
+    let ids: HashSet<SpanId> = conflicts.iter().map(|span| world.trace.span(*span).id()).collect();
+    let id = spans.iter().filter_map(|evidence| evidence.span_id).find(|id| ids.contains(id))?;
+    let count = 1 + conflicts.iter().filter(|span| world.trace.span(**span).id() == id).count();
+    Some(format!("{count} spans with different content bear the id `{id}`"))
+}

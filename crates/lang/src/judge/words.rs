@@ -1,0 +1,344 @@
+//! What was found, in words: the comparison that was made, with both values, or what stood in its way.
+
+use crate::{
+    eval::{
+        aggregate,
+        contrast::contrast,
+        expression::{Lack, Valued, Values},
+        future::Truth,
+        misses::renamed_here,
+        relation::{GapBounds, gap_bounds, relate},
+        select::select,
+        truth::{held, truth},
+        world::Scene,
+    },
+    syntax::{
+        ast::{Comparator, Expr, ExprKind, Inner, Relation, Selector},
+        print,
+    },
+    value::{Value, shorten, show_duration},
+};
+
+/// How many parts of a statement are described.
+const PARTS_MAX: usize = 3;
+
+/// How many values or names are listed.
+const LISTED_MAX: usize = 5;
+
+/// How a statement stands in its source.
+#[derive(Clone, Copy)]
+pub(super) struct Said<'s> {
+    pub(super) source: &'s str,
+    /// Whether `not` stands before it.
+    pub(super) is_negated: bool,
+}
+
+impl Said<'_> {
+    fn turned(self) -> Self {
+        Self { is_negated: !self.is_negated, ..self }
+    }
+}
+
+/// A statement in a scene.
+pub(super) fn describe<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> String {
+    let Said { source, is_negated: is_turned } = said;
+    match &statement.kind {
+        ExprKind::Compare { .. } => compared(statement, said, scene),
+        ExprKind::Between { value, is_negated, low, high } => {
+            let word = if *is_negated != is_turned { "not between" } else { "between" };
+            let ends = [low, high].map(|end| match held(end, scene) {
+                Ok(held) => operand(end, held.valued(), (", which is", source)),
+                Err(_) => format!("`{}`", name(end, source)),
+            });
+            match found(value, source, scene) {
+                Ok(found) => format!("{found}, expected {word} {} and {}", ends[0], ends[1]),
+                Err(lack) => lack,
+            }
+        }
+        ExprKind::Exists { value, is_negated } => {
+            let word = if *is_negated != is_turned { "not exists" } else { "exists" };
+            match found(value, source, scene) {
+                Ok(found) => format!("{found}, expected {word}"),
+                Err(lack) => lack,
+            }
+        }
+        ExprKind::Not(part) => describe(part, said.turned(), scene),
+        ExprKind::And(parts) | ExprKind::Or(parts) => {
+            // The parts that decided.
+            let whole = truth(statement, scene).truth;
+            let deciding = parts.iter().filter(|part| truth(part, scene).truth == whole);
+            let said: Vec<_> =
+                deciding.take(PARTS_MAX).map(|part| describe(part, said, scene)).collect();
+            said.join("; ")
+        }
+        ExprKind::Within { inner, .. } => within(*inner, (statement, source), scene),
+        ExprKind::Quantified { subject, .. } => {
+            let count = select(&subject.selector, scene).len();
+            let written = selector(&subject.selector);
+            let reason = truth(statement, scene).reason.map(|reason| named(&reason));
+            reason.unwrap_or_else(|| format!("{} `{written}`", counted(count)))
+        }
+        ExprKind::Relation { left, relation, right } => {
+            let related = relate(left, *relation, right, scene);
+            match related.pair {
+                Some(pair) => {
+                    let is_open = related.found.truth == Truth::Open;
+                    let doubt = related.found.reason.as_ref().filter(|_| is_open);
+                    let doubt = doubt.map_or(String::new(), |doubt| format!(" ({doubt})"));
+                    format!("{}{doubt}", times(*relation, pair, scene))
+                }
+                None => related.found.reason.as_deref().map(named).unwrap_or_default(),
+            }
+        }
+        _ => name(statement, source),
+    }
+}
+
+/// `3 spans match`
+pub(super) fn counted(spans: usize) -> String {
+    match spans {
+        0 => "no span matches".to_owned(),
+        1 => "1 span matches".to_owned(),
+        _ => format!("{spans} spans match"),
+    }
+}
+
+fn compared<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> String {
+    let source = said.source;
+    let ExprKind::Compare { left, comparator, is_negated, right } = &statement.kind else {
+        return String::new();
+    };
+    let word = spelled(*comparator, *is_negated != said.is_negated);
+    let (is, which_is) = ((" is", source), (", which is", source));
+    if let ExprKind::Gap { from, to } = &left.kind
+        && let Ok(bounds) = gap_bounds(from, to, scene)
+        && let Ok(right_held) = held(right, scene)
+    {
+        let right = operand(right, right_held.valued(), which_is);
+        return format!("{}, expected {word} {right}", gap(&name(left, source), &bounds, scene));
+    }
+    let (left_held, right_held) = match (held(left, scene), held(right, scene)) {
+        (Ok(left), Ok(right)) => (left, right),
+        (Err(missing), _) => return lacking(left, missing.lack, scene),
+        (_, Err(missing)) => return lacking(right, missing.lack, scene),
+    };
+    let (left_valued, right_valued) = (left_held.valued(), right_held.valued());
+    let contrast = contrast(left_valued, *comparator, false, right_valued);
+    let remark = contrast.remark.map(str::to_owned).or(contrast.reason);
+    let notes = [left, right].into_iter().filter_map(|side| match &side.kind {
+        ExprKind::Aggregate(aggregate) => aggregate::note(aggregate, scene),
+        _ => None,
+    });
+    let remarks: Vec<_> = remark.into_iter().chain(notes).collect();
+    let remark =
+        if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join("; ")) };
+    let left = operand(left, left_valued, is);
+    let right = operand(right, right_valued, which_is);
+    format!("{left}, expected {word} {right}{remark}")
+}
+
+/// What the value of an expression is, or why there is none.
+fn found<'a>(value: &'a Expr, source: &str, scene: &Scene<'_, 'a>) -> Result<String, String> {
+    match held(value, scene) {
+        Ok(held) => Ok(operand(value, held.valued(), (" is", source))),
+        Err(missing) => Err(lacking(value, missing.lack, scene)),
+    }
+}
+
+/// The value of an expression on a span.
+pub(super) fn value<'a>(value: &'a Expr, source: &str, scene: &Scene<'_, 'a>) -> String {
+    found(value, source, scene).unwrap_or_else(|lack| lack)
+}
+
+/// Why there is no value; and where the span has it under another name, that.
+fn lacking(value: &Expr, lack: Lack, scene: &Scene<'_, '_>) -> String {
+    let (Lack::Undefined(reason) | Lack::Open(reason)) = lack;
+    let reason = named(&reason);
+    let renamed = match &value.kind {
+        ExprKind::Property(property) => renamed_here(property, scene),
+        _ => None,
+    };
+    match renamed {
+        Some(renamed) => format!("{reason}; {renamed}"),
+        None => reason,
+    }
+}
+
+/// A side of a comparison: a literal as it is, anything else with its name.
+fn operand(expression: &Expr, valued: &Valued<'_>, (verb, source): (&str, &str)) -> String {
+    let shown = if valued.is_secret { "***".to_owned() } else { show(&valued.values) };
+    let is_literal = matches!(
+        expression.kind,
+        ExprKind::Null
+            | ExprKind::Bool(_)
+            | ExprKind::Number { .. }
+            | ExprKind::Duration(_)
+            | ExprKind::Text(_)
+            | ExprKind::Known(_)
+            | ExprKind::List(_)
+    );
+    match is_literal {
+        true => shown,
+        false => format!("`{}`{verb} {shown}", name(expression, source)),
+    }
+}
+
+/// Values for people.
+pub(super) fn show(values: &Values<'_>) -> String {
+    match values {
+        Values::One(value) => value.show(),
+        Values::Many(several) => {
+            let shown: Vec<_> = several.iter().take(LISTED_MAX).map(Value::show).collect();
+            let more = if several.len() > LISTED_MAX { " and more" } else { "" };
+            format!("one of {}{more}", shown.join(", "))
+        }
+        Values::Groups(groups) if groups.is_empty() => "in no group".to_owned(),
+        Values::Groups(groups) => {
+            let shown: Vec<_> =
+                groups.iter().take(LISTED_MAX).map(|(_, value)| value.show()).collect();
+            let more = if groups.len() > LISTED_MAX { " and more" } else { "" };
+            let count = match groups.len() {
+                1 => "1 group".to_owned(),
+                count => format!("{count} groups"),
+            };
+            format!("{}{more} in {count}", shown.join(", "))
+        }
+    }
+}
+
+/// An expression as it was written, without the `attr:` that only the parser needs.
+pub(super) fn name(expression: &Expr, source: &str) -> String {
+    let written = match source.get(expression.at.0.clone()) {
+        Some(written) if !written.is_empty() => written.to_owned(),
+        _ => print::expression(expression),
+    };
+    shorten(written.strip_prefix("attr:").unwrap_or(&written)).into_owned()
+}
+
+/// A reason with its names as they are shown.
+pub(super) fn named(reason: &str) -> String {
+    reason.replace("`attr:", "`")
+}
+
+pub(super) fn selector(selector: &Selector) -> String {
+    let written = print::selector(selector);
+    shorten(if written.is_empty() { "span[]" } else { &written }).into_owned()
+}
+
+fn spelled(comparator: Comparator, is_negated: bool) -> &'static str {
+    match (comparator, is_negated) {
+        (Comparator::Equal, false) => "=",
+        (Comparator::Equal, true) => "!=",
+        (Comparator::Less, false) => "<",
+        (Comparator::Less, true) => "not <",
+        (Comparator::AtMost, false) => "<=",
+        (Comparator::AtMost, true) => "not <=",
+        (Comparator::Greater, false) => ">",
+        (Comparator::Greater, true) => "not >",
+        (Comparator::AtLeast, false) => ">=",
+        (Comparator::AtLeast, true) => "not >=",
+        (Comparator::Contains, false) => "contains",
+        (Comparator::Contains, true) => "not-contains",
+        (Comparator::StartsWith, false) => "starts-with",
+        (Comparator::StartsWith, true) => "not starts-with",
+        (Comparator::EndsWith, false) => "ends-with",
+        (Comparator::EndsWith, true) => "not ends-with",
+        (Comparator::Matches, false) => "matches",
+        (Comparator::Matches, true) => "not matches",
+        (Comparator::In, false) => "in",
+        (Comparator::In, true) => "not in",
+    }
+}
+
+fn within<'a>(
+    inner: Inner,
+    (statement, source): (&'a Expr, &str),
+    scene: &Scene<'_, 'a>,
+) -> String {
+    let Some(span) = scene.span else { return String::new() };
+    let written = name(statement, source);
+    let (word, names): (_, Vec<String>) = match inner {
+        Inner::Event => {
+            ("event", span.events().map(|event| format!("{:?}", event.name())).collect())
+        }
+        Inner::Link => (
+            "link",
+            span.links()
+                .map(|link| link.span_id().map_or_else(String::new, |id| id.to_string()))
+                .collect(),
+        ),
+    };
+    let there = match names.len() {
+        0 => format!("there is no {word}"),
+        count => {
+            let more = if count > LISTED_MAX { " and more" } else { "" };
+            let listed = names[..count.min(LISTED_MAX)].join(", ");
+            format!("there {} {listed}{more}", if count == 1 { "is" } else { "are" })
+        }
+    };
+    match truth(statement, scene).truth {
+        Truth::True => format!("`{written}` matches; {there}"),
+        _ => format!("`{written}` matches none; {there}"),
+    }
+}
+
+/// A moment, from the start of the trace.
+fn moment(nanos: u64, scene: &Scene<'_, '_>) -> String {
+    let first = scene.world.first_start();
+    format!("+{}", show_duration(i128::from(nanos) - i128::from(first)))
+}
+
+/// Two spans and the times that a relation compares.
+fn times(relation: Relation, (left, right): (u32, u32), scene: &Scene<'_, '_>) -> String {
+    let [a, b] = [left, right].map(|place| scene.world.span_at(place as usize));
+    let [a_name, b_name] = [a, b].map(|span| shorten(span.name()).into_owned());
+    let [a_times, b_times] = side_times(relation, (left, right), scene);
+    match relation {
+        Relation::Calls => {
+            let is_child = b.parent() == Some(a.id());
+            let is_linked = b.links().any(|link| link.span_id() == Some(a.id()));
+            let how = match (is_child, is_linked) {
+                (true, _) => "stands directly below",
+                (false, true) => "links to",
+                (false, false) => "neither stands directly below nor links to",
+            };
+            format!("`{b_name}` {how} `{a_name}`")
+        }
+        _ => format!("`{a_name}` {a_times}, `{b_name}` {b_times}"),
+    }
+}
+
+/// What a relation looks at on either side.
+pub(super) fn side_times(
+    relation: Relation,
+    (left, right): (u32, u32),
+    scene: &Scene<'_, '_>,
+) -> [String; 2] {
+    let [a, b] = [left, right].map(|place| scene.world.span_at(place as usize));
+    let at = |time: model::Timestamp| moment(time.as_nanos(), scene);
+    match relation {
+        Relation::Before => {
+            [format!("ends at {}", at(a.end())), format!("starts at {}", at(b.start()))]
+        }
+        Relation::After => {
+            [format!("starts at {}", at(a.start())), format!("ends at {}", at(b.end()))]
+        }
+        Relation::Inside | Relation::Overlaps => {
+            [a, b].map(|span| format!("lasts from {} to {}", at(span.start()), at(span.end())))
+        }
+        Relation::Calls => [format!("is {}", a.id()), format!("is {}", b.id())],
+    }
+}
+
+fn gap(written: &str, bounds: &GapBounds, scene: &Scene<'_, '_>) -> String {
+    let spans = times(Relation::Before, bounds.pair, scene);
+    if bounds.low == bounds.high {
+        return format!("`{written}` is {} ({spans})", show_duration(bounds.low));
+    }
+    let doubt = bounds.doubt.as_deref().unwrap_or_default();
+    let between = match bounds.is_bounded() {
+        true => format!("between {} and {}", show_duration(bounds.low), show_duration(bounds.high)),
+        false => "not known".to_owned(),
+    };
+    format!("`{written}` is {between} ({spans}; {doubt})")
+}

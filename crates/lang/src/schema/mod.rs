@@ -1,0 +1,172 @@
+//! A JSON Schema of the documents, for editors: made of one table that names every key.
+//!
+//! Deliberately absent: what a schema cannot say, such as what a selector is. The reader (`document`) is written by
+//! hand; tests hold it and the table together.
+
+mod keys;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use keys::{KEYS, KINDS};
+
+/// A key of a document.
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    /// Its path behind a kind of document, or behind a part that several share. `[]` stands for each element of a
+    /// list, `*` for a name that the user chooses.
+    path: &'static str,
+    kind: Kind,
+    /// What holds without it, in words; [`REQUIRED`] if it cannot be left out, empty if nothing does.
+    default: &'static str,
+    /// What it is for, in a sentence.
+    meaning: &'static str,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Any single value, taken as text.
+    Text,
+    /// The same, and not to be shown.
+    Secret,
+    Boolean,
+    Integer {
+        min: u64,
+        max: u64,
+    },
+    /// Such as `10s`.
+    Duration,
+    /// One of these.
+    Words(&'static [&'static str]),
+    /// A part that several share.
+    Part(&'static str),
+    Anything,
+    /// Only what stands under it.
+    Inner,
+}
+
+const REQUIRED: &str = "required";
+
+/// The schema (draft 2020-12) of a document.
+pub fn schema() -> String {
+    let mut parts: BTreeMap<&str, Branch> = BTreeMap::new();
+    for key in KEYS {
+        let mut segments = segments(key.path);
+        let root = parts.entry(segments.next().unwrap_or_default()).or_default();
+        let branch =
+            segments.fold(root, |branch, segment| branch.children.entry(segment).or_default());
+        branch.key = Some(key);
+    }
+    let definitions: Map<_, _> =
+        parts.iter().map(|(name, branch)| ((*name).to_owned(), branch.container())).collect();
+    let names: Vec<_> = KINDS.iter().map(|(name, _)| *name).collect();
+    let rules: Vec<_> = KINDS
+        .iter()
+        .map(|(name, part)| {
+            json!({
+                "if": { "properties": { "type": { "const": name } } },
+                "then": { "properties": { "spec": { "$ref": format!("#/$defs/{part}") } } },
+            })
+        })
+        .collect();
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A document of Qualitytrace",
+        "type": "object",
+        "properties": {
+            "type": { "enum": names, "description": "What the document is." },
+            "spec": { "type": "object" },
+        },
+        "required": ["type", "spec"],
+        "additionalProperties": false,
+        "allOf": rules,
+        "$defs": definitions,
+    });
+    format!("{schema:#}\n")
+}
+
+/// `a.b[].c` in its parts: `a`, `b`, `[]`, `c`.
+fn segments(path: &'static str) -> impl Iterator<Item = &'static str> {
+    path.split('.').flat_map(|segment| {
+        let name = segment.trim_end_matches("[]");
+        let lists = segment.matches("[]");
+        std::iter::once(name).chain(lists)
+    })
+}
+
+/// A key, what stands under it, or both.
+#[derive(Default)]
+struct Branch {
+    key: Option<&'static Key>,
+    children: BTreeMap<&'static str, Branch>,
+}
+
+impl Branch {
+    fn schema(&self) -> Value {
+        let kinds: Vec<_> = self
+            .key
+            .and_then(|key| key.kind.schema())
+            .into_iter()
+            .chain((!self.children.is_empty()).then(|| self.container()))
+            .collect();
+        let mut schema = match <[Value; 1]>::try_from(kinds) {
+            Ok([only]) => only,
+            Err(several) => json!({ "anyOf": several }),
+        };
+        if let (Some(key), Value::Object(schema)) = (self.key, &mut schema) {
+            let default = match key.default {
+                "" | REQUIRED => String::new(),
+                default => format!(" Default: {default}."),
+            };
+            schema.insert("description".to_owned(), json!(format!("{}{default}", key.meaning)));
+        }
+        schema
+    }
+
+    /// The list or the table that stands here.
+    fn container(&self) -> Value {
+        if let Some(items) = self.children.get("[]") {
+            return json!({ "type": ["array", "null"], "items": items.schema() });
+        }
+        let others = self.children.get("*").map_or(json!(false), Self::schema);
+        let named = || self.children.iter().filter(|(name, _)| **name != "*");
+        let properties: Map<_, _> =
+            named().map(|(name, child)| ((*name).to_owned(), child.schema())).collect();
+        let required: Vec<_> = named()
+            .filter(|(_, child)| child.key.is_some_and(|key| key.default == REQUIRED))
+            .map(|(name, _)| *name)
+            .collect();
+        // An empty key in YAML is nothing, and counts as absent.
+        json!({
+            "type": ["object", "null"],
+            "properties": properties,
+            "required": required,
+            "additionalProperties": others,
+        })
+    }
+}
+
+impl Kind {
+    fn schema(self) -> Option<Value> {
+        let text = ["string", "number", "boolean", "null"];
+        Some(match self {
+            Self::Text => json!({ "type": text }),
+            Self::Secret => json!({ "type": text, "writeOnly": true }),
+            Self::Boolean => json!({ "type": ["boolean", "null"] }),
+            Self::Integer { min, max } => {
+                json!({ "type": ["integer", "null"], "minimum": min, "maximum": max })
+            }
+            Self::Duration => json!({
+                "type": ["string", "null"],
+                "pattern": r"^([0-9]+(\.[0-9]+)?(ns|us|µs|μs|ms|s|m|h))+$",
+                "examples": ["10s", "1m30s", "500ms"],
+            }),
+            Self::Words(words) => json!({ "enum": words }),
+            Self::Part(part) => json!({ "$ref": format!("#/$defs/{part}") }),
+            Self::Anything => json!({}),
+            Self::Inner => return None,
+        })
+    }
+}

@@ -1,0 +1,30 @@
+//! A selector by itself, on a trace: for whoever tries one out.
+
+use model::{Trace, trace::SpanIx};
+use source::{Diagnostic, Text};
+
+use crate::{
+    eval::{
+        select,
+        world::{Scene, World},
+    },
+    syntax::{ast::Selector, mistake::Mistake, parse},
+};
+
+/// The spans that a selector selects: part by part, each part in document order, none twice.
+pub fn select(source: &str, trace: &Trace) -> Result<Vec<SpanIx>, Vec<Diagnostic>> {
+    let (selector, diagnostics) = read(&Text::new("selector", source));
+    let Some(selector) = selector else { return Err(diagnostics) };
+    let mut world = World::new(trace, None, None);
+    world.prepare(&[], &[&selector]);
+    let scene = Scene { world: &world, span: None, count: None, inner: None, is_selecting: false };
+    let places = select::select(&selector, &scene);
+    Ok(places.iter().map(|place| world.tree.order()[*place as usize]).collect())
+}
+
+/// The selector that a text is, and what is wrong with it.
+pub(crate) fn read(text: &Text) -> (Option<Selector>, Vec<Diagnostic>) {
+    let parsed = parse::selector(text.content());
+    let diagnose = |mistake: Mistake| mistake.in_text(text);
+    (parsed.tree, parsed.mistakes.into_iter().map(diagnose).collect())
+}

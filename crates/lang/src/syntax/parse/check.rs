@@ -1,0 +1,250 @@
+//! What the grammar allows and no trace can answer, and what looks like a slip.
+
+use std::ops::Range;
+
+use super::{Parser, hint::listed};
+use crate::{
+    syntax::{
+        ast::{
+            Aggregate, Arithmetic, Comparator, Expr, ExprKind, Filter, Function, Intrinsic,
+            Property, ResponsePart, Summary,
+        },
+        mistake::Mistake,
+    },
+    value::{Number, json_path, pattern, read_duration, read_loose},
+};
+
+/// Below this many nanoseconds a number without a unit is hardly meant as nanoseconds.
+const NANOS_PLAUSIBLE: i128 = 1_000_000;
+
+const KINDS: &[&str] = &["internal", "server", "client", "producer", "consumer", "unspecified"];
+
+const STATUSES: &[&str] = &["unset", "ok", "error"];
+
+impl Parser<'_> {
+    pub(super) fn check_comparison(&mut self, left: &Expr, comparator: Comparator, right: &Expr) {
+        let is_order = matches!(
+            comparator,
+            Comparator::Less | Comparator::AtMost | Comparator::Greater | Comparator::AtLeast
+        );
+        if is_order {
+            self.check_order(left);
+            self.check_order(right);
+        }
+        match comparator {
+            Comparator::Matches => self.check_pattern(right),
+            Comparator::In => self.check_list(right),
+            _ => {}
+        }
+        if is_order || comparator == Comparator::Equal {
+            self.check_unit(left, right);
+            self.check_unit(right, left);
+        }
+        if comparator == Comparator::Equal {
+            self.check_word(left, right);
+            self.check_word(right, left);
+        }
+    }
+
+    /// A literal that no order knows makes the comparison fail whatever the trace is.
+    fn check_order(&mut self, side: &Expr) {
+        let range = side.at.0.clone();
+        let mistake = match &side.kind {
+            ExprKind::Text(text) if read_loose(text).is_none() && read_duration(text).is_none() => {
+                match !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+                    true => Mistake::error(range, format!("`{text}` does not fit 128 bits")),
+                    false => Mistake::error(range, "a text has no order")
+                        .help("only numbers and durations have one"),
+                }
+            }
+            ExprKind::Bool(_) => Mistake::error(range, "a boolean has no order"),
+            ExprKind::List(_) => Mistake::error(range, "a list has no order")
+                .help("compare its length: `… | length`"),
+            _ => return,
+        };
+        self.note(mistake);
+    }
+
+    fn check_list(&mut self, right: &Expr) {
+        let is_list = match &right.kind {
+            ExprKind::Bool(_) | ExprKind::Number { .. } | ExprKind::Duration(_) => false,
+            ExprKind::Text(text) => text.trim_start().starts_with('['),
+            _ => true,
+        };
+        if !is_list {
+            let mistake = Mistake::error(right.at.0.clone(), "`in` asks for a list");
+            let written = self.written(right);
+            self.note(mistake.help(format!("write `in [{written}]`")));
+        }
+    }
+
+    /// `duration < 100` means a hundred nanoseconds, which nobody means.
+    fn check_unit(&mut self, value: &Expr, number: &Expr) {
+        let ExprKind::Number { value: count, spelling } = &number.kind else { return };
+        let is_small = count.compare(Number::Int(NANOS_PLAUSIBLE)).is_some_and(|o| o.is_lt())
+            && count.compare(Number::Int(0)).is_some_and(|o| o.is_gt());
+        if is_small && is_duration(value) {
+            let message = "the number counts as nanoseconds";
+            let mistake = Mistake::warning(number.at.0.clone(), message);
+            self.note(mistake.help(format!("write `{spelling}ms` for milliseconds")));
+        }
+    }
+
+    /// `kind = "SERVER"` never holds: a kind and a status are one of a few words.
+    fn check_word(&mut self, value: &Expr, word: &Expr) {
+        let (ExprKind::Property(property), ExprKind::Text(text)) = (&value.kind, &word.kind) else {
+            return;
+        };
+        let (property, is_sure) = match property {
+            Property::Attribute { otherwise: Some(otherwise), .. } => (otherwise.as_ref(), false),
+            property => (property, true),
+        };
+        let (known, what, prefix) = match property {
+            Property::Intrinsic(Intrinsic::Kind, _) => (KINDS, "kind", "span_kind_"),
+            Property::Intrinsic(Intrinsic::Status, _) => (STATUSES, "status", "status_code_"),
+            _ => return,
+        };
+        let small = text.to_lowercase();
+        let meant = small.strip_prefix(prefix).unwrap_or(&small);
+        let meant = known.iter().copied().find(|known| *known == meant);
+        if meant == Some(text) || text == "other" || !is_sure && meant.is_none() {
+            return;
+        }
+        let message = format!("a {what} is one of {}", listed(known.iter().copied()));
+        self.note(Mistake::warning(word.at.0.clone(), message).suggest(meant));
+    }
+
+    /// Tracetest computes from left to right.
+    pub(super) fn warn_of_precedence(&mut self, right: &Expr, right_start: usize, start: usize) {
+        let is_product = matches!(
+            right.kind,
+            ExprKind::Arithmetic { operator: Arithmetic::Multiply | Arithmetic::Divide, .. }
+        );
+        if is_product && right.at.0.start == right_start {
+            let message = "`*` and `/` come before `+` and `-`";
+            let mistake = Mistake::warning(self.since(start), message);
+            let help = "Tracetest computes from left to right; parentheses make it plain";
+            self.note(mistake.help(help));
+        }
+    }
+
+    pub(super) fn check_filter(&mut self, filter: Filter, arguments: &[Expr]) {
+        let [argument] = arguments else { return };
+        match (filter, &argument.kind) {
+            (Filter::Regex | Filter::RegexGroup, _) => self.check_pattern(argument),
+            (Filter::JsonPath, ExprKind::Text(path)) => {
+                if let Err(message) = json_path::parse(path) {
+                    self.note(Mistake::error(argument.at.0.clone(), message));
+                }
+            }
+            (Filter::GetIndex, ExprKind::Number { value: Number::Int(_), .. }) => {}
+            (Filter::GetIndex, ExprKind::Text(text))
+                if text == "last" || matches!(read_loose(text), Some(Number::Int(_))) => {}
+            (
+                Filter::GetIndex,
+                ExprKind::Number { .. }
+                | ExprKind::Text(_)
+                | ExprKind::Bool(_)
+                | ExprKind::Duration(_)
+                | ExprKind::List(_),
+            ) => {
+                let mistake =
+                    Mistake::error(argument.at.0.clone(), "expected a whole number or `\"last\"`");
+                self.note(mistake.help("positions count from 0"));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn check_call(&mut self, function: Function, arguments: &[Expr]) {
+        for argument in arguments {
+            let expected = match (function, &argument.kind) {
+                (Function::RandomInt, ExprKind::Text(text)) if read_loose(text).is_none() => {
+                    "expected a whole number"
+                }
+                (
+                    Function::RandomInt,
+                    ExprKind::Bool(_) | ExprKind::List(_) | ExprKind::Duration(_),
+                ) => "expected a whole number",
+                (
+                    Function::Date | Function::DateTime,
+                    ExprKind::Number { .. }
+                    | ExprKind::Bool(_)
+                    | ExprKind::List(_)
+                    | ExprKind::Duration(_),
+                ) => "expected a format such as `\"YYYY-MM-DD\"`",
+                _ => continue,
+            };
+            self.note(Mistake::error(argument.at.0.clone(), expected));
+        }
+    }
+
+    /// A pattern that no text can be held against.
+    fn check_pattern(&mut self, pattern: &Expr) {
+        match &pattern.kind {
+            ExprKind::Text(text) => {
+                let Err(message) = pattern::check(text) else { return };
+                let place = regex_syntax::parse(text).err().and_then(|error| match error {
+                    regex_syntax::Error::Parse(error) => Some(*error.span()),
+                    regex_syntax::Error::Translate(error) => Some(*error.span()),
+                    _ => None,
+                });
+                let range = place.map_or(0..text.len(), |at| at.start.offset..at.end.offset);
+                let range = self.inside(pattern, text, range);
+                self.note(Mistake::error(range, message));
+            }
+            ExprKind::Number { spelling, .. } => {
+                let mistake = Mistake::error(pattern.at.0.clone(), "a pattern is a text");
+                self.note(mistake.help(format!("write `\"{spelling}\"`")));
+            }
+            ExprKind::Bool(_) | ExprKind::Null | ExprKind::Duration(_) | ExprKind::List(_) => {
+                self.note(Mistake::error(pattern.at.0.clone(), "a pattern is a text"));
+            }
+            _ => {}
+        }
+    }
+
+    /// A range of a text, if the text stands in the string as it is; else all of it.
+    fn inside(&self, expr: &Expr, text: &str, range: Range<usize>) -> Range<usize> {
+        let start = expr.at.0.start + 1;
+        let is_plain = self.source.get(start..start + text.len()) == Some(text)
+            && start + text.len() + 1 == expr.at.0.end;
+        match is_plain {
+            true => start + range.start..start + range.end,
+            false => expr.at.0.clone(),
+        }
+    }
+
+    /// A text that is no number cannot be counted with, whatever the trace is.
+    pub(super) fn check_arithmetic(&mut self, side: &Expr) {
+        let message = match &side.kind {
+            ExprKind::Text(text) if read_loose(text).is_none() && read_duration(text).is_none() => {
+                "a text is no number"
+            }
+            ExprKind::Bool(_) => "a boolean is no number",
+            _ => return,
+        };
+        self.note(Mistake::error(side.at.0.clone(), message));
+    }
+}
+
+/// Whether a value is surely a duration.
+pub(super) fn is_duration(value: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::Property(Property::Intrinsic(intrinsic, _)) => is_time(*intrinsic),
+        ExprKind::Property(Property::Attribute { otherwise: Some(otherwise), .. }) => {
+            matches!(**otherwise, Property::Intrinsic(intrinsic, _) if is_time(intrinsic))
+        }
+        ExprKind::Response(ResponsePart::Duration) | ExprKind::Gap { .. } => true,
+        ExprKind::Aggregate(aggregate) => match aggregate.as_ref() {
+            Aggregate { function: Summary::Count | Summary::Values, .. } => false,
+            Aggregate { value: Some(value), .. } => is_duration(value),
+            Aggregate { value: None, .. } => false,
+        },
+        _ => false,
+    }
+}
+
+fn is_time(intrinsic: Intrinsic) -> bool {
+    matches!(intrinsic, Intrinsic::Duration | Intrinsic::SelfTime | Intrinsic::CriticalTime)
+}

@@ -1,0 +1,479 @@
+//! How two values are compared: exact, typed, and with every conversion named.
+//!
+//! | | equal when |
+//! | --- | --- |
+//! | numbers | they are the same number; integers and doubles compare exactly, and what is not a number equals nothing |
+//! | durations | they are the same count of nanoseconds; a number beside a duration counts as nanoseconds |
+//! | a text and a number | the text is spelled like the number, or, unless it is a literal in quotes, holds it (`numeral.rs`); or it holds a duration of that many nanoseconds |
+//! | a text and a duration | the text holds the duration, or its nanoseconds |
+//! | a text and a boolean or null | the text is `true`, `false` or `null` |
+//! | a text and a list or object | the text is JSON of the same content |
+//! | two lists | their items are equal, one by one; in JSON of two documents without any conversion |
+//! | nothing, and something | that is the empty text or an empty list |
+//!
+//! Order is of numbers and durations only: a text takes part if it holds one; between others it is undefined. A list
+//! `contains` what equals one of its items, and a list whose items all do; a JSON document contains another by
+//! `json::contains`; everything else is searched as text. A pattern matches where it is found anywhere in the text.
+
+use std::{borrow::Cow, cmp::Ordering};
+
+use super::{
+    Json, Number, Size, TOO_LARGE, Value,
+    json::{self, read_document},
+    pattern, read_duration, read_number,
+};
+use crate::syntax::ast::Comparator;
+
+/// What came of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Compared {
+    pub(crate) outcome: Outcome,
+    /// The conversion that was made.
+    pub(crate) remark: Option<&'static str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    True,
+    False,
+    /// The two cannot be compared so, and why.
+    Undefined(Cow<'static, str>),
+    /// It was not found out, and why.
+    Open(&'static str),
+}
+
+/// How many pairs of items are compared at the most.
+const PAIRS_MAX: usize = 1_000_000;
+
+const NO_ORDER: &str = "only numbers and durations have an order";
+
+/// Compares the two sides.
+pub(crate) fn compare(left: &Value<'_>, comparator: Comparator, right: &Value<'_>) -> Compared {
+    match comparator {
+        Comparator::Equal => equal(left, right),
+        Comparator::Less | Comparator::AtMost | Comparator::Greater | Comparator::AtLeast => {
+            ordered(left, comparator, right)
+        }
+        Comparator::Contains => contains(left, right),
+        Comparator::StartsWith => edge(left, right, |text, part| text.starts_with(part)),
+        Comparator::EndsWith => edge(left, right, |text, part| text.ends_with(part)),
+        Comparator::Matches => matches(left, right),
+        Comparator::In => is_in(left, right),
+    }
+}
+
+impl Compared {
+    pub(crate) fn holds(&self) -> bool {
+        self.outcome == Outcome::True
+    }
+}
+
+fn equal(left: &Value<'_>, right: &Value<'_>) -> Compared {
+    match (left, right) {
+        (Value::Text(_) | Value::Quoted(_), Value::Text(_) | Value::Quoted(_)) => {
+            plain(left.text() == right.text())
+        }
+        (Value::Text(_) | Value::Quoted(_), other) => text_and(left, other),
+        (other, Value::Text(_) | Value::Quoted(_)) => text_and(right, other),
+        (Value::Nothing, other) | (other, Value::Nothing) => plain(is_empty(other)),
+        (Value::Null, Value::Null) => plain(true),
+        (Value::Bool(a), Value::Bool(b)) => plain(a == b),
+        (Value::Bytes(a), Value::Bytes(b)) => plain(a == b),
+        (Value::Json(a), Value::Json(b)) => with(json::equals(a, b), "compared as JSON"),
+        (Value::List(_) | Value::Json(_), Value::List(_) | Value::Json(_)) => {
+            let same = items(left).zip(items(right)).is_some_and(|(a, b)| same_items(&a, &b));
+            plain(same)
+        }
+        _ => match (left.size(), right.size()) {
+            (Some(a), Some(b)) => {
+                compare_sizes(a, b).map_or(plain(false), |order| sized(order.is_eq(), a, b))
+            }
+            _ => with(false, "of different types"),
+        },
+    }
+}
+
+fn text_and(text: &Value<'_>, other: &Value<'_>) -> Compared {
+    let is_quoted = matches!(text, Value::Quoted(_));
+    let text = text.text();
+    match other {
+        Value::Number(number) | Value::Numeral { number, .. } => {
+            text_and_number(&text, is_quoted, *number, &other.text())
+        }
+        Value::Duration(nanos) => text_and_duration(&text, *nanos),
+        Value::Bytes(_) => with(text == other.text(), "bytes compared by their hexadecimal digits"),
+        Value::Json(json) => {
+            let same = read_document(&text).is_some_and(|text| json::equals(&text, json));
+            with(same, "compared as JSON")
+        }
+        Value::List(list) => {
+            let read = read_document(&text).map(Value::Json);
+            let same = read.as_ref().and_then(items).is_some_and(|read| same_items(&read, list));
+            with(same, "compared as JSON")
+        }
+        Value::Nothing => plain(text.is_empty()),
+        Value::Null | Value::Bool(_) | Value::Text(_) | Value::Quoted(_) => {
+            with(text == other.text(), "compared as text")
+        }
+    }
+}
+
+fn text_and_number(text: &str, is_quoted: bool, number: Number, spelling: &str) -> Compared {
+    if number.is_nan() {
+        return plain(false);
+    }
+    if let Some(nanos) = read_duration(text) {
+        let same = number.equals(Number::Int(nanos));
+        return with(same, "text read as a duration, the number counts as nanoseconds");
+    }
+    match read_number(text) {
+        _ if is_quoted || text == spelling => with(text == spelling, "compared as text"),
+        Some(held) => with(held.equals(number), "text read as a number"),
+        None => with(false, "the text is not a number"),
+    }
+}
+
+fn text_and_duration(text: &str, nanos: i128) -> Compared {
+    if let Some(held) = read_duration(text) {
+        return with(held == nanos, "text read as a duration");
+    }
+    match read_number(text) {
+        Some(number) => {
+            with(number.equals(Number::Int(nanos)), "text read as a number of nanoseconds")
+        }
+        None => with(false, "the text is not a duration"),
+    }
+}
+
+fn ordered(left: &Value<'_>, comparator: Comparator, right: &Value<'_>) -> Compared {
+    let (Some(a), Some(b)) = (left.size(), right.size()) else { return undefined(NO_ORDER) };
+    let Some(order) = compare_sizes(a, b) else {
+        return with(false, "what is not a number has no order");
+    };
+    let holds = match comparator {
+        Comparator::Less => order.is_lt(),
+        Comparator::AtMost => order.is_le(),
+        Comparator::Greater => order.is_gt(),
+        _ => order.is_ge(),
+    };
+    let is_text = |side: &Value<'_>| matches!(side, Value::Text(_) | Value::Quoted(_));
+    if is_text(left) || is_text(right) {
+        return with(holds, "text read by its value");
+    }
+    sized(holds, a, b)
+}
+
+/// Which is larger; nothing where one of them is not a number.
+pub(crate) fn compare_sizes(a: Size, b: Size) -> Option<Ordering> {
+    let number = |size| match size {
+        Size::Number(number) => number,
+        Size::Nanos(nanos) => Number::Int(nanos),
+    };
+    number(a).compare(number(b))
+}
+
+fn sized(holds: bool, a: Size, b: Size) -> Compared {
+    match (a, b) {
+        (Size::Number(_), Size::Number(_)) | (Size::Nanos(_), Size::Nanos(_)) => plain(holds),
+        _ => with(holds, "the number counts as nanoseconds"),
+    }
+}
+
+fn contains(whole: &Value<'_>, part: &Value<'_>) -> Compared {
+    match (whole, part) {
+        (Value::Null, _) => with(false, "there is no value"),
+        (_, Value::List(wanted)) => {
+            let read = read_text(whole).map(Value::Json);
+            match items(read.as_ref().unwrap_or(whole)) {
+                Some(held) => contains_all(&held, part, wanted),
+                None => with(false, "of different types"),
+            }
+        }
+        _ => {
+            if let Some(part) = document(part)
+                && let Some(whole) = document(whole).or_else(|| list_as_document(whole))
+            {
+                return json::contains(&whole, &part)
+                    .map_or(open(), |holds| with(holds, "compared as JSON"));
+            }
+            match items(whole) {
+                Some(held) => plain(held.iter().any(|item| equal(item, part).holds())),
+                None => plain(whole.text().contains(&*part.text())),
+            }
+        }
+    }
+}
+
+fn contains_all(held: &[Value<'_>], part: &Value<'_>, wanted: &[Value<'_>]) -> Compared {
+    if held.len().saturating_mul(wanted.len()) > PAIRS_MAX {
+        return open();
+    }
+    let has = |wanted: &Value<'_>| held.iter().any(|item| equal(item, wanted).holds());
+    plain(wanted.iter().all(has) || has(part))
+}
+
+fn edge(whole: &Value<'_>, part: &Value<'_>, is_there: impl Fn(&str, &str) -> bool) -> Compared {
+    if [whole, part].iter().any(|value| matches!(value, Value::List(_) | Value::Json(_))) {
+        return undefined("a list or an object has no beginning and no end");
+    }
+    plain(is_there(&whole.text(), &part.text()))
+}
+
+fn matches(text: &Value<'_>, pattern: &Value<'_>) -> Compared {
+    match pattern::with(&pattern.text(), |regex| regex.is_match(&text.text())) {
+        Ok(is_match) => plain(is_match),
+        Err(mistake) => undefined(mistake),
+    }
+}
+
+fn is_in(value: &Value<'_>, list: &Value<'_>) -> Compared {
+    let read = read_text(list).map(Value::Json);
+    match items(read.as_ref().unwrap_or(list)) {
+        Some(items) => plain(items.iter().any(|item| equal(value, item).holds())),
+        None if *list == Value::Nothing => plain(false),
+        None => undefined("`in` needs a list on its right"),
+    }
+}
+
+/// The items of a list, of whatever kind.
+fn items<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [Value<'v>]>> {
+    match value {
+        Value::List(items) => Some(Cow::Borrowed(items)),
+        Value::Json(Json::List(items)) => {
+            Some(items.iter().map(|item| Value::from(item.clone())).collect())
+        }
+        _ => None,
+    }
+}
+
+/// The list or object that a value is, or holds as text.
+fn document<'v>(value: &'v Value<'_>) -> Option<Cow<'v, Json>> {
+    match value {
+        Value::Json(json) => Some(Cow::Borrowed(json)),
+        _ => read_text(value).map(Cow::Owned),
+    }
+}
+
+fn read_text(value: &Value<'_>) -> Option<Json> {
+    match value {
+        Value::Text(text) => read_document(text),
+        Value::Quoted(text) => read_document(text),
+        _ => None,
+    }
+}
+
+fn list_as_document<'v>(value: &Value<'_>) -> Option<Cow<'v, Json>> {
+    matches!(value, Value::List(_)).then(|| Cow::Owned(value.to_json()))
+}
+
+fn same_items(a: &[Value<'_>], b: &[Value<'_>]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b).holds())
+}
+
+fn is_empty(value: &Value<'_>) -> bool {
+    match value {
+        Value::Nothing => true,
+        Value::List(items) => items.is_empty(),
+        Value::Json(Json::List(items)) => items.is_empty(),
+        _ => false,
+    }
+}
+
+fn plain(holds: bool) -> Compared {
+    let outcome = if holds { Outcome::True } else { Outcome::False };
+    Compared { outcome, remark: None }
+}
+
+fn with(holds: bool, remark: &'static str) -> Compared {
+    Compared { remark: Some(remark), ..plain(holds) }
+}
+
+fn undefined(reason: impl Into<Cow<'static, str>>) -> Compared {
+    Compared { outcome: Outcome::Undefined(reason.into()), remark: None }
+}
+
+fn open() -> Compared {
+    Compared { outcome: Outcome::Open(TOO_LARGE), remark: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, compare};
+    use crate::{
+        syntax::ast::Comparator::{
+            self, AtLeast, AtMost, Contains, EndsWith, Equal, Greater, In, Less, Matches,
+            StartsWith,
+        },
+        value::{Number, Value, json},
+    };
+
+    const ORDERS: [(Comparator, Comparator); 5] =
+        [(Equal, Equal), (Less, Greater), (Greater, Less), (AtMost, AtLeast), (AtLeast, AtMost)];
+
+    fn double(double: f64) -> Value<'static> {
+        Value::Number(Number::Double(double))
+    }
+
+    fn int(int: i128) -> Value<'static> {
+        Value::Number(Number::Int(int))
+    }
+
+    fn text(text: &str) -> Value<'_> {
+        Value::borrowed(text)
+    }
+
+    fn document(text: &str) -> Value<'static> {
+        json::read(text).expect(text).into()
+    }
+
+    fn numeral(spelling: &str) -> Value<'_> {
+        Value::Numeral { number: Number::Double(spelling.parse().expect(spelling)), spelling }
+    }
+
+    #[test]
+    fn with_what_is_not_a_number_nothing_holds() {
+        let others = [
+            double(f64::NAN),
+            double(1.0),
+            int(0),
+            Value::Duration(5),
+            text("1"),
+            text("NaN"),
+            Value::Bool(true),
+        ];
+        for (comparator, _) in ORDERS {
+            for other in &others {
+                let nan = double(f64::NAN);
+                assert!(!compare(&nan, comparator, other).holds(), "NaN {comparator:?} {other:?}");
+                assert!(!compare(other, comparator, &nan).holds(), "{other:?} {comparator:?} NaN");
+            }
+        }
+        // It can be compared, so that `!=` holds and `not (x < 1)` too.
+        assert_eq!(compare(&double(f64::NAN), Less, &int(1)).outcome, Outcome::False);
+    }
+
+    #[test]
+    fn both_directions_agree() {
+        let sides = [
+            double(12.5),
+            text("12.50"),
+            text("12ns"),
+            text("abc"),
+            text("[1, 2]"),
+            Value::Quoted("12.50"),
+            numeral("12.5"),
+            Value::Duration(12),
+            Value::Bool(false),
+            Value::Bytes(b"ab".as_slice().into()),
+            Value::Null,
+            Value::Nothing,
+            Value::List(vec![int(1), int(2)]),
+            document("[1,2]"),
+            document(r#"{"a":1}"#),
+        ];
+        for a in &sides {
+            for b in &sides {
+                for (comparator, mirrored) in ORDERS {
+                    let (there, back) = (compare(a, comparator, b), compare(b, mirrored, a));
+                    assert_eq!(there.outcome, back.outcome, "{a:?} {comparator:?} {b:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_equal() {
+        let list = |items: &[&'static str]| {
+            Value::List(items.iter().map(|item| Value::Quoted(item)).collect())
+        };
+        for (left, right, expected) in [
+            (double(12.5), text("12.50"), true),
+            (double(12.5), Value::Quoted("12.50"), false),
+            (double(12.5), Value::Quoted("12.5"), true),
+            (text("007"), numeral("7"), false),
+            (text("007"), numeral("007"), true),
+            (int(9_007_199_254_740_993), double(9_007_199_254_740_992.0), false),
+            (Value::Duration(10_000_000), Value::Quoted("10ms"), true),
+            (Value::Duration(10_000_000), int(10_000_000), true),
+            (Value::Quoted("10ms"), int(10_000_000), true),
+            (text("10 ms"), Value::Duration(10_000_000), false),
+            (Value::Bool(true), text("true"), true),
+            (Value::Bool(true), text("True"), false),
+            (Value::Null, Value::Null, true),
+            (Value::Null, text("null"), true),
+            (Value::Null, text(""), false),
+            (Value::Nothing, text(""), true),
+            (Value::Nothing, Value::List(Vec::new()), true),
+            (Value::Nothing, document("[]"), true),
+            (Value::Nothing, int(0), false),
+            (Value::Bytes(b"\x01\xff".as_slice().into()), text("01ff"), true),
+            (list(&["1", "a"]), Value::List(vec![int(1), text("a")]), true),
+            (list(&["a", "b"]), list(&["b", "a"]), false),
+            (document("[1,2]"), Value::List(vec![int(1), double(2.0)]), true),
+            (document("[1,2]"), text("[1, 2.0]"), true),
+            (document(r#"{"a":1,"b":2}"#), text(r#"{"b":2,"a":1}"#), true),
+            (document(r#"{"a":1}"#), text(r#"{"a":"1"}"#), false),
+            (text(r#"{"a":1}"#), text(r#"{ "a": 1 }"#), false),
+            (Value::Bool(true), int(1), false),
+        ] {
+            assert_eq!(compare(&left, Equal, &right).holds(), expected, "{left:?} = {right:?}");
+        }
+    }
+
+    #[test]
+    fn values_contain_and_match() {
+        let abc = || Value::List(vec![text("a"), text("b"), text("c")]);
+        for (left, comparator, right, expected) in [
+            (text("abc"), Contains, text("b"), true),
+            (int(1_500), Contains, int(50), true),
+            (Value::Duration(5_000_000), Contains, int(5), true),
+            (text("[1,2]"), Contains, text("1,2"), true),
+            (abc(), Contains, text("b"), true),
+            (abc(), Contains, text(""), false),
+            (abc(), Contains, Value::List(vec![text("c"), text("a")]), true),
+            (abc(), Contains, Value::List(vec![text("c"), text("d")]), false),
+            (Value::List(vec![abc()]), Contains, abc(), true),
+            (document(r#"["ab"]"#), Contains, text("a"), false),
+            (document(r#"["ab"]"#), Contains, Value::List(vec![text("ab")]), true),
+            (Value::List(vec![document(r#"{"a":1,"b":2}"#)]), Contains, text(r#"{"b":2}"#), true),
+            (text(r#"{ "a": 1, "b": 2 }"#), Contains, text(r#"{"a":1}"#), true),
+            (Value::Null, Contains, text("u"), false),
+            (Value::Nothing, Contains, text(""), true),
+            (int(1), Contains, Value::List(vec![int(1)]), false),
+            (text("abc"), StartsWith, text("ab"), true),
+            (int(503), StartsWith, int(5), true),
+            (text("abc"), EndsWith, text("bc"), true),
+            (text("abc"), EndsWith, text("ab"), false),
+            (text("abc"), Matches, text("b"), true),
+            (text("abc"), Matches, text("^b"), false),
+            (int(503), Matches, text("^5..$"), true),
+            (text("b"), In, abc(), true),
+            (text("d"), In, abc(), false),
+            (int(2), In, text("[1, 2]"), true),
+            (int(2), In, document("[1,2]"), true),
+            (int(2), In, Value::Nothing, false),
+        ] {
+            let holds = compare(&left, comparator, &right).holds();
+            assert_eq!(holds, expected, "{left:?} {comparator:?} {right:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_undefined() {
+        let list = Value::List(vec![int(1)]);
+        for (left, comparator, right, expected) in [
+            (text("abc"), Greater, int(5), "only numbers and durations have an order"),
+            (Value::Bool(true), Less, int(5), "only numbers and durations have an order"),
+            (Value::Nothing, Less, int(5), "only numbers and durations have an order"),
+            (list.clone(), AtLeast, int(1), "only numbers and durations have an order"),
+            (list, StartsWith, int(1), "a list or an object has no beginning and no end"),
+            (text("a"), In, text("abc"), "`in` needs a list on its right"),
+            (text("a"), Matches, text("("), "the pattern is no regular expression: unclosed group"),
+        ] {
+            let outcome = compare(&left, comparator, &right).outcome;
+            assert_eq!(outcome, Outcome::Undefined(expected.into()), "{left:?} {comparator:?}");
+        }
+        let long = Value::List(vec![int(1); 2_000]);
+        assert_eq!(compare(&long, Contains, &long).outcome, Outcome::Open("too large to compare"));
+    }
+}

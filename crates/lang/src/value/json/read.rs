@@ -1,0 +1,244 @@
+//! From text to JSON, by RFC 8259.
+
+use super::{Json, Number};
+
+/// The deepest nesting that is read.
+const NESTING_MAX: usize = 128;
+
+/// Reads a document: any value, and nothing behind it. The error says what is wrong, without a word of the text.
+pub(crate) fn read(text: &str) -> Result<Json, &'static str> {
+    let mut reader = Reader { rest: text };
+    let json = reader.value(0)?;
+    reader.skip_blanks();
+    if reader.rest.is_empty() { Ok(json) } else { Err("something stands behind its end") }
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl Reader<'_> {
+    fn value(&mut self, depth: usize) -> Result<Json, &'static str> {
+        if depth > NESTING_MAX {
+            return Err("it is nested too deeply");
+        }
+        self.skip_blanks();
+        match self.rest.as_bytes().first() {
+            None => Err("it ends too early"),
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.list(depth),
+            Some(b'"') => self.text().map(Json::Text),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(_) => {
+                [("null", Json::Null), ("true", Json::Bool(true)), ("false", Json::Bool(false))]
+                    .into_iter()
+                    .find(|(word, _)| self.take(word))
+                    .map(|(_, json)| json)
+                    .ok_or("a value was expected")
+            }
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Json, &'static str> {
+        let mut items = Vec::new();
+        self.take("[");
+        self.skip_blanks();
+        if self.take("]") {
+            return Ok(Json::List(items));
+        }
+        loop {
+            items.push(self.value(depth + 1)?);
+            self.skip_blanks();
+            if self.take("]") {
+                return Ok(Json::List(items));
+            }
+            if !self.take(",") {
+                return Err("a list goes on with `,` or ends with `]`");
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Json, &'static str> {
+        let mut entries = Vec::new();
+        self.take("{");
+        self.skip_blanks();
+        if self.take("}") {
+            return Ok(Json::Object(entries.into_iter().collect()));
+        }
+        loop {
+            self.skip_blanks();
+            if !self.rest.starts_with('"') {
+                return Err("a key in double quotes was expected");
+            }
+            let key = self.text()?;
+            self.skip_blanks();
+            if !self.take(":") {
+                return Err("a `:` follows a key");
+            }
+            entries.push((key, self.value(depth + 1)?));
+            self.skip_blanks();
+            if self.take("}") {
+                return Ok(Json::Object(entries.into_iter().collect()));
+            }
+            if !self.take(",") {
+                return Err("an object goes on with `,` or ends with `}`");
+            }
+        }
+    }
+
+    fn text(&mut self) -> Result<String, &'static str> {
+        const NO_END: &str = "a text has no end";
+        let mut text = String::new();
+        self.take("\"");
+        loop {
+            let end = self.rest.find(['"', '\\']).ok_or(NO_END)?;
+            if self.rest[..end].contains(|c: char| u32::from(c) < 0x20) {
+                return Err("a control character stands in a text");
+            }
+            text.push_str(&self.rest[..end]);
+            self.rest = &self.rest[end..];
+            if self.take("\"") {
+                return Ok(text);
+            }
+            self.take("\\");
+            let escaped = self.rest.chars().next().ok_or(NO_END)?;
+            self.rest = &self.rest[escaped.len_utf8()..];
+            text.push(match escaped {
+                '"' | '\\' | '/' => escaped,
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'u' => self.code_point()?,
+                _ => return Err("an unknown escape stands in a text"),
+            });
+        }
+    }
+
+    /// The character of `\uXXXX`, or of two of them; half of a pair is the replacement character.
+    fn code_point(&mut self) -> Result<char, &'static str> {
+        let first = self.four_digits()?;
+        let after_first = self.rest;
+        if (0xd800..0xdc00).contains(&first) && self.take("\\u") {
+            let second = self.four_digits()?;
+            if (0xdc00..0xe000).contains(&second) {
+                let code = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.rest = after_first;
+        }
+        Ok(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+
+    fn four_digits(&mut self) -> Result<u32, &'static str> {
+        let digits =
+            self.rest.get(..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+        let digits = digits.ok_or("four hexadecimal digits follow `\\u`")?;
+        self.rest = &self.rest[4..];
+        u32::from_str_radix(digits, 16).map_err(|_| "four hexadecimal digits follow `\\u`")
+    }
+
+    fn number(&mut self) -> Result<Json, &'static str> {
+        const MALFORMED: &str = "a number is malformed";
+        let end = self
+            .rest
+            .find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'))
+            .unwrap_or(self.rest.len());
+        let (written, rest) = self.rest.split_at(end);
+        if !is_number(written) {
+            return Err(MALFORMED);
+        }
+        self.rest = rest;
+        if !written.contains(['.', 'e', 'E'])
+            && let Ok(int) = written.parse()
+        {
+            return Ok(Json::Number(Number::Int(int)));
+        }
+        let double: f64 = written.parse().map_err(|_| MALFORMED)?;
+        if double.is_finite() {
+            Ok(Json::Number(Number::Double(double)))
+        } else {
+            Err("a number is too large")
+        }
+    }
+
+    fn skip_blanks(&mut self) {
+        self.rest = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
+    }
+
+    fn take(&mut self, word: &str) -> bool {
+        match self.rest.strip_prefix(word) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// `[ "-" ] ( "0" | a digit from 1 to 9 and digits ) [ "." digits ] [ "e" [ "+" | "-" ] digits ]`
+pub(in crate::value) fn is_number(written: &str) -> bool {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (mantissa, exponent) = match written.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (written, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    let whole = whole.strip_prefix('-').unwrap_or(whole);
+    is_digits(whole)
+        && (whole == "0" || !whole.starts_with('0'))
+        && fraction.is_none_or(is_digits)
+        && exponent.is_none_or(|e| is_digits(e.strip_prefix(['+', '-']).unwrap_or(e)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NESTING_MAX, read};
+
+    #[test]
+    fn what_is_no_json_is_refused() {
+        for source in [
+            "",
+            " ",
+            "{",
+            "[1",
+            "[1,]",
+            "{\"a\":1,}",
+            "{\"a\"}",
+            "{a:1}",
+            "'a'",
+            "\"a",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\t\"",
+            "01",
+            "1.",
+            ".5",
+            "-",
+            "+1",
+            "1e",
+            "0x1",
+            "1e999",
+            "nul",
+            "truefalse",
+            "{\"a\":1} x",
+            "[1 2]",
+            "NaN",
+        ] {
+            assert!(read(source).is_err(), "{source}");
+        }
+    }
+
+    #[test]
+    fn nesting_has_an_end() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(read(&nested(NESTING_MAX)).is_ok());
+        assert_eq!(read(&nested(100_000)), Err("it is nested too deeply"));
+        assert_eq!(read(&"[".repeat(100_000)), Err("it is nested too deeply"));
+    }
+}

@@ -1,0 +1,303 @@
+//! A small notation for evidence and judgements.
+//!
+//! ```text
+//! answer 200 {"id": 7}                        or: answer none timeout; or: answer recorded (nothing was fired)
+//! settled whole                               or any of the reasons, by a word each; or: settled not
+//! POST /checkout [server @0 180ms] {"http.method": "POST"}
+//!   GET [client 9ms]                          two more blanks: a child of the span above
+//!   ? lost [internal 1ms]                     names a parent that never came
+//! = twin [internal 1ms]                       has the id of the trigger span
+//! ```
+//!
+//! The trigger span stands above all of these, unless the trace was recorded. Behind `@` stands the start in milliseconds;
+//! without it a span starts a millisecond after the one before. Among the attributes, `resource` holds those of the
+//! resource, `events` a list of events with their names, `links` the numbers of spans that are linked to, from 1.
+
+#![expect(clippy::panic, reason = "a case that cannot be read is a broken test")]
+
+use lang::{Document, Evidence, Resolved, Seed, Vars, compile, judge as judge_run, read, resolve};
+use model::{
+    Answer, Body, Decided, Judgement, NoAnswer, NoAnswerKind, Response, Settlement, SpanEvidence,
+    SpanId, Timestamp, Trace, TraceId, Unsettled, Verdict,
+    trace::{
+        EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode, Value,
+    },
+};
+use source::{Colour, Text, draw};
+
+/// The judgement of `specs` (the inner part of a test) over `evidence`, as text.
+pub(crate) fn judge(evidence: &str, specs: &str) -> String {
+    let resolved = resolved(specs);
+    let given = Given::read(evidence);
+    let judgement = given.judge(&resolved);
+    assert_eq!(judgement, given.judge(&resolved), "the same evidence, the same judgement");
+    show(&judgement)
+}
+
+/// The inner part of a test, ready to be judged.
+pub(crate) fn resolved(specs: &str) -> Resolved {
+    let specs: String = specs.lines().map(|line| format!("  {line}\n")).collect();
+    let yaml = format!(
+        "type: Test\nspec:\n  name: case\n  trigger: {{type: http, httpRequest: {{url: http://x}}}}\n{specs}"
+    );
+    let (documents, mut found) = read(&Text::new("case", yaml));
+    let [Document::Test(test)] = documents.as_slice() else { panic!("{}", pictures(&found)) };
+    let (plan, more) = compile(test);
+    found.extend(more);
+    let plan = plan.unwrap_or_else(|| panic!("{}", pictures(&found)));
+    let vars = Vars {
+        variables: [("ITEM", "tea"), ("TOKEN", "s3cr3t-t0ken")]
+            .map(|(k, v)| (k.to_owned(), v.to_owned()))
+            .into(),
+        secrets: ["TOKEN".to_owned()].into(),
+        ..Vars::default()
+    };
+    let seed = Seed { now: Timestamp::from_nanos(0), random: [7; 32] };
+    resolve(&plan, &vars, &seed).expect("all variables are there")
+}
+
+fn pictures(found: &[source::Diagnostic]) -> String {
+    draw(found, Colour::Never)
+}
+
+pub(crate) fn trigger() -> SpanId {
+    id(0xff)
+}
+
+fn id(number: usize) -> SpanId {
+    SpanId::from_bytes((number as u64).to_be_bytes()).expect("numbers start at 1")
+}
+
+pub(crate) struct Given {
+    pub(crate) trace: Trace,
+    /// None where nothing was fired.
+    answer: Option<Answer>,
+    settlement: Option<Settlement>,
+}
+
+impl Given {
+    pub(crate) fn read(text: &str) -> Self {
+        let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let trace = Trace::new(TraceId::from_bytes([7; 16]).expect("not zero"));
+        let answer = Some(Answer::Response(response(200, "")));
+        let mut given = Self { trace, answer, settlement: None };
+        let is_recorded = lines.contains(&"answer recorded");
+        if !is_recorded {
+            let mut trigger_span = SpanData::new(trigger(), None, "Qualitytrace trigger");
+            trigger_span.end = Timestamp::from_nanos(200_000_000);
+            given.push(trigger_span, Vec::new());
+        }
+        let is_head = |line: &&str| line.starts_with("answer ") || line.starts_with("settled ");
+        let heads = lines.iter().filter(|line| is_head(line)).count();
+        let mut above: Vec<SpanId> = Vec::new();
+        for (number, line) in (1..).zip(lines) {
+            if let Some(answer) = line.strip_prefix("answer ") {
+                given.answer = read_answer(answer);
+            } else if let Some(settled) = line.strip_prefix("settled ") {
+                given.settlement = read_settlement(settled);
+            } else {
+                let depth = (line.len() - line.trim_start().len()) / 2;
+                above.truncate(depth);
+                let parent = above.last().copied().or((!is_recorded).then(trigger));
+                let (mut span, resource) = read_span(line.trim_start(), number, parent);
+                for link in &mut span.links {
+                    let shifted = link.span_id.map_or(0, |id| u64::from_be_bytes(*id.as_bytes()));
+                    link.span_id = Some(id(shifted as usize + heads));
+                }
+                above.push(span.id);
+                given.push(span, resource);
+            }
+        }
+        given
+    }
+
+    pub(crate) fn judge(&self, resolved: &Resolved) -> Judgement {
+        let is_fired = self.answer.is_some();
+        let evidence = Evidence {
+            trace: self.settlement.as_ref().map(|_| &self.trace),
+            trigger: is_fired.then(trigger),
+            answer: self.answer.as_ref(),
+            settlement: self.settlement.as_ref(),
+        };
+        judge_run(resolved, &evidence)
+    }
+
+    fn push(&mut self, span: SpanData, attributes: Vec<(String, Value)>) {
+        let resource = ResourceData { attributes, ..ResourceData::default() };
+        let resource = self.trace.resource(resource).expect("room");
+        let scope = self.trace.scope(ScopeData::default()).expect("room");
+        self.trace.push(resource, scope, span).expect("room");
+    }
+}
+
+fn response(status: u16, body: &str) -> Response {
+    let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
+    Response { status, headers, body: Body::Text(body.to_owned()), duration_ns: 150_000_000 }
+}
+
+fn read_answer(text: &str) -> Option<Answer> {
+    let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+    match (first, first.parse()) {
+        ("recorded", _) => None,
+        (_, Ok(status)) => Some(Answer::Response(response(status, rest))),
+        (_, Err(_)) => Some(Answer::NoAnswer(NoAnswer {
+            kind: NoAnswerKind::Timeout,
+            message: rest.to_owned(),
+        })),
+    }
+}
+
+fn read_settlement(text: &str) -> Option<Settlement> {
+    let unsettled = match text {
+        "not" => return None,
+        "whole" => vec![],
+        "no-telemetry" => vec![Unsettled::NoTelemetry],
+        "not-answered" => vec![Unsettled::NotAnswered],
+        "parents-absent" => vec![Unsettled::ParentsAbsent(vec![id(1)])],
+        "not-quiet" => vec![Unsettled::NotQuiet],
+        "partial" => vec![Unsettled::Partial],
+        "lost-and-large" => vec![Unsettled::SpansLost, Unsettled::TooLarge],
+        other => panic!("no such settlement: {other}"),
+    };
+    Some(Settlement { unsettled, spans: 0, waited_ns: 0, silent_ns: None, quiet_ns: 0 })
+}
+
+/// A span and the attributes of its resource, which stand under `resource`.
+fn read_span(
+    line: &str,
+    number: usize,
+    parent: Option<SpanId>,
+) -> (SpanData, Vec<(String, Value)>) {
+    let (name, rest) = line.split_once(" [").expect("a span has brackets");
+    let (inside, attributes) = rest.split_once(']').expect("a span has brackets");
+    let (name, parent) = match name.strip_prefix("? ") {
+        Some(name) => (name, Some(id(0xdead))),
+        None => (name, parent),
+    };
+    let (name, id) = match name.strip_prefix("= ") {
+        Some(name) => (name, trigger()),
+        None => (name, id(number)),
+    };
+    let mut span = SpanData::new(id, parent, name);
+    let mut start = number as u64;
+    for word in inside.split(' ') {
+        let kinds = (0..=5).map(Kind::from_number);
+        if let Some(kind) = kinds.into_iter().find(|kind| kind.as_str() == word) {
+            span.kind = kind;
+        } else if word == "error" {
+            span.status = Status { code: StatusCode::Error, message: "boom".to_owned() };
+        } else if let Some(at) = word.strip_prefix('@') {
+            start = at.parse().expect("milliseconds");
+        } else {
+            let lasted = source::parse_duration(word).expect("a duration");
+            span.start = Timestamp::from_nanos(start * 1_000_000);
+            span.end = span.start.plus(lasted);
+        }
+    }
+    let mut resource = Vec::new();
+    if !attributes.trim().is_empty() {
+        let json: serde_json::Value = serde_json::from_str(attributes).expect("attributes in JSON");
+        let Value::Map(entries) = value(&json) else { panic!("attributes in an object") };
+        for (key, value) in entries {
+            match (key.as_str(), value) {
+                ("resource", Value::Map(entries)) => resource = entries,
+                ("events", Value::Array(events)) => {
+                    span.events = events.into_iter().map(event).collect();
+                }
+                ("links", Value::Array(links)) => {
+                    span.links = links.into_iter().map(|value| link(&value)).collect();
+                }
+                (_, value) => span.attributes.push((key, value)),
+            }
+        }
+    }
+    (span, resource)
+}
+
+fn event(value: Value) -> EventData {
+    let Value::Map(mut attributes) = value else { panic!("an event is an object") };
+    let at = attributes.iter().position(|(key, _)| key == "name").expect("an event has a name");
+    let (_, Value::Str(name)) = attributes.remove(at) else { panic!("a name is a text") };
+    EventData { name, attributes, ..EventData::default() }
+}
+
+fn link(value: &Value) -> LinkData {
+    let Value::Int(number) = *value else { panic!("a link is the number of a span") };
+    LinkData { span_id: Some(id(number as usize)), ..LinkData::default() }
+}
+
+fn value(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::Empty,
+        serde_json::Value::Bool(bool) => Value::Bool(*bool),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(int) => Value::Int(int),
+            None => Value::Double(number.as_f64().expect("a double")),
+        },
+        serde_json::Value::String(text) => Value::Str(text.clone()),
+        serde_json::Value::Array(items) => Value::Array(items.iter().map(value).collect()),
+        serde_json::Value::Object(entries) => {
+            Value::Map(entries.iter().map(|(key, json)| (key.clone(), value(json))).collect())
+        }
+    }
+}
+
+fn show(judgement: &Judgement) -> String {
+    let mut shown = format!("{}\n", judgement.verdict.as_str());
+    for spec in &judgement.specs {
+        let name = spec.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        let selector = spec.selector.trim_end().replace('\n', " ");
+        let place = format!("{}:{}", spec.place.line, spec.place.column);
+        shown.push_str(&format!(
+            "- {name}{selector} ({place}): {}, {} matched\n",
+            spec.verdict.as_str(),
+            spec.matched
+        ));
+        for assertion in &spec.assertions {
+            let (verdict, decided) = (assertion.verdict, assertion.decided);
+            let head = format!("  - {}", assertion.assertion);
+            let reason = assertion.reason.as_deref();
+            told(&mut shown, &head, (verdict, decided, reason), &assertion.spans);
+            if assertion.more_spans > 0 {
+                shown.push_str(&format!("    and {} more\n", assertion.more_spans));
+            }
+        }
+    }
+    for claim in &judgement.claims {
+        let name = claim.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        let place = format!("{}:{}", claim.place.line, claim.place.column);
+        let head = format!("- {name}{} ({place})", claim.claim);
+        let reason = claim.reason.as_deref();
+        told(&mut shown, &head, (claim.verdict, claim.decided, reason), &claim.spans);
+        if claim.more_spans > 0 {
+            shown.push_str(&format!("    and {} more\n", claim.more_spans));
+        }
+    }
+    for output in &judgement.outputs {
+        let value = match (&output.value, &output.reason) {
+            (Some(value), None) => format!("{value:?}"),
+            (None, Some(reason)) => format!("nothing, {reason}"),
+            other => panic!("a value or a reason: {other:?}"),
+        };
+        shown.push_str(&format!("output {}: {value}\n", output.name));
+    }
+    shown
+}
+
+fn told(
+    shown: &mut String,
+    head: &str,
+    (verdict, decided, reason): (Verdict, Decided, Option<&str>),
+    spans: &[SpanEvidence],
+) {
+    let decided = format!("{decided:?}").to_lowercase();
+    shown.push_str(&format!("{head}: {} by {decided}\n", verdict.as_str()));
+    if let Some(reason) = reason {
+        shown.push_str(&format!("    reason: {reason}\n"));
+    }
+    for span in spans {
+        let id = span.span_id.map_or(String::new(), |id| format!(" {}", &id.to_string()[14..]));
+        let name = if span.name.is_empty() { String::new() } else { format!(" {}", span.name) };
+        shown.push_str(&format!("    {}{id}{name}: {}\n", span.verdict.as_str(), span.found));
+    }
+}

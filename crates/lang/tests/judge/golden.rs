@@ -1,0 +1,23 @@
+//! Evidence beside the judgement that has to come of it. A file that does not fit any more is shown as it should be.
+
+use std::{fs, path::Path};
+
+use ::golden::Golden;
+
+use crate::case;
+
+/// Each `judge/*.case` holds evidence, specs and the judgement that has to come of them.
+#[test]
+fn judgements() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/judge");
+    let mut golden = Golden::default();
+    for file in ::golden::files(&folder, &["case"]) {
+        let content = fs::read_to_string(&file).expect("a case can be read");
+        let mut parts = content.splitn(3, "\n---\n");
+        let (evidence, specs) =
+            (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let judged = case::judge(evidence, specs);
+        golden.compare(&file, &format!("{evidence}\n---\n{specs}\n---\n{judged}"));
+    }
+    golden.finish(25);
+}

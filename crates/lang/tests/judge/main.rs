@@ -1,0 +1,7 @@
+//! From evidence to verdicts.
+
+mod case;
+mod golden;
+mod monotone;
+mod random;
+mod selection;

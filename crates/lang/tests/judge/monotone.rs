@@ -1,0 +1,109 @@
+//! A verdict that was final stays, whatever further spans come; and whatever the trace is, nothing panics.
+
+use lang::{Evidence, judge};
+use model::{Answer, Judgement, NoAnswer, NoAnswerKind, Settlement, Unsettled, Verdict};
+use proptest::prelude::{ProptestConfig, Strategy, any, prop, prop_assert_eq, proptest};
+
+use crate::{
+    case,
+    random::{Circles, Drawn, claim, id, part, predicate, span, test, trace},
+};
+
+fn settlement(unsettled: Vec<Unsettled>) -> Settlement {
+    Settlement { unsettled, spans: 0, waited_ns: 0, silent_ns: None, quiet_ns: 0 }
+}
+
+/// The judgement of the first spans, as a part of a trace or as a whole one.
+fn judged(
+    resolved: &lang::Resolved,
+    spans: &[Drawn],
+    trigger: Option<u8>,
+    is_whole: bool,
+) -> Judgement {
+    let trace = trace(spans);
+    let unsettled = if is_whole { Vec::new() } else { vec![Unsettled::NotQuiet] };
+    let settlement = settlement(unsettled);
+    let answer = Answer::NoAnswer(NoAnswer { kind: NoAnswerKind::Timeout, message: String::new() });
+    let evidence = Evidence {
+        trace: Some(&trace),
+        trigger: trigger.and_then(id),
+        answer: trigger.map(|_| &answer),
+        settlement: Some(&settlement),
+    };
+    judge(resolved, &evidence)
+}
+
+/// Each verdict with what it is about.
+fn verdicts(judgement: &Judgement) -> Vec<(String, Verdict, String)> {
+    let specs = judgement.specs.iter().flat_map(|spec| {
+        spec.assertions.iter().map(|one| {
+            let told = format!("{:?} {:?}", one.reason, one.spans);
+            (format!("{}: {}", spec.selector, one.assertion), one.verdict, told)
+        })
+    });
+    let claims = judgement
+        .claims
+        .iter()
+        .map(|one| (one.claim.clone(), one.verdict, format!("{:?} {:?}", one.reason, one.spans)));
+    specs.chain(claims).collect()
+}
+
+fn strategy() -> impl Strategy<Value = (String, Vec<String>, Vec<String>)> {
+    let counted = prop::sample::select(vec![
+        "attr:tracetest.selected_spans.count >= 2",
+        "attr:tracetest.selected_spans.count <= 1",
+        "attr:tracetest.selected_spans.count = 1",
+        "attr:tracetest.selected_spans.count != attr:a",
+    ]);
+    (
+        part(),
+        prop::collection::vec(predicate(), 1..4),
+        counted,
+        prop::collection::vec(claim(), 1..5),
+    )
+        .prop_map(|(selector, mut assertions, counted, claims)| {
+            assertions.push(counted.to_owned());
+            (selector, assertions, claims)
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn what_is_final_stays(
+        (selector, assertions, claims) in strategy(),
+        spans in prop::collection::vec(span(Circles::None), 1..9),
+        trigger in prop::option::weighted(0.3, 1u8..12),
+    ) {
+        let resolved = case::resolved(&test(&selector, &assertions, &claims));
+        let mut before: Vec<(String, Verdict, String)> = Vec::new();
+        for count in 1..=spans.len() {
+            let now = verdicts(&judged(&resolved, &spans[..count], trigger, false));
+            let whole = verdicts(&judged(&resolved, &spans[..count], trigger, true));
+            for (at, (what, was, told)) in before.iter().enumerate() {
+                if *was != Verdict::Inconclusive {
+                    prop_assert_eq!(now[at].1, *was, "{}\nbefore: {}\nnow: {}\n{:#?}", what, told, now[at].2, &spans[..count]);
+                }
+            }
+            for (part, whole) in now.iter().zip(&whole) {
+                if part.1 != Verdict::Inconclusive {
+                    prop_assert_eq!(part.1, whole.1, "{}\npart: {}\nwhole: {}", part.0, part.2, whole.2);
+                }
+            }
+            before = now;
+        }
+    }
+
+    #[test]
+    fn no_trace_panics(
+        (selector, assertions, claims) in strategy(),
+        spans in prop::collection::vec(span(Circles::Allowed), 0..12),
+        trigger in prop::option::weighted(0.5, 1u8..12),
+        is_whole in any::<bool>(),
+    ) {
+        let resolved = case::resolved(&test(&selector, &assertions, &claims));
+        let judgement = judged(&resolved, &spans, trigger, is_whole);
+        prop_assert_eq!(&judgement, &judged(&resolved, &spans, trigger, is_whole));
+    }
+}

@@ -1,0 +1,314 @@
+//! A value of a JSON text that knows its place, read as what it should be.
+//!
+//! What is absent and what is `null` is the same, as in the JSON of protobuf: an empty text, a zero, an empty list.
+
+use std::borrow::Cow;
+
+use model::{SpanId, TraceId};
+use serde_json::Value;
+
+/// So many characters of a wrong value are shown.
+const SHOWN_MAX: usize = 40;
+
+/// A value, and how it was reached.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'a> {
+    value: &'a Value,
+    above: Option<&'a Node<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Root,
+    Key(&'a str),
+    Item(usize),
+}
+
+/// Something that is not what it should be.
+#[derive(Debug)]
+pub(super) struct Mistake {
+    pub(super) path: String,
+    pub(super) reason: String,
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn root(value: &'a Value) -> Self {
+        Self { value, above: None, step: Step::Root }
+    }
+
+    /// Whether this is an object with such a field.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.value.as_object().is_some_and(|object| {
+            object.contains_key(name) || object.contains_key(&snake_case(name))
+        })
+    }
+
+    /// The field of an object, by its name in `camelCase`. It may be written in `snake_case` too.
+    pub(super) fn get<'n>(&'n self, name: &'static str) -> Result<Node<'n>, Mistake> {
+        let (value, key) = match self.value {
+            Value::Object(object) => match object.get(name) {
+                Some(value) => (value, name),
+                None => match object.get_key_value(&snake_case(name)) {
+                    Some((key, value)) => (value, key.as_str()),
+                    None => (&Value::Null, name),
+                },
+            },
+            Value::Null => (&Value::Null, name),
+            _ => return Err(self.expected("an object")),
+        };
+        Ok(Node { value, above: Some(self), step: Step::Key(key) })
+    }
+
+    /// The entry of an object that is a map, by its key.
+    pub(super) fn entry<'n>(&'n self, key: &'n str) -> Option<Node<'n>> {
+        let value = self.value.get(key)?;
+        Some(Node { value, above: Some(self), step: Step::Key(key) })
+    }
+
+    /// The items of a list.
+    pub(super) fn items<'n>(&'n self) -> Result<impl Iterator<Item = Node<'n>>, Mistake> {
+        let items = match self.value {
+            Value::Array(items) => items.as_slice(),
+            Value::Null => &[],
+            _ => return Err(self.expected("an array")),
+        };
+        let node = |(ix, value)| Node { value, above: Some(self), step: Step::Item(ix) };
+        Ok(items.iter().enumerate().map(node))
+    }
+
+    pub(super) fn is_absent(&self) -> bool {
+        self.value.is_null()
+    }
+
+    pub(super) fn text(&self) -> Result<&'a str, Mistake> {
+        match self.value {
+            Value::String(text) => Ok(text),
+            Value::Null => Ok(""),
+            _ => Err(self.expected("a text")),
+        }
+    }
+
+    pub(super) fn bool(&self) -> Result<bool, Mistake> {
+        match self.value {
+            Value::Bool(value) => Ok(*value),
+            Value::String(text) if text == "true" => Ok(true),
+            Value::String(text) if text == "false" => Ok(false),
+            Value::Null => Ok(false),
+            _ => Err(self.expected("`true` or `false`")),
+        }
+    }
+
+    /// A whole number. One of 64 bits may be written as a text, since not every JSON parser can read it otherwise.
+    pub(super) fn whole<N: TryFrom<i128>>(&self) -> Result<N, Mistake> {
+        let number = match self.value {
+            Value::Number(number) => match (number.as_i128(), number.as_f64()) {
+                (Some(number), _) => Some(number),
+                // Some write large numbers with an exponent. The cast keeps all others out below.
+                (None, Some(number)) if number.fract() == 0.0 => Some(number as i128),
+                _ => None,
+            },
+            Value::String(text) => text.parse().ok(),
+            Value::Null => Some(0),
+            _ => None,
+        };
+        let number = number.and_then(|number| N::try_from(number).ok());
+        number
+            .ok_or_else(|| self.expected(&format!("a whole number of {} bits", 8 * size_of::<N>())))
+    }
+
+    pub(super) fn double(&self) -> Result<f64, Mistake> {
+        let number = match self.value {
+            Value::Number(number) => number.as_f64(),
+            // `NaN` and the infinities are texts.
+            Value::String(text) => text.parse().ok(),
+            Value::Null => Some(0.0),
+            _ => None,
+        };
+        number.ok_or_else(|| self.expected("a number"))
+    }
+
+    pub(super) fn bytes(&self) -> Result<Vec<u8>, Mistake> {
+        from_base64(self.text()?).ok_or_else(|| self.expected("bytes in base64"))
+    }
+
+    /// The number of an enumeration, which may be written as one of these names, by their numbers.
+    pub(super) fn enumeration(&self, names: &[&str]) -> Result<i32, Mistake> {
+        let Value::String(text) = self.value else { return self.whole() };
+        match (0..).zip(names).find(|(_, name)| *name == text) {
+            Some((number, _)) => Ok(number),
+            None => Err(self.expected(&format!("a number or one of `{}`", names.join("`, `")))),
+        }
+    }
+
+    /// An id; nothing where it is left out or all zero. OTLP writes it in hexadecimal digits, Tempo in base64.
+    pub(super) fn trace_id(&self) -> Result<Option<TraceId>, Mistake> {
+        self.id().map(|id| id.and_then(TraceId::from_bytes))
+    }
+
+    /// The same for the id of a span.
+    pub(super) fn span_id(&self) -> Result<Option<SpanId>, Mistake> {
+        self.id().map(|id| id.and_then(SpanId::from_bytes))
+    }
+
+    fn id<const N: usize>(&self) -> Result<Option<[u8; N]>, Mistake> {
+        let text = self.text()?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let bytes = if text.len() == 2 * N { from_hex(text) } else { from_base64(text) };
+        let id = bytes.and_then(|bytes| bytes.try_into().ok());
+        let expected = || format!("{} hexadecimal digits, or {N} bytes in base64", 2 * N);
+        id.map(Some).ok_or_else(|| self.expected(&expected()))
+    }
+
+    /// An id of Jaeger's, which leaves out zeros at the start.
+    pub(super) fn short_trace_id(&self) -> Result<Option<TraceId>, Mistake> {
+        self.short_id().map(|id| id.and_then(TraceId::from_bytes))
+    }
+
+    /// The same for the id of a span.
+    pub(super) fn short_span_id(&self) -> Result<Option<SpanId>, Mistake> {
+        self.short_id().map(|id| id.and_then(SpanId::from_bytes))
+    }
+
+    fn short_id<const N: usize>(&self) -> Result<Option<[u8; N]>, Mistake> {
+        let text = self.text()?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let id = from_hex(&format!("{text:0>width$}", width = 2 * N));
+        let id = id.and_then(|bytes| bytes.try_into().ok());
+        let expected = || format!("up to {} hexadecimal digits", 2 * N);
+        id.map(Some).ok_or_else(|| self.expected(&expected()))
+    }
+
+    /// The mistake that this is something else.
+    pub(super) fn expected(&self, what: &str) -> Mistake {
+        let found = match self.value {
+            Value::Null => "nothing".to_owned(),
+            _ => self.sketch(),
+        };
+        self.wrong(format!("expected {what}, found {found}"))
+    }
+
+    /// A mistake here.
+    pub(super) fn wrong(&self, reason: String) -> Mistake {
+        let mut path = String::new();
+        self.write_path(&mut path);
+        Mistake { path, reason }
+    }
+
+    /// The value in short.
+    pub(super) fn sketch(&self) -> String {
+        match self.value {
+            Value::Array(_) => "an array".to_owned(),
+            Value::Object(object) if object.is_empty() => "an empty object".to_owned(),
+            Value::Object(object) => {
+                let keys = object.keys().take(3).map(|key| format!("`{}`", shortened(key)));
+                format!("an object with {}", keys.collect::<Vec<_>>().join(", "))
+            }
+            other => format!("`{}`", shortened(&other.to_string())),
+        }
+    }
+
+    /// Recursion is as deep as JSON may nest.
+    fn write_path(&self, path: &mut String) {
+        if let Some(above) = self.above {
+            above.write_path(path);
+        }
+        match self.step {
+            Step::Root => {}
+            Step::Key(key) => {
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(&shortened(key));
+            }
+            Step::Item(ix) => path.push_str(&format!("[{ix}]")),
+        }
+    }
+}
+
+fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |digit: &u8| char::from(*digit).to_digit(16);
+    let digits: Option<Vec<_>> = text.as_bytes().iter().map(digit).collect();
+    Some(
+        digits?
+            .chunks(2)
+            .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | *digit as u8))
+            .collect(),
+    )
+}
+
+/// Both alphabets are read, with and without the padding, as protobuf asks for.
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim_end_matches('=').as_bytes();
+    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+    for group in text.chunks(4) {
+        let mut bits = 0u32;
+        for digit in group {
+            let value = match digit {
+                b'A'..=b'Z' => digit - b'A',
+                b'a'..=b'z' => digit - b'a' + 26,
+                b'0'..=b'9' => digit - b'0' + 52,
+                b'+' | b'-' => 62,
+                b'/' | b'_' => 63,
+                _ => return None,
+            };
+            bits = bits << 6 | u32::from(value);
+        }
+        // Of a group of two or three digits the last bits are none of a byte's.
+        let whole = match group.len() {
+            4 => bits.to_be_bytes(),
+            3 => (bits << 6).to_be_bytes(),
+            2 => (bits << 12).to_be_bytes(),
+            _ => return None,
+        };
+        bytes.extend_from_slice(&whole[1..group.len()]);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{from_base64, from_hex};
+
+    #[test]
+    fn bytes_are_read_from_both_spellings() {
+        let cases = [
+            ("", Some(&b""[..])),
+            ("YQ==", Some(b"a")),
+            ("YQ", Some(b"a")),
+            ("YWI=", Some(b"ab")),
+            ("YWJj", Some(b"abc")),
+            ("+/8A", Some(b"\xfb\xff\x00")),
+            ("-_8A", Some(b"\xfb\xff\x00")),
+            ("YWJjZ", None),
+            ("YW J", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(from_base64(text).as_deref(), expected, "{text}");
+        }
+        assert_eq!(from_hex("00fF1a"), Some(vec![0, 0xff, 0x1a]));
+        assert_eq!(from_hex("0g"), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! Trace files: what is in one is told by its content, not by its name.
+//!
+//! Known are OTLP as protobuf and as JSON, one message or many after each other as the Collector's file exporter
+//! writes them, and what Tempo and Jaeger answer when they are asked for a trace. A mistake is named with what the
+//! file was taken for and the place. Deliberately absent: the file system, compression, and formats of other tools.
+
+mod jaeger;
+mod json;
+mod otlp;
+mod traces;
+
+use std::fmt;
+
+use model::{Fault, Faulty, Trace, trace::TraceFull};
+use serde_json::{Deserializer, Value};
+use thiserror::Error;
+
+use crate::{
+    AppendError, DecodeError, append,
+    schema::{check, resource_spans, scope_spans, traces_data},
+    split::{ids, split},
+    wire::Fields,
+};
+use json::{Mistake, Node};
+use traces::Traces;
+
+/// Why a trace file could not be read.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ReadError {
+    /// It is none of the known forms.
+    #[error(
+        "not a trace file: {found}; expected OTLP as protobuf or JSON, the lines of the Collector's file exporter, \
+         or the JSON of Jaeger's or Tempo's API"
+    )]
+    Unknown {
+        /// What stands there.
+        found: String,
+    },
+    /// It starts like OTLP protobuf.
+    #[error("taken for OTLP protobuf: {reason}, at byte {at}")]
+    Protobuf {
+        /// What is wrong.
+        reason: String,
+        /// Where the mistake was seen: so many bytes are before it.
+        at: usize,
+    },
+    /// It starts like JSON.
+    #[error("taken for JSON: {reason}")]
+    Json {
+        /// What is wrong, with line and column.
+        reason: String,
+    },
+    /// It is JSON of a known form, in which something is not what it should be.
+    #[error("taken for {form}: {reason}, at `{path}` of the object that starts in line {line}")]
+    Content {
+        /// What the object was taken for.
+        form: Form,
+        /// The line in which the object starts.
+        line: usize,
+        /// The place in the object, such as `resourceSpans[0].scopeSpans[1].spans[7].spanId`.
+        path: String,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// What the traces share would have to be kept too often.
+    #[error("too many traces share large resources: put fewer traces into one file")]
+    TooLarge,
+    /// A trace has no room for its spans.
+    #[error(transparent)]
+    Full(#[from] TraceFull),
+}
+
+/// A form of JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// OTLP's own.
+    Otlp,
+    /// What Tempo answers.
+    Tempo,
+    /// What Jaeger answers.
+    Jaeger,
+}
+
+impl Faulty for ReadError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Full(error) => error.fault(),
+            _ => Fault::Invalid,
+        }
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Otlp => "OTLP JSON",
+            Self::Tempo => "Tempo's JSON",
+            Self::Jaeger => "Jaeger's JSON",
+        })
+    }
+}
+
+/// The byte that OTLP protobuf starts with: field 1, and then its length. In a text it is the end of a line.
+const PROTOBUF_START: u8 = 0x0a;
+
+const IDS_EXPECTED: &str = "the ids of a span are malformed: expected 16 bytes for its trace, 8 for itself and 8 for \
+                            its parent, not all zero";
+
+/// Reads the traces of a file, ordered by their ids.
+///
+/// Spans of one trace may be anywhere in the file, and a span may be there twice. All must have ids: a span that can
+/// be in no trace is a mistake, since the trace that misses it would look whole.
+pub fn read(bytes: &[u8]) -> Result<Vec<Trace>, ReadError> {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match (bytes.first(), text.trim_ascii_start().first()) {
+        // Both fit where a text starts with an empty line. A text that is also a whole message is none.
+        (Some(&PROTOBUF_START), _) if check(Fields::new(bytes), &traces_data::SCHEMA).is_ok() => {
+            read_protobuf(bytes)
+        }
+        (_, Some(b'{' | b'[')) => read_json(text),
+        (Some(&PROTOBUF_START), Some(_)) => read_protobuf(bytes),
+        _ => Err(ReadError::Unknown { found: start_of(bytes) }),
+    }
+}
+
+fn start_of(bytes: &[u8]) -> String {
+    match bytes {
+        [] => "it is empty".to_owned(),
+        [0x1f, 0x8b, ..] => "it is compressed by gzip, unpack it first".to_owned(),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed by zstd, unpack it first".to_owned(),
+        _ => {
+            let start = String::from_utf8_lossy(&bytes[..bytes.len().min(64)]);
+            let start: String = start.chars().take(16).collect();
+            format!("it starts with `{}`", start.escape_debug())
+        }
+    }
+}
+
+fn read_protobuf(bytes: &[u8]) -> Result<Vec<Trace>, ReadError> {
+    check(Fields::new(bytes), &traces_data::SCHEMA)?;
+    check_ids(bytes)?;
+    let mut traces = Vec::new();
+    for batch in split(bytes, |_| true)?.batches {
+        let mut trace = Trace::new(batch.trace_id);
+        match append(&mut trace, &batch.bytes) {
+            Ok(_) => traces.push(trace),
+            Err(AppendError::Decode(error)) => return Err(error.into()),
+            Err(AppendError::Full(full)) => return Err(full.into()),
+        }
+    }
+    Ok(traces)
+}
+
+impl From<DecodeError> for ReadError {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Malformed { reason, at } => Self::Protobuf { reason, at },
+            DecodeError::TooLarge => Self::TooLarge,
+        }
+    }
+}
+
+/// Whether each span can be in a trace.
+fn check_ids(bytes: &[u8]) -> Result<(), DecodeError> {
+    for of_resource in Fields::new(bytes).children(traces_data::RESOURCE_SPANS) {
+        for of_scope in of_resource?.children(resource_spans::SCOPE_SPANS) {
+            for span in of_scope?.children(scope_spans::SPANS) {
+                let span = span?;
+                if !ids(span.clone())?.are_valid() {
+                    return Err(span.malformed(IDS_EXPECTED));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the objects of a text, of which there may be many, on a line each or not.
+fn read_json(text: &[u8]) -> Result<Vec<Trace>, ReadError> {
+    let mut traces = Traces::of_file(text.len());
+    let mut values = Deserializer::from_slice(text).into_iter();
+    let (mut line, mut seen) = (1, 0);
+    while let Some(value) = values.next() {
+        let value: Value = value.map_err(|error| ReadError::Json { reason: error.to_string() })?;
+        let gap = text[seen..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        line += lines(&text[seen..seen + gap]);
+        read_object(&Node::root(&value), line, &mut traces)?;
+        line += lines(&text[seen + gap..values.byte_offset()]);
+        seen = values.byte_offset();
+    }
+    Ok(traces.into_vec())
+}
+
+fn lines(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte == b'\n').count()
+}
+
+fn read_object(object: &Node<'_>, line: usize, traces: &mut Traces) -> Result<(), ReadError> {
+    let (form, read) = if object.has("resourceSpans") {
+        (Form::Otlp, otlp::read(object, traces))
+    } else if object.has("batches") || object.has("trace") {
+        (Form::Tempo, otlp::read_tempo(object, traces))
+    } else if object.has("data") || object.has("spans") || object.has("result") {
+        (Form::Jaeger, jaeger::read(object, traces))
+    } else if object.has("resourceLogs") || object.has("resourceMetrics") {
+        // The Collector writes all signals of an exporter into one file.
+        return Ok(());
+    } else {
+        let found = format!("{} in line {line}", object.sketch());
+        return Err(ReadError::Unknown { found });
+    };
+    read.map_err(|problem| match problem {
+        Problem::Mistake(Mistake { path, reason }) => {
+            ReadError::Content { form, line, path, reason }
+        }
+        Problem::TooLarge => ReadError::TooLarge,
+        Problem::Full(full) => ReadError::Full(full),
+    })
+}
+
+/// What stops the reading of an object.
+enum Problem {
+    Mistake(Mistake),
+    TooLarge,
+    Full(TraceFull),
+}
+
+impl From<Mistake> for Problem {
+    fn from(mistake: Mistake) -> Self {
+        Self::Mistake(mistake)
+    }
+}
+
+impl From<TraceFull> for Problem {
+    fn from(full: TraceFull) -> Self {
+        Self::Full(full)
+    }
+}

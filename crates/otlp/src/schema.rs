@@ -1,0 +1,263 @@
+//! The messages of a trace: the keys of their fields, and the check of a message that nobody reads.
+//!
+//! A key is what stands before a field on the wire: its number and the way in which its content is written.
+
+use crate::wire::{DecodeError, Fields, bytes, fixed32, fixed64, varint};
+
+/// What the fields of a message are.
+pub(crate) struct Schema(&'static [(u32, Content)]);
+
+/// What the content of a field is.
+#[derive(Clone, Copy)]
+enum Content {
+    /// A number or bytes: whatever stands there can be read.
+    Any,
+    /// Bytes that must be UTF-8.
+    Text,
+    Message(&'static Schema),
+}
+
+use Content::{Any, Message, Text};
+
+pub(crate) mod traces_data {
+    use super::{Message, Schema, bytes, resource_spans};
+
+    pub(crate) const RESOURCE_SPANS: u32 = bytes(1);
+
+    pub(crate) static SCHEMA: Schema =
+        Schema(&[(RESOURCE_SPANS, Message(&resource_spans::SCHEMA))]);
+}
+
+pub(crate) mod resource_spans {
+    use super::{Message, Schema, Text, bytes, resource, scope_spans};
+
+    pub(crate) const RESOURCE: u32 = bytes(1);
+    pub(crate) const SCOPE_SPANS: u32 = bytes(2);
+    pub(crate) const SCHEMA_URL: u32 = bytes(3);
+
+    pub(crate) static SCHEMA: Schema = Schema(&[
+        (RESOURCE, Message(&resource::SCHEMA)),
+        (SCOPE_SPANS, Message(&scope_spans::SCHEMA)),
+        (SCHEMA_URL, Text),
+    ]);
+}
+
+pub(crate) mod resource {
+    use super::{Any, Message, Schema, bytes, entity_ref, key_value, varint};
+
+    pub(crate) const ATTRIBUTES: u32 = bytes(1);
+    pub(crate) const DROPPED_ATTRIBUTES: u32 = varint(2);
+    pub(crate) const ENTITY_REFS: u32 = bytes(3);
+
+    pub(crate) static SCHEMA: Schema = Schema(&[
+        (ATTRIBUTES, Message(&key_value::SCHEMA)),
+        (DROPPED_ATTRIBUTES, Any),
+        (ENTITY_REFS, Message(&entity_ref::SCHEMA)),
+    ]);
+}
+
+pub(crate) mod entity_ref {
+    use super::{Schema, Text, bytes};
+
+    pub(crate) const SCHEMA_URL: u32 = bytes(1);
+    pub(crate) const TYPE: u32 = bytes(2);
+    pub(crate) const ID_KEYS: u32 = bytes(3);
+    pub(crate) const DESCRIPTION_KEYS: u32 = bytes(4);
+
+    pub(crate) static SCHEMA: Schema =
+        Schema(&[(SCHEMA_URL, Text), (TYPE, Text), (ID_KEYS, Text), (DESCRIPTION_KEYS, Text)]);
+}
+
+pub(crate) mod scope_spans {
+    use super::{Message, Schema, Text, bytes, scope, span};
+
+    pub(crate) const SCOPE: u32 = bytes(1);
+    pub(crate) const SPANS: u32 = bytes(2);
+    pub(crate) const SCHEMA_URL: u32 = bytes(3);
+
+    pub(crate) static SCHEMA: Schema = Schema(&[
+        (SCOPE, Message(&scope::SCHEMA)),
+        (SPANS, Message(&span::SCHEMA)),
+        (SCHEMA_URL, Text),
+    ]);
+}
+
+pub(crate) mod scope {
+    use super::{Any, Message, Schema, Text, bytes, key_value, varint};
+
+    pub(crate) const NAME: u32 = bytes(1);
+    pub(crate) const VERSION: u32 = bytes(2);
+    pub(crate) const ATTRIBUTES: u32 = bytes(3);
+    pub(crate) const DROPPED_ATTRIBUTES: u32 = varint(4);
+
+    pub(crate) static SCHEMA: Schema = Schema(&[
+        (NAME, Text),
+        (VERSION, Text),
+        (ATTRIBUTES, Message(&key_value::SCHEMA)),
+        (DROPPED_ATTRIBUTES, Any),
+    ]);
+}
+
+pub(crate) mod span {
+    use super::{
+        Any, Message, Schema, Text, bytes, event, fixed32, fixed64, key_value, link, status, varint,
+    };
+
+    pub(crate) const TRACE_ID: u32 = bytes(1);
+    pub(crate) const SPAN_ID: u32 = bytes(2);
+    pub(crate) const TRACE_STATE: u32 = bytes(3);
+    pub(crate) const PARENT_SPAN_ID: u32 = bytes(4);
+    pub(crate) const NAME: u32 = bytes(5);
+    pub(crate) const KIND: u32 = varint(6);
+    pub(crate) const START: u32 = fixed64(7);
+    pub(crate) const END: u32 = fixed64(8);
+    pub(crate) const ATTRIBUTES: u32 = bytes(9);
+    pub(crate) const DROPPED_ATTRIBUTES: u32 = varint(10);
+    pub(crate) const EVENTS: u32 = bytes(11);
+    pub(crate) const DROPPED_EVENTS: u32 = varint(12);
+    pub(crate) const LINKS: u32 = bytes(13);
+    pub(crate) const DROPPED_LINKS: u32 = varint(14);
+    pub(crate) const STATUS: u32 = bytes(15);
+    pub(crate) const FLAGS: u32 = fixed32(16);
+
+    pub(crate) static SCHEMA: Schema = Schema(&[
+        (TRACE_ID, Any),
+        (SPAN_ID, Any),
+        (TRACE_STATE, Text),
+        (PARENT_SPAN_ID, Any),
+        (NAME, Text),
+        (KIND, Any),
+        (START, Any),
+        (END, Any),
+        (ATTRIBUTES, Message(&key_value::SCHEMA)),
+        (DROPPED_ATTRIBUTES, Any),
+        (EVENTS, Message(&event::SCHEMA)),
+        (DROPPED_EVENTS, Any),
+        (LINKS, Message(&link::SCHEMA)),
+        (DROPPED_LINKS, Any),
+        (STATUS, Message(&status::SCHEMA)),
+        (FLAGS, Any),
+    ]);
+}
+
+pub(crate) mod event {
+    use super::{Any, Message, Schema, Text, bytes, fixed64, key_value, varint};
+
+    pub(crate) const TIME: u32 = fixed64(1);
+    pub(crate) const NAME: u32 = bytes(2);
+    pub(crate) const ATTRIBUTES: u32 = bytes(3);
+    pub(crate) const DROPPED_ATTRIBUTES: u32 = varint(4);
+
+    pub(crate) static SCHEMA: Schema = Schema(&[
+        (TIME, Any),
+        (NAME, Text),
+        (ATTRIBUTES, Message(&key_value::SCHEMA)),
+        (DROPPED_ATTRIBUTES, Any),
+    ]);
+}
+
+pub(crate) mod link {
+    use super::{Any, Message, Schema, Text, bytes, fixed32, key_value, varint};
+
+    pub(crate) const TRACE_ID: u32 = bytes(1);
+    pub(crate) const SPAN_ID: u32 = bytes(2);
+    pub(crate) const TRACE_STATE: u32 = bytes(3);
+    pub(crate) const ATTRIBUTES: u32 = bytes(4);
+    pub(crate) const DROPPED_ATTRIBUTES: u32 = varint(5);
+    pub(crate) const FLAGS: u32 = fixed32(6);
+
+    pub(crate) static SCHEMA: Schema = Schema(&[
+        (TRACE_ID, Any),
+        (SPAN_ID, Any),
+        (TRACE_STATE, Text),
+        (ATTRIBUTES, Message(&key_value::SCHEMA)),
+        (DROPPED_ATTRIBUTES, Any),
+        (FLAGS, Any),
+    ]);
+}
+
+pub(crate) mod status {
+    use super::{Any, Schema, Text, bytes, varint};
+
+    pub(crate) const MESSAGE: u32 = bytes(2);
+    pub(crate) const CODE: u32 = varint(3);
+
+    pub(crate) static SCHEMA: Schema = Schema(&[(MESSAGE, Text), (CODE, Any)]);
+}
+
+pub(crate) mod key_value {
+    use super::{Any, Message, Schema, Text, any_value, bytes, varint};
+
+    pub(crate) const KEY: u32 = bytes(1);
+    pub(crate) const VALUE: u32 = bytes(2);
+    pub(crate) const KEY_STRINDEX: u32 = varint(3);
+
+    pub(crate) static SCHEMA: Schema =
+        Schema(&[(KEY, Text), (VALUE, Message(&any_value::SCHEMA)), (KEY_STRINDEX, Any)]);
+}
+
+pub(crate) mod any_value {
+    use super::{Any, Message, Schema, Text, bytes, fixed64, key_value, varint};
+
+    pub(crate) const STRING: u32 = bytes(1);
+    pub(crate) const BOOL: u32 = varint(2);
+    pub(crate) const INT: u32 = varint(3);
+    pub(crate) const DOUBLE: u32 = fixed64(4);
+    pub(crate) const ARRAY: u32 = bytes(5);
+    pub(crate) const KVLIST: u32 = bytes(6);
+    pub(crate) const BYTES: u32 = bytes(7);
+    pub(crate) const STRINDEX: u32 = varint(8);
+
+    /// Of `ArrayValue` and of `KeyValueList`.
+    pub(crate) const VALUES: u32 = bytes(1);
+
+    pub(crate) static ARRAY_SCHEMA: Schema = Schema(&[(VALUES, Message(&SCHEMA))]);
+    pub(crate) static KVLIST_SCHEMA: Schema = Schema(&[(VALUES, Message(&key_value::SCHEMA))]);
+    pub(crate) static SCHEMA: Schema = Schema(&[
+        (STRING, Text),
+        (BOOL, Any),
+        (INT, Any),
+        (DOUBLE, Any),
+        (ARRAY, Message(&ARRAY_SCHEMA)),
+        (KVLIST, Message(&KVLIST_SCHEMA)),
+        (BYTES, Any),
+        (STRINDEX, Any),
+    ]);
+}
+
+/// Whether a message can be read. Recursion is as deep as messages may nest.
+pub(crate) fn check(message: Fields<'_>, schema: &Schema) -> Result<(), DecodeError> {
+    check_all_but(0, message, schema)
+}
+
+/// The same without a look into fields with this key.
+pub(crate) fn check_all_but(
+    unseen: u32,
+    mut message: Fields<'_>,
+    schema: &Schema,
+) -> Result<(), DecodeError> {
+    while let Some(key) = message.key()? {
+        match schema.content(key) {
+            _ if key == unseen => message.skip(key)?,
+            Some(Any) => message.skip(key)?,
+            Some(Text) => {
+                let text = message.bytes()?;
+                str::from_utf8(text).map_err(|_| message.not_text(key))?;
+            }
+            Some(Message(schema)) => check(message.message()?, schema)?,
+            None => message.pass(key, schema)?,
+        }
+    }
+    Ok(())
+}
+
+impl Schema {
+    /// Whether a field has this number, however it is written.
+    pub(crate) fn has_number(&self, number: u32) -> bool {
+        self.0.iter().any(|(key, _)| key >> 3 == number)
+    }
+
+    fn content(&self, key: u32) -> Option<Content> {
+        self.0.iter().find(|(known, _)| *known == key).map(|(_, content)| *content)
+    }
+}
