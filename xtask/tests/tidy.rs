@@ -62,9 +62,9 @@ const PRODUCT: &[&str] = &["qualitytrace", "quality-trace", "quality_trace"];
 const PURE: &[(&str, &[&str])] = &[
     ("model", &["hashbrown", "jiff", "serde", "siphasher", "thiserror", "uuid"]),
     ("qualitytrace-source", &["annotate-snippets", "saphyr-parser", "toml_parser"]),
-    ("lang", &["jiff", "regex", "regex-syntax", "serde_json", "siphasher", "thiserror"]),
+    ("lang", &["base64", "jiff", "regex", "regex-syntax", "serde_json", "siphasher", "thiserror"]),
     ("report", &["serde", "serde_json"]),
-    ("otlp", &["bytes", "serde_json", "thiserror"]),
+    ("otlp", &["base64", "bytes", "serde_json", "thiserror"]),
 ];
 
 /// Modules of `std` that a pure crate may not name; `self` would be all of them under another name.

@@ -296,11 +296,18 @@ mod tests {
     use super::Args;
 
     #[test]
-    fn the_server_knows_every_flag_that_has_a_variable() {
+    fn every_flag_has_a_variable_that_the_server_knows() {
         let mut variables = Vec::new();
         let mut commands = vec![Args::command()];
         while let Some(command) = commands.pop() {
             commands.extend(command.get_subcommands().cloned());
+            let flags = command.get_arguments().filter(|it| it.get_long().is_some());
+            let bare = flags.filter(|flag| flag.get_env().is_none()).map(|flag| flag.get_id());
+            assert_eq!(
+                bare.collect::<Vec<_>>(),
+                Vec::<&clap::Id>::new(),
+                "flags without a variable"
+            );
             let named = command.get_arguments().filter_map(|argument| argument.get_env());
             variables.extend(named.filter_map(|name| name.to_str()).map(str::to_owned));
         }

@@ -1,6 +1,6 @@
 //! `check`: tests against a recorded trace, with no server and no network.
 
-use lang::{Document, Evidence, Plan, Seed, Vars};
+use lang::{Evidence, Plan, Seed, Vars};
 use model::{Outcome, Settlement, Step, StepTime, Trace, Unsettled, World};
 use source::Diagnostic;
 
@@ -50,13 +50,8 @@ fn plans(asked: &args::Tests, terminal: &Terminal) -> Result<Vec<Plan>, Exit> {
             is_refused = true;
             continue;
         };
-        let (documents, mut diagnostics) = lang::read(&text);
-        for document in &documents {
-            let Document::Test(test) = document else { continue };
-            let (plan, more) = lang::compile(test);
-            diagnostics.extend(more);
-            plans.extend(plan);
-        }
+        let (planned, diagnostics) = lang::plans_if_any(&text);
+        plans.extend(planned.into_iter().map(|planned| planned.plan));
         terminal.diagnostics(&diagnostics);
         is_refused |= diagnostics.iter().any(Diagnostic::is_error);
     }

@@ -140,6 +140,9 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 
 #[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]
 fn colour() -> Colour {
-    let asked_not_to = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    // The logs of a pipeline are read as text, also where it pretends to be a terminal.
+    let asked_not_to = ["NO_COLOR", "CI"]
+        .iter()
+        .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()));
     if std::io::stdout().is_terminal() && !asked_not_to { Colour::Always } else { Colour::Never }
 }

@@ -46,7 +46,7 @@ pub use explain::{
 pub use format::{Formatted, format};
 pub use judge::{Evidence, judge};
 pub use plan::{Plan, Resolved, Settle};
-pub use planned::{Planned, plans};
+pub use planned::{Planned, plans, plans_if_any};
 pub use request::{ResolveError, request};
 pub use schema::schema;
 pub use selection::select;

@@ -20,9 +20,20 @@ pub struct Planned {
     pub document: String,
 }
 
-/// The plans of all tests in a file, and everything that there is to say about it. One error anywhere, and there are
-/// no plans.
+/// The plans of all tests in a file that is there to hold some, and everything that there is to say about it. One error
+/// anywhere, and there are no plans.
 pub fn plans(text: &Text) -> (Vec<Planned>, Vec<Diagnostic>) {
+    let (planned, mut diagnostics) = plans_if_any(text);
+    if planned.is_empty() && !diagnostics.iter().any(Diagnostic::is_error) {
+        let found = Diagnostics::new(text);
+        found.push(found.error(None, format!("`{}` holds no test", text.name())));
+        diagnostics.extend(found.into_vec());
+    }
+    (planned, diagnostics)
+}
+
+/// The same for one of many files, which may hold other documents instead.
+pub fn plans_if_any(text: &Text) -> (Vec<Planned>, Vec<Diagnostic>) {
     let found = Diagnostics::new(text);
     let (documents, mistakes) = read(text);
     found.extend(mistakes);
@@ -38,9 +49,6 @@ pub fn plans(text: &Text) -> (Vec<Planned>, Vec<Diagnostic>) {
         }
     }
     refuse_same_ids(&tests, &found);
-    if tests.is_empty() && !found.has_errors() {
-        found.push(found.error(None, format!("`{}` holds no test", text.name())));
-    }
     if found.has_errors() {
         tests.clear();
     }

@@ -11,6 +11,7 @@ mod judgement;
 mod mint;
 mod request;
 mod run;
+mod secret;
 mod settlement;
 mod time;
 pub mod trace;
@@ -26,6 +27,7 @@ pub use judgement::{
 pub use mint::{InvalidKey, Key, KeyRing};
 pub use request::{Answer, Body, HttpRequest, NoAnswer, NoAnswerKind, Request, Response};
 pub use run::{Attempt, Event, Outcome, Progress, Step, StepTime, What};
+pub use secret::Secret;
 pub use settlement::{Settlement, Unsettled};
 pub use time::Timestamp;
 pub use trace::Trace;

@@ -7,12 +7,12 @@
 mod keys;
 
 use std::{
-    fmt,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
 
+use model::Secret;
 use source::{Diagnostic, Diagnostics, Fields, Item, Text, did_you_mean};
 use telemetry::{
     Roles,
@@ -157,23 +157,6 @@ pub struct Workers {
     pub poll: Duration,
 }
 
-/// A text that prints as `***`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The text itself, for the one who must send it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
 impl Default for Workers {
     fn default() -> Self {
         Self { runs_max: 64, lease: Duration::from_secs(10), poll: Duration::from_secs(1) }
@@ -205,7 +188,7 @@ fn defaults() -> Config {
         host: "localhost".to_owned(),
         port: 5432,
         user: "postgres".to_owned(),
-        password: Secret("postgres".to_owned()),
+        password: Secret::new("postgres"),
         dbname: "qualitytrace".to_owned(),
         params: Vec::new(),
     };
@@ -270,7 +253,9 @@ fn postgres(mut fields: Fields<'_>, config: &mut Postgres) {
     };
     set(&mut config.host, fields.string("host"));
     set(&mut config.user, fields.string("user"));
-    set(&mut config.password.0, fields.string("password"));
+    if let Some(password) = fields.string("password") {
+        config.password = Secret::new(password);
+    }
     set(&mut config.dbname, fields.string("dbname"));
     if let Some(port) = fields.integer("port", 1..=u16::MAX) {
         config.port = port;

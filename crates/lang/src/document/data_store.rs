@@ -2,8 +2,9 @@
 //!
 //! Deliberately absent: fetching. Texts are as written; a `${env:…}` in them is for whoever connects.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
+use model::Secret;
 use source::{Diagnostics, Fields, Item};
 
 use super::{is_blank, read_name, take_others, take_read_only, tell_other, text, texts};
@@ -43,10 +44,6 @@ pub enum Store {
     /// Sumo Logic.
     SumoLogic(SumoLogic),
 }
-
-/// A text that no debug output shows.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(String);
 
 /// How Tempo is asked.
 #[derive(Clone, Debug)]
@@ -175,19 +172,6 @@ pub struct SumoLogic {
     pub access_key: Secret,
 }
 
-impl Secret {
-    /// The text itself.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
 /// Types that send by OTLP and have no section of their own.
 const OTLP_TYPES: &[&str] = &[
     "otlp",
@@ -313,7 +297,7 @@ fn read_headers(fields: &mut Fields<'_>) -> BTreeMap<String, Secret> {
     // An export writes an empty one where there is none.
     let written = rest.iter().filter(|(key, _)| !key.text.is_empty());
     written
-        .filter_map(|(key, value)| Some((key.text.clone(), Secret(value.text()?.text.clone()))))
+        .filter_map(|(key, value)| Some((key.text.clone(), Secret::new(&value.text()?.text))))
         .collect()
 }
 
@@ -344,7 +328,7 @@ fn read_search(fields: &mut Fields<'_>) -> Option<Search> {
     Some(Search {
         addresses: texts(fields, "addresses").into_iter().map(|address| address.text).collect(),
         username: text(fields, "username"),
-        password: text(fields, "password").map(Secret),
+        password: text(fields, "password").map(Secret::new),
         certificate: text(fields, "certificate"),
         skip_verify: fields.boolean("insecureSkipVerify").unwrap_or(false),
         index: index?,
@@ -353,15 +337,15 @@ fn read_search(fields: &mut Fields<'_>) -> Option<Search> {
 
 fn read_signalfx(fields: &mut Fields<'_>) -> Option<SignalFx> {
     let (realm, token) = (required(fields, "realm"), required(fields, "token"));
-    Some(SignalFx { realm: realm?, token: Secret(token?) })
+    Some(SignalFx { realm: realm?, token: Secret::new(token?) })
 }
 
 fn read_xray(fields: &mut Fields<'_>) -> Option<XRay> {
     let region = required(fields, "region");
     Some(XRay {
         access_key_id: text(fields, "accessKeyId"),
-        secret_access_key: text(fields, "secretAccessKey").map(Secret),
-        session_token: text(fields, "sessionToken").map(Secret),
+        secret_access_key: text(fields, "secretAccessKey").map(Secret::new),
+        session_token: text(fields, "sessionToken").map(Secret::new),
         use_default_auth: fields.boolean("useDefaultAuth").unwrap_or(false),
         region: region?,
     })
@@ -371,7 +355,7 @@ fn read_azure(fields: &mut Fields<'_>) -> Azure {
     let connection = fields.choice("connectionType", &[("direct", false), ("collector", true)]);
     Azure {
         use_active_directory: fields.boolean("useAzureActiveDirectoryAuth").unwrap_or(false),
-        access_token: text(fields, "accessToken").map(Secret),
+        access_token: text(fields, "accessToken").map(Secret::new),
         is_collector: connection.unwrap_or(false),
         resource_arm_id: text(fields, "resourceArmId"),
     }
@@ -380,7 +364,7 @@ fn read_azure(fields: &mut Fields<'_>) -> Azure {
 fn read_sumologic(fields: &mut Fields<'_>) -> Option<SumoLogic> {
     let url = required(fields, "url");
     let (id, key) = (required(fields, "accessID"), required(fields, "accessKey"));
-    Some(SumoLogic { url: url?, access_id: id?, access_key: Secret(key?) })
+    Some(SumoLogic { url: url?, access_id: id?, access_key: Secret::new(key?) })
 }
 
 fn required(fields: &mut Fields<'_>, key: &str) -> Option<String> {

@@ -33,6 +33,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Constant<'a> {
     pub(crate) valued: Valued<'a>,
+    note: Option<String>,
     grouped: Option<Grouped>,
     members: OnceCell<Members>,
     /// How many items were compared one by one.
@@ -49,7 +50,7 @@ pub(crate) fn aggregate<'a>(
 ) -> Result<Valued<'a>, Lack> {
     let valued = match constant(aggregate, scene) {
         Some(constant) => constant.map(|constant| constant.valued.clone()),
-        None => compute(aggregate, scene).map(|(valued, _)| valued),
+        None => of_span(aggregate, scene),
     };
     valued.map_err(|missing| missing.lack)
 }
@@ -59,7 +60,7 @@ pub(super) fn of_span<'a>(
     aggregate: &'a Aggregate,
     scene: &Scene<'_, 'a>,
 ) -> Result<Valued<'a>, Missing> {
-    compute(aggregate, scene).map(|(valued, _)| valued)
+    compute(aggregate, scene).map(|computed| computed.valued)
 }
 
 /// The value of an aggregate that is the same whichever span is spoken of; nothing for others.
@@ -68,19 +69,26 @@ pub(crate) fn constant<'a>(
     scene: &Scene<'_, 'a>,
 ) -> Option<Result<Rc<Constant<'a>>, Missing>> {
     let make = || {
-        let (valued, grouped) = compute(aggregate, scene)?;
+        let Computed { valued, note, grouped } = compute(aggregate, scene)?;
         let (members, searched) = (OnceCell::new(), Cell::new(0));
-        Ok(Rc::new(Constant { valued, grouped, members, searched }))
+        Ok(Rc::new(Constant { valued, note, grouped, members, searched }))
     };
     is_anchored(&aggregate.of).then(|| (*scene.world.constant(aggregate, make)).clone())
 }
 
-/// The value, and the groups if there are any.
-fn compute<'a>(
-    aggregate: &'a Aggregate,
-    scene: &Scene<'_, 'a>,
-) -> Result<(Valued<'a>, Option<Grouped>), Missing> {
+/// The value, what was skipped or converted for it, and the groups if there are any.
+struct Computed<'a> {
+    valued: Valued<'a>,
+    note: Option<String>,
+    grouped: Option<Grouped>,
+}
+
+fn compute<'a>(aggregate: &'a Aggregate, scene: &Scene<'_, 'a>) -> Result<Computed<'a>, Missing> {
     let computed = try_compute(aggregate, scene);
+    // Whether a selection is in doubt is known once it was asked.
+    if let Some(doubt) = doubt(&aggregate.of, scene.world) {
+        return Err(Missing { lack: Lack::Open(doubt), is_for_good: false });
+    }
     let is_lasting =
         is_lasting(&aggregate.of) && aggregate.value.iter().chain(&aggregate.by).all(is_fixed);
     computed
@@ -90,58 +98,45 @@ fn compute<'a>(
 fn try_compute<'a>(
     aggregate: &'a Aggregate,
     scene: &Scene<'_, 'a>,
-) -> Result<(Valued<'a>, Option<Grouped>), Missing> {
+) -> Result<Computed<'a>, Missing> {
     let trend = trend(aggregate);
-    let mut is_secret = false;
-    select(&aggregate.of, scene);
-    if let Some(doubt) = doubt(&aggregate.of, scene.world) {
-        return Err(Missing { lack: Lack::Open(doubt), is_for_good: false });
-    }
-    if !aggregate.by.is_empty() {
-        let places = select(&aggregate.of, scene);
-        if places.is_empty() {
-            // Where nothing is grouped, nothing may hold of every group: it is the aggregate of no span.
-            return without_groups(aggregate, scene);
-        }
-        let grouped = Grouped::of(aggregate, &places, scene)?;
-        // Whoever shows a group asks for its key by `key_of`.
-        let keyed = |value| (String::new(), value);
-        let values: Result<Vec<_>, Missing> = match aggregate.function {
-            Summary::Count => Ok(grouped.sizes.iter().map(|n| keyed(Value::whole(*n))).collect()),
-            _ => grouped
-                .split(&places)
-                .iter()
-                .map(|places| {
-                    let summed = over(aggregate, places, scene)?;
-                    is_secret |= summed.is_secret;
-                    Ok(keyed(summed.value))
-                })
-                .collect(),
-        };
-        let values = Values::Groups(values?);
-        return Ok((Valued { values, trend, is_secret }, Some(grouped)));
-    }
-    without_groups(aggregate, scene)
-}
-
-fn without_groups<'a>(
-    aggregate: &'a Aggregate,
-    scene: &Scene<'_, 'a>,
-) -> Result<(Valued<'a>, Option<Grouped>), Missing> {
-    let trend = trend(aggregate);
-    let (value, is_secret) = match aggregate.function {
-        Summary::Count => (Value::whole(count(&aggregate.of, scene) as u64), false),
-        _ => {
-            let places = select(&aggregate.of, scene);
-            if scene.span.is_some() && !scene.world.may_look(places.len()) {
-                let lack = Lack::Open(TOO_MANY_LOOKS.to_owned());
-                return Err(Missing { lack, is_for_good: false });
-            }
-            let summed = over(aggregate, &places, scene)?;
-            (summed.value, summed.is_secret)
-        }
+    let alone = |summed: Summed<'a>| {
+        let Summed { value, note, is_secret } = summed;
+        let valued = Valued { values: Values::One(value), trend, is_secret };
+        Computed { valued, note, grouped: None }
     };
-    Ok((Valued { values: Values::One(value), trend, is_secret }, None))
+    if aggregate.by.is_empty() && aggregate.function == Summary::Count {
+        // Often known without looking at each span.
+        let count = count(&aggregate.of, scene) as u64;
+        return Ok(alone(Summed::new(Value::whole(count))));
+    }
+    let places = select(&aggregate.of, scene);
+    if scene.span.is_some() && !scene.world.may_look(places.len()) {
+        let lack = Lack::Open(TOO_MANY_LOOKS.to_owned());
+        return Err(Missing { lack, is_for_good: false });
+    }
+    // Where nothing is grouped, nothing may hold of every group: it is the aggregate of no span.
+    if aggregate.by.is_empty() || places.is_empty() {
+        return over(aggregate, &places, scene).map(alone);
+    }
+    let grouped = Grouped::of(aggregate, &places, scene)?;
+    let mut is_secret = false;
+    // Whoever shows a group asks for its key by `key_of`.
+    let keyed = |value| (String::new(), value);
+    let values: Result<Vec<_>, Missing> = match aggregate.function {
+        Summary::Count => Ok(grouped.sizes.iter().map(|n| keyed(Value::whole(*n))).collect()),
+        _ => grouped
+            .split(&places)
+            .iter()
+            .map(|places| {
+                let summed = over(aggregate, places, scene)?;
+                is_secret |= summed.is_secret;
+                Ok(keyed(summed.value))
+            })
+            .collect(),
+    };
+    let valued = Valued { values: Values::Groups(values?), trend, is_secret };
+    Ok(Computed { valued, note: None, grouped: Some(grouped) })
 }
 
 /// How the value of an aggregate moves while further spans come.
@@ -473,10 +468,10 @@ impl Constant<'_> {
     }
 }
 
-/// What a summary skipped or converted, for whoever shows it.
+/// What an aggregate skipped or converted, for whoever shows it.
 pub(crate) fn note<'a>(aggregate: &'a Aggregate, scene: &Scene<'_, 'a>) -> Option<String> {
-    if aggregate.function == Summary::Count || !aggregate.by.is_empty() {
-        return None;
+    match constant(aggregate, scene) {
+        Some(constant) => constant.ok()?.note.clone(),
+        None => compute(aggregate, scene).ok()?.note,
     }
-    over(aggregate, &select(&aggregate.of, scene), scene).ok()?.note
 }

@@ -9,6 +9,7 @@ use super::{
         Steadiness, is_lasting, speaks_of_count, speaks_of_response, speaks_of_span,
         speaks_of_trace, steadiness,
     },
+    truth::is_grouped,
 };
 use crate::syntax::ast::{
     Aggregate, Comparator, Expr, ExprKind, Property, Quantifier, Selector, Subject, Summary,
@@ -173,7 +174,6 @@ fn compared(left: &Expr, comparator: Comparator, right: &Expr) -> Finals {
         (Trend::Rising | Trend::Falling, Comparator::Equal) => Finals::of(false, true),
         _ => Finals::NONE,
     };
-    let is_grouped = |side: &Expr| matches!(&side.kind, ExprKind::Aggregate(aggregate) if !aggregate.by.is_empty());
     let found = match is_grouped(left) || is_grouped(right) {
         // Another group may come.
         true => Finals { holds: false, never_false: false, ..found },

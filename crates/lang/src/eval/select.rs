@@ -180,7 +180,10 @@ pub(super) fn match_numbers<'a>(condition: &'a Expr, all: &Bits, world: &World<'
 
 /// Why nobody can say which spans a selector selects, once it has been asked; nothing where that is known.
 pub(crate) fn doubt(selector: &Selector, world: &World<'_>) -> Option<String> {
-    let hops = || selector.parts.iter().flat_map(|part| &part.hops);
+    if !world.has_doubts() {
+        return None;
+    }
+    let mut hops = selector.parts.iter().flat_map(|part| &part.hops);
     let is_open = |hop: &Hop| {
         let condition = hop.step.condition.as_ref();
         condition.is_some_and(|condition| world.is_doubted(condition))
@@ -190,7 +193,7 @@ pub(crate) fn doubt(selector: &Selector, world: &World<'_>) -> Option<String> {
             })
     };
     let written = || shorten(&print::selector(selector)).into_owned();
-    hops().any(is_open).then(|| format!("it is not known which spans match `{}`", written()))
+    hops.any(is_open).then(|| format!("it is not known which spans match `{}`", written()))
 }
 
 fn match_step<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> Bits {

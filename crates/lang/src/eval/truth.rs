@@ -126,15 +126,44 @@ fn compare_sides<'a>(
     if let Some(found) = compare_gap(left, comparator, right, scene) {
         return if is_negated { found.negated() } else { found };
     }
+    match held_all([left, right], scene) {
+        Ok([left_held, right_held]) => {
+            let sides = [(left, &left_held), (right, &right_held)];
+            compare_held(sides, comparator, is_negated)
+        }
+        Err(missing) => lacking(missing),
+    }
+}
+
+/// The values of several expressions. What lacks for good leaves a statement undefined, whatever becomes of the others.
+fn held_all<'a, const N: usize>(
+    sides: [&'a Expr; N],
+    scene: &Scene<'_, 'a>,
+) -> Result<[Held<'a>; N], Missing> {
+    let mut missing: Option<Missing> = None;
+    let all = sides.map(|side| {
+        held(side, scene)
+            .map_err(|one| {
+                if missing.as_ref().is_none_or(|first| one.is_for_good && !first.is_for_good) {
+                    missing = Some(one);
+                }
+            })
+            .ok()
+    });
+    match missing {
+        Some(missing) => Err(missing),
+        None => Ok(all.map(|side| side.expect("a side that is not held is missing"))),
+    }
+}
+
+fn compare_held<'a>(
+    [(left, left_held), (right, right_held)]: [(&'a Expr, &Held<'a>); 2],
+    comparator: Comparator,
+    is_negated: bool,
+) -> Found {
     let steady = steadiness(left).max(steadiness(right));
-    let (left_held, right_held) = match (held(left, scene), held(right, scene)) {
-        (Ok(left), Ok(right)) => (left, right),
-        // What lacks for good leaves it undefined, whatever becomes of the other side.
-        (Err(missing), Ok(_)) | (Ok(_), Err(missing)) => return lacking(missing),
-        (Err(left), Err(right)) => return lacking(if right.is_for_good { right } else { left }),
-    };
     let (left_valued, right_valued) = (left_held.valued(), right_held.valued());
-    let (contrast, is_kept) = match (&left_held, comparator, &right_held) {
+    let (contrast, is_kept) = match (left_held, comparator, right_held) {
         (
             Held::Own(Valued { values: Values::One(value), .. }),
             Comparator::In,
@@ -176,31 +205,45 @@ fn between<'a>(
     [low, high]: [&'a Expr; 2],
     scene: &Scene<'_, 'a>,
 ) -> Found {
-    let low_found = compare_sides(value, Comparator::AtLeast, false, low, scene);
-    let high_found = compare_sides(value, Comparator::AtMost, false, high, scene);
-    if let Some(undefined) =
-        [&low_found, &high_found].iter().find(|it| it.truth == Truth::Undefined)
-    {
-        return (*undefined).clone();
+    if matches!(value.kind, ExprKind::Gap { .. }) {
+        let found = both_bounds(
+            [(low, Comparator::AtLeast), (high, Comparator::AtMost)]
+                .map(|(bound, comparator)| compare_sides(value, comparator, false, bound, scene)),
+        );
+        return if is_negated { found.negated() } else { found };
     }
-    let may_lack = [&low_found, &high_found].iter().any(|it| it.future.has(Truth::Undefined));
-    if let (Ok(value_held), Ok(low_held), Ok(high_held)) =
-        (held(value, scene), held(low, scene), held(high, scene))
-        && !matches!(value_held.valued().values, Values::One(_))
-    {
+    let [value_held, low_held, high_held] = match held_all([value, low, high], scene) {
+        Ok(held) => held,
+        Err(missing) => return lacking(missing),
+    };
+    if !matches!(value_held.valued().values, Values::One(_)) {
         let bounds = [low_held.valued(), high_held.valued()];
         let contrast = contrast_between(value_held.valued(), is_negated, bounds);
         let is_fixed = [value, low, high].iter().all(|side| is_fixed(side));
         let future = if is_fixed { Future::only(contrast.truth) } else { Future::ANY };
         return Found { truth: contrast.truth, future, reason: contrast.reason };
     }
-    let mut found = low_found.and(high_found);
-    if may_lack {
-        found.future = found.future.with(Future::only(Truth::Undefined));
-    }
+    let side = (value, &value_held);
+    let found = both_bounds([
+        compare_held([side, (low, &low_held)], Comparator::AtLeast, false),
+        compare_held([side, (high, &high_held)], Comparator::AtMost, false),
+    ]);
     if is_negated { found.negated() } else { found }
 }
 
+fn both_bounds([low, high]: [Found; 2]) -> Found {
+    if let Some(undefined) = [&low, &high].into_iter().find(|it| it.truth == Truth::Undefined) {
+        return undefined.clone();
+    }
+    let may_lack = [&low, &high].into_iter().any(|it| it.future.has(Truth::Undefined));
+    let mut found = low.and(high);
+    if may_lack {
+        found.future = found.future.with(Future::only(Truth::Undefined));
+    }
+    found
+}
+
+/// Whether an aggregate is taken in groups.
 pub(crate) fn is_grouped(expression: &Expr) -> bool {
     matches!(&expression.kind, ExprKind::Aggregate(aggregate) if !aggregate.by.is_empty())
 }

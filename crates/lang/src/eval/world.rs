@@ -279,6 +279,10 @@ impl<'a> World<'a> {
         self.doubts.borrow_mut().insert(std::ptr::from_ref(condition).addr());
     }
 
+    pub(super) fn has_doubts(&self) -> bool {
+        !self.doubts.borrow().is_empty()
+    }
+
     pub(super) fn is_doubted(&self, condition: &Expr) -> bool {
         self.doubts.borrow().contains(&std::ptr::from_ref(condition).addr())
     }

@@ -68,7 +68,7 @@ fn strategy() -> impl Strategy<Value = (String, Vec<String>, Vec<String>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
     fn what_is_final_stays(

@@ -4,6 +4,10 @@
 
 use std::borrow::Cow;
 
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
 use model::{SpanId, TraceId};
 use serde_json::Value;
 
@@ -261,31 +265,14 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 
 /// Both alphabets are read, with and without the padding, as protobuf asks for.
 fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim_end_matches('=').as_bytes();
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    for group in text.chunks(4) {
-        let mut bits = 0u32;
-        for digit in group {
-            let value = match digit {
-                b'A'..=b'Z' => digit - b'A',
-                b'a'..=b'z' => digit - b'a' + 26,
-                b'0'..=b'9' => digit - b'0' + 52,
-                b'+' | b'-' => 62,
-                b'/' | b'_' => 63,
-                _ => return None,
-            };
-            bits = bits << 6 | u32::from(value);
-        }
-        // Of a group of two or three digits the last bits are none of a byte's.
-        let whole = match group.len() {
-            4 => bits.to_be_bytes(),
-            3 => (bits << 6).to_be_bytes(),
-            2 => (bits << 12).to_be_bytes(),
-            _ => return None,
-        };
-        bytes.extend_from_slice(&whole[1..group.len()]);
-    }
-    Some(bytes)
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &alphabet::STANDARD,
+        GeneralPurposeConfig::new()
+            .with_decode_allow_trailing_bits(true)
+            .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    );
+    let standard = text.trim_end_matches('=').replace('-', "+").replace('_', "/");
+    LENIENT.decode(standard).ok()
 }
 
 #[cfg(test)]

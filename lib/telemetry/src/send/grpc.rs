@@ -6,6 +6,10 @@
 
 use std::{borrow::Cow, time::Duration};
 
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD_NO_PAD_INDIFFERENT, URL_SAFE_NO_PAD_INDIFFERENT},
+};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::{
@@ -118,27 +122,12 @@ fn percent_decoded(text: &[u8]) -> String {
 /// Decodes base64 with or without padding; `None` for anything else.
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let text = text.trim_ascii_end();
-    let text = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);
-    let mut out = Vec::with_capacity(text.len() * 3 / 4);
-    for group in text.chunks(4) {
-        let mut bits = 0u32;
-        for byte in group {
-            let value = match byte {
-                b'A'..=b'Z' => byte - b'A',
-                b'a'..=b'z' => byte - b'a' + 26,
-                b'0'..=b'9' => byte - b'0' + 52,
-                b'+' | b'-' => 62,
-                b'/' | b'_' => 63,
-                _ => return None,
-            };
-            bits = bits << 6 | u32::from(value);
-        }
-        // Four letters are three bytes, three are two, two are one; one is none.
-        bits <<= 6 * (4 - group.len());
-        let bytes = bits.to_be_bytes();
-        out.extend_from_slice(&bytes[1..][..group.len() - 1]);
-    }
-    Some(out)
+    let engine = if text.iter().any(|byte| b"-_".contains(byte)) {
+        URL_SAFE_NO_PAD_INDIFFERENT
+    } else {
+        STANDARD_NO_PAD_INDIFFERENT
+    };
+    engine.decode(text).ok()
 }
 
 #[cfg(test)]
