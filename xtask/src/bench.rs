@@ -2,15 +2,19 @@
 
 use anyhow::Result;
 
-use crate::{machine::Machine, services, spawn};
+use crate::{machine::Machine, packages, services, spawn};
 
 pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
-    // The binary that is measured is built beside the one that measures it; telemetry measures itself.
+    // The binary that is measured is built beside the one that measures it; some measure themselves.
     let (services, packages): (&[&str], &[&str]) = match name {
-        "telemetry" => (&["collector"], &["-p", "bench"]),
-        "decode" | "lang" | "layout" => (&[], &["-p", "bench"]),
+        "ingest" | "telemetry" => (&["collector"], &["-p", "bench"]),
+        "decode" | "lang" | "layout" | "page" => (&[], &["-p", "bench"]),
+        "run" => (&[], &["-p", "cli", "-p", "bench"]),
         _ => (&["postgres", "collector"], &["-p", "cli", "-p", "bench"]),
     };
+    if name == "page" {
+        packages::browser(machine)?;
+    }
     services::with(machine, services, |variables| {
         let mut build = machine.cargo();
         spawn::run(build.args(["build", "--quiet", "--release"]).args(packages))?;

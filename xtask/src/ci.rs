@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     cache, generate,
     machine::Machine,
+    packages,
     services::{self, Variables},
     spawn, tools,
 };
@@ -65,7 +66,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests",
         what: "all other tests",
-        services: &["postgres", "collector"],
+        services: &["postgres", "collector", "sdks"],
         run: tests,
     },
 ];
@@ -208,6 +209,7 @@ fn doctests(machine: &Machine, variables: &Variables) -> Result<()> {
 }
 
 fn tests(machine: &Machine, variables: &Variables) -> Result<()> {
+    packages::browser(machine)?;
     // Tests run them as programs, and `--all-targets` alone builds them as tests.
     spawn::run(cargo(machine).args(["build", "--workspace", "--examples"]))?;
     let mut cargo = cargo(machine);

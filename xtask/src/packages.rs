@@ -52,6 +52,14 @@ pub(crate) fn install(
     removed
 }
 
+/// Makes sure that there is a browser to look at pages with.
+pub(crate) fn browser(machine: &Machine) -> Result<()> {
+    match machine.in_path("chromium") {
+        Some(_) => Ok(()),
+        None => install(machine, "chromium", "there is no `chromium` to open pages in", None),
+    }
+}
+
 /// The words to put before a command that needs root; none when there is no way to become it unasked.
 fn become_root(machine: &Machine) -> Option<Vec<&'static str>> {
     machine.in_path("apt-get")?;

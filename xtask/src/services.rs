@@ -1,14 +1,17 @@
 //! Real servers for the tests: installed, started, found and stopped, one set per checkout.
 //!
 //! A [`Service`] only describes itself; starting, waiting, remembering and stopping are done here, alike for all.
+//! [`Programs`] are only installed, and each test starts them as it likes.
 //! What a service keeps is thrown away when it stops: every start is from nothing. Its log stays until the next start.
 //! Linux only, because `/proc` tells whether a process is still the one that was started.
 
 mod collector;
+mod golang;
 mod ports;
 mod postgres;
 mod process;
 mod record;
+mod sdks;
 
 use std::{
     fs,
@@ -43,8 +46,27 @@ pub(crate) trait Service {
     }
 }
 
+/// Programs that no test shares with another.
+pub(crate) struct Programs {
+    name: &'static str,
+    /// Makes sure that they are on this machine, and says where.
+    install: fn(&Machine) -> Result<Told>,
+    /// Where they are, if all of them are on this machine.
+    installed: fn(&Machine) -> Option<Told>,
+}
+
+/// What can be named on the command line and by a step of `ci`.
+#[derive(Clone, Copy)]
+enum Part {
+    Service(&'static dyn Service),
+    Programs(&'static Programs),
+}
+
 /// How tests reach the services: names and values for their environment.
 pub(crate) type Variables = [(String, String)];
+
+/// The variables of one part, as it tells them.
+type Told = Vec<(&'static str, String)>;
 
 /// One start of a service.
 pub(crate) struct Launch {
@@ -55,10 +77,14 @@ pub(crate) struct Launch {
     /// How a person reaches it.
     connect: String,
     /// How the tests reach it.
-    variables: Vec<(&'static str, String)>,
+    variables: Told,
 }
 
-const ALL: &[&dyn Service] = &[&postgres::Postgres, &collector::Collector];
+const ALL: &[Part] = &[
+    Part::Service(&postgres::Postgres),
+    Part::Service(&collector::Collector),
+    Part::Programs(&sdks::SDKS),
+];
 
 /// A free port can be taken by someone else before the server binds it; then others are tried.
 const START_ATTEMPTS_MAX: u32 = 3;
@@ -68,16 +94,26 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
 pub(crate) fn help() -> String {
-    let names: Vec<_> = ALL.iter().map(|service| format!("  {}\n", service.name())).collect();
+    let names: Vec<_> = ALL.iter().map(|part| format!("  {}\n", part.name())).collect();
     format!("Services (all of them where none is named):\n{}", names.concat())
 }
 
-/// `services up`: starts what is not running.
+/// `services up`: starts what is not running, installs what is only installed.
 pub(crate) fn up(machine: &Machine, names: &[&str]) -> Result<()> {
-    for service in chosen(names)? {
-        let (record, new) = ensure(machine, service)?;
-        let how = if new { "started" } else { "already running" };
-        println!("{}: {how}, process {}: {}", service.name(), record.process.pid, record.connect);
+    for part in chosen(names)? {
+        match part {
+            Part::Service(service) => {
+                let (record, new) = ensure(machine, service)?;
+                let how = if new { "started" } else { "already running" };
+                let Record { process, connect, .. } = record;
+                println!("{}: {how}, process {}: {connect}", part.name(), process.pid);
+            }
+            Part::Programs(programs) => {
+                for (_, path) in (programs.install)(machine)? {
+                    println!("{}: installed: {path}", part.name());
+                }
+            }
+        }
     }
     println!("tests find them by: eval \"$(cargo xtask services env)\"");
     Ok(())
@@ -85,28 +121,32 @@ pub(crate) fn up(machine: &Machine, names: &[&str]) -> Result<()> {
 
 /// `services down`: stops what this checkout started.
 pub(crate) fn down(machine: &Machine, names: &[&str]) -> Result<()> {
-    for service in chosen(names)? {
-        let how = if stop(machine, service)? { "stopped" } else { "was not running" };
-        println!("{}: {how}", service.name());
+    for part in chosen(names)? {
+        // Programs have nothing to stop: the tests that started them did.
+        if let Part::Service(service) = part {
+            let how = if stop(machine, service)? { "stopped" } else { "was not running" };
+            println!("{}: {how}", part.name());
+        }
     }
     Ok(())
 }
 
-/// `services env`: the variables of those that run, as a shell takes them.
+/// `services env`: the variables of those that run or are installed, as a shell takes them.
 pub(crate) fn env(machine: &Machine, names: &[&str]) -> Result<()> {
     let mut any = false;
-    for service in chosen(names)? {
-        match running(machine, service) {
-            Some(record) => {
+    for part in chosen(names)? {
+        match part.variables(machine) {
+            Some(variables) => {
                 any = true;
-                for (name, value) in record.variables {
+                for (name, value) in variables {
                     println!("export {name}={}", quoted(&value));
                 }
             }
             None if names.is_empty() => {}
             None => bail!(
-                "`{0}` is not running; start it with `cargo xtask services up {0}`",
-                service.name()
+                "`{0}` is not {1}; see to it with `cargo xtask services up {0}`",
+                part.name(),
+                part.state()
             ),
         }
     }
@@ -118,17 +158,50 @@ pub(crate) fn env(machine: &Machine, names: &[&str]) -> Result<()> {
 
 /// `services status`: a table.
 pub(crate) fn status(machine: &Machine, names: &[&str]) -> Result<()> {
-    println!("{:<12} {:<8} {:>8}  {:<22} LOG", "NAME", "STATE", "PID", "ADDRESS");
-    for service in chosen(names)? {
-        let log = log(machine, service);
-        let log = if log.exists() { log.display().to_string() } else { "-".to_owned() };
-        let (state, pid, address) = match running(machine, service) {
-            Some(record) => ("running", record.process.pid.to_string(), record.address),
-            None => ("stopped", "-".to_owned(), "-".to_owned()),
+    println!("{:<12} {:<9} {:>8}  {:<22} LOG", "NAME", "STATE", "PID", "ADDRESS");
+    for part in chosen(names)? {
+        let (record, log) = match part {
+            Part::Service(service) => (running(machine, service), Some(log(machine, service))),
+            Part::Programs(_) => (None, None),
         };
-        println!("{:<12} {state:<8} {pid:>8}  {address:<22} {log}", service.name());
+        let up = part.variables(machine).is_some();
+        let state = match part {
+            _ if up => part.state(),
+            Part::Service(_) => "stopped",
+            Part::Programs(_) => "absent",
+        };
+        let none = || "-".to_owned();
+        let pid = record.as_ref().map_or_else(none, |record| record.process.pid.to_string());
+        let address = record.map_or_else(none, |record| record.address);
+        let log = log.filter(|log| log.exists()).map_or_else(none, |log| log.display().to_string());
+        println!("{:<12} {state:<9} {pid:>8}  {address:<22} {log}", part.name());
     }
     Ok(())
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Service(service) => service.name(),
+            Self::Programs(programs) => programs.name,
+        }
+    }
+
+    /// What it is when it can be used.
+    fn state(self) -> &'static str {
+        match self {
+            Self::Service(_) => "running",
+            Self::Programs(_) => "installed",
+        }
+    }
+
+    /// Its variables, if it can be used now.
+    fn variables(self, machine: &Machine) -> Option<Vec<(String, String)>> {
+        match self {
+            Self::Service(service) => running(machine, service).map(|record| record.variables),
+            Self::Programs(programs) => (programs.installed)(machine).map(owned),
+        }
+    }
 }
 
 /// Does `work` with the named services up, handing it their variables; stops afterwards those that it had to start.
@@ -141,12 +214,17 @@ pub(crate) fn with(
     let result = (|| {
         let mut variables = Vec::new();
         // No name means no service here: the caller says what its work needs.
-        for service in if names.is_empty() { Vec::new() } else { chosen(names)? } {
-            let (record, new) = ensure(machine, service)?;
-            if new {
-                ours.push(service);
+        for part in if names.is_empty() { Vec::new() } else { chosen(names)? } {
+            match part {
+                Part::Service(service) => {
+                    let (record, new) = ensure(machine, service)?;
+                    if new {
+                        ours.push(service);
+                    }
+                    variables.extend(record.variables);
+                }
+                Part::Programs(programs) => variables.extend(owned((programs.install)(machine)?)),
             }
-            variables.extend(record.variables);
         }
         work(&variables)
     })();
@@ -158,11 +236,15 @@ pub(crate) fn with(
     result
 }
 
-fn chosen(names: &[&str]) -> Result<Vec<&'static dyn Service>> {
-    if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|s| s.name() != **name)) {
+fn chosen(names: &[&str]) -> Result<Vec<Part>> {
+    if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|part| part.name() != **name)) {
         bail!("`{unknown}` is not a service; `cargo xtask --help` lists them");
     }
-    Ok(ALL.iter().copied().filter(|s| names.is_empty() || names.contains(&s.name())).collect())
+    Ok(ALL
+        .iter()
+        .copied()
+        .filter(|part| names.is_empty() || names.contains(&part.name()))
+        .collect())
 }
 
 /// The running service, started now if it was not; and whether it was started now.
@@ -209,8 +291,7 @@ fn start(machine: &Machine, service: &dyn Service) -> Result<Record> {
         }
         (machine.clock.sleep)(Duration::from_millis(20));
     }
-    let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let record = Record { process, address, connect, variables };
+    let record = Record { process, address, connect, variables: owned(variables) };
     record.write(&file(machine, service)).or_else(|error| {
         process.stop(&machine.clock, "KILL", STOPPED_WITHIN)?;
         Err(error)
@@ -247,6 +328,10 @@ fn file(machine: &Machine, service: &dyn Service) -> PathBuf {
 
 fn log(machine: &Machine, service: &dyn Service) -> PathBuf {
     machine.state().join(format!("{}.log", service.name()))
+}
+
+fn owned(variables: Told) -> Vec<(String, String)> {
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// A value as one word of a shell.

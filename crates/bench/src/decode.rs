@@ -124,7 +124,7 @@ fn requests(spans: u64) -> Vec<Vec<u8>> {
 }
 
 /// An export of a collector between three services of a shop.
-fn request(start: u64, end: u64) -> Vec<u8> {
+pub(crate) fn request(start: u64, end: u64) -> Vec<u8> {
     let of_service = |(service, name): (u64, &&str)| {
         let resource = Resource {
             attributes: vec![

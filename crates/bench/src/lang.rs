@@ -6,9 +6,9 @@
 //! subtract: `docs/performance.md` says how.
 
 #[path = "../../lang/tests/chance/mod.rs"]
-mod chance;
+pub(crate) mod chance;
 pub mod prove;
-mod traffic;
+pub(crate) mod traffic;
 
 use std::{fs, hint::black_box};
 
@@ -38,7 +38,7 @@ const ROUNDS: usize = 7;
 /// A round repeats what it measures until it took so long: the clock of a process ticks in milliseconds.
 const ROUND_NS: f64 = 200_000_000.0;
 
-const TEST: &str = include_str!("lang/test.yaml");
+pub(crate) const TEST: &str = include_str!("lang/test.yaml");
 
 /// What one process found out; times are those of one repetition.
 #[derive(Debug, Serialize, Deserialize)]
@@ -166,8 +166,7 @@ fn once(resolved: &Resolved, trace: &Trace) -> Verdict {
 
 fn judgement(resolved: &Resolved, trace: &Trace) -> model::Judgement {
     let spans = trace.len() as u64;
-    let settlement =
-        Settlement { unsettled: Vec::new(), spans, waited_ns: 0, silent_ns: None, quiet_ns: 0 };
+    let settlement = Settlement { spans, ..Settlement::default() };
     let evidence =
         Evidence { trace: Some(trace), trigger: None, answer: None, settlement: Some(&settlement) };
     lang::judge(resolved, &evidence)

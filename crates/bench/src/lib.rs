@@ -5,9 +5,13 @@
 
 pub mod compat;
 pub mod decode;
+pub mod ingest;
 pub mod lang;
 pub mod layout;
+pub mod page;
 pub mod parts;
+pub mod run;
+pub mod settle;
 pub mod table;
 pub mod telemetry;
 pub mod thread;

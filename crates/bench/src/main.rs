@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use bench::{compat, decode, lang, layout, table, telemetry, thread};
+use bench::{
+    compat, decode, ingest, lang, layout, page, run as running, settle, table, telemetry, thread,
+};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,13 +28,18 @@ fn run(arguments: &[String]) -> Result<String> {
     match (name, rest) {
         ("telemetry:emit", [order]) => return telemetry::emit(order),
         ("telemetry:fault", [order]) => return telemetry::faults::child(order),
+        ("settle:process", [order]) => return settle::real::child(order),
         ("telemetry:cost", [order]) => return telemetry::cost::measure(order),
+        ("ingest:receive", [kind]) => return ingest::receive(kind),
         ("lang:judge", [size]) => return lang::judge(size),
         ("lang:judging" | "lang:compiling", [times]) => return lang::times(name, times),
+        ("run:system", [kind, rest @ ..]) => return serve(kind, rest),
         ("compat", modes) => return compat::run(modes),
         ("prove", [what, rest @ ..]) if what == "lang" => {
             return Ok(table::render("prove lang", &lang::prove::measure(rest)?));
         }
+        ("prove", [what, rest @ ..]) if what == "ingest" => return prove_ingest(rest),
+        ("prove", [what, rest @ ..]) if what == "settle" => return settle::prove(rest),
         _ => {}
     }
     if let Some(kind) = name.strip_prefix("layout:") {
@@ -45,15 +52,31 @@ fn run(arguments: &[String]) -> Result<String> {
 }
 
 #[tokio::main]
+async fn serve(kind: &str, rest: &[String]) -> Result<String> {
+    running::serve(kind, rest).await
+}
+
+#[tokio::main]
+async fn prove_ingest(rest: &[String]) -> Result<String> {
+    let rows = ingest::prove::measure(&std::env::current_exe()?, rest).await?;
+    Ok(table::render("prove ingest", &rows))
+}
+
+#[tokio::main]
 async fn measure(name: &str, rest: &[String]) -> Result<String> {
     let rows = match name {
         "decode" => decode::measure().await?,
+        "ingest" => ingest::measure(rest).await?,
         "lang" => lang::measure().await?,
         "layout" => layout::measure().await?,
+        "page" => page::measure(rest).await?,
+        "run" => running::measure(rest).await?,
         "telemetry" => telemetry::measure(&std::env::current_exe()?, rest).await?,
         "thread" => thread::measure().await?,
         _ => {
-            bail!("there is no bench `{name}`; there are: decode, lang, layout, telemetry, thread")
+            bail!(
+                "there is no bench `{name}`; there are: decode, ingest, lang, layout, page, run, telemetry, thread"
+            )
         }
     };
     Ok(table::render(name, &rows))

@@ -22,6 +22,16 @@ pub use server::{Finished, Server, qualitytrace};
 pub use sink::{Received, Sink, SpanId, unix_nanos};
 pub use target::Target;
 
+/// A Collector with this configuration, in a folder that is there as long as it is, once it listens on these ports.
+pub(crate) async fn collector_of(
+    configuration: &str,
+    ports: &[u16],
+) -> Result<(tokio::process::Child, tempfile::TempDir)> {
+    let folder = tempfile::TempDir::new()?;
+    std::fs::write(folder.path().join(collector::CONFIGURATION), configuration)?;
+    Ok((collector::start(folder.path(), ports).await?, folder))
+}
+
 /// A setting of the environment; the error says how to come by it.
 #[expect(clippy::disallowed_methods, reason = "the environment enters tests and benches here")]
 pub fn setting(name: &str) -> Result<String> {

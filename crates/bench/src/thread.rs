@@ -61,7 +61,7 @@ async fn locally(binary: &Path) -> Result<Figures> {
     let port = free_port()?;
     let target = Target::start(Some(port)).await?;
     let address = format!("127.0.0.1:{port}");
-    rounds(binary, &target, &["--otlp-grpc", &address, "--otlp-http", "127.0.0.1:0"]).await
+    rounds(binary, &target, &["--otlp", &address]).await
 }
 
 async fn remotely(binary: &Path) -> Result<Figures> {

@@ -1,12 +1,16 @@
 //! What can be typed.
 
+mod run;
+
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use model::TraceId;
 
-use crate::reports::Target;
+use crate::{demo, init, new, reports::Target};
+
+pub(crate) use run::{Protocol, Run, Shard};
 
 /// Trace-based testing for distributed systems.
 ///
@@ -22,6 +26,11 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Run(Run),
     Check(Check),
+    /// Write what was learned of the system into `qualitytrace-learned.yaml`, to be committed
+    ///
+    /// How late the spans of each service come, and which peers send none: with it, a clean machine need not wait to find
+    /// out.
+    Learn,
     Lint(Lint),
     Fmt(Fmt),
     Explain(Explain),
@@ -29,38 +38,13 @@ pub(crate) enum Command {
     Completion(Completion),
     Apply(Apply),
     Serve(Serve),
+    Init(init::Args),
+    New(new::Args),
+    Demo(demo::Args),
+    #[command(name = demo::SERVICE, hide = true)]
+    DemoService(demo::Service),
     #[command(subcommand)]
     Telemetry(Telemetry),
-}
-
-/// Run the tests of a file: here, or on a server
-///
-/// Here: receives OTLP itself, fires each test's trigger, waits until the trace is whole, judges it.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Run {
-    /// A YAML file with one or more tests
-    pub(crate) file: PathBuf,
-    /// Run on this server instead, such as http://127.0.0.1:11633
-    #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
-    pub(crate) server: Option<String>,
-    #[command(flatten)]
-    pub(crate) reports: Reports,
-    /// Where a local run receives OTLP by gRPC
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:4317",
-        env = "QUALITYTRACE_OTLP_GRPC"
-    )]
-    pub(crate) otlp_grpc: SocketAddr,
-    /// Where a local run receives OTLP by HTTP
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:4318",
-        env = "QUALITYTRACE_OTLP_HTTP"
-    )]
-    pub(crate) otlp_http: SocketAddr,
 }
 
 /// Judge a recorded trace by the tests of files and folders, offline
@@ -72,6 +56,9 @@ pub(crate) struct Check {
     pub(crate) tests: Tests,
     #[command(flatten)]
     pub(crate) variables: Variables,
+    /// 64 hexadecimal digits: functions such as `uuid()` give what they gave under this seed
+    #[arg(long, value_name = "HEX", value_parser = seed, env = "QUALITYTRACE_SEED")]
+    pub(crate) seed: Option<[u8; 32]>,
     /// The trace: OTLP in protobuf or JSON, a file of the Collector, JSON of Jaeger or Tempo; `-` is stdin
     #[arg(long, value_name = "FILE", env = "QUALITYTRACE_TRACE")]
     pub(crate) trace: Option<PathBuf>,
@@ -142,6 +129,13 @@ pub(crate) struct Tests {
     /// Files, and folders with files that end in .yaml or .yml
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+}
+
+/// Which of several tests are meant.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Filter {
     /// Only the tests with one of these ids or names
     #[arg(long = "test", value_name = "ID", env = "QUALITYTRACE_TEST", value_delimiter = ',')]
     pub(crate) tests: Vec<String>,
@@ -152,16 +146,18 @@ pub(crate) struct Tests {
 
 /// What `${var:…}` and `${env:…}` stand for.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Variables")]
 pub(crate) struct Variables {
     /// A file with a document of type `VariableSet`
     #[arg(long = "vars", value_name = "FILE", env = "QUALITYTRACE_VARS", value_delimiter = ',')]
     pub(crate) files: Vec<PathBuf>,
     /// A variable of its own, before those of files
     #[arg(
-        long = "var",
+        long = "set",
+        visible_alias = "var",
         value_name = "NAME=VALUE",
         value_parser = assignment,
-        env = "QUALITYTRACE_VAR",
+        env = "QUALITYTRACE_SET",
         value_delimiter = ';'
     )]
     pub(crate) variables: Vec<(String, String)>,
@@ -173,9 +169,6 @@ pub(crate) struct Variables {
         value_delimiter = ','
     )]
     pub(crate) secrets: Vec<String>,
-    /// 64 hexadecimal digits: functions such as `uuid()` give what they gave under this seed
-    #[arg(long, value_name = "HEX", value_parser = seed, env = "QUALITYTRACE_SEED")]
-    pub(crate) seed: Option<[u8; 32]>,
 }
 
 /// A trace in a file.
@@ -193,7 +186,7 @@ pub(crate) struct Recording {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reports {
     /// FORMAT or FORMAT=FILE, several times; `-` is stdout. Formats: pretty, plain, json, ndjson, junit, tap, markdown,
-    /// github [default: pretty]
+    /// github, html [default: pretty]
     #[arg(
         long = "report",
         value_name = "FORMAT[=FILE]",

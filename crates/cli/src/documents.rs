@@ -1,7 +1,7 @@
 //! Documents, from paths to what they say.
 //!
 //! A folder stands for the files below it that end in `.yaml` or `.yml`, sorted by path; hidden folders are left out, and
-//! links to folders are not followed.
+//! links to folders are not followed. What `learn` writes is no document.
 
 use std::{
     fs::{self, File},
@@ -12,7 +12,7 @@ use std::{
 use lang::{Document, Plan};
 use source::{Diagnostic, Text};
 
-use crate::{exit::Exit, terminal::Terminal};
+use crate::{exit::Exit, learn, terminal::Terminal};
 
 /// A file's bytes at the most.
 const FILE_BYTES_MAX: usize = source::TEXT_BYTES_MAX;
@@ -59,8 +59,10 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     Ok(())
 }
 
-fn is_yaml(path: &Path) -> bool {
+/// Whether a file in a folder counts.
+pub(crate) fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
+        && path.file_name().is_none_or(|name| name != learn::FILE)
 }
 
 /// Reads a file; what stands in the way is told on the terminal.

@@ -15,14 +15,20 @@ pub(crate) enum Exit {
     Refused,
     /// 3: nothing was shown either way.
     Inconclusive,
+    /// 130: Ctrl-C ended it before all was tested.
+    Interrupted,
+    /// 143: SIGTERM ended it before all was tested.
+    Terminated,
 }
 
 impl Exit {
-    /// Of several, the first of 2, 1, 3 that occurs.
+    /// Of several, the first of 130, 143, 2, 1, 3 that occurs.
     pub(crate) fn over(exits: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Self::Passed;
         for exit in exits {
             all = match (all, exit) {
+                (Self::Interrupted, _) | (_, Self::Interrupted) => Self::Interrupted,
+                (Self::Terminated, _) | (_, Self::Terminated) => Self::Terminated,
                 (Self::Refused, _) | (_, Self::Refused) => Self::Refused,
                 (Self::Failed, _) | (_, Self::Failed) => Self::Failed,
                 (Self::Inconclusive, _) | (_, Self::Inconclusive) => Self::Inconclusive,
@@ -40,6 +46,8 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Refused => 2,
             Exit::Inconclusive => 3,
+            Exit::Interrupted => 130,
+            Exit::Terminated => 143,
         })
     }
 }
@@ -66,16 +74,17 @@ impl From<Fault> for Exit {
 
 #[cfg(test)]
 mod tests {
-    use super::Exit::{self, Failed, Inconclusive, Passed, Refused};
+    use super::Exit::{self, Failed, Inconclusive, Interrupted, Passed, Refused, Terminated};
 
     #[test]
     fn of_several_the_first_of_2_1_3_counts() {
-        let cases: [(&[Exit], Exit); 5] = [
+        let cases: [(&[Exit], Exit); 6] = [
             (&[], Passed),
             (&[Passed, Inconclusive], Inconclusive),
             (&[Inconclusive, Failed], Failed),
             (&[Failed, Refused, Inconclusive], Refused),
             (&[Passed, Passed], Passed),
+            (&[Refused, Terminated, Interrupted, Failed], Interrupted),
         ];
         for (given, expected) in cases {
             assert_eq!(Exit::over(given.iter().copied()), expected, "{given:?}");

@@ -25,7 +25,7 @@ pub(crate) fn lint(args: &args::Lint, world: &World, terminal: &Terminal) -> Res
         Verdict::Passed | Verdict::Inconclusive => Vec::new(),
         Verdict::Failed => vec![why_closed(args.gate)],
     };
-    reports.add(Outcome {
+    let outcome = Outcome {
         run_id: None,
         test: format!("rules on trace {}", trace.id()),
         verdict,
@@ -33,10 +33,14 @@ pub(crate) fn lint(args: &args::Lint, world: &World, terminal: &Terminal) -> Res
         trace_id: Some(trace.id()),
         answer: None,
         settlement: None,
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: Judgement::bare(verdict),
         analysis: Some(analysis),
         steps: vec![StepTime { step: Step::Judge, began, ended: world.now() }],
-    });
+    };
+    reports.add(outcome, Some(&trace));
     reports.finish()?;
     Ok(verdict.into())
 }

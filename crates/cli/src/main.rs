@@ -6,17 +6,23 @@
 
 mod args;
 mod check;
+mod chosen;
 mod configuration;
+mod demo;
 mod documents;
 mod exit;
 mod explain;
+mod files;
 mod format;
+mod init;
+mod learn;
 mod lint;
-mod local;
+mod new;
 mod observe;
 mod recording;
 mod remote;
 mod reports;
+mod run;
 mod serve;
 mod terminal;
 mod variables;
@@ -36,14 +42,14 @@ use tokio::runtime::{self, Runtime};
 use args::{Args, Command, SchemaOf};
 use exit::Exit;
 use serve::Outside;
-use terminal::Terminal;
+use terminal::{Terminal, Watched};
 
 /// What the program is called.
 const NAME: &str = "qualitytrace";
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let terminal = Terminal { colour: colour() };
+    let terminal = Terminal::new(colour(), watched());
     let world = World::new(now, random);
     let work = || runtime("work");
     // A command that ends early ends with its exit all the same.
@@ -52,11 +58,12 @@ fn main() -> ExitCode {
             work.block_on(async {
                 match &args.server {
                     Some(url) => remote::run(url, &args, &terminal).await,
-                    None => local::run(&args, environment().collect(), world, &terminal).await,
+                    None => run::run(&args, environment().collect(), world, &terminal).await,
                 }
             })
         }),
         Command::Check(args) => check::check(&args, environment().collect(), &world, &terminal),
+        Command::Learn => learn::learn(&terminal),
         Command::Lint(args) => lint::lint(&args, &world, &terminal),
         Command::Fmt(args) => format::fmt(&args, &terminal),
         Command::Explain(args) => explain::explain(&args, &terminal),
@@ -83,6 +90,16 @@ fn main() -> ExitCode {
             telemetry::suppress_this_thread();
             on(calm(), &terminal, |calm| calm.block_on(serve::serve(&args, outside, &terminal)))
         }),
+        Command::Init(args) => init::init(&args, &terminal),
+        Command::New(args) => on(work(), &terminal, |work| {
+            work.block_on(new::new(&args, environment().collect(), world, &terminal))
+        }),
+        Command::Demo(args) => on(work(), &terminal, |work| {
+            work.block_on(demo::demo(&args, environment().collect(), world, &terminal))
+        }),
+        Command::DemoService(_) => {
+            on(work(), &terminal, |work| work.block_on(demo::service(world, &terminal)))
+        }
         Command::Telemetry(args) => observe::telemetry(&args, &environment().collect(), &terminal),
     };
     exit.into()
@@ -138,11 +155,18 @@ fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]
 fn colour() -> Colour {
     // The logs of a pipeline are read as text, also where it pretends to be a terminal.
-    let asked_not_to = ["NO_COLOR", "CI"]
-        .iter()
-        .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()));
+    let asked_not_to = is_set("NO_COLOR") || is_set("CI");
     if std::io::stdout().is_terminal() && !asked_not_to { Colour::Always } else { Colour::Never }
+}
+
+/// Whether somebody watches the progress as it goes on.
+fn watched() -> Watched {
+    if std::io::stderr().is_terminal() && !is_set("CI") { Watched::Yes } else { Watched::No }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]
+fn is_set(name: &str) -> bool {
+    env::var_os(name).is_some_and(|value| !value.is_empty())
 }

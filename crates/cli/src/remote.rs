@@ -1,6 +1,6 @@
 //! The client of a server: applies tests, starts runs, waits for their outcomes.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use model::{Fault, Faulty, Outcome, RunId, TestId};
 use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
@@ -9,7 +9,7 @@ use source::Text;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use crate::{args, documents, exit::Exit, reports::Reports, terminal::Terminal};
+use crate::{args, chosen::Item, documents, exit::Exit, reports::Reports, run, terminal::Terminal};
 
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
@@ -92,25 +92,39 @@ pub(crate) async fn apply(args: &args::Apply, terminal: &Terminal) -> Result<Exi
     Ok(Exit::Passed)
 }
 
-/// Runs the tests of a file on a server, one after the other.
+/// Runs tests on a server, one after the other.
 pub(crate) async fn run(url: &str, args: &args::Run, terminal: &Terminal) -> Result<Exit, Exit> {
-    let mut reports = Reports::new(&args.reports, terminal)?;
-    let text = documents::read(&args.file, terminal)?;
+    let mut reports = Reports::new(&args.output.reports, terminal)?;
+    let items = run::items(args, terminal)?;
     let server = Server::new(url).map_err(|error| terminal.refuse(&error))?;
-    let applied = server.apply(&text).await.map_err(|error| terminal.refuse(&error))?;
-    terminal.line(&applied.notices);
-    reports.expect(applied.tests.len());
+    reports.expect(items.len());
     let mut exits = Vec::new();
-    for test in applied.tests {
-        terminal.line(&format!("{}: running on {url}", test.name));
-        exits.push(match server.run(&test.id).await {
+    let mut kept = HashSet::new();
+    for item in items {
+        let Item::Test(test) = item else {
+            terminal.line("error: a server runs no suites yet; leave out `--server`, or name tests by `--test`");
+            return Err(Exit::Refused);
+        };
+        if kept.insert(test.file.clone()) {
+            let text = documents::read(&test.file, terminal)?;
+            let applied = server.apply(&text).await.map_err(|error| terminal.refuse(&error))?;
+            terminal.line(&applied.notices);
+        }
+        if !args.output.quiet {
+            terminal.line(&format!("{}: running on {url}", test.plan.name));
+        }
+        let exit = match server.run(&test.plan.id).await {
             Ok(outcome) => {
                 let exit = outcome.verdict.into();
-                reports.add(outcome);
+                reports.add(outcome, None);
                 exit
             }
             Err(error) => terminal.refuse(&error),
-        });
+        };
+        exits.push(exit);
+        if args.pace.fail_fast && exit != Exit::Passed {
+            break;
+        }
     }
     reports.finish()?;
     Ok(Exit::over(exits))

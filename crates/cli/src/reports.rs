@@ -4,8 +4,8 @@
 
 use std::{fs, path::PathBuf, str::FromStr};
 
-use model::Outcome;
-use report::Format;
+use model::{Outcome, Overtaken, Trace};
+use report::{Format, Waterfall};
 use source::did_you_mean;
 
 use crate::{args, exit::Exit, terminal::Terminal};
@@ -22,10 +22,20 @@ pub(crate) struct Target {
 #[derive(Debug)]
 pub(crate) struct Reports<'a> {
     targets: Vec<Target>,
-    outcomes: Vec<Outcome>,
+    told: Vec<Told>,
     /// One outcome alone is told in full; among several those that passed are a line.
     is_alone: bool,
     terminal: &'a Terminal,
+}
+
+/// An outcome, and what is needed to write it once more.
+#[derive(Debug)]
+struct Told {
+    /// Its place in the order of the documents.
+    place: usize,
+    outcome: Outcome,
+    /// Its trace, where a page is to be written.
+    waterfall: Option<Waterfall>,
 }
 
 impl FromStr for Target {
@@ -70,7 +80,7 @@ impl<'a> Reports<'a> {
             terminal.line(&format!("error: two reports cannot both go to `{file}`"));
             return Err(Exit::Refused);
         }
-        Ok(Self { targets, outcomes: Vec::new(), is_alone: false, terminal })
+        Ok(Self { targets, told: Vec::new(), is_alone: false, terminal })
     }
 
     /// Says how many outcomes will come.
@@ -78,30 +88,62 @@ impl<'a> Reports<'a> {
         self.is_alone = count == 1;
     }
 
-    /// Takes an outcome. What can be told of it alone is told at once.
-    pub(crate) fn add(&mut self, outcome: Outcome) {
-        for target in self.targets.iter().filter(|target| target.file.is_none()) {
-            if !self.is_alone {
-                self.terminal.report(&report::part(target.format, &outcome, self.terminal.colour));
-            }
-        }
-        self.outcomes.push(outcome);
+    /// Takes the next outcome, and the trace that it is about.
+    pub(crate) fn add(&mut self, outcome: Outcome, trace: Option<&Trace>) {
+        self.add_at(self.told.len(), outcome, trace);
     }
 
-    /// Writes what needs all outcomes, and the files.
-    pub(crate) fn finish(self) -> Result<(), Exit> {
-        let mut written = Ok(());
+    /// Takes an outcome, whose place is that of its test among all. What can be told of it alone is told at once.
+    pub(crate) fn add_at(&mut self, place: usize, outcome: Outcome, trace: Option<&Trace>) {
+        for target in self.targets.iter().filter(|target| target.file.is_none()) {
+            let colour = self.terminal.colour;
+            if !self.is_alone {
+                self.terminal.report(&report::part(target.format, &outcome, colour));
+            } else if target.is_for_people() {
+                let alone = std::slice::from_ref(&outcome);
+                self.terminal.report(&report::render(target.format, alone, colour));
+            }
+        }
+        let is_drawn = self.targets.iter().any(|target| target.format == Format::Html);
+        let trace = trace.filter(|_| is_drawn);
+        let waterfall = trace.map(|trace| Waterfall::of(trace, &outcome));
+        self.told.push(Told { place, outcome, waterfall });
+    }
+
+    /// Notes that later spans would have changed a verdict, for what is still to be written.
+    pub(crate) fn overtaken(&mut self, place: usize, overtaken: &Overtaken) {
+        for told in self.told.iter_mut().filter(|told| told.place == place) {
+            told.outcome.overtaken = Some(overtaken.clone());
+        }
+    }
+
+    /// Writes what needs all outcomes, and the files: in the order of the documents.
+    pub(crate) fn finish(mut self) -> Result<(), Exit> {
         // Where every test was refused there is nothing to report; why was told already.
-        let targets = self.targets.iter().filter(|_| !self.outcomes.is_empty());
-        for target in targets {
+        if self.told.is_empty() {
+            return Ok(());
+        }
+        self.told.sort_by_key(|told| told.place);
+        let told = self.told.into_iter().map(|told| (told.outcome, told.waterfall));
+        let (outcomes, waterfalls): (Vec<_>, Vec<_>) = told.unzip();
+        let mut written = Ok(());
+        for target in &self.targets {
             match &target.file {
+                // It was told when it came.
+                None if self.is_alone && target.is_for_people() => {}
+                None if target.format == Format::Html => {
+                    self.terminal.report(&report::html(&outcomes, &waterfalls));
+                }
                 None => {
                     let write = if self.is_alone { report::render } else { report::rest };
-                    let text = write(target.format, &self.outcomes, self.terminal.colour);
+                    let text = write(target.format, &outcomes, self.terminal.colour);
                     self.terminal.report(&text);
                 }
                 Some(file) => {
-                    let text = report::render(target.format, &self.outcomes, source::Colour::Never);
+                    let text = match target.format {
+                        Format::Html => report::html(&outcomes, &waterfalls),
+                        format => report::render(format, &outcomes, source::Colour::Never),
+                    };
                     if let Err(error) = fs::write(file, text) {
                         let file = file.display();
                         self.terminal.line(&format!(
@@ -113,5 +155,12 @@ impl<'a> Reports<'a> {
             }
         }
         written
+    }
+}
+
+impl Target {
+    /// Whether a person reads it, who wants to see each outcome at once.
+    fn is_for_people(&self) -> bool {
+        matches!(self.format, Format::Pretty | Format::Plain)
     }
 }

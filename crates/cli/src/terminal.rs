@@ -2,21 +2,43 @@
 
 use std::io::{self, Write};
 
+use indicatif::MultiProgress;
 use model::Faulty;
 use source::{Colour, Diagnostic};
 
 use crate::exit::Exit;
 
 /// Where results and progress go. Whoever closes a pipe does not want to hear more, so that is no error.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Terminal {
     pub(crate) colour: Colour,
+    /// Lines that change while others are written above them; none where nobody watches.
+    bars: Option<MultiProgress>,
+}
+
+/// Whether somebody watches the progress as it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    Yes,
+    No,
 }
 
 impl Terminal {
+    pub(crate) fn new(colour: Colour, watched: Watched) -> Self {
+        let bars = (watched == Watched::Yes).then(MultiProgress::new);
+        Self { colour, bars }
+    }
+
+    /// The lines that change, where somebody watches.
+    pub(crate) fn bars(&self) -> Option<&MultiProgress> {
+        self.bars.as_ref()
+    }
+
     /// A line of results. What strangers wrote into it cannot steer the terminal.
     pub(crate) fn result(&self, line: &str) {
-        let _closed = writeln!(io::stdout().lock(), "{}", report::harmless(line));
+        self.above(|| {
+            let _closed = writeln!(io::stdout().lock(), "{}", report::harmless(line));
+        });
     }
 
     /// A line of progress, or a mistake; nothing for nothing. What strangers wrote cannot steer the terminal.
@@ -24,7 +46,9 @@ impl Terminal {
         if line.is_empty() {
             return;
         }
-        let _closed = writeln!(io::stderr().lock(), "{}", report::harmless(line));
+        self.above(|| {
+            let _closed = writeln!(io::stderr().lock(), "{}", report::harmless(line));
+        });
     }
 
     /// Tells why the command cannot go on, and how it then ends.
@@ -37,12 +61,26 @@ impl Terminal {
     pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if !diagnostics.is_empty() {
             let drawn = source::draw(diagnostics, self.colour);
-            let _closed = writeln!(io::stderr().lock(), "{}", drawn.trim_end());
+            self.above(|| {
+                let _closed = writeln!(io::stderr().lock(), "{}", drawn.trim_end());
+            });
         }
     }
 
     /// A text of results that is harmless already, its lines ended.
     pub(crate) fn report(&self, text: &str) {
-        let _closed = write!(io::stdout().lock(), "{text}");
+        if text.is_empty() {
+            return;
+        }
+        self.above(|| {
+            let _closed = write!(io::stdout().lock(), "{text}");
+        });
+    }
+
+    fn above(&self, write: impl FnOnce()) {
+        match &self.bars {
+            Some(bars) => bars.suspend(write),
+            None => write(),
+        }
     }
 }

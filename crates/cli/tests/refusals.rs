@@ -100,9 +100,9 @@ server: {{telemetry: {{exporter: self}}}}
 async fn a_taken_port_is_refused() -> Result<()> {
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let address = taken.local_addr()?.to_string();
-    let arguments = ["run", "FILE", "--otlp-grpc", &address, "--otlp-http", "127.0.0.1:0"];
+    let arguments = ["run", "FILE", "--otlp", &address];
     let finished = with_file("cart.yaml", TEST, &arguments).await?;
-    refused(&finished, &[&format!("`{address}` is taken")]);
+    refused(&finished, &[&format!("`{address}` is taken: likely"), "--otlp"]);
     Ok(())
 }
 
@@ -113,13 +113,13 @@ async fn usage_and_files_that_are_not_there_are_refused() -> Result<()> {
     let finished = qualitytrace(Path::new(BINARY), &["serv"]).await?;
     refused(&finished, &["unrecognized subcommand 'serv'", "'serve'"]);
     let finished = with_file("empty.yaml", "", &["run", "FILE"]).await?;
-    refused(&finished, &["holds no test"]);
+    refused(&finished, &["there is no document of type `Test`"]);
     Ok(())
 }
 
 #[tokio::test]
 async fn what_cannot_be_reached_is_inconclusive() -> Result<()> {
-    let ports = ["--otlp-grpc", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0"];
+    let ports = ["--otlp", "127.0.0.1:0"];
     let quick = TEST.replace("  specs:", "  settle: {timeout: 1s, flush: 100ms}\n  specs:");
     let finished = with_file("cart.yaml", &quick, &[&["run", "FILE"], &ports[..]].concat()).await?;
     assert_eq!(finished.code, Some(3), "nobody listens on port 1: {finished:?}");

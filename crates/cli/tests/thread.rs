@@ -178,7 +178,7 @@ async fn killed_while_the_trace_settles() -> Result<()> {
 async fn a_local_run_gives_the_same_verdicts() -> Result<()> {
     let port = free_port()?;
     let address = format!("127.0.0.1:{port}");
-    let local = ["--otlp-grpc", &address, "--otlp-http", "127.0.0.1:0"];
+    let local = ["--otlp", &address];
     let target = Target::start(Some(port)).await?;
     let passed = TestFile::new(&target.url, "/cart", 3)?.run(&local).await?;
     assert_eq!(passed.code, Some(0), "{passed:?}");

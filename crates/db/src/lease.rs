@@ -197,6 +197,8 @@ impl Db {
     ) -> Result<(), DbError> {
         let what = match answer {
             Answer::Response(response) => What::Answered { status: response.status },
+            Answer::Exit(exit) => What::Exited { code: exit.code },
+            Answer::NotFired => What::NotFired,
             Answer::NoAnswer(none) => What::NotAnswered { message: none.message.clone() },
         };
         let answer = json(run, "answer", answer)?;

@@ -1,32 +1,38 @@
 //! Where spans wait for a run that has no server: memory, by trace.
 //!
 //! Each trace has a channel. What comes before the run asks for it waits in there, and what comes after the run has let
-//! go is no longer wanted. An inbox that is full refuses, so that senders keep what they have and send it again.
+//! go is no longer wanted. An inbox that is full refuses, so that senders keep what they have and send it again. Taking
+//! a batch costs the same however many traces there are.
 //!
 //! Deliberately absent: anything that outlives the process.
 
 use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    collections::{HashMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use bytes::Bytes;
 use model::{KeyRing, TraceId};
 use otlp::Batch;
-use tokio::sync::{
-    Semaphore,
-    mpsc::{self, error::TrySendError},
+use tokio::{
+    sync::{
+        Semaphore,
+        mpsc::{self, error::TrySendError},
+    },
+    time::Instant,
 };
 
 use crate::{
-    arrivals::Arrivals,
+    arrivals::{Arrival, Arrivals},
     receiver::{Refused, Sink},
 };
 
 /// How much an inbox holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Traces that are waited for, or wait.
+    /// Traces that are waited for, wait, or are remembered as over.
     pub traces_max: usize,
     /// Bytes of one trace, over its whole life.
     pub trace_bytes_max: usize,
@@ -36,30 +42,61 @@ pub struct Limits {
     pub messages_max: usize,
 }
 
-/// Spans of traces that this process minted, until a run asks for them.
+/// Spans of traces that this process minted, or that a run asked for by their id, until the run has them.
 #[derive(Debug)]
 pub struct Inbox {
-    ring: KeyRing,
-    limits: Limits,
-    slots: Mutex<HashMap<TraceId, Slot>>,
+    shared: Arc<Shared>,
 }
 
-/// A trace. It is over when its channel is closed, that is when the run has dropped its [`Arrivals`].
+/// What an inbox shares with the [`Arrivals`] it gave out.
+#[derive(Debug)]
+struct Shared {
+    ring: KeyRing,
+    limits: Limits,
+    /// Traces of other minters that are waited for. Almost always there are none, and no foreign span needs a lock.
+    foreign_expected: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    slots: HashMap<TraceId, Slot>,
+    /// What is over, the oldest first, to be forgotten when room is needed.
+    over: VecDeque<(TraceId, u64)>,
+    /// Bytes of all slots that are not over.
+    bytes: usize,
+    /// The number of the newest claim.
+    claims: u64,
+}
+
 #[derive(Debug)]
 struct Slot {
-    sender: mpsc::Sender<Bytes>,
+    /// None when the trace is over, that is when the run has dropped its [`Arrivals`].
+    sender: Option<mpsc::Sender<Arrival>>,
     /// The other end, until a run asks for it.
-    unclaimed: Option<mpsc::Receiver<Bytes>>,
+    unclaimed: Option<mpsc::Receiver<Arrival>>,
+    /// Which claim is the present one.
+    claim: u64,
+    is_foreign: bool,
     bytes: usize,
     refused: u64,
+}
+
+/// A run's right to a trace. When it is dropped, the trace is over.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    shared: Arc<Shared>,
+    trace_id: TraceId,
+    number: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            traces_max: 1024,
-            trace_bytes_max: 64 * 1024 * 1024,
-            bytes_max: 256 * 1024 * 1024,
+            traces_max: 4096,
+            // A million spans of usual size.
+            trace_bytes_max: 512 * 1024 * 1024,
+            bytes_max: 1024 * 1024 * 1024,
             messages_max: 4096,
         }
     }
@@ -68,20 +105,36 @@ impl Default for Limits {
 impl Inbox {
     /// An inbox for traces whose ids these keys minted.
     pub fn new(ring: KeyRing, limits: Limits) -> Self {
-        Self { ring, limits, slots: Mutex::default() }
+        let (foreign_expected, state) = (AtomicUsize::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { ring, limits, foreign_expected, state }) }
     }
 
     /// The spans of this trace: those that came already, then those that come.
     ///
+    /// The trace may have any id. Of one that these keys did not mint, what came before is not there.
+    ///
     /// Only one can read them. Asking again starts afresh, and the earlier [`Arrivals`] end.
     pub fn expect(&self, trace_id: TraceId) -> Arrivals {
-        let mut slots = self.slots();
-        if let Some(waiting) = slots.get_mut(&trace_id).and_then(|slot| slot.unclaimed.take()) {
-            return Arrivals::new(waiting);
+        let shared = &self.shared;
+        let mut state = shared.state();
+        state.claims += 1;
+        let number = state.claims;
+        let claim = Claim { shared: Arc::clone(shared), trace_id, number };
+        if let Some(slot) = state.slots.get_mut(&trace_id)
+            && let Some(waiting) = slot.unclaimed.take()
+        {
+            slot.claim = number;
+            return Arrivals::claimed(waiting, claim);
         }
-        let (slot, receiver) = self.slot();
-        slots.insert(trace_id, slot);
-        Arrivals::new(receiver)
+        shared.end(&mut state, trace_id, None);
+        let (mut slot, receiver) = shared.slot();
+        slot.claim = number;
+        slot.is_foreign = shared.ring.verify(&trace_id).is_none();
+        if slot.is_foreign {
+            shared.foreign_expected.fetch_add(1, Ordering::Relaxed);
+        }
+        state.slots.insert(trace_id, slot);
+        Arrivals::claimed(receiver, claim)
     }
 
     /// How often spans of this trace were refused, or told to be lost, since it was first heard of.
@@ -89,14 +142,17 @@ impl Inbox {
     /// What was refused may have been sent again with success, which nobody can know: above zero, absence proves
     /// nothing.
     pub fn refused(&self, trace_id: TraceId) -> u64 {
-        self.slots().get(&trace_id).map_or(0, |slot| slot.refused)
+        self.shared.state().slots.get(&trace_id).map_or(0, |slot| slot.refused)
     }
+}
 
+impl Shared {
     fn take(&self, batch: Batch) -> Result<(), Refused> {
-        let mut slots = self.slots();
-        let held: usize =
-            slots.values().filter(|slot| !slot.is_over()).map(|slot| slot.bytes).sum();
-        let slot = self.slot_of(batch.trace_id, &mut slots)?;
+        let mut state = self.state();
+        let held = state.bytes;
+        let slot = self.slot_of(batch.trace_id, &mut state)?;
+        // Without a sender the run has let go since it was asked whether it wants this.
+        let Some(sender) = &slot.sender else { return Ok(()) };
         let size = batch.bytes.len();
         if slot.bytes + size > self.limits.trace_bytes_max {
             // Waiting does not make a trace smaller.
@@ -107,13 +163,15 @@ impl Inbox {
             slot.refused += 1;
             return Err(full(batch.trace_id));
         }
-        match slot.sender.try_send(batch.bytes) {
-            Ok(()) => slot.bytes += size,
+        match sender.try_send(Arrival { at: Instant::now(), bytes: batch.bytes }) {
+            Ok(()) => {
+                slot.bytes += size;
+                state.bytes += size;
+            }
             Err(TrySendError::Full(_)) => {
                 slot.refused += 1;
                 return Err(full(batch.trace_id));
             }
-            // The run has let go since it was asked whether it wants this.
             Err(TrySendError::Closed(_)) => {}
         }
         Ok(())
@@ -123,12 +181,12 @@ impl Inbox {
     fn slot_of<'a>(
         &self,
         trace_id: TraceId,
-        slots: &'a mut HashMap<TraceId, Slot>,
+        state: &'a mut State,
     ) -> Result<&'a mut Slot, Refused> {
-        if !slots.contains_key(&trace_id) {
-            self.make_room(slots)?;
+        if !state.slots.contains_key(&trace_id) {
+            self.make_room(state)?;
         }
-        Ok(slots.entry(trace_id).or_insert_with(|| {
+        Ok(state.slots.entry(trace_id).or_insert_with(|| {
             let (mut slot, receiver) = self.slot();
             slot.unclaimed = Some(receiver);
             slot
@@ -136,49 +194,94 @@ impl Inbox {
     }
 
     /// Forgets traces that are over, once there are too many.
-    fn make_room(&self, slots: &mut HashMap<TraceId, Slot>) -> Result<(), Refused> {
-        if slots.len() >= self.limits.traces_max {
-            slots.retain(|_, slot| !slot.is_over());
-        }
-        if slots.len() >= self.limits.traces_max {
-            let reason = format!("{} traces are held already", slots.len());
-            return Err(Refused { reason });
+    fn make_room(&self, state: &mut State) -> Result<(), Refused> {
+        while state.slots.len() >= self.limits.traces_max {
+            if !state.forget_oldest() {
+                let reason = format!("{} traces are held already", state.slots.len());
+                return Err(Refused { reason });
+            }
         }
         Ok(())
     }
 
-    fn slot(&self) -> (Slot, mpsc::Receiver<Bytes>) {
-        let messages_max = self.limits.messages_max.clamp(1, Semaphore::MAX_PERMITS);
-        let (sender, receiver) = mpsc::channel(messages_max);
-        (Slot { sender, unclaimed: None, bytes: 0, refused: 0 }, receiver)
+    /// Ends a trace, if this claim is still the present one, or whichever is. It is remembered, so that what comes late
+    /// is not kept for nobody.
+    fn end(&self, state: &mut State, trace_id: TraceId, claim: Option<u64>) {
+        let Some(slot) = state.slots.get_mut(&trace_id) else { return };
+        if slot.sender.is_none() || claim.is_some_and(|claim| claim != slot.claim) {
+            return;
+        }
+        slot.sender = None;
+        state.bytes -= slot.bytes;
+        if slot.is_foreign {
+            self.foreign_expected.fetch_sub(1, Ordering::Relaxed);
+        }
+        state.over.push_back((trace_id, slot.claim));
+        if state.over.len() > self.limits.traces_max {
+            // A run always gets a slot, so there is no other place where this is bounded.
+            state.forget_oldest();
+        }
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<TraceId, Slot>> {
-        // Every change of a slot is one step, so that a panic elsewhere leaves nothing half done.
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slot(&self) -> (Slot, mpsc::Receiver<Arrival>) {
+        let messages_max = self.limits.messages_max.clamp(1, Semaphore::MAX_PERMITS);
+        let (sender, receiver) = mpsc::channel(messages_max);
+        let slot = Slot {
+            sender: Some(sender),
+            unclaimed: None,
+            claim: 0,
+            is_foreign: false,
+            bytes: 0,
+            refused: 0,
+        };
+        (slot, receiver)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is one step, so that a panic elsewhere leaves nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Slot {
-    fn is_over(&self) -> bool {
-        self.sender.is_closed()
+impl State {
+    /// Forgets the trace that has been over for longest, if there is one.
+    fn forget_oldest(&mut self) -> bool {
+        let Some((trace_id, claim)) = self.over.pop_front() else { return false };
+        // Someone may have asked for it again since.
+        if self.slots.get(&trace_id).is_some_and(|slot| slot.claim == claim) {
+            self.slots.remove(&trace_id);
+        }
+        true
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.shared.end(&mut self.shared.state(), self.trace_id, Some(self.number));
     }
 }
 
 impl Sink for Inbox {
     fn wants(&self, trace_id: &TraceId) -> bool {
-        self.ring.verify(trace_id).is_some()
-            && !self.slots().get(trace_id).is_some_and(Slot::is_over)
+        let shared = &self.shared;
+        let is_minted = shared.ring.verify(trace_id).is_some();
+        if !is_minted && shared.foreign_expected.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        match shared.state().slots.get(trace_id) {
+            Some(slot) => slot.sender.is_some(),
+            None => is_minted,
+        }
     }
 
     async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
-        let tried: Vec<_> = batches.into_iter().map(|batch| self.take(batch)).collect();
+        let tried: Vec<_> = batches.into_iter().map(|batch| self.shared.take(batch)).collect();
         tried.into_iter().collect()
     }
 
     fn lost(&self, trace_id: &TraceId) {
         // Without room for the trace nothing is noted; a run that asks for its trace before it starts has room.
-        if let Ok(slot) = self.slot_of(*trace_id, &mut self.slots()) {
+        if let Ok(slot) = self.shared.slot_of(*trace_id, &mut self.shared.state()) {
             slot.refused += 1;
         }
     }
@@ -196,7 +299,7 @@ mod tests {
 
     use super::{Inbox, Limits};
     use crate::{
-        arrivals::Arrivals,
+        arrivals::{Arrival, Arrivals},
         receiver::{
             Sink,
             conformance::{Facts, conforms},
@@ -208,7 +311,7 @@ mod tests {
     }
 
     fn minted(inbox: &Inbox, number: u8) -> TraceId {
-        inbox.ring.mint(Timestamp::from_nanos(0), [number; 7])
+        inbox.shared.ring.mint(Timestamp::from_nanos(0), [number; 7])
     }
 
     async fn send(inbox: &Inbox, trace_id: TraceId, text: &'static str) -> Result<(), String> {
@@ -218,7 +321,7 @@ mod tests {
     }
 
     async fn next(arrivals: &mut Arrivals) -> String {
-        let bytes = arrivals.next().await.expect("there is more");
+        let Arrival { bytes, .. } = arrivals.next().await.expect("there is more");
         String::from_utf8(bytes.to_vec()).expect("text")
     }
 
@@ -234,7 +337,7 @@ mod tests {
             async |batches| {
                 let mut held = Vec::new();
                 for _ in 0..batches {
-                    held.extend(arrivals.next().await);
+                    held.extend(arrivals.next().await.map(|arrival| arrival.bytes));
                 }
                 held
             },
@@ -333,5 +436,37 @@ mod tests {
         assert!(send(&inbox, minted(&inbox, 2), "abcd").await.is_err());
         drop(first);
         assert_eq!(send(&inbox, minted(&inbox, 2), "abcd").await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_trace_of_another_minter_is_wanted_while_it_is_asked_for() {
+        let inbox = inbox(Limits { traces_max: 2, ..Limits::default() });
+        let foreign = TraceId::from_bytes([9; 16]).expect("an id");
+        let other = TraceId::from_bytes([8; 16]).expect("an id");
+        let mut first = inbox.expect(foreign);
+        assert!(inbox.wants(&foreign));
+        assert!(!inbox.wants(&other));
+        assert_eq!(send(&inbox, foreign, "spans").await, Ok(()));
+        assert_eq!(next(&mut first).await, "spans");
+        let second = inbox.expect(foreign);
+        drop(first);
+        assert!(inbox.wants(&foreign), "the first reader takes nothing from the second");
+        drop(second);
+        assert!(!inbox.wants(&foreign));
+    }
+
+    #[tokio::test]
+    async fn what_is_over_is_forgotten_in_the_end() {
+        let inbox = inbox(Limits { traces_max: 2, ..Limits::default() });
+        for number in 0..10 {
+            let trace = minted(&inbox, number);
+            let arrivals = inbox.expect(trace);
+            assert_eq!(send(&inbox, trace, "spans").await, Ok(()));
+            drop(arrivals);
+            assert!(!inbox.wants(&trace), "{number}");
+        }
+        let state = inbox.shared.state();
+        assert!(state.slots.len() <= 3 && state.over.len() <= 3, "{state:?}");
+        assert_eq!(state.bytes, 0);
     }
 }

@@ -11,5 +11,5 @@ pub mod inbox;
 pub mod receiver;
 pub mod trigger;
 
-pub use arrivals::Arrivals;
-pub use otlp::{AppendError, Batch, append};
+pub use arrivals::{Arrival, Arrivals};
+pub use otlp::{AppendError, Batch, append, split};

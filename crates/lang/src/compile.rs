@@ -48,6 +48,7 @@ impl Compiler<'_> {
             claims: claims.into_iter().collect::<Option<_>>()?,
             outputs: outputs.into_iter().collect::<Option<_>>()?,
             settle: test.settle,
+            says_timeout: test.says_timeout,
             expect: expect.into_iter().collect::<Option<_>>()?,
             absent: test.absent.iter().map(|service| service.text.clone()).collect(),
             polling_profile: test.polling_profile.clone(),

@@ -17,6 +17,7 @@
 //! Deliberately absent: network, clock, randomness, files. Whatever the input is, nothing here panics.
 
 mod analyze;
+mod awaited;
 mod compile;
 mod document;
 mod eval;
@@ -44,10 +45,10 @@ pub use explain::{
     explain_selector,
 };
 pub use format::{Formatted, format};
-pub use judge::{Evidence, judge};
+pub use judge::{Evidence, Taken, judge, outputs};
 pub use plan::{Plan, Resolved, Settle};
 pub use planned::{Planned, plans, plans_if_any};
-pub use request::{ResolveError, request};
+pub use request::{Asked, Files, ResolveError, request};
 pub use schema::schema;
 pub use selection::select;
 pub use value::function::Seed;

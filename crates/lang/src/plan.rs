@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{Place, TestId};
 
 use crate::{
-    document::{FileRef, Reference, Trigger},
+    document::{FileRef, PollingProfile, Reference, Trigger},
     syntax::ast::{Expr, Piece, Selector, Template},
 };
 
@@ -26,6 +26,8 @@ pub struct Plan {
     pub(crate) claims: Vec<Claim>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) settle: Settle,
+    /// Whether the test itself says how long to wait.
+    pub(crate) says_timeout: bool,
     pub(crate) expect: Vec<Expect>,
     pub(crate) absent: Vec<String>,
     pub(crate) polling_profile: Option<Reference>,
@@ -37,8 +39,9 @@ pub struct Plan {
 pub struct Settle {
     /// From the trigger's answer to the moment when the trace is judged as it is.
     pub timeout: Duration,
-    /// How long a process has to be quiet before it is taken to have sent everything.
-    pub flush: Duration,
+    /// How long a process has to be quiet before it is taken to have sent everything; none where the test leaves that
+    /// to what is known of the process.
+    pub flush: Option<Duration>,
 }
 
 /// What must have come before a trace can be whole.
@@ -98,6 +101,7 @@ pub struct Resolved {
     pub(crate) specs: Vec<Spec>,
     pub(crate) claims: Vec<Claim>,
     pub(crate) outputs: Vec<Output>,
+    pub(crate) expect: Vec<Expect>,
     pub(crate) skip_trace_collection: bool,
     /// The texts that nobody may see.
     pub(crate) secrets: Vec<String>,
@@ -119,14 +123,21 @@ impl Plan {
         self.expect.iter().map(Expect::source).collect()
     }
 
-    /// Services whose spans may name a parent that never comes.
+    /// Services whose spans may name a parent that never comes, and peers that send no spans.
     pub fn absent(&self) -> &[String] {
         &self.absent
     }
 
-    /// The polling profile that the test names; its `timeout` is to be taken for that of [`settle`](Self::settle).
+    /// The polling profile that the test names; see [`wait_as`](Self::wait_as).
     pub fn polling_profile(&self) -> Option<&Reference> {
         self.polling_profile.as_ref()
+    }
+
+    /// Takes the timeout of a polling profile for that of [`settle`](Self::settle), unless the test says its own.
+    pub fn wait_as(&mut self, profile: &PollingProfile) {
+        if let Some(timeout) = profile.timeout.filter(|_| !self.says_timeout) {
+            self.settle.timeout = timeout;
+        }
     }
 
     /// The files that the trigger needs, in the order written.
@@ -136,7 +147,7 @@ impl Plan {
 }
 
 impl Expect {
-    fn source(&self) -> &str {
+    pub(crate) fn source(&self) -> &str {
         match self {
             Self::Service(service) => service,
             Self::Span(selector) => &selector.source,
@@ -146,8 +157,7 @@ impl Expect {
 
 impl Default for Settle {
     fn default() -> Self {
-        // Longer than the five seconds for which SDKs keep their spans by default.
-        Self { timeout: Duration::from_secs(30), flush: Duration::from_secs(6) }
+        Self { timeout: Duration::from_secs(30), flush: None }
     }
 }
 

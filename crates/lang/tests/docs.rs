@@ -19,6 +19,12 @@ fn the_reference_is_true() {
     assert_eq!(counts.1, 0, "all examples of the reference are run");
 }
 
+#[test]
+fn the_page_of_triggers_is_true() {
+    let counts = run("../triggers.md");
+    assert_eq!(counts, (5, 0), "all examples of the page are run");
+}
+
 /// The claims of the decision record, each in its row.
 #[test]
 fn the_record_of_claims_is_true() {
@@ -173,8 +179,7 @@ fn judged(yaml: &str, trace: &Trace) -> Result<Judgement, String> {
     let seed = Seed { now: Timestamp::from_nanos(1_794_708_000_000_000_000), random: [7; 32] };
     let resolved = resolve(&plan, &vars, &seed).map_err(|error| error.to_string())?;
     let spans = trace.len() as u64;
-    let settlement =
-        Settlement { unsettled: vec![], spans, waited_ns: 0, silent_ns: None, quiet_ns: 0 };
+    let settlement = Settlement { spans, ..Settlement::default() };
     let evidence =
         Evidence { trace: Some(trace), trigger: None, answer: None, settlement: Some(&settlement) };
     Ok(judge(&resolved, &evidence))

@@ -4,11 +4,12 @@ use std::{
     fmt::Write,
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use golden::Golden;
-use lang::{Document, Plan, Seed, Vars, compile, plans, read, request};
-use model::{Request, Timestamp};
+use lang::{Document, Files, Plan, PollingProfile, Seed, Vars, compile, plans, read, request};
+use model::{Propagator, Request, Timestamp, Tls};
 use source::{Colour, Text, draw};
 
 /// Each mistake of `err/*.yaml` is drawn as `err/*.txt` says, and nothing of it compiles by mistake.
@@ -83,7 +84,8 @@ fn what_cannot_be_fired_names_its_place() {
     let missing = "has no value: set it, or take it out of the test";
     let url = "is not complete: expected `http://` or `https://` and a host";
     let control = "its value holds a line break or another control character";
-    let later = "cannot be fired by this version yet";
+    let unread = "is not at hand: a server keeps documents without the files beside them; write what it holds into the \
+                  document, or run the test locally";
     for (given, expected) in [
         ("httpRequest: {url: \"http://x\", body: \"${env:HOME}\"}", String::new()),
         (
@@ -111,19 +113,91 @@ fn what_cannot_be_fired_names_its_place() {
         ),
         (
             "httpRequest: {url: \"http://x\", body: ./x.json}",
-            format!("a trigger with a file as its body at t.yaml:6:42 {later}"),
+            format!("the file `./x.json`, named at t.yaml:6:42, {unread}"),
         ),
         (
             "tls: {caFile: ./ca.pem}\n    httpRequest: {url: \"http://x\"}",
-            format!("a trigger with `tls` at t.yaml:6:5 {later}"),
+            format!("the file `./ca.pem`, named at t.yaml:6:19, {unread}"),
+        ),
+        (
+            "traceid: {id: \"${var:HOST}\"}",
+            "the id of the trace at t.yaml:6:20 is not one: expected 32 hexadecimal digits".to_owned(),
         ),
     ] {
+        let kind = if given.starts_with("traceid") { "traceid" } else { "http" };
         let yaml =
-            format!("type: Test\nspec:\n  name: x\n  trigger:\n    type: http\n    {given}\n");
+            format!("type: Test\nspec:\n  name: x\n  trigger:\n    type: {kind}\n    {given}\n");
         let (planned, found) = plans(&Text::new("t.yaml", yaml));
         let [planned] = planned.as_slice() else { panic!("{}", draw(&found, Colour::Never)) };
-        let fired = request(&planned.plan, &vars(&variables), &seed());
+        let fired = request(&planned.plan, &vars(&variables), &seed(), &Files::default());
         assert_eq!(fired.err().map_or(String::new(), |e| e.to_string()), expected, "{given}");
+    }
+}
+
+/// What a file holds is filled in like a text of the document, or sent as it is, or refused with its place.
+#[test]
+fn what_a_file_holds_is_filled_in_or_refused() {
+    let tls = "tls: {caFile: ./ca.pem}\n    type: http\n    httpRequest: {url: \"http://x\"}";
+    let http = "type: http\n    httpRequest: {url: \"http://x\", body: ./b.json}";
+    let query = "type: graphql\n    graphql: {url: \"http://x\", body: {query: ./q.graphql}}";
+    let binary: &[u8] = b"\xff${var:HOST}";
+    for (given, content, expected) in [
+        (http, "a ${var:HOST}\n100% $x".as_bytes(), "a shop\n100% $x"),
+        (http, binary, "\u{fffd}${var:HOST}"),
+        (http, b"one\n  ${var:NOPE}", "the variable `NOPE` at ./b.json:2:5 has no value"),
+        (
+            http,
+            b"one\n  ${1 +}",
+            "the file `./b.json`, named at t.yaml:6:42, cannot be filled in:\n",
+        ),
+        (http, b"one\n  ${1 +}", " --> ./b.json:2:8\n"),
+        (query, b"{ ${var:HOST} }", "{\"query\":\"{ shop }\"}"),
+        (query, binary, "the file `./q.graphql`, named at t.yaml:6:46, is not text"),
+        (
+            tls,
+            binary,
+            "the file `./ca.pem`, named at t.yaml:5:19, is not PEM: expected `-----BEGIN …-----`",
+        ),
+        (
+            tls,
+            b"{}",
+            "the file `./ca.pem`, named at t.yaml:5:19, is not PEM: expected `-----BEGIN …-----`",
+        ),
+    ] {
+        let yaml = format!("type: Test\nspec:\n  name: x\n  trigger:\n    {given}\n");
+        let (planned, found) = plans(&Text::new("t.yaml", yaml));
+        let [planned] = planned.as_slice() else { panic!("{}", draw(&found, Colour::Never)) };
+        let mut files = Files::default();
+        planned.plan.files().into_iter().for_each(|file| files.insert(file, content.to_vec()));
+        let fired = match request(&planned.plan, &vars(&[("HOST", "shop")]), &seed(), &files) {
+            Ok(asked) => match asked.request {
+                Request::Http(http) => String::from_utf8_lossy(http.body.as_bytes()).into_owned(),
+                request => panic!("{request:?}"),
+            },
+            Err(error) => error.to_string(),
+        };
+        assert!(fired.contains(expected), "{fired}");
+    }
+}
+
+#[test]
+fn a_polling_profile_says_how_long_unless_the_test_does() {
+    let profile = PollingProfile {
+        id: None,
+        name: None,
+        is_default: false,
+        timeout: Some(std::time::Duration::from_secs(7)),
+    };
+    for (settle, expected) in [("", 7), ("settle: {timeout: 9s}", 9), ("settle: {flush: 1s}", 7)] {
+        let yaml = format!(
+            "type: Test\nspec:\n  name: x\n  pollingProfile: slow\n  {settle}\n  trigger:\n    type: http\n    \
+             httpRequest: {{url: http://x}}\n"
+        );
+        let (planned, found) = plans(&Text::new("t.yaml", yaml));
+        let [planned] = planned.as_slice() else { panic!("{}", draw(&found, Colour::Never)) };
+        let mut plan = planned.plan.clone();
+        plan.wait_as(&profile);
+        assert_eq!(plan.settle().timeout.as_secs(), expected, "{settle}");
     }
 }
 
@@ -137,7 +211,9 @@ fn show(plan: &Plan) -> String {
         }
     };
     line("tags", plan.tags.join(", "));
-    line("settle", format!("timeout {:?}, flush {:?}", settle.timeout, settle.flush));
+    // What is waited for a process of which nothing is known.
+    let flush = settle.flush.unwrap_or(std::time::Duration::from_secs(6));
+    line("settle", format!("timeout {:?}, flush {flush:?}", settle.timeout));
     line("expected", plan.expected().join(" | "));
     line("absent", plan.absent().join(", "));
     line("polling profile", plan.polling_profile().map(|p| format!("{p:?}")).unwrap_or_default());
@@ -147,11 +223,47 @@ fn show(plan: &Plan) -> String {
         line("file", format!("{} named at {}:{}", file.path, at.line, at.column));
     }
     let vars = vars(&[("NAME", "meowth")]);
-    match request(plan, &vars, &seed()) {
-        Ok(Request::Http(request)) => line("request", format!("{request:#?}")),
+    let mut given = Files::default();
+    for file in plan.files() {
+        let content = match file.path.ends_with(".pem") || file.path.ends_with(".key") {
+            true => "-----BEGIN …",
+            false => "{\"name\": \"${var:NAME}\"}",
+        };
+        given.insert(file, content.into());
+    }
+    match request(plan, &vars, &seed(), &given).map(|asked| asked.request) {
+        Ok(Request::Http(request)) => show_http(&request, &mut line),
+        Ok(request) => line("request", format!("{request:#?}")),
         Err(error) => line("request", error.to_string()),
     }
     shown
+}
+
+/// A request, with what it has beyond the usual below it.
+fn show_http(request: &model::HttpRequest, line: &mut dyn FnMut(&str, String)) {
+    #[derive(Debug)]
+    #[expect(dead_code, reason = "they are shown")]
+    struct HttpRequest<'a> {
+        method: &'a str,
+        url: &'a str,
+        headers: &'a [(String, String)],
+        body: String,
+        timeout: Duration,
+    }
+    let model::HttpRequest { method, url, headers, auth, body, timeout, .. } = request;
+    let body = String::from_utf8_lossy(body.as_bytes()).into_owned();
+    let shown = HttpRequest { method, url, headers, body, timeout: *timeout };
+    line("request", format!("{shown:#?}"));
+    line("auth", auth.as_ref().map(|auth| format!("{auth:?}")).unwrap_or_default());
+    if request.propagation != [Propagator::W3c] {
+        line("propagation", format!("{:?}", request.propagation));
+    }
+    if request.tls != Tls::default() {
+        line("tls", format!("{:#?}", request.tls));
+    }
+    if request.redirects_max != 10 {
+        line("redirects", request.redirects_max.to_string());
+    }
 }
 
 fn vars(variables: &[(&str, &str)]) -> Vars {
@@ -163,6 +275,7 @@ fn vars(variables: &[(&str, &str)]) -> Vars {
             ("TOKEN", "s3cr3t"),
             ("NAME", "no"),
             ("HOME", "/root"),
+            ("TRACE_ID", "0af7651916cd43dd8448eb211c80319c"),
         ]
         .iter()
         .map(owned)

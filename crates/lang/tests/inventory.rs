@@ -15,9 +15,10 @@ use source::{Node, Text, Value, read_yaml};
 const INVENTORY: &[(&str, &str)] = &[
     ("Test", "
         id name description version createdAt summary tags[] skipTraceCollection pollingProfile
-        trigger.type trigger.timeout
+        trigger.type trigger.timeout trigger.propagation[]
         trigger.tls.caFile trigger.tls.certFile trigger.tls.keyFile trigger.tls.serverName
         trigger.httpRequest.url trigger.httpRequest.method trigger.httpRequest.body trigger.httpRequest.sslVerification
+        trigger.httpRequest.redirects
         trigger.httpRequest.headers[].key trigger.httpRequest.headers[].value
         trigger.httpRequest.auth.type
         trigger.httpRequest.auth.apiKey.key trigger.httpRequest.auth.apiKey.value trigger.httpRequest.auth.apiKey.in
@@ -87,6 +88,7 @@ const WORDS: &[(&str, &str, &str)] = &[
         "http graphql grpc kafka traceid cypress playwright artillery k6 playwrightengine exec",
     ),
     ("Test", "trigger.httpRequest.auth.type", "apiKey basic bearer"),
+    ("Test", "trigger.propagation[]", "w3c b3 b3multi jaeger"),
     (
         "DataStore",
         "type",

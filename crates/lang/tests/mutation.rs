@@ -87,7 +87,7 @@ fn verdict(test: &str, trace: &Trace, is_whole: bool) -> (Verdict, String) {
     let seed = Seed { now: Timestamp::default(), random: [7; 32] };
     let resolved = resolve(&plan, &Vars::default(), &seed).expect("there is nothing to resolve");
     let unsettled = if is_whole { Vec::new() } else { vec![Unsettled::Partial] };
-    let settlement = Settlement { unsettled, spans: 0, waited_ns: 0, silent_ns: None, quiet_ns: 0 };
+    let settlement = Settlement { unsettled, ..Settlement::default() };
     let judgement = judge(
         &resolved,
         &Evidence {

@@ -5,9 +5,11 @@
 //! `lang`.
 
 mod analysis;
+mod diagnosis;
 mod fault;
 mod id;
 mod judgement;
+mod learned;
 mod mint;
 mod request;
 mod run;
@@ -18,17 +20,22 @@ pub mod trace;
 mod world;
 
 pub use analysis::{Analysis, Finding, Level, PluginAnalysis, RuleAnalysis};
+pub use diagnosis::{Cause, Diagnosis};
 pub use fault::{Fault, Faulty};
 pub use id::{InvalidId, Project, RunId, SpanId, TestId, TraceId};
 pub use judgement::{
     AssertionJudgement, ClaimJudgement, Decided, Judgement, OutputValue, Place, SpanEvidence,
     SpecJudgement, TreeSpan, Verdict,
 };
+pub use learned::{AbsentParents, Learned, LearnedService};
 pub use mint::{InvalidKey, Key, KeyRing};
-pub use request::{Answer, Body, HttpRequest, NoAnswer, NoAnswerKind, Request, Response};
+pub use request::{
+    Answer, Body, Command, ExecRequest, Exit, HttpRequest, Identity, NoAnswer, NoAnswerKind,
+    Propagator, Request, Response, Tls, Verify,
+};
 pub use run::{Attempt, Event, Outcome, Progress, Step, StepTime, What};
 pub use secret::Secret;
-pub use settlement::{Settlement, Unsettled};
+pub use settlement::{Because, Overtaken, ProcessQuiet, Settlement, Unsettled};
 pub use time::Timestamp;
 pub use trace::Trace;
 pub use world::World;

@@ -4,11 +4,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Secret, TraceId};
+
 /// A resolved request, ready to be fired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// One HTTP request.
     Http(HttpRequest),
+    /// One program, run to its end.
+    Exec(ExecRequest),
+    /// Nothing: the trace is there already, or somebody else makes it.
+    TraceId(TraceId),
 }
 
 /// A resolved HTTP request. `Debug` shows headers and body: log it only where secrets may stand.
@@ -20,10 +26,92 @@ pub struct HttpRequest {
     pub url: String,
     /// Headers in the order written; a name may stand twice.
     pub headers: Vec<(String, String)>,
+    /// The header by which the system knows who asks. It does not follow a redirect to another origin.
+    pub auth: Option<(String, String)>,
     /// The body; empty for none.
-    pub body: String,
-    /// How long the whole exchange may take.
+    pub body: Body,
+    /// How long the whole exchange may take, redirects included.
     pub timeout: Duration,
+    /// In which forms it tells of the trace.
+    pub propagation: Vec<Propagator>,
+    /// By what the peer is known, and we to it.
+    pub tls: Tls,
+    /// How many redirects are followed; with none, a redirect is the answer.
+    pub redirects_max: u32,
+}
+
+/// By what a peer is known, and we to it. PEM is text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Who is taken for the peer.
+    pub verify: Verify,
+    /// Our certificates and the key of the first one; none where the peer need not know us.
+    pub identity: Option<Identity>,
+    /// The name in the peer's certificate, where it is not the host of the URL.
+    pub server_name: Option<String>,
+}
+
+/// Whose certificate is taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// One that this machine trusts.
+    #[default]
+    System,
+    /// One that these certificates, as PEM, have signed, or that is among them.
+    Ca(String),
+    /// Anybody's: the document says so.
+    Nothing,
+}
+
+/// By what a peer knows us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate, and those between it and one that the peer trusts.
+    pub certificates: String,
+    /// The key of the certificate.
+    pub key: Secret,
+}
+
+/// A resolved command. `Debug` shows words and environment: log it only where secrets may stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecRequest {
+    /// What is run.
+    pub command: Command,
+    /// What its environment has beyond ours.
+    pub env: Vec<(String, String)>,
+    /// The folder in which it is run; none for the one that we are in.
+    pub workdir: Option<String>,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// In which forms it is told of the trace, besides that of W3C.
+    pub propagation: Vec<Propagator>,
+}
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A line for the shell.
+    Line(String),
+    /// A program and its arguments, each as it is; no shell sees them.
+    Words {
+        /// A path, or a name that is looked for in `PATH`.
+        program: String,
+        /// What it is given.
+        arguments: Vec<String>,
+    },
+}
+
+/// A form in which a request tells of the trace that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagator {
+    /// `traceparent` and `tracestate`.
+    W3c,
+    /// `b3`
+    B3,
+    /// `x-b3-traceid` and its kin.
+    B3Multi,
+    /// `uber-trace-id`
+    Jaeger,
 }
 
 /// How a fired trigger ended.
@@ -32,8 +120,26 @@ pub struct HttpRequest {
 pub enum Answer {
     /// The system answered, with whatever status.
     Response(Response),
-    /// It did not, and why.
+    /// The program ended, with whatever code.
+    Exit(Exit),
+    /// There was nothing to fire: the trace is somebody else's.
+    NotFired,
+    /// The system did not answer, and why.
     NoAnswer(NoAnswer),
+}
+
+/// How a program ended that ended by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Exit {
+    /// Zero where it says that all went well.
+    pub code: i32,
+    /// What it wrote to its standard output, whole.
+    pub stdout: Body,
+    /// The end of what it wrote to its standard error, for people.
+    pub stderr: String,
+    /// From its start to its end, as measured here, in nanoseconds.
+    pub duration_ns: u64,
 }
 
 /// What the system answered.
@@ -86,6 +192,10 @@ pub enum NoAnswerKind {
     Tls,
     /// The request's own timeout passed.
     Timeout,
+    /// One redirect led to the next, more often than is followed.
+    Redirects,
+    /// The program was ended by a signal, and not by us.
+    Killed,
     /// The answer is larger than the limit, so that no part of it is kept.
     TooLarge,
     /// The worker died between sending and recording: whether the system got it is not known.
@@ -97,7 +207,12 @@ impl NoAnswerKind {
     pub fn is_unsent(self) -> bool {
         match self {
             Self::Invalid | Self::Refused | Self::Dns | Self::Tls => true,
-            Self::Connection | Self::Timeout | Self::TooLarge | Self::Unknown => false,
+            Self::Connection
+            | Self::Timeout
+            | Self::Redirects
+            | Self::Killed
+            | Self::TooLarge
+            | Self::Unknown => false,
         }
     }
 }
@@ -122,7 +237,66 @@ impl Answer {
     pub fn response(&self) -> Option<&Response> {
         match self {
             Self::Response(response) => Some(response),
-            Self::NoAnswer(_) => None,
+            Self::Exit(_) | Self::NotFired | Self::NoAnswer(_) => None,
+        }
+    }
+
+    /// Whether nothing is to be waited for any more: the trigger has its answer, or needs none.
+    pub fn is_answered(&self) -> bool {
+        match self {
+            Self::Response(_) | Self::Exit(_) | Self::NotFired => true,
+            Self::NoAnswer(_) => false,
+        }
+    }
+
+    /// How long it took, where it was measured, in nanoseconds.
+    pub fn duration_ns(&self) -> Option<u64> {
+        match self {
+            Self::Response(response) => Some(response.duration_ns),
+            Self::Exit(exit) => Some(exit.duration_ns),
+            Self::NotFired | Self::NoAnswer(_) => None,
+        }
+    }
+
+    /// Every text in it that a stranger wrote.
+    pub fn texts_mut(&mut self) -> Vec<&mut String> {
+        fn text(body: &mut Body) -> Option<&mut String> {
+            match body {
+                Body::Text(text) => Some(text),
+                Body::Bytes(_) => None,
+            }
+        }
+        match self {
+            Self::Response(response) => {
+                let headers = response.headers.iter_mut().map(|(_, value)| value);
+                headers.chain(text(&mut response.body)).collect()
+            }
+            Self::Exit(exit) => {
+                text(&mut exit.stdout).into_iter().chain([&mut exit.stderr]).collect()
+            }
+            Self::NotFired => Vec::new(),
+            Self::NoAnswer(no_answer) => vec![&mut no_answer.message],
+        }
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+impl Propagator {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::W3c, Self::B3, Self::B3Multi, Self::Jaeger];
+
+    /// The name by which a document chooses it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::W3c => "w3c",
+            Self::B3 => "b3",
+            Self::B3Multi => "b3multi",
+            Self::Jaeger => "jaeger",
         }
     }
 }

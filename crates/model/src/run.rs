@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Analysis, Answer, Judgement, RunId, Settlement, SpanId, Timestamp, TraceId, Verdict};
+use crate::{
+    Analysis, Answer, Diagnosis, Judgement, Overtaken, RunId, Settlement, SpanId, Timestamp,
+    TraceId, Verdict,
+};
 
 /// What the record of a run holds, so that another worker can go on with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,13 @@ pub enum What {
         /// The HTTP status.
         status: u16,
     },
+    /// The program that was the trigger ended, with this code.
+    Exited {
+        /// Zero where it says that all went well.
+        code: i32,
+    },
+    /// The trace is somebody else's: there was nothing to fire.
+    NotFired,
     /// The system did not answer.
     NotAnswered {
         /// What happened instead.
@@ -67,6 +77,8 @@ pub enum What {
         /// Never changed afterwards.
         verdict: Verdict,
     },
+    /// Spans came after the verdict that would have changed it.
+    Overtaken(Overtaken),
 }
 
 /// A step in the life of a run.
@@ -111,14 +123,23 @@ pub struct Outcome {
     pub test: String,
     /// The one verdict.
     pub verdict: Verdict,
+    /// The verdicts of earlier runs of the test, which were asked to be tried again. One that passed after them is flaky.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Verdict>,
     /// Why it is inconclusive beyond what the assertions say, each with what to do.
     pub reasons: Vec<String>,
+    /// Why telemetry is missing, the likeliest cause first; empty where the trace is whole.
+    #[serde(default)]
+    pub diagnoses: Vec<Diagnosis>,
     /// The trace under test; none where nothing was fired.
     pub trace_id: Option<TraceId>,
     /// How the trigger ended; none where nothing was fired.
     pub answer: Option<Answer>,
     /// Why the trace was taken as whole, or not; none where the test asks for no trace.
     pub settlement: Option<Settlement>,
+    /// What spans that came after the verdict would have made of it, where they would have changed it.
+    #[serde(default)]
+    pub overtaken: Option<Overtaken>,
     /// The verdicts of the assertions, and the outputs.
     pub judgement: Judgement,
     /// What the analyzer says of the trace; none where it did not look.
@@ -126,6 +147,13 @@ pub struct Outcome {
     pub analysis: Option<Analysis>,
     /// The steps, in the order they began.
     pub steps: Vec<StepTime>,
+}
+
+impl Outcome {
+    /// Whether the test passed, but not at once.
+    pub fn is_flaky(&self) -> bool {
+        self.verdict == Verdict::Passed && !self.earlier.is_empty()
+    }
 }
 
 impl Step {

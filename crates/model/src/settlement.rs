@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::SpanId;
+use crate::{SpanId, Timestamp, Verdict};
 
 /// Why a trace was taken as whole, or not, and what was waited for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settlement {
     /// What kept the trace from being whole; empty for a whole one.
@@ -16,8 +16,55 @@ pub struct Settlement {
     pub waited_ns: u64,
     /// From the last arrival to the decision, in nanoseconds; none where no span came.
     pub silent_ns: Option<u64>,
-    /// The quiet that was asked for, in nanoseconds.
+    /// The longest quiet that was asked of a process, in nanoseconds.
     pub quiet_ns: u64,
+    /// When the last span arrived, by our clock.
+    #[serde(default)]
+    pub last_at: Option<Timestamp>,
+    /// Whether the system was told to send all it had, and did: nobody was waited for to be quiet.
+    #[serde(default)]
+    pub drained: bool,
+    /// The processes that sent spans, in the order they came; at most as many as a run tells apart.
+    #[serde(default)]
+    pub processes: Vec<ProcessQuiet>,
+}
+
+/// How quiet one process was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProcessQuiet {
+    /// The service.
+    pub service: String,
+    /// Which of its processes, where it says: an instance id, else host and pid.
+    pub instance: Option<String>,
+    /// Spans that it sent.
+    pub spans: u64,
+    /// The longest from a span's end to its arrival, in nanoseconds, by our clock as far as it can be told.
+    pub delay_ns: u64,
+    /// From its last arrival to the decision, in nanoseconds.
+    pub silent_ns: u64,
+    /// The quiet that was asked of it, in nanoseconds.
+    pub quiet_ns: u64,
+    /// Where that quiet comes from.
+    pub because: Because,
+}
+
+/// Where the quiet that a process has to keep comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Because {
+    /// Nothing asks for more than the least that is ever waited.
+    Least,
+    /// From how late its spans came in this run.
+    Seen,
+    /// The test says so.
+    Declared,
+    /// We set its batch delay when we started it.
+    Started,
+    /// From how late its spans came in earlier runs.
+    Learned,
+    /// Nothing is known of it: longer than SDKs keep their spans by default.
+    Unknown,
 }
 
 /// One reason for which a trace is not known to be whole.
@@ -30,14 +77,34 @@ pub enum Unsettled {
     NotAnswered,
     /// These spans name parents that never came.
     ParentsAbsent(Vec<SpanId>),
+    /// These calls have no other side, and nothing says that there is none.
+    EdgesOpen(Vec<SpanId>),
+    /// What the test expects did not come: services, and selectors as written.
+    ExpectedAbsent(Vec<String>),
     /// Spans were still arriving at the deadline.
     NotQuiet,
+    /// Nobody waited: what is there decides all that the test says.
+    NotWaited,
     /// The trace has more spans or bytes than a run may keep.
     TooLarge,
     /// Spans may have been lost on their way here.
     SpansLost,
     /// Whoever recorded the trace says that it is a part.
     Partial,
+}
+
+/// A verdict that later spans would have changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Overtaken {
+    /// What the verdict would have been.
+    pub verdict: Verdict,
+    /// Spans that came after it.
+    pub spans: u64,
+    /// From the verdict to the span that would have changed it, in nanoseconds.
+    pub after_ns: u64,
+    /// The service that sent it, if it says.
+    pub service: Option<String>,
 }
 
 impl Settlement {

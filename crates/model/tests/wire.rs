@@ -4,9 +4,10 @@ use std::{fs, path::Path};
 
 use golden::Golden;
 use model::{
-    Analysis, Answer, AssertionJudgement, Attempt, Body, ClaimJudgement, Decided, Event, Finding,
-    Judgement, Level, NoAnswer, NoAnswerKind, Outcome, OutputValue, Place, PluginAnalysis,
-    Response, RuleAnalysis, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime,
+    Analysis, Answer, AssertionJudgement, Attempt, Because, Body, Cause, ClaimJudgement, Decided,
+    Diagnosis, Event, Exit, Finding, Judgement, Learned, LearnedService, Level, NoAnswer,
+    NoAnswerKind, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet, Response,
+    RuleAnalysis, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime,
     Timestamp, TraceId, TreeSpan, Unsettled, Verdict, What,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -29,7 +30,10 @@ fn settlement() -> Settlement {
             Unsettled::NoTelemetry,
             Unsettled::NotAnswered,
             Unsettled::ParentsAbsent(vec![attempt().span_id]),
+            Unsettled::EdgesOpen(vec![attempt().span_id]),
+            Unsettled::ExpectedAbsent(vec!["billing".to_owned()]),
             Unsettled::NotQuiet,
+            Unsettled::NotWaited,
             Unsettled::TooLarge,
             Unsettled::SpansLost,
             Unsettled::Partial,
@@ -38,6 +42,35 @@ fn settlement() -> Settlement {
         waited_ns: 30_000_000_000,
         silent_ns: Some(12_000_000),
         quiet_ns: 6_000_000_000,
+        last_at: Some(at(40)),
+        drained: true,
+        processes: vec![ProcessQuiet {
+            service: "cart".to_owned(),
+            instance: Some("cart-0".to_owned()),
+            spans: 2,
+            delay_ns: 4_000_000,
+            silent_ns: 12_000_000,
+            quiet_ns: 6_000_000_000,
+            because: Because::Unknown,
+        }],
+    }
+}
+
+fn overtaken() -> Overtaken {
+    Overtaken {
+        verdict: Verdict::Passed,
+        spans: 1,
+        after_ns: 250_000_000,
+        service: Some("cart".to_owned()),
+    }
+}
+
+fn diagnosis() -> Diagnosis {
+    Diagnosis {
+        cause: Cause::ContextLost,
+        says: "`cart` began a second trace".to_owned(),
+        spans: vec![attempt().span_id],
+        advice: "pass `traceparent` on".to_owned(),
     }
 }
 
@@ -71,6 +104,9 @@ fn outcome() -> Outcome {
             duration_ns: 1_500_000,
         })),
         settlement: Some(settlement()),
+        diagnoses: vec![diagnosis()],
+        overtaken: Some(overtaken()),
+        earlier: Vec::new(),
         judgement: Judgement {
             verdict: Verdict::Failed,
             specs: vec![SpecJudgement {
@@ -136,6 +172,9 @@ fn events() -> Vec<Event> {
         What::NotAnswered { message: "refused".to_owned() },
         What::Settled(settlement()),
         What::Judged { verdict: Verdict::Inconclusive },
+        What::Overtaken(overtaken()),
+        What::Exited { code: 1 },
+        What::NotFired,
     ];
     (0..).zip(whats).map(|(millis, what)| Event { at: at(millis), what }).collect()
 }
@@ -151,10 +190,33 @@ fn answers() -> Vec<Answer> {
         NoAnswerKind::Dns,
         NoAnswerKind::Tls,
         NoAnswerKind::Timeout,
+        NoAnswerKind::Redirects,
+        NoAnswerKind::Killed,
         NoAnswerKind::TooLarge,
         NoAnswerKind::Unknown,
     ];
-    kinds.into_iter().map(no_answer).chain([Answer::Response(binary)]).collect()
+    let exit = Exit {
+        code: 1,
+        stdout: Body::Text("1 order\n".to_owned()),
+        stderr: "no such order\n".to_owned(),
+        duration_ns: 2_000_000,
+    };
+    let others = [Answer::Response(binary), Answer::Exit(exit), Answer::NotFired];
+    kinds.into_iter().map(no_answer).chain(others).collect()
+}
+
+fn learned() -> Learned {
+    let orders = LearnedService {
+        runs: 3,
+        delays_ns: vec![4_000_000, 5_000_000, 4_500_000],
+        leaves: [("bank.example:443".to_owned(), 3)].into(),
+        instrumented: ["kafka:9092/mails".to_owned(), "stock".to_owned()].into(),
+        absent_parents: 3,
+        present_parents: 1,
+        unannounced: ["mailer".to_owned()].into(),
+    };
+    let services = [("orders".to_owned(), orders), ("stock".to_owned(), LearnedService::default())];
+    Learned { services: services.into() }
 }
 
 /// Writes `value` as the golden file says, and reads the golden file back as `value`.
@@ -177,7 +239,8 @@ fn what_is_promised_is_written_and_read() {
     check(&mut files, "outcome-v1.json", &outcome());
     check(&mut files, "events-v1.json", &events());
     check(&mut files, "answers-v1.json", &answers());
-    files.finish(3);
+    check(&mut files, "learned-v1.json", &learned());
+    files.finish(4);
 }
 
 /// What was recorded before a field joined is read without it.

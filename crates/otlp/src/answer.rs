@@ -1,5 +1,9 @@
 //! What a receiver answers, as bytes. The three signals share one form.
 
+use std::time::Duration;
+
+use serde_json::json;
+
 use crate::message::Message;
 
 /// The answer to an export of which `rejected` items were not taken, for the reason given. The answer to an export
@@ -13,13 +17,36 @@ pub fn partial_success(rejected: u64, reason: &str) -> Vec<u8> {
     answer.bytes
 }
 
-/// The body of an answer that is an error, with a code of gRPC's, as OTLP over HTTP asks for: `google.rpc.Status`
-/// without details.
-pub fn status(code: i32, message: &str) -> Vec<u8> {
+/// The same in JSON. The signals differ in the name of the number: `rejectedSpans` and its kin.
+pub fn partial_success_json(field: &str, rejected: u64, reason: &str) -> Vec<u8> {
+    // Protobuf writes a number of 64 bits as a text.
+    let partial = json!({field: rejected.min(i64::MAX as u64).to_string(), "errorMessage": reason});
+    json!({"partialSuccess": partial}).to_string().into_bytes()
+}
+
+/// The body of an answer that is an error, with a code of gRPC's, as OTLP over HTTP asks for: `google.rpc.Status`. Its
+/// one detail says when to send the same again, if that can help.
+pub fn status(code: i32, message: &str, retry_after: Option<Duration>) -> Vec<u8> {
     let mut status = Message::default();
     status.some_number(1, i64::from(code) as u64);
     status.some_bytes(2, message.as_bytes());
+    if let Some(delay) = retry_after {
+        status.message(3, |any| {
+            any.bytes(1, b"type.googleapis.com/google.rpc.RetryInfo");
+            any.message(2, |info| {
+                info.message(1, |duration| {
+                    duration.some_number(1, delay.as_secs());
+                    duration.some_number(2, delay.subsec_nanos().into());
+                });
+            });
+        });
+    }
     status.bytes
+}
+
+/// The same in JSON, without the detail.
+pub fn status_json(code: i32, message: &str) -> Vec<u8> {
+    json!({"code": code, "message": message}).to_string().into_bytes()
 }
 
 #[cfg(test)]

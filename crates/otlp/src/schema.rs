@@ -4,8 +4,11 @@
 
 use crate::wire::{DecodeError, Fields, bytes, fixed32, fixed64, varint};
 
-/// What the fields of a message are.
-pub(crate) struct Schema(&'static [(u32, Content)]);
+/// What the fields of a message are, with their keys, each at the place of its number; without a key there is none.
+pub(crate) struct Schema([(u32, Content); NUMBER_MAX + 1]);
+
+/// The highest number of a field.
+const NUMBER_MAX: usize = 16;
 
 /// What the content of a field is.
 #[derive(Clone, Copy)]
@@ -25,7 +28,7 @@ pub(crate) mod traces_data {
     pub(crate) const RESOURCE_SPANS: u32 = bytes(1);
 
     pub(crate) static SCHEMA: Schema =
-        Schema(&[(RESOURCE_SPANS, Message(&resource_spans::SCHEMA))]);
+        Schema::new(&[(RESOURCE_SPANS, Message(&resource_spans::SCHEMA))]);
 }
 
 pub(crate) mod resource_spans {
@@ -35,7 +38,7 @@ pub(crate) mod resource_spans {
     pub(crate) const SCOPE_SPANS: u32 = bytes(2);
     pub(crate) const SCHEMA_URL: u32 = bytes(3);
 
-    pub(crate) static SCHEMA: Schema = Schema(&[
+    pub(crate) static SCHEMA: Schema = Schema::new(&[
         (RESOURCE, Message(&resource::SCHEMA)),
         (SCOPE_SPANS, Message(&scope_spans::SCHEMA)),
         (SCHEMA_URL, Text),
@@ -49,7 +52,7 @@ pub(crate) mod resource {
     pub(crate) const DROPPED_ATTRIBUTES: u32 = varint(2);
     pub(crate) const ENTITY_REFS: u32 = bytes(3);
 
-    pub(crate) static SCHEMA: Schema = Schema(&[
+    pub(crate) static SCHEMA: Schema = Schema::new(&[
         (ATTRIBUTES, Message(&key_value::SCHEMA)),
         (DROPPED_ATTRIBUTES, Any),
         (ENTITY_REFS, Message(&entity_ref::SCHEMA)),
@@ -65,7 +68,7 @@ pub(crate) mod entity_ref {
     pub(crate) const DESCRIPTION_KEYS: u32 = bytes(4);
 
     pub(crate) static SCHEMA: Schema =
-        Schema(&[(SCHEMA_URL, Text), (TYPE, Text), (ID_KEYS, Text), (DESCRIPTION_KEYS, Text)]);
+        Schema::new(&[(SCHEMA_URL, Text), (TYPE, Text), (ID_KEYS, Text), (DESCRIPTION_KEYS, Text)]);
 }
 
 pub(crate) mod scope_spans {
@@ -75,7 +78,7 @@ pub(crate) mod scope_spans {
     pub(crate) const SPANS: u32 = bytes(2);
     pub(crate) const SCHEMA_URL: u32 = bytes(3);
 
-    pub(crate) static SCHEMA: Schema = Schema(&[
+    pub(crate) static SCHEMA: Schema = Schema::new(&[
         (SCOPE, Message(&scope::SCHEMA)),
         (SPANS, Message(&span::SCHEMA)),
         (SCHEMA_URL, Text),
@@ -90,7 +93,7 @@ pub(crate) mod scope {
     pub(crate) const ATTRIBUTES: u32 = bytes(3);
     pub(crate) const DROPPED_ATTRIBUTES: u32 = varint(4);
 
-    pub(crate) static SCHEMA: Schema = Schema(&[
+    pub(crate) static SCHEMA: Schema = Schema::new(&[
         (NAME, Text),
         (VERSION, Text),
         (ATTRIBUTES, Message(&key_value::SCHEMA)),
@@ -120,7 +123,7 @@ pub(crate) mod span {
     pub(crate) const STATUS: u32 = bytes(15);
     pub(crate) const FLAGS: u32 = fixed32(16);
 
-    pub(crate) static SCHEMA: Schema = Schema(&[
+    pub(crate) static SCHEMA: Schema = Schema::new(&[
         (TRACE_ID, Any),
         (SPAN_ID, Any),
         (TRACE_STATE, Text),
@@ -148,7 +151,7 @@ pub(crate) mod event {
     pub(crate) const ATTRIBUTES: u32 = bytes(3);
     pub(crate) const DROPPED_ATTRIBUTES: u32 = varint(4);
 
-    pub(crate) static SCHEMA: Schema = Schema(&[
+    pub(crate) static SCHEMA: Schema = Schema::new(&[
         (TIME, Any),
         (NAME, Text),
         (ATTRIBUTES, Message(&key_value::SCHEMA)),
@@ -166,7 +169,7 @@ pub(crate) mod link {
     pub(crate) const DROPPED_ATTRIBUTES: u32 = varint(5);
     pub(crate) const FLAGS: u32 = fixed32(6);
 
-    pub(crate) static SCHEMA: Schema = Schema(&[
+    pub(crate) static SCHEMA: Schema = Schema::new(&[
         (TRACE_ID, Any),
         (SPAN_ID, Any),
         (TRACE_STATE, Text),
@@ -182,7 +185,7 @@ pub(crate) mod status {
     pub(crate) const MESSAGE: u32 = bytes(2);
     pub(crate) const CODE: u32 = varint(3);
 
-    pub(crate) static SCHEMA: Schema = Schema(&[(MESSAGE, Text), (CODE, Any)]);
+    pub(crate) static SCHEMA: Schema = Schema::new(&[(MESSAGE, Text), (CODE, Any)]);
 }
 
 pub(crate) mod key_value {
@@ -193,7 +196,7 @@ pub(crate) mod key_value {
     pub(crate) const KEY_STRINDEX: u32 = varint(3);
 
     pub(crate) static SCHEMA: Schema =
-        Schema(&[(KEY, Text), (VALUE, Message(&any_value::SCHEMA)), (KEY_STRINDEX, Any)]);
+        Schema::new(&[(KEY, Text), (VALUE, Message(&any_value::SCHEMA)), (KEY_STRINDEX, Any)]);
 }
 
 pub(crate) mod any_value {
@@ -211,9 +214,9 @@ pub(crate) mod any_value {
     /// Of `ArrayValue` and of `KeyValueList`.
     pub(crate) const VALUES: u32 = bytes(1);
 
-    pub(crate) static ARRAY_SCHEMA: Schema = Schema(&[(VALUES, Message(&SCHEMA))]);
-    pub(crate) static KVLIST_SCHEMA: Schema = Schema(&[(VALUES, Message(&key_value::SCHEMA))]);
-    pub(crate) static SCHEMA: Schema = Schema(&[
+    pub(crate) static ARRAY_SCHEMA: Schema = Schema::new(&[(VALUES, Message(&SCHEMA))]);
+    pub(crate) static KVLIST_SCHEMA: Schema = Schema::new(&[(VALUES, Message(&key_value::SCHEMA))]);
+    pub(crate) static SCHEMA: Schema = Schema::new(&[
         (STRING, Text),
         (BOOL, Any),
         (INT, Any),
@@ -242,7 +245,9 @@ pub(crate) fn check_all_but(
             Some(Any) => message.skip(key)?,
             Some(Text) => {
                 let text = message.bytes()?;
-                str::from_utf8(text).map_err(|_| message.not_text(key))?;
+                if !text.is_ascii() && str::from_utf8(text).is_err() {
+                    return Err(message.not_text(key));
+                }
             }
             Some(Message(schema)) => check(message.message()?, schema)?,
             None => message.pass(key, schema)?,
@@ -252,12 +257,24 @@ pub(crate) fn check_all_but(
 }
 
 impl Schema {
-    /// Whether a field has this number, however it is written.
-    pub(crate) fn has_number(&self, number: u32) -> bool {
-        self.0.iter().any(|(key, _)| key >> 3 == number)
+    const fn new(fields: &[(u32, Content)]) -> Self {
+        let mut by_number = [(0, Any); NUMBER_MAX + 1];
+        let mut ix = 0;
+        while ix < fields.len() {
+            by_number[(fields[ix].0 >> 3) as usize] = fields[ix];
+            ix += 1;
+        }
+        Self(by_number)
     }
 
+    /// Whether a field has this number, however it is written.
+    pub(crate) fn has_number(&self, number: u32) -> bool {
+        self.0.get(number as usize).is_some_and(|(known, _)| *known != 0)
+    }
+
+    #[inline(always)]
     fn content(&self, key: u32) -> Option<Content> {
-        self.0.iter().find(|(known, _)| *known == key).map(|(_, content)| *content)
+        let (known, content) = self.0.get((key >> 3) as usize)?;
+        (*known == key).then_some(*content)
     }
 }

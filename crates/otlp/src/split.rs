@@ -101,6 +101,16 @@ fn pick<'a>(
     split: &mut Split,
 ) -> Result<Wanted<'a>, DecodeError> {
     let mut wanted = Wanted::default();
+    // Spans of one trace mostly stand together, and the answer is the same for all of them.
+    let mut last = None;
+    let mut is_wanted = move |trace_id: &TraceId| match last {
+        Some((known, answer)) if known == *trace_id => answer,
+        _ => {
+            let answer = is_wanted(trace_id);
+            last = Some((*trace_id, answer));
+            answer
+        }
+    };
     for of_resource in Fields::new(request).children(RESOURCE_SPANS) {
         let of_resource = of_resource?;
         let mut resource_ix = None;
@@ -109,6 +119,10 @@ fn pick<'a>(
             let mut scope_ix = None;
             for span in of_scope.children(scope_spans::SPANS) {
                 let span = span?;
+                if leading_trace(span.rest()).is_some_and(|trace_id| !is_wanted(&trace_id)) {
+                    split.foreign += 1;
+                    continue;
+                }
                 let ids = ids(span.clone())?;
                 match ids.trace_id.filter(|trace_id| is_wanted(trace_id)) {
                     wanted if !ids.are_valid() => {
@@ -151,6 +165,31 @@ impl Wanted<'_> {
         self.around.push(message()?);
         Ok(*ix.insert(self.around.len() - 1))
     }
+}
+
+/// The trace of a span that starts with its ids, as every encoder writes them: fields in the order of their numbers.
+///
+/// That is all there is to know of a foreign span, so that almost none is read beyond its first bytes. None where the ids
+/// stand elsewhere or one of them is no id; then all fields must be read.
+#[inline(always)]
+fn leading_trace(span: &[u8]) -> Option<TraceId> {
+    const TRACE: [u8; 2] = [span::TRACE_ID as u8, 16];
+    const OWN: [u8; 2] = [span::SPAN_ID as u8, 8];
+    const STATE: u8 = span::TRACE_STATE as u8;
+    const PARENT: u8 = span::PARENT_SPAN_ID as u8;
+    let (trace_id, rest) = span.strip_prefix(&TRACE)?.split_first_chunk()?;
+    let (span_id, mut rest) = rest.strip_prefix(&OWN)?.split_first_chunk()?;
+    if let [STATE, len @ 0..0x80, more @ ..] = rest {
+        rest = more.get(usize::from(*len)..)?;
+    }
+    // Behind the parent, or what stands in its place if there is none, no id comes.
+    let is_last_seen = match rest {
+        [PARENT, len, more @ ..] => *len == 8 && more.len() >= 8,
+        [key, ..] => *key > PARENT | 7,
+        [] => true,
+    };
+    SpanId::from_bytes(*span_id).filter(|_| is_last_seen)?;
+    TraceId::from_bytes(*trace_id)
 }
 
 /// The ids of a span.

@@ -19,11 +19,13 @@ pub enum Format {
     Markdown,
     /// Annotations of a GitHub workflow: see [`github`](crate::github()).
     Github,
+    /// A page with the waterfall of each trace: see [`html`](crate::html()).
+    Html,
 }
 
 impl Format {
     /// Every form.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Pretty,
         Self::Plain,
         Self::Json,
@@ -32,6 +34,7 @@ impl Format {
         Self::Tap,
         Self::Markdown,
         Self::Github,
+        Self::Html,
     ];
 
     /// The form of this name.
@@ -50,6 +53,7 @@ impl Format {
             Self::Tap => "tap",
             Self::Markdown => "markdown",
             Self::Github => "github",
+            Self::Html => "html",
         }
     }
 
@@ -64,6 +68,7 @@ impl Format {
             Self::Tap => "Test Anything Protocol 14",
             Self::Markdown => "for `$GITHUB_STEP_SUMMARY` and pull requests",
             Self::Github => "annotations of a GitHub workflow",
+            Self::Html => "one page with the waterfall of each trace",
         }
     }
 }

@@ -60,7 +60,8 @@ fn suite(xml: &mut String, outcome: &Outcome, points: &[Point<'_>]) {
 fn properties(xml: &mut String, outcome: &Outcome) {
     let run = outcome.run_id.map(|id| ("runId", id.to_string()));
     let trace = outcome.trace_id.map(|id| ("traceId", id.to_string()));
-    let mut ids = run.into_iter().chain(trace).peekable();
+    let flaky = outcome.is_flaky().then(|| ("flaky", "true".to_owned()));
+    let mut ids = run.into_iter().chain(trace).chain(flaky).peekable();
     if ids.peek().is_none() {
         return;
     }

@@ -13,6 +13,7 @@
 //! | [`tap`](fn@tap) | whole | harnesses of the Test Anything Protocol |
 //! | [`markdown`](fn@markdown) | whole | summaries and pull requests on GitHub |
 //! | [`github`](fn@github) | whole | the annotations of a GitHub workflow |
+//! | [`html`](fn@html) | whole | a person in a browser, with the [`Waterfall`] of each trace |
 //!
 //! All are pure functions. The values in an outcome come from strangers: a span's name, a header, a body may hold
 //! anything. So no form lets a control character or an invisible one through, nor what a pipeline that reads the
@@ -24,6 +25,7 @@
 mod analysis;
 mod format;
 mod github;
+mod html;
 mod json;
 mod junit;
 mod markdown;
@@ -33,12 +35,14 @@ mod pretty;
 mod tap;
 mod text;
 mod totals;
+mod why;
 
 use model::Outcome;
 use source::Colour;
 
 pub use format::Format;
 pub use github::github;
+pub use html::{WATERFALL_SPANS_MAX, Waterfall, html};
 pub use json::{SCHEMA_VERSION, json};
 pub use junit::junit;
 pub use markdown::{COMMENT_BYTES_MAX, SUMMARY_BYTES_MAX, markdown};
@@ -46,13 +50,14 @@ pub use ndjson::ndjson;
 pub use pretty::{plain, pretty};
 pub use tap::tap;
 pub use text::harmless;
+pub use why::overtaken;
 
 use pretty::Look;
 
 /// Writes a report of these outcomes, every line ended.
 ///
 /// Of several outcomes, `pretty` and `plain` tell those that passed in a line and the others as they would alone, and
-/// end with the totals. Colours are for `pretty` alone.
+/// end with the totals. Colours are for `pretty` alone. A page written here has no waterfalls: [`html`](fn@html) takes them.
 pub fn render(format: Format, outcomes: &[Outcome], colour: Colour) -> String {
     match (format, outcomes) {
         (Format::Pretty, [only]) => pretty(only, colour),
@@ -76,7 +81,9 @@ pub fn part(format: Format, outcome: &Outcome, colour: Colour) -> String {
         Format::Plain => pretty::among_others(outcome, Look::Plain),
         Format::Json => json(outcome),
         Format::Ndjson => ndjson::items(outcome),
-        Format::Junit | Format::Tap | Format::Markdown | Format::Github => String::new(),
+        Format::Junit | Format::Tap | Format::Markdown | Format::Github | Format::Html => {
+            String::new()
+        }
     }
 }
 
@@ -91,5 +98,6 @@ pub fn rest(format: Format, outcomes: &[Outcome], colour: Colour) -> String {
         Format::Tap => tap(outcomes),
         Format::Markdown => markdown(outcomes, SUMMARY_BYTES_MAX),
         Format::Github => github(outcomes),
+        Format::Html => html(outcomes, &[]),
     }
 }

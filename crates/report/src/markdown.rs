@@ -16,6 +16,7 @@ use crate::{
     pretty::drawn_tree,
     text::{duration, markup, shown},
     totals::{Totals, counted, elapsed_ns},
+    why::whys,
 };
 
 /// What GitHub takes as the summary of a step: 1 MiB.
@@ -102,8 +103,9 @@ fn section(outcome: &Outcome) -> String {
         "\n<details open=\"\">\n<summary>{} {verdict}: {name}</summary>\n",
         mark(outcome.verdict)
     );
-    let reasons = outcome.reasons.iter().take(REASONS_MAX);
-    html.push_str(&list(reasons.map(|reason| code(&shown(reason, PROSE_CHARS_MAX)))));
+    let whys = whys(outcome);
+    let whys = whys.iter().take(REASONS_MAX);
+    html.push_str(&list(whys.map(|why| code(&shown(why, PROSE_CHARS_MAX)))));
     let points = points(outcome);
     let open: Vec<&Point<'_>> =
         points.iter().filter(|point| point.verdict != Verdict::Passed).collect();

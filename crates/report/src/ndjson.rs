@@ -5,7 +5,7 @@
 //!
 //! | `type` | one for each | fields |
 //! | --- | --- | --- |
-//! | `test` | outcome | `verdict`, `reasons`, `traceId`, `began`, `durationNs`, `answer`, `settlement`, `analysis` |
+//! | `test` | outcome | `verdict`, `earlier` where it was tried again, `reasons`, `diagnoses`, `overtaken`, `traceId`, `began`, `durationNs`, `answer`, `settlement`, `analysis` |
 //! | `assertion` | assertion | `spec`, `selector`, `matched`, `assertion`, and from `place` on those of `claim` |
 //! | `claim` | claim | `name`, `claim`, `place`, `verdict`, `decided`, `reason`, `spans`, `moreSpans` |
 //! | `output` | output | `name`, `value`, `reason` |
@@ -16,8 +16,8 @@
 //! the steps, the tree of spans. Whoever wants everything reads [`json`](crate::json()).
 
 use model::{
-    Analysis, Answer, Decided, Level, NoAnswerKind, Outcome, Place, RunId, Settlement,
-    SpanEvidence, SpanId, Timestamp, TraceId, Verdict,
+    Analysis, Answer, Decided, Diagnosis, Level, NoAnswerKind, Outcome, Overtaken, Place, RunId,
+    Settlement, SpanEvidence, SpanId, Timestamp, TraceId, Verdict,
 };
 use serde::Serialize;
 
@@ -36,7 +36,11 @@ enum Item<'a> {
         test: &'a str,
         run_id: Option<RunId>,
         verdict: Verdict,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        earlier: &'a [Verdict],
         reasons: &'a [String],
+        diagnoses: &'a [Diagnosis],
+        overtaken: Option<&'a Overtaken>,
         trace_id: Option<TraceId>,
         began: Option<Timestamp>,
         duration_ns: Option<u64>,
@@ -105,7 +109,7 @@ enum Item<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AnswerInShort<'a> {
-    status: Option<u16>,
+    status: Option<i32>,
     duration_ns: Option<u64>,
     no_answer: Option<NoAnswerKind>,
     message: Option<&'a str>,
@@ -166,7 +170,10 @@ fn test(outcome: &Outcome) -> Item<'_> {
         test: &outcome.test,
         run_id: outcome.run_id,
         verdict: outcome.verdict,
+        earlier: &outcome.earlier,
         reasons: &outcome.reasons,
+        diagnoses: &outcome.diagnoses,
+        overtaken: outcome.overtaken.as_ref(),
         trace_id: outcome.trace_id,
         began: began(outcome),
         duration_ns: elapsed_ns(std::slice::from_ref(outcome)),
@@ -179,11 +186,20 @@ fn test(outcome: &Outcome) -> Item<'_> {
 fn answer(answer: &Answer) -> AnswerInShort<'_> {
     match answer {
         Answer::Response(response) => AnswerInShort {
-            status: Some(response.status),
+            status: Some(response.status.into()),
             duration_ns: Some(response.duration_ns),
             no_answer: None,
             message: None,
         },
+        Answer::Exit(exit) => AnswerInShort {
+            status: Some(exit.code),
+            duration_ns: Some(exit.duration_ns),
+            no_answer: None,
+            message: None,
+        },
+        Answer::NotFired => {
+            AnswerInShort { status: None, duration_ns: None, no_answer: None, message: None }
+        }
         Answer::NoAnswer(no_answer) => AnswerInShort {
             status: None,
             duration_ns: None,

@@ -9,6 +9,7 @@ use model::{
 use crate::{
     text::{no_command, shown, unfolded},
     totals::counted,
+    why::whys,
 };
 
 /// How much of a sentence is shown.
@@ -44,13 +45,13 @@ pub(crate) fn points(outcome: &Outcome) -> Vec<Point<'_>> {
     let mut points = checks(outcome);
     let explained = Verdict::over(points.iter().map(|point| point.verdict));
     if points.is_empty() || explained != outcome.verdict {
-        let reasons = &outcome.reasons;
+        let whys = whys(outcome);
         points.push(Point {
             subject: String::new(),
             words: "the run as a whole".to_owned(),
             place: None,
             verdict: outcome.verdict,
-            reason: (!reasons.is_empty()).then(|| shown(&reasons.join("; "), PROSE_CHARS_MAX)),
+            reason: (!whys.is_empty()).then(|| shown(&whys.join("; "), PROSE_CHARS_MAX)),
             spans: &[],
             more_spans: 0,
         });

@@ -12,6 +12,7 @@ use model::{Outcome, Verdict};
 use crate::{
     points::{NAME_CHARS_MAX, PATH_CHARS_MAX, PROSE_CHARS_MAX, Point, points},
     text::shown,
+    why::whys,
 };
 
 /// How far a subtest stands to the right of its point.
@@ -87,9 +88,10 @@ fn run(outcome: &Outcome) -> Vec<String> {
     let mut yaml = vec![format!("verdict: {}", outcome.verdict.as_str())];
     yaml.extend(outcome.run_id.map(|id| format!("run: {}", quoted(&id.to_string()))));
     yaml.extend(outcome.trace_id.map(|id| format!("trace: {}", quoted(&id.to_string()))));
-    if !outcome.reasons.is_empty() {
+    let whys = whys(outcome);
+    if !whys.is_empty() {
         yaml.push("reasons:".to_owned());
-        let reasons = outcome.reasons.iter().map(|reason| shown(reason, PROSE_CHARS_MAX));
+        let reasons = whys.iter().map(|why| shown(why, PROSE_CHARS_MAX));
         yaml.extend(reasons.map(|reason| format!("  - {}", quoted(&reason))));
     }
     yaml

@@ -136,6 +136,7 @@ fn stays(outcomes: &[Outcome]) {
             Format::Tap => tap::read(&text, outcomes, &expected),
             Format::Markdown => html(&text, outcomes),
             Format::Github => github(&text, outcomes),
+            Format::Html => browser(&text, outcomes),
         }
     }
 }
@@ -247,6 +248,23 @@ fn html(text: &str, outcomes: &[Outcome]) {
         if let Some(text) = node.text().filter(|_| node.is_text() && !quoted) {
             assert!(!text.contains(['@', '#', '/', '<', '`', '[']), "{text}");
         }
+    }
+}
+
+/// The page has our elements and no others, whatever strangers write.
+fn browser(text: &str, outcomes: &[Outcome]) {
+    let body = text.split_once("<main>").and_then(|(_, rest)| rest.split_once("</main>"));
+    let (body, _) = body.expect("there is a page");
+    assert_eq!(text.matches("<script").count(), 1, "ours");
+    assert_eq!(body.matches("<details class=\"test\"").count(), outcomes.len());
+    let known = [
+        "details", "summary", "span", "p", "h2", "ul", "li", "div", "b", "code", "table", "tr",
+        "td",
+    ];
+    for element in body.split('<').skip(1) {
+        let name = element.trim_start_matches('/');
+        let name: String = name.chars().take_while(char::is_ascii_alphanumeric).collect();
+        assert!(known.contains(&name.as_str()), "<{element}");
     }
 }
 

@@ -1,13 +1,16 @@
 //! Every form of outcomes of every kind, against golden files.
 
 mod outcomes;
+mod traces;
 
 use std::path::Path;
 
 use golden::Golden;
 use model::Outcome;
 use outcomes::{cases, several};
-use report::{Format, SCHEMA_VERSION, json, part, pretty, render, rest};
+use report::{
+    Format, SCHEMA_VERSION, WATERFALL_SPANS_MAX, Waterfall, html, json, part, pretty, render, rest,
+};
 use serde_json::Value;
 use source::Colour;
 
@@ -31,7 +34,36 @@ fn ending(format: Format) -> &'static str {
         Format::Tap => ".tap",
         Format::Markdown => ".md",
         Format::Github => ".github",
+        Format::Html => ".html",
     }
+}
+
+/// A page without its style and its script, which are the same in all.
+fn content(page: &str) -> String {
+    let (head, rest) = page.split_once("<style>").expect("there is a style");
+    let (_, rest) = rest.split_once("</style>").expect("it ends");
+    let (body, _) = rest.rsplit_once("<script>").expect("there is a script");
+    format!("{head}{body}")
+}
+
+#[test]
+fn a_page_draws_its_trace() {
+    let outcome = outcomes::failed();
+    let waterfall = Waterfall::of(&traces::small(), &outcome);
+    check([("waterfall.page".to_owned(), content(&html(&[outcome], &[Some(waterfall)])))]);
+}
+
+#[test]
+fn of_a_long_trace_those_that_decided_stay() {
+    let outcome = outcomes::failed();
+    let spans = WATERFALL_SPANS_MAX + 500;
+    let page = html(
+        std::slice::from_ref(&outcome),
+        &[Some(Waterfall::of(&traces::long(spans), &outcome))],
+    );
+    assert!(page.contains("\"leftOut\":500"), "the rest is counted");
+    assert!(page.contains(r#""id":"0101010101010101""#), "it decided, and stands at the very end");
+    assert!(page.len() < 8 << 20, "{}", page.len());
 }
 
 #[test]
@@ -42,7 +74,9 @@ fn every_form_of_every_outcome() {
     reports.push(("none", vec![]));
     check(reports.iter().flat_map(|(name, outcomes)| {
         Format::ALL.map(|format| {
-            (format!("{name}{}", ending(format)), render(format, outcomes, Colour::Never))
+            let text = render(format, outcomes, Colour::Never);
+            let text = if format == Format::Html { content(&text) } else { text };
+            (format!("{name}{}", ending(format)), text)
         })
     }));
 }

@@ -7,23 +7,37 @@
 //! Deliberately absent: storing, publishing, printing, the clock and the dice. The world is reached through
 //! [`Ports`], and what happens is told to it as events.
 
+mod clock;
+pub mod diagnosis;
+mod judging;
 mod ports;
 mod settle;
+pub mod suite;
 mod trigger_span;
+mod watch;
 
-use lang::{Evidence, Plan, ResolveError, Seed, Vars};
+use std::{future::Future, sync::Arc, time::Duration};
+
+use drivers::Arrivals;
+use lang::{Files, Plan, ResolveError, Resolved, Seed, Vars};
 use model::{
-    Answer, Attempt, Event, Fault, Faulty, NoAnswer, NoAnswerKind, Outcome, Progress, Request,
-    RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, Unsettled, What,
+    Answer, Attempt, Event, Fault, Faulty, Judgement, Learned, NoAnswer, NoAnswerKind, Outcome,
+    Progress, Request, RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, Unsettled,
+    What,
     trace::{SpanData, TraceFull},
 };
 use thiserror::Error;
+use tokio::time::{Instant, timeout_at};
 
 pub use ports::{Lost, Ports};
 pub use settle::Limits;
 pub use trigger_span::{TRIGGER_SPAN_NAME, trigger_span};
+pub use watch::{Watch, Watched};
 
-use settle::{Gathered, settle};
+use clock::Clock;
+use diagnosis::{Fired, explain};
+use judging::Judging;
+use settle::{Ending, Gathering, Rules, Settled, Waiting, settle};
 
 /// What is to be run.
 #[derive(Debug)]
@@ -34,21 +48,52 @@ pub struct Job<'a> {
     pub plan: &'a Plan,
     /// Values for its variables.
     pub vars: &'a Vars,
+    /// What the files hold that it names.
+    pub files: &'a Files,
     /// What the record holds already.
     pub progress: Progress,
     /// How much of a trace is kept.
     pub limits: Limits,
+    /// What earlier runs have shown of the system.
+    pub learned: &'a Learned,
+    /// How the processes are known that were started for this run; none where it started none.
+    pub started: Option<&'a Started>,
+    /// How long the whole run may take; at its end it is judged by what it has.
+    pub timeout: Option<Duration>,
 }
+
+/// What is known of processes because we started them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// The value of the resource attribute [`MARKER`] that they were told to send.
+    pub marker: String,
+    /// The batch delay that they were told to keep.
+    pub batch_delay: Duration,
+}
+
+/// The resource attribute by which a process that we started is known.
+pub const MARKER: &str = "qualitytrace.started";
+
+/// Why a run is open whose command failed.
+const FAILURE_UNSAID: &str = "the command ended with a code other than 0, and the test does not say whether that is \
+                              right: correct the command, or assert `response.status`";
 
 /// What a run leaves.
 #[derive(Debug)]
 pub struct Finished {
     /// Verdict and evidence.
     pub outcome: Outcome,
-    /// The trace that was judged, the trigger's own span included; none where the test asks for none.
-    pub trace: Option<Trace>,
-    /// The trigger's own span, for the application's trace store.
-    pub trigger: SpanData,
+    /// The trace that was judged, the trigger's own span included; none where the test asks for none. Shared with the
+    /// watch, which copies it if a span comes late while it is held.
+    pub trace: Option<Arc<Trace>>,
+    /// The trigger's own span, for the application's trace store; none where nothing was fired.
+    pub trigger: Option<SpanData>,
+    /// How the trigger ended, with the secrets that the outcome does not show: outputs are taken from it.
+    pub answer: Arc<Answer>,
+    /// What this run has shown of the system.
+    pub seen: Learned,
+    /// Goes on to listen for spans that come too late; none where the test asks for no trace.
+    pub watch: Option<Watch>,
 }
 
 /// Why a run did not get to a verdict here.
@@ -78,84 +123,204 @@ impl Faulty for RunError {
 /// Runs a test, or goes on with a run that another worker left.
 pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError> {
     let mut steps = Steps { ports, done: Vec::new() };
+    let clock = Clock::new(ports.now());
+    let ends = job.timeout.map(|timeout| Instant::now() + timeout);
     let seed = seed(job.run_id);
-    let (request, resolved) = steps.time(Step::Resolve, || {
-        let request = lang::request(job.plan, job.vars, &seed)?;
-        lang::resolve(job.plan, job.vars, &seed).map(|resolved| (request, resolved))
-    })?;
-    let attempt = job.progress.attempt().unwrap_or_else(|| mint(ports));
+    let (request, resolved) = steps.time(Step::Resolve, || resolve(&job, &seed))?;
+    let attempt = job.progress.attempt().unwrap_or_else(|| mint(&request, ports));
     // Listening starts before firing: a span that comes at once must find somebody.
     let arrivals = match job.plan.skip_trace_collection() {
         true => None,
         false => Some(ports.spans(attempt.trace_id).await),
     };
-    let resumed = job.progress != Progress::New;
-    let began = ports.now();
-    let (attempt, answer) = fire(job.progress, attempt, &request, ports).await?;
+    let (began, listening) = (ports.now(), Instant::now());
+    let firing = fire(job.progress.clone(), attempt, &request, ports);
+    let (attempt, answer) = in_time(firing, attempt, ends, ports).await?;
     steps.add(Step::Trigger, began);
-    let gathered = match arrivals {
-        None => None,
+    let told = resolved.masked(&answer);
+    let trigger = trigger_span(&attempt, &request, &told);
+    let (resolved, answer) = (Arc::new(resolved), Arc::new(answer));
+    let judging = Judging {
+        resolved: Arc::clone(&resolved),
+        trigger: trigger.as_ref().map(|trigger| trigger.id),
+        answer: Arc::clone(&answer),
+    };
+    let traced = match arrivals {
+        None => Traced::without(steps.judge(&judging, None, None).await),
         Some(arrivals) => {
-            let began = ports.now();
-            let mut gathered =
-                settle(attempt, &answer, arrivals, &job.plan.settle(), &job.limits).await;
-            // Spans are held in process, so those acknowledged before a restart are gone.
-            let unsettled = &mut gathered.settlement.unsettled;
-            if (resumed || ports.has_lost_spans(attempt.trace_id))
-                && !unsettled.contains(&Unsettled::SpansLost)
-            {
-                unsettled.push(Unsettled::SpansLost);
-            }
-            steps.add(Step::Settle, began);
-            tell(ports, What::Settled(gathered.settlement.clone()));
-            Some(gathered)
+            let rules = rules(&job, &attempt, &request, clock);
+            let gathering = Gathering::new(&attempt, trigger.clone(), rules, (clock, job.limits))?;
+            let (rule, expects) = (job.plan.settle(), !job.plan.expected().is_empty());
+            let waiting = Waiting { rule, judging: &judging, clock, ends, expects };
+            let is_resumed = job.progress != Progress::New;
+            trace(gathering, &waiting, arrivals, is_resumed, &mut steps).await?
         }
     };
-    let trigger = trigger_span(&attempt, &request, &answer);
-    let (trace, settlement) = with_trigger(gathered, &attempt, &trigger)?;
-    let judgement = steps.time(Step::Judge, || {
-        lang::judge(
-            &resolved,
-            &Evidence {
-                trace: trace.as_ref(),
-                trigger: Some(attempt.span_id),
-                answer: Some(&answer),
-                settlement: settlement.as_ref(),
-            },
-        )
-    });
-    let verdict = judgement.verdict;
-    let reasons = reasons(&answer, settlement.as_ref());
+    let verdict = traced.judgement.verdict;
     tell(ports, What::Judged { verdict });
+    let fired = Fired { attempt: &attempt, request: &request, answer: &answer, began: listening };
+    let gathered = traced.trace.as_deref().zip(traced.settlement.as_ref());
+    let diagnoses = explain(ports, job.started, fired, verdict, gathered);
+    let mut reasons = reasons(&resolved, &answer, traced.settlement.as_ref());
+    if ends.is_some_and(|ends| ends <= Instant::now()) {
+        reasons.push(OUT_OF_TIME.to_owned());
+    }
     let outcome = Outcome {
         run_id: Some(job.run_id),
         test: job.plan.name.clone(),
         verdict,
         reasons,
         trace_id: Some(attempt.trace_id),
-        answer: Some(answer),
-        settlement,
-        judgement,
+        answer: Some(told),
+        settlement: traced.settlement,
+        diagnoses,
+        overtaken: None,
+        earlier: Vec::new(),
+        judgement: traced.judgement,
         analysis: None,
         steps: steps.done,
     };
-    Ok(Finished { outcome, trace, trigger })
+    Ok(Finished {
+        outcome,
+        trace: traced.trace,
+        trigger,
+        answer,
+        seen: traced.seen,
+        watch: traced.watch,
+    })
 }
 
+/// What is fired, and what it is judged by.
+fn resolve(job: &Job<'_>, seed: &Seed) -> Result<(Request, Resolved), ResolveError> {
+    let asked = lang::request(job.plan, job.vars, seed, job.files)?;
+    let mut resolved = lang::resolve(job.plan, job.vars, seed)?;
+    resolved.hide(&asked);
+    Ok((asked.request, resolved))
+}
+
+/// What is said of a run that its own timeout ended.
+const OUT_OF_TIME: &str = "the run's own time was up: give it more, or find out what took so long";
+
+/// What a trace came to.
+struct Traced {
+    judgement: Judgement,
+    trace: Option<Arc<Trace>>,
+    settlement: Option<Settlement>,
+    seen: Learned,
+    watch: Option<Watch>,
+}
+
+impl Traced {
+    /// Where no trace was asked for.
+    fn without(judgement: Judgement) -> Self {
+        Self { judgement, trace: None, settlement: None, seen: Learned::default(), watch: None }
+    }
+}
+
+/// Settles the trace, judges it, and makes ready to listen on.
+async fn trace<P: Ports>(
+    gathering: Gathering,
+    waiting: &Waiting<'_>,
+    mut arrivals: Arrivals,
+    is_resumed: bool,
+    steps: &mut Steps<'_, P>,
+) -> Result<Traced, TraceFull> {
+    let (ports, began) = (steps.ports, steps.ports.now());
+    let Settled { gathering, mut settlement, judgement } =
+        settle(gathering, waiting, &mut arrivals, ports).await;
+    // Spans are held in process, so those acknowledged before a restart are gone.
+    let has_lost = is_resumed || ports.has_lost_spans(gathering.trace.id());
+    if has_lost && !settlement.unsettled.contains(&Unsettled::SpansLost) {
+        settlement.unsettled.push(Unsettled::SpansLost);
+    }
+    steps.add(Step::Settle, began);
+    tell(ports, What::Settled(settlement.clone()));
+    let trace = gathering.judged()?;
+    let judgement = match judgement {
+        Some(judgement) => steps.time(Step::Judge, || judgement),
+        None => steps.judge(waiting.judging, Some(&trace), Some(&settlement)).await,
+    };
+    let seen = gathering.engine.seen(&gathering.trace, Ending::of(&settlement));
+    let watch = Watch {
+        gathering,
+        arrivals,
+        judging: waiting.judging.clone(),
+        settlement: settlement.clone(),
+        verdict: judgement.verdict,
+        judged_at: Instant::now(),
+        seen: seen.clone(),
+    };
+    Ok(Traced {
+        judgement,
+        trace: Some(trace),
+        settlement: Some(settlement),
+        seen,
+        watch: Some(watch),
+    })
+}
+
+/// What the engine knows before the first span comes.
+fn rules(job: &Job<'_>, attempt: &Attempt, request: &Request, clock: Clock) -> Rules {
+    let settle = job.plan.settle();
+    Rules {
+        trigger: attempt.span_id,
+        target: target(request),
+        began: attempt.at,
+        answered: clock.now(),
+        is_fired: !matches!(request, Request::TraceId(_)),
+        flush: settle.flush,
+        quiet_max: settle::quiet_max(&settle),
+        absent: job.plan.absent().iter().cloned().collect(),
+        learned: job.learned.clone(),
+        started: job.started.cloned(),
+    }
+}
+
+/// Host and port that are called.
+fn target(request: &Request) -> Option<String> {
+    match request {
+        Request::Http(http) => settle::authority(&http.url),
+        Request::Exec(_) | Request::TraceId(_) => None,
+    }
+}
+
+/// The answer, unless the time of the whole run is up first.
+async fn in_time<P: Ports>(
+    firing: impl Future<Output = Result<(Attempt, Answer), Lost>>,
+    attempt: Attempt,
+    ends: Option<Instant>,
+    ports: &P,
+) -> Result<(Attempt, Answer), Lost> {
+    let Some(ends) = ends else { return firing.await };
+    match timeout_at(ends, firing).await {
+        Ok(fired) => fired,
+        Err(_) => {
+            let message = "the time of the whole run was up before there was an answer".to_owned();
+            let answer = Answer::NoAnswer(NoAnswer { kind: NoAnswerKind::Timeout, message });
+            ports.answered(&answer).await?;
+            Ok((attempt, answer))
+        }
+    }
+}
 /// Where a run's functions of chance and time draw from: its id, which the record keeps. A worker that goes on with the
 /// run draws the same.
-fn seed(run: RunId) -> Seed {
+pub fn seed(run: RunId) -> Seed {
     let mut random = [0; 32];
     random[..16].copy_from_slice(run.as_uuid().as_bytes());
     Seed { now: run.created(), random }
 }
 
-fn mint<P: Ports>(ports: &P) -> Attempt {
+/// The ids of an attempt. A trace that somebody else makes has its id already.
+fn mint<P: Ports>(request: &Request, ports: &P) -> Attempt {
     let (at, dice) = (ports.now(), ports.random());
     let [a, b, c, d, e, f, g, span @ ..] = dice;
     let span = span.first_chunk().copied().unwrap_or_default();
+    let minted = || ports.keys().mint(at, [a, b, c, d, e, f, g]);
     Attempt {
-        trace_id: ports.keys().mint(at, [a, b, c, d, e, f, g]),
+        trace_id: match request {
+            Request::TraceId(id) => *id,
+            Request::Http(_) | Request::Exec(_) => minted(),
+        },
         span_id: SpanId::from_random(span),
         at,
     }
@@ -170,6 +335,11 @@ async fn fire<P: Ports>(
 ) -> Result<(Attempt, Answer), Lost> {
     match progress {
         Progress::Answered(attempt, answer) => Ok((attempt, answer)),
+        // Nothing was sent, so nothing can be sent twice.
+        Progress::Attempted(attempt) if matches!(request, Request::TraceId(_)) => {
+            ports.answered(&Answer::NotFired).await?;
+            Ok((attempt, Answer::NotFired))
+        }
         Progress::Attempted(attempt) => {
             let answer = Answer::NoAnswer(NoAnswer {
                 kind: NoAnswerKind::Unknown,
@@ -190,34 +360,20 @@ async fn fire<P: Ports>(
     }
 }
 
-/// The trace as it is judged: with the trigger's span, once, also where it came back through a Collector.
-fn with_trigger(
-    gathered: Option<Gathered>,
-    attempt: &Attempt,
-    trigger: &SpanData,
-) -> Result<(Option<Trace>, Option<Settlement>), TraceFull> {
-    let Some(Gathered { mut trace, settlement }) = gathered else {
-        return Ok((None, None));
-    };
-    if trace.find(attempt.span_id).is_some() {
-        trace = trace.without(attempt.span_id)?;
-    }
-    let resource = trace.resource(trigger_span::resource())?;
-    let scope = trace.scope(trigger_span::scope())?;
-    trace.push(resource, scope, trigger.clone())?;
-    Ok((Some(trace), Some(settlement)))
-}
-
 /// What may keep a run from being conclusive, each with what to do about it.
-fn reasons(answer: &Answer, settlement: Option<&Settlement>) -> Vec<String> {
+fn reasons(resolved: &Resolved, answer: &Answer, settlement: Option<&Settlement>) -> Vec<String> {
     let mut reasons = Vec::new();
+    if resolved.is_failure_unsaid(answer) {
+        reasons.push(FAILURE_UNSAID.to_owned());
+    }
     if let Answer::NoAnswer(no_answer) = answer {
         reasons.push(no_answer_reason(no_answer.kind).to_owned());
     }
-    if let Some(settlement) = settlement {
+    let is_waited =
+        |settlement: &&Settlement| !settlement.unsettled.contains(&Unsettled::NotWaited);
+    if let Some(settlement) = settlement.filter(is_waited) {
         // Without an answer, that no span came is no further riddle.
-        let is_news =
-            |it: &&Unsettled| answer.response().is_some() || **it != Unsettled::NoTelemetry;
+        let is_news = |it: &&Unsettled| answer.is_answered() || **it != Unsettled::NoTelemetry;
         reasons.extend(settlement.unsettled.iter().filter(is_news).filter_map(reason));
     }
     reasons
@@ -230,7 +386,7 @@ fn no_answer_reason(kind: NoAnswerKind) -> &'static str {
             "the trigger did not reach the system: start it, or correct `httpRequest.url`"
         }
         NoAnswerKind::Tls => {
-            "the system is not trusted: this machine's certificates must hold the one that signed its own"
+            "the system is not trusted: name the certificate that signed its own by `tls.caFile`, or install it on this machine"
         }
         NoAnswerKind::Connection => {
             "the connection broke after the request was on its way: look at the system's log"
@@ -238,6 +394,10 @@ fn no_answer_reason(kind: NoAnswerKind) -> &'static str {
         NoAnswerKind::Timeout => {
             "the answer took too long: find out what the system waits for, or raise the trigger's `timeout`"
         }
+        NoAnswerKind::Redirects => {
+            "one redirect leads to the next: look at `location` of the answers, or set `httpRequest.redirects`"
+        }
+        NoAnswerKind::Killed => "the command was killed by somebody else: look at what it wrote",
         NoAnswerKind::TooLarge => "the answer is larger than a run keeps: ask the system for less",
         NoAnswerKind::Unknown => {
             "whether the system got the request is not known, and it is never sent twice: run the test again"
@@ -248,13 +408,24 @@ fn no_answer_reason(kind: NoAnswerKind) -> &'static str {
 fn reason(unsettled: &Unsettled) -> Option<String> {
     Some(match unsettled {
         // The answer has said it already, and nobody says of a run that its trace is a part.
-        Unsettled::NotAnswered | Unsettled::Partial => return None,
+        Unsettled::NotAnswered | Unsettled::Partial | Unsettled::NotWaited => return None,
+        Unsettled::EdgesOpen(spans) => format!(
+            "the other side of {} calls never came, the first is that of `{}`: if what is called there sends no spans, name \
+             it in `settle.absent`, else find out what became of them, or raise `settle.timeout`",
+            spans.len(),
+            spans.first().map(ToString::to_string).unwrap_or_default()
+        ),
+        Unsettled::ExpectedAbsent(expected) => format!(
+            "`{}` did not come, which the test expects: look whether it ran, or raise `settle.timeout`",
+            expected.join("`, `")
+        ),
         Unsettled::NoTelemetry => "no span of the system came: check that it exports OTLP to the address \
-                                   that Qualitytrace listens on, and that it continues the `traceparent` it gets"
+                                   that Qualitytrace listens on, and that it continues the `traceparent` it gets; if \
+                                   its spans come late, declare `settle.flush`"
             .to_owned(),
         Unsettled::ParentsAbsent(spans) => format!(
-            "{} spans name a parent that never came, the first is `{}`: a service between them is not \
-             instrumented, or its spans come later than `settle.timeout`",
+            "{} spans name a parent that never came, the first is `{}`: if what calls its service sends no spans, name the \
+             service in `settle.absent`, else find out what became of the parents, or raise `settle.timeout`",
             spans.len(),
             spans.first().map(ToString::to_string).unwrap_or_default()
         ),
@@ -288,5 +459,17 @@ impl<P: Ports> Steps<'_, P> {
         let result = work();
         self.add(step, began);
         result
+    }
+
+    async fn judge(
+        &mut self,
+        judging: &Judging,
+        trace: Option<&Arc<Trace>>,
+        settlement: Option<&Settlement>,
+    ) -> Judgement {
+        let began = self.ports.now();
+        let judgement = judging.judge(trace, settlement).await;
+        self.add(Step::Judge, began);
+        judgement
     }
 }

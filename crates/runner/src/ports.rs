@@ -2,9 +2,11 @@
 
 use std::future::Future;
 
-use drivers::arrivals::Arrivals;
+use drivers::{arrivals::Arrivals, receiver::Seen};
 use model::{Answer, Attempt, Event, Fault, Faulty, KeyRing, Request, Timestamp, TraceId};
 use thiserror::Error;
+
+use crate::diagnosis::Process;
 
 /// What a run needs of the world. The local run is one implementation, the server's worker the other.
 pub trait Ports: Send + Sync {
@@ -37,6 +39,23 @@ pub trait Ports: Send + Sync {
 
     /// Records how the trigger ended. MAY be called again for a resumed run, with an unknown outcome.
     fn answered(&self, answer: &Answer) -> impl Future<Output = Result<(), Lost>> + Send;
+
+    /// Tells the system to send all that it has, and waits until it did. False where it cannot be told.
+    ///
+    /// Called at most once, when the trigger has answered; given up at the deadline.
+    fn drain(&self) -> impl Future<Output = bool> + Send {
+        async { false }
+    }
+
+    /// What the receiver has met, for a run whose trace is not whole; none where nobody knows.
+    fn seen(&self) -> Option<Seen> {
+        None
+    }
+
+    /// The processes that were started for this run, as far as they can be looked at. Asked when a trace is not whole.
+    fn processes(&self) -> Vec<Process> {
+        Vec::new()
+    }
 
     /// Hears what happens, in order. It MUST NOT block.
     fn tell(&self, event: Event);

@@ -6,42 +6,56 @@
 use std::time::Duration;
 
 use model::{
-    Answer, Attempt, Request,
+    Answer, Attempt, Body, Request,
     trace::{Kind, ResourceData, ScopeData, SpanData, Status, StatusCode, Value},
 };
 
 /// The name under which it is selected. `Tracetest trigger` selects it too.
 pub const TRIGGER_SPAN_NAME: &str = "Qualitytrace trigger";
 
-/// The span of this attempt and its answer.
-pub fn trigger_span(attempt: &Attempt, request: &Request, answer: &Answer) -> SpanData {
+/// Where the end of what a command wrote to its standard error stands.
+const STDERR: &str = "qualitytrace.response.stderr";
+
+/// The span of this attempt and its answer; none where nothing was fired.
+pub fn trigger_span(attempt: &Attempt, request: &Request, answer: &Answer) -> Option<SpanData> {
     let mut span = SpanData::new(attempt.span_id, None, TRIGGER_SPAN_NAME);
-    let Request::Http(http) = request;
-    span.kind = Kind::Client;
-    span.flags = 1;
-    span.start = attempt.at;
-    // As long as the exchange was measured to take; how long there was no answer is not known after a restart.
-    let nanos = answer.response().map_or(0, |response| response.duration_ns);
-    span.end = attempt.at.plus(Duration::from_nanos(nanos));
-    let text = |text: &str| Value::Str(text.to_owned());
     let mut add = |key: &str, value| span.attributes.push((key.to_owned(), value));
-    add("http.request.method", text(&http.method));
+    let text = |text: &str| Value::Str(text.to_owned());
+    match request {
+        Request::Http(http) => add("http.request.method", text(&http.method)),
+        Request::Exec(_) => {}
+        Request::TraceId(_) => return None,
+    }
     match answer {
         Answer::Response(response) => {
             add("http.response.status_code", Value::Int(i64::from(response.status)));
             add("tracetest.response.status", Value::Int(i64::from(response.status)));
-            add(
-                "tracetest.response.body",
-                text(&String::from_utf8_lossy(response.body.as_bytes())),
-            );
+            add("tracetest.response.body", body(&response.body));
             let headers = response.headers.iter().map(|(key, value)| (key.clone(), text(value)));
             add("tracetest.response.headers", Value::Map(headers.collect()));
         }
+        Answer::Exit(exit) => {
+            add("process.exit.code", Value::Int(i64::from(exit.code)));
+            add("tracetest.response.status", Value::Int(i64::from(exit.code)));
+            add("tracetest.response.body", body(&exit.stdout));
+            add(STDERR, text(&exit.stderr));
+        }
+        Answer::NotFired => {}
         Answer::NoAnswer(no_answer) => {
             span.status = Status { code: StatusCode::Error, message: no_answer.message.clone() };
         }
     }
-    span
+    span.kind = Kind::Client;
+    span.flags = 1;
+    span.start = attempt.at;
+    // As long as the exchange was measured to take; how long there was no answer is not known after a restart.
+    let nanos = answer.duration_ns().unwrap_or(0);
+    span.end = attempt.at.plus(Duration::from_nanos(nanos));
+    Some(span)
+}
+
+fn body(body: &Body) -> Value {
+    Value::Str(String::from_utf8_lossy(body.as_bytes()).into_owned())
 }
 
 pub(crate) fn resource() -> ResourceData {

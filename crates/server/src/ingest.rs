@@ -1,6 +1,6 @@
 //! Spans on their way in: from the OTLP receiver to the bus.
 //!
-//! Whether a span belongs to a run is told by its trace id alone. Ingest is never traced, so that telemetry
+//! Whether a span belongs to a run is told by its trace id: one that was minted here, or one that a run waits for. Ingest is never traced, so that telemetry
 //! about telemetry cannot loop.
 
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use bus::{Bus, Full};
 use drivers::receiver::{Refused, Sink};
 use model::{KeyRing, TraceId, World};
 use otlp::Batch;
+
+use crate::interests::Interests;
 
 /// How old an id may be, in seconds: runs are over long before, and an old id is a replay.
 const EPOCH_AGE_MAX: u32 = 24 * 60 * 60;
@@ -20,16 +22,18 @@ const EPOCH_AHEAD_MAX: u32 = 5 * 60;
 pub(crate) struct Ingest {
     pub(crate) bus: Arc<Bus>,
     pub(crate) keys: KeyRing,
+    pub(crate) interests: Interests,
     pub(crate) world: World,
 }
 
 impl Sink for Ingest {
     fn wants(&self, id: &TraceId) -> bool {
-        self.keys.verify(id).is_some_and(|minted| {
+        let is_ours = self.keys.verify(id).is_some_and(|minted| {
             // Epoch seconds wrap in 2106, and so does their difference.
             let now = (self.world.now().as_secs() & u64::from(u32::MAX)) as u32;
             now.wrapping_sub(minted) <= EPOCH_AGE_MAX || minted.wrapping_sub(now) <= EPOCH_AHEAD_MAX
-        })
+        });
+        is_ours || self.interests.has(id)
     }
 
     fn lost(&self, trace_id: &TraceId) {
@@ -61,7 +65,7 @@ mod tests {
     };
     use model::{Key, KeyRing, Timestamp, TraceId, World};
 
-    use super::Ingest;
+    use super::{Ingest, Interests};
 
     const NOW: u64 = 1_800_000_000;
 
@@ -70,6 +74,7 @@ mod tests {
         Ingest {
             bus: Arc::new(Bus::new(limits)),
             keys: KeyRing::new(Key::from_bytes([1; 16]), Vec::new()),
+            interests: Interests::default(),
             world: World::new(|| Timestamp::from_nanos(NOW * 1_000_000_000), || [0; 32]),
         }
     }
@@ -100,6 +105,16 @@ mod tests {
             || ingest.bus.refused(facts.wanted),
         )
         .await;
+    }
+
+    #[test]
+    fn an_id_that_a_run_waits_for_is_wanted() {
+        let ingest = ingest();
+        let foreign = TraceId::from_random([5; 16]);
+        let interest = ingest.interests.register(foreign);
+        assert!(ingest.wants(&foreign));
+        drop(interest);
+        assert!(!ingest.wants(&foreign));
     }
 
     #[test]

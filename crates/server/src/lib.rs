@@ -8,6 +8,7 @@
 mod api;
 pub mod config;
 mod ingest;
+mod interests;
 mod listen;
 mod own_spans;
 mod own_telemetry;
@@ -19,7 +20,10 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bus::Bus;
 use db::{Connect, Db, DbError};
-use drivers::{receiver, trigger};
+use drivers::{
+    receiver,
+    trigger::{self, Triggers},
+};
 use model::{Fault, Faulty, Key, KeyRing, World};
 use telemetry::Report;
 use thiserror::Error;
@@ -90,9 +94,6 @@ pub enum StartError {
     /// The OTLP receiver cannot start.
     #[error(transparent)]
     Receiver(#[from] receiver::StartError),
-    /// The HTTP trigger cannot be made.
-    #[error(transparent)]
-    Trigger(#[from] trigger::BuildError),
     /// An exporter cannot be started.
     #[error(transparent)]
     Telemetry(#[from] telemetry::StartError),
@@ -108,7 +109,6 @@ impl Faulty for StartError {
             Self::Listen { .. } => Fault::Conflict,
             Self::Db(error) => error.fault(),
             Self::Receiver(error) => error.fault(),
-            Self::Trigger(error) => error.fault(),
             // A folder or a file that the operator named.
             Self::Telemetry(_) => Fault::Invalid,
             Self::Work(_) => Fault::Internal,
@@ -138,16 +138,23 @@ pub async fn start(
     let calm_db = Db::connect(&connect(&postgres, CALM_POOL_MAX)).await?;
     // Spans in: receiver to bus.
     let bus = Arc::new(Bus::new(bus::Limits::default()));
-    let ingest = ingest::Ingest { bus: Arc::clone(&bus), keys: keys.clone(), world };
-    let receiving = receiver::Config::new(listen.otlp_grpc, listen.otlp_http);
+    let interests = interests::Interests::default();
+    let ingest = ingest::Ingest {
+        bus: Arc::clone(&bus),
+        keys: keys.clone(),
+        interests: interests.clone(),
+        world,
+    };
+    let receiving = receiver::Config::new(vec![listen.otlp_grpc, listen.otlp_http]);
     let receiver = receiver::start(receiving, Arc::new(ingest)).await?;
     let http = TcpListener::bind(listen.http)
         .await
         .map_err(|reason| StartError::Listen { address: listen.http, reason })?;
     let addresses = config::Listen {
         http: http.local_addr().unwrap_or(listen.http),
-        otlp_grpc: receiver.grpc_addr(),
-        otlp_http: receiver.http_addr(),
+        // Both take everything; that there are two is for senders that expect OTLP's usual ports.
+        otlp_grpc: receiver.addresses().first().copied().unwrap_or(listen.otlp_grpc),
+        otlp_http: receiver.addresses().last().copied().unwrap_or(listen.otlp_http),
     };
     // Ports that were left open are known only now.
     own_telemetry::refuse_own_endpoints(&exporters, addresses)?;
@@ -174,7 +181,13 @@ pub async fn start(
         calm: runtime::Handle::current(),
         bus,
         keys,
-        http: trigger::Http::new(trigger::Limits::default())?,
+        interests,
+        // Tests are strangers': no commands, and nothing of this process's environment.
+        triggers: Triggers::new(trigger::Config {
+            limits: trigger::Limits::default(),
+            environment: Vec::new(),
+            exec: false,
+        }),
         watch,
         world,
     };

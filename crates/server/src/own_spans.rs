@@ -108,8 +108,11 @@ fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
 
 /// The trigger's span as the application's trace store gets it: without what the response held.
 pub(crate) fn trigger_for_application(mut span: SpanData) -> SpanData {
-    let is_content =
-        |key: &str| key.ends_with(".response.body") || key.ends_with(".response.headers");
+    let is_content = |key: &str| {
+        [".response.body", ".response.headers", ".response.stderr"]
+            .iter()
+            .any(|end| key.ends_with(end))
+    };
     span.attributes.retain(|(key, _)| !is_content(key));
     span
 }

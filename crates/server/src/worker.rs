@@ -10,11 +10,11 @@ use std::{sync::Arc, time::Duration};
 
 use bus::Bus;
 use db::{Db, DbError, OtlpTrace, Taken};
-use drivers::trigger;
-use lang::{Plan, Vars};
+use drivers::trigger::Triggers;
+use lang::{Files, Plan, Vars};
 use model::{
-    Event, Judgement, KeyRing, Outcome, Progress, Step, StepTime, Timestamp, Trace, Verdict, What,
-    World, trace::SpanData,
+    Event, Judgement, KeyRing, Learned, Outcome, Progress, Step, StepTime, Timestamp, Trace,
+    Verdict, What, World, trace::SpanData,
 };
 use runner::{Finished, Job, Limits, Lost, RunError};
 use tokio::{task::JoinSet, time::Instant};
@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config,
+    interests::Interests,
     own_spans::{self, Call, RunSpan, RunTrace, send_run},
     traceparent::TraceParent,
     watch::Watch,
@@ -47,7 +48,8 @@ pub(crate) struct Worker {
     pub(crate) calm: tokio::runtime::Handle,
     pub(crate) bus: Arc<Bus>,
     pub(crate) keys: KeyRing,
-    pub(crate) http: trigger::Http,
+    pub(crate) interests: Interests,
+    pub(crate) triggers: Triggers,
     pub(crate) watch: Watch,
     pub(crate) world: World,
 }
@@ -144,8 +146,12 @@ async fn execute(worker: &Worker, taken: &Taken, ports: WorkerPorts<'_>) -> Resu
                 run_id: taken.run_id,
                 plan,
                 vars: &Vars::default(),
+                files: &Files::default(),
                 progress: taken.progress.clone(),
                 limits: Limits::default(),
+                learned: &Learned::default(),
+                started: None,
+                timeout: None,
             };
             match runner::run(job, &ports).await {
                 Ok(finished) => Ok(finished),
@@ -179,14 +185,14 @@ fn compile(taken: &Taken) -> Result<Plan, String> {
 struct Ended {
     outcome: Outcome,
     events: Vec<Event>,
-    trace: Option<Trace>,
+    trace: Option<Arc<Trace>>,
     trigger: Option<SpanData>,
 }
 
 impl Ended {
     fn from_run(finished: Finished, events: Vec<Event>) -> Self {
-        let Finished { outcome, trace, trigger } = finished;
-        Self { outcome, events, trace, trigger: Some(trigger) }
+        let Finished { outcome, trace, trigger, .. } = finished;
+        Self { outcome, events, trace, trigger }
     }
 
     /// A run that came to no judgement, and the reason.
@@ -203,6 +209,9 @@ impl Ended {
                 Progress::New | Progress::Attempted(_) => None,
             },
             settlement: None,
+            diagnoses: Vec::new(),
+            overtaken: None,
+            earlier: Vec::new(),
             judgement: Judgement::bare(verdict),
             analysis: None,
             steps: Vec::new(),

@@ -42,4 +42,6 @@ pub use probe::{Probe, probe};
 pub use span::FinishedSpan;
 
 pub use opentelemetry;
+/// The SDK's propagators: W3C trace context and baggage.
+pub use opentelemetry_sdk::propagation;
 pub use source;

@@ -9,13 +9,12 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use super::{Launch, Service, ports};
+use super::{Launch, Service, golang::Go, ports};
 use crate::{
     cache,
     machine::{Machine, fingerprint},
-    packages, spawn,
 };
 
 pub(super) struct Collector;
@@ -25,9 +24,6 @@ const VERSION: &str = "0.161.0";
 const MANIFEST: &str = include_str!("collector-manifest.yaml");
 
 const PROGRAM: &str = "otelcol";
-
-/// The oldest Go, as the second number of its version, that fetches a newer one when a module asks for it.
-const GO_MINOR_MIN: u32 = 21;
 
 impl Service for Collector {
     fn name(&self) -> &'static str {
@@ -92,58 +88,20 @@ fn program(machine: &Machine) -> Result<PathBuf> {
 }
 
 fn build(machine: &Machine, key: &str, part: &Path) -> Result<()> {
-    if machine.in_path("go").is_none() {
-        packages::install(machine, "golang-go", "collector: no `go` is here to build it", None)?;
-    }
-    // Distributions switch the fetching of a newer Go off.
-    let ask = |name: &str| {
-        let mut go = Command::new("go");
-        spawn::output(go.args(["env", name]).current_dir(part).env("GOTOOLCHAIN", "auto"))
-    };
-    check_go(&ask("GOVERSION")?)?;
+    let go = Go::find(machine, key, part)?;
     eprintln!(
         "{key}: building the OpenTelemetry Collector from the Go module registry; some 5 minutes on two cores, most of \
          it compiling, once per machine"
     );
-    let log = machine.cache.join("logs").join(format!("{key}.log"));
-    let proxy = without_direct(&ask("GOPROXY")?);
-    let go = |command: &mut Command| {
-        command.current_dir(part).env("GOPROXY", &proxy).env("GOFLAGS", "-buildvcs=false");
-        command.env("CGO_ENABLED", "0").env("GOBIN", part.join("builder"));
-        command.env("GOTOOLCHAIN", "auto");
-        spawn::long(machine, command, &log)
-            .context("the Collector could not be built; it wants a reachable module registry and Go 1.26, which any Go from 1.21 on fetches by itself")
-    };
     let builder = format!("go.opentelemetry.io/collector/cmd/builder@v{VERSION}");
-    go(Command::new("go").args(["install", &builder]))?;
+    let mut install = Command::new("go");
+    go.run(install.args(["install", &builder]).env("GOBIN", part.join("builder")))?;
     fs::write(part.join("manifest.yaml"), MANIFEST)?;
-    go(Command::new(part.join("builder/builder")).args(["--config", "manifest.yaml"]))?;
+    go.run(Command::new(part.join("builder/builder")).args(["--config", "manifest.yaml"]))?;
     fs::create_dir(part.join("bin"))?;
     fs::rename(part.join("build").join(PROGRAM), part.join("bin").join(PROGRAM))?;
     cache::remove(&part.join("build"))?;
     cache::remove(&part.join("builder"))
-}
-
-/// Refuses a Go that could neither build the Collector nor fetch one that can.
-fn check_go(version: &str) -> Result<()> {
-    // A release says `go1.26.8`, an unreleased one `devel go1.27-5a3b…`, and one before 1.16 nothing.
-    let minor = version.split("go1.").nth(1).map(|rest| {
-        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
-    });
-    if minor.unwrap_or(0) < GO_MINOR_MIN {
-        let found = if version.is_empty() { "of an unknown version" } else { version };
-        bail!(
-            "collector: the `go` in `PATH` is {found}, too old to build it; install Go 1.{GO_MINOR_MIN} or newer from \
-             https://go.dev/dl, or your distribution's `golang-go` from its backports, and put it first in `PATH`"
-        );
-    }
-    Ok(())
-}
-
-/// The registries without the fallback to the authors' own hosts, which makes every miss a long wait.
-fn without_direct(proxies: &str) -> String {
-    let kept = proxies.strip_suffix(",direct").or_else(|| proxies.strip_suffix("|direct"));
-    kept.unwrap_or(proxies).to_owned()
 }
 
 /// A path as a YAML string in the Collector's configuration, where `$` starts a variable.
@@ -154,31 +112,6 @@ fn yaml(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_fallback_goes_and_nothing_else() {
-        let cases = [
-            ("https://a.example,direct", "https://a.example"),
-            ("https://a.example|https://b.example|direct", "https://a.example|https://b.example"),
-            ("https://a.example", "https://a.example"),
-            ("direct", "direct"),
-        ];
-        for (given, expected) in cases {
-            assert_eq!(without_direct(given), expected);
-        }
-    }
-
-    #[test]
-    fn a_go_that_cannot_fetch_a_newer_one_is_refused_before_the_build() {
-        for new in ["go1.21", "go1.21.0", "go1.26.8", "go1.22rc1", "devel go1.27-5a3b Mon"] {
-            check_go(new).expect(new);
-        }
-        for old in ["go1.20.14", "go1.19.8", "go1.2", "", "gccgo"] {
-            let words = check_go(old).expect_err(old).to_string();
-            assert!(words.contains("install Go 1.21 or newer"), "{words}");
-            assert!(words.contains(old), "{words}");
-        }
-    }
 
     #[test]
     fn the_manifest_builds_the_version_that_names_it() {

@@ -115,9 +115,12 @@ impl Server {
     }
 }
 
-/// Runs `binary` with these arguments to its end.
+/// Runs `binary` with these arguments to its end, in a folder of its own: what a run keeps for the next is not ours.
 pub async fn qualitytrace(binary: &Path, arguments: &[&str]) -> Result<Finished> {
-    let output = Command::new(binary).args(arguments).kill_on_drop(true).output().await?;
+    let folder = TempDir::new()?;
+    let mut command = Command::new(binary);
+    command.args(arguments).current_dir(folder.path()).kill_on_drop(true);
+    let output = command.output().await?;
     Ok(Finished {
         code: output.status.code(),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),

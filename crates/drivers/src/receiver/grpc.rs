@@ -1,225 +1,175 @@
-//! OTLP over gRPC, in HTTP/2 without TLS.
+//! OTLP over gRPC: one message in, one message out.
 //!
-//! Messages stay bytes: [`otlp::split`] reads them as they stand on the wire.
+//! A call is a request whose body is a message behind five bytes of head, and whose answer ends with a status in
+//! trailers, or has it among its headers where it has no message. That is all of gRPC that an export needs, so it is
+//! written here, over the same HTTP/2 connection that serves everything else (record 0011).
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    io::Cursor,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
-use http::{Request, Response};
-use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::TcpStream,
-    sync::watch,
-    task::JoinSet,
-    time::timeout,
-};
-use tonic::{
-    Code, Status,
-    body::Body,
-    codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    server::{Grpc, UnaryService},
-};
+use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header::CONTENT_TYPE};
+use hyper::body::Incoming;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
     Sink,
-    intake::{Intake, NotTaken, Signal},
-    listen::drive,
+    body::{Limit, Reply, read},
+    intake::{Intake, Signal},
+    pack::Packing,
+    unanswered::Unanswered,
 };
 
-/// What every HTTP/2 client says first.
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Whether the message is packed, and its length.
+const HEAD_BYTES: usize = 5;
 
-/// What a client of the wrong port is told. Senders of OTLP over HTTP that mistake the port are common.
-const WRONG_PORT: &[u8] = b"HTTP/1.1 505 HTTP Version Not Supported\r\nconnection: close\r\n\
-    content-type: text/plain\r\ncontent-length: 82\r\n\r\n\
-    this port takes OTLP over gRPC; OTLP over HTTP has a port of its own, usually 4318";
+/// The answer to an export that was taken whole: an empty message.
+static TAKEN: [u8; HEAD_BYTES] = [0; HEAD_BYTES];
 
-/// Exports under way on one connection.
-const STREAMS_MAX: u32 = 32;
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+const OK: HeaderValue = HeaderValue::from_static("0");
+const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
+const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
+const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// How often a silent peer is asked whether it is there, and how long it may take to say so.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// What a text in a header may not hold as it is.
+const UNPRINTABLE: &AsciiSet = &CONTROLS.add(b'%');
 
-/// The tasks of one connection's streams.
-#[derive(Clone, Default)]
-struct Streams(Arc<Mutex<JoinSet<()>>>);
-
-/// Messages as bytes, in both directions.
-#[derive(Clone, Copy)]
-struct Raw;
-
-/// The one method of the three services.
-struct Export<S> {
-    intake: Arc<Intake<S>>,
-    signal: Signal,
+/// Whether a request is a call, by its content type.
+pub(super) fn is_call(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    content_type.starts_with(b"application/grpc")
 }
 
-/// Serves one connection.
-pub(super) async fn serve<S: Sink>(
-    stream: TcpStream,
-    header_timeout: Duration,
-    intake: Arc<Intake<S>>,
-    mut stopped: watch::Receiver<()>,
-) {
-    let stream = tokio::select! {
-        _ = stopped.changed() => return,
-        greeted = timeout(header_timeout, greet(stream)) => match greeted {
-            Ok(Some(stream)) => stream,
-            Ok(None) | Err(_) => return,
-        },
-    };
-    let streams = Streams::default();
-    let service = service_fn(move |request| {
-        let intake = Arc::clone(&intake);
-        async move { Ok::<_, Infallible>(respond(intake, request).await) }
-    });
-    let connection = http2::Builder::new(streams.clone())
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX)
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service);
-    drive(connection, stopped).await;
-    streams.join().await;
-}
-
-/// Reads what a client says first, which hyper would wait for without end, and gives it back to be read again.
-async fn greet(mut stream: TcpStream) -> Option<impl AsyncRead + AsyncWrite + Unpin> {
-    let mut said = [0; PREFACE.len()];
-    let mut len = 0;
-    while len < said.len() && said[..len] == PREFACE[..len] {
-        match stream.read(&mut said[len..]).await {
-            Ok(more) if more > 0 => len += more,
-            _ => return None,
+/// Answers a call.
+pub(super) async fn respond<S: Sink>(
+    intake: &Intake<S>,
+    request: Request<Incoming>,
+) -> Response<Reply> {
+    match call(intake, request).await {
+        Ok(message) => {
+            let mut trailers = HeaderMap::with_capacity(1);
+            trailers.insert(STATUS, OK);
+            with_type(Response::new(Reply::with_trailers(message, trailers)))
         }
+        Err(error) => refuse(intake, &error),
     }
-    if said != *PREFACE {
-        stream.write_all(WRONG_PORT).await.ok()?;
-        stream.shutdown().await.ok()?;
-        // What the client still sends is read, or its system would discard our words.
-        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.ok();
-        return None;
-    }
-    let (read, write) = stream.into_split();
-    Some(tokio::io::join(AsyncReadExt::chain(Cursor::new(said), read), write))
 }
 
-async fn respond<S: Sink>(intake: Arc<Intake<S>>, request: Request<Incoming>) -> Response<Body> {
-    let signal = match request.uri().path() {
+async fn call<S: Sink>(
+    intake: &Intake<S>,
+    request: Request<Incoming>,
+) -> Result<Bytes, Unanswered> {
+    let (head, body) = request.into_parts();
+    let signal = match head.uri.path() {
         "/opentelemetry.proto.collector.trace.v1.TraceService/Export" => Signal::Traces,
         "/opentelemetry.proto.collector.logs.v1.LogsService/Export" => Signal::Logs,
         "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export" => Signal::Metrics,
-        other => return Status::unimplemented(format!("nothing is at `{other}`")).into_http(),
+        other => return Err(Unanswered::GrpcPath(other.to_owned())),
     };
+    if head.method != Method::POST {
+        return Err(Unanswered::Method(head.method));
+    }
+    check_type(&head.headers)?;
+    intake.in_time(export(intake, signal, &head.headers, body)).await
+}
+
+async fn export<S: Sink>(
+    intake: &Intake<S>,
+    signal: Signal,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Bytes, Unanswered> {
     let bytes_max = intake.message_bytes_max;
-    let mut grpc = Grpc::new(Raw)
-        .accept_compressed(CompressionEncoding::Gzip)
-        .max_decoding_message_size(bytes_max);
-    let export = Export { intake: Arc::clone(&intake), signal };
-    match intake.admit(grpc.unary(export, request)).await {
-        Ok(response) if is_too_large(&response) => {
-            Status::from(NotTaken::TooLarge(bytes_max)).into_http()
+    let mut room = intake.room();
+    let limit = Limit { bytes_max, head_bytes: HEAD_BYTES, room: &mut room };
+    let mut message =
+        read(body, limit, |first| first.first_chunk().map_or(0, |head| HEAD_BYTES + length(head)))
+            .await?;
+    let Some(head) = message.first_chunk::<HEAD_BYTES>().copied() else {
+        return Err(Unanswered::Broken(format!("a call has {HEAD_BYTES} bytes of head")));
+    };
+    let message = message.split_off(HEAD_BYTES);
+    if length(&head) != message.len() {
+        let reason = format!("{} bytes announced, {} there", length(&head), message.len());
+        return Err(Unanswered::Broken(reason));
+    }
+    let message = match head[0] {
+        0 => message,
+        1 => packing(headers)?.unpack(message, bytes_max, &mut room)?,
+        other => return Err(Unanswered::Broken(format!("a call starts with 0 or 1, not {other}"))),
+    };
+    let rejected = intake.take(signal, &message).await?;
+    if rejected.items == 0 {
+        return Ok(Bytes::from_static(&TAKEN));
+    }
+    let answer = otlp::partial_success(rejected.items, &rejected.reason);
+    let mut framed = vec![0];
+    framed.extend((answer.len() as u32).to_be_bytes());
+    framed.extend(answer);
+    Ok(framed.into())
+}
+
+fn length(head: &[u8; HEAD_BYTES]) -> usize {
+    let [_, length @ ..] = *head;
+    u32::from_be_bytes(length) as usize
+}
+
+/// Messages are protobuf, whether that is said or not.
+fn check_type(headers: &HeaderMap) -> Result<(), Unanswered> {
+    let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let rest = content_type.strip_prefix(b"application/grpc").unwrap_or_default();
+    match rest.strip_prefix(b"+proto").unwrap_or(rest) {
+        [] | [b';' | b' ', ..] => Ok(()),
+        _ => Err(Unanswered::GrpcType(String::from_utf8_lossy(content_type).into_owned())),
+    }
+}
+
+fn packing(headers: &HeaderMap) -> Result<Packing, Unanswered> {
+    let name = headers.get(ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
+    let name = String::from_utf8_lossy(name);
+    match Packing::parse(&name) {
+        Some(Packing::None) => {
+            Err(Unanswered::Broken("it is packed, and `grpc-encoding` does not say how".to_owned()))
         }
-        Ok(response) => response,
-        Err(late) => Status::from(late).into_http(),
+        Some(packing) => Ok(packing),
+        None => Err(Unanswered::Encoding(name.into_owned())),
     }
 }
 
-/// Whether tonic found the message too large. It has two codes for that, and we use neither for anything else.
-fn is_too_large(response: &Response<Body>) -> bool {
-    let code = response.extensions().get::<Status>().map(Status::code);
-    matches!(code, Some(Code::OutOfRange | Code::ResourceExhausted))
+/// An answer without a message: the status is among its headers.
+fn refuse<S: Sink>(intake: &Intake<S>, error: &Unanswered) -> Response<Reply> {
+    let said = error.to_string();
+    intake.watch.refusal(&said);
+    let mut response = with_type(Response::new(Reply::default()));
+    let headers = response.headers_mut();
+    headers.insert(STATUS, HeaderValue::from(error.code() as u16));
+    let message = utf8_percent_encode(&said, UNPRINTABLE).to_string();
+    insert(headers, MESSAGE, message);
+    if let Some(delay) = error.retry_after() {
+        insert(headers, DETAILS, details(error, &said, delay));
+    }
+    if matches!(error, Unanswered::Encoding(_)) {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(Packing::NAMES));
+    }
+    response
 }
 
-impl<S: Sink> UnaryService<Bytes> for Export<S> {
-    type Response = Bytes;
-    type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Bytes>, Status>> + Send>>;
-
-    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let (intake, signal) = (Arc::clone(&self.intake), self.signal);
-        Box::pin(async move {
-            let answer = intake.take(signal, request.get_ref()).await;
-            answer.map(tonic::Response::new).map_err(Status::from)
-        })
-    }
+/// The status again, with the time after which to come back.
+fn details(error: &Unanswered, said: &str, delay: Duration) -> String {
+    BASE64_STANDARD_NO_PAD.encode(otlp::status(error.code() as i32, said, Some(delay)))
 }
 
-impl From<NotTaken> for Status {
-    fn from(error: NotTaken) -> Self {
-        let code = match error {
-            NotTaken::Undecodable(_) => Code::InvalidArgument,
-            NotTaken::TooLarge(_) => Code::ResourceExhausted,
-            NotTaken::Refused(_) | NotTaken::Late(_) => Code::Unavailable,
-        };
-        Self::new(code, error.to_string())
-    }
-}
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        *self
-    }
-
-    fn decoder(&mut self) -> Self {
-        *self
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: String) {
+    // Both texts are of printable characters alone.
+    if let Ok(value) = HeaderValue::try_from(value) {
+        headers.insert(name, value);
     }
 }
 
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, message: Bytes, out: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        out.put(message);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(message.copy_to_bytes(message.remaining())))
-    }
-}
-
-impl Streams {
-    async fn join(self) {
-        let mut tasks = std::mem::take(&mut *self.lock());
-        while tasks.join_next().await.is_some() {}
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<F> Executor<F> for Streams
-where
-    F: Future + Send + 'static,
-{
-    fn execute(&self, stream: F) {
-        let mut tasks = self.lock();
-        // Those that have ended are let go here, or a long connection would keep them all.
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move {
-            stream.await;
-        });
-    }
+fn with_type(mut response: Response<Reply>) -> Response<Reply> {
+    response.headers_mut().insert(CONTENT_TYPE, GRPC);
+    response
 }

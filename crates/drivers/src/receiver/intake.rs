@@ -4,17 +4,22 @@ use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use otlp::DecodeError;
-use thiserror::Error;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::time::timeout;
 
-use super::{Config, Refused, Sink};
+use super::{
+    Config, Sink,
+    seen::{Watch, add},
+    unanswered::Unanswered,
+};
+
+/// How much more memory JSON takes while it is read than its text does.
+const JSON_FACTOR: usize = 8;
 
 /// What a receiver has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,79 +38,101 @@ pub struct Counts {
     pub refused: u64,
 }
 
-/// [`Counts`] that grow.
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    kept: AtomicU64,
-    foreign: AtomicU64,
-    invalid: AtomicU64,
-    logs: AtomicU64,
-    metrics: AtomicU64,
-    refused: AtomicU64,
-}
-
 /// What an export carries.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     Traces,
     Logs,
     Metrics,
 }
 
-/// Why an export was not taken.
-#[derive(Debug, Error)]
-pub(super) enum NotTaken {
-    #[error(transparent)]
-    Undecodable(#[from] DecodeError),
-    #[error("the message has more than {0} bytes; send smaller batches")]
-    TooLarge(usize),
-    #[error(transparent)]
-    Refused(#[from] Refused),
-    #[error("the export was not done within {0:?}; send it again")]
-    Late(Duration),
+/// How much of an export was not taken for good, and why. Zero is success.
+#[derive(Debug, Default)]
+pub(super) struct Rejected {
+    pub(super) items: u64,
+    pub(super) reason: String,
 }
 
-/// What both ports put their messages into.
+/// What all connections put their messages into.
 #[derive(Debug)]
 pub(super) struct Intake<S> {
     pub(super) message_bytes_max: usize,
-    messages: Semaphore,
+    pub(super) header_timeout: Duration,
+    pub(super) watch: Arc<Watch>,
     export_timeout: Duration,
     sink: Arc<S>,
-    counters: Arc<Counters>,
+    buffered_bytes_max: usize,
+    buffered: AtomicUsize,
+}
+
+/// Room for the bytes of a message, given back when this is dropped.
+pub(super) struct Room<'a> {
+    buffered: &'a AtomicUsize,
+    bytes_max: usize,
+    bytes: usize,
 }
 
 impl<S: Sink> Intake<S> {
-    pub(super) fn new(config: &Config, sink: Arc<S>, counters: Arc<Counters>) -> Self {
+    pub(super) fn new(config: &Config, sink: Arc<S>, watch: Arc<Watch>) -> Self {
         Self {
             message_bytes_max: config.message_bytes_max,
-            messages: Semaphore::new(config.messages_max.min(Semaphore::MAX_PERMITS)),
+            header_timeout: config.header_timeout,
+            watch,
             export_timeout: config.export_timeout,
             sink,
-            counters,
+            buffered_bytes_max: config.buffered_bytes_max,
+            buffered: AtomicUsize::default(),
         }
     }
 
-    /// Does the work of an export, reading its message included, when there is room for it and while there is time.
-    pub(super) async fn admit<T>(&self, work: impl Future<Output = T>) -> Result<T, NotTaken> {
-        let work = async {
-            let _room = self.messages.acquire().await;
-            work.await
-        };
-        timeout(self.export_timeout, work).await.map_err(|_| NotTaken::Late(self.export_timeout))
+    /// Does the work of an export, reading its message included, while there is time.
+    pub(super) async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, Unanswered>>,
+    ) -> Result<T, Unanswered> {
+        let done = timeout(self.export_timeout, work).await;
+        done.unwrap_or(Err(Unanswered::Late(self.export_timeout)))
     }
 
-    /// Takes a message, and says what to answer.
-    pub(super) async fn take(&self, signal: Signal, message: &[u8]) -> Result<Bytes, NotTaken> {
+    /// Room for a message, which is as yet empty.
+    pub(super) fn room(&self) -> Room<'_> {
+        Room { buffered: &self.buffered, bytes_max: self.buffered_bytes_max, bytes: 0 }
+    }
+
+    /// Takes a message of protobuf.
+    pub(super) async fn take(
+        &self,
+        signal: Signal,
+        message: &Bytes,
+    ) -> Result<Rejected, Unanswered> {
         match signal {
             Signal::Traces => return self.take_traces(message).await,
-            Signal::Logs => add(&self.counters.logs, otlp::count_logs(message)?),
-            Signal::Metrics => add(&self.counters.metrics, otlp::count_metrics(message)?),
+            Signal::Logs => add(&self.watch.logs, otlp::count_logs(message)?),
+            Signal::Metrics => add(&self.watch.metrics, otlp::count_metrics(message)?),
         }
-        Ok(Bytes::new())
+        Ok(Rejected::default())
     }
 
-    async fn take_traces(&self, message: &[u8]) -> Result<Bytes, NotTaken> {
+    /// Takes a message of JSON.
+    pub(super) async fn take_json(
+        &self,
+        signal: Signal,
+        message: &[u8],
+        room: &mut Room<'_>,
+    ) -> Result<Rejected, Unanswered> {
+        room.grow(message.len().saturating_mul(JSON_FACTOR))?;
+        match signal {
+            Signal::Traces => {
+                let message = otlp::traces_from_json(message)?.into();
+                return self.take_traces(&message).await;
+            }
+            Signal::Logs => add(&self.watch.logs, otlp::count_logs_json(message)?),
+            Signal::Metrics => add(&self.watch.metrics, otlp::count_metrics_json(message)?),
+        }
+        Ok(Rejected::default())
+    }
+
+    async fn take_traces(&self, message: &Bytes) -> Result<Rejected, Unanswered> {
         let split = otlp::split(message, |trace_id| self.sink.wants(trace_id))?;
         // Before anything can be refused or dropped: a sender may give up and never come back with the rest.
         for trace_id in &split.damaged {
@@ -114,35 +141,41 @@ impl<S: Sink> Intake<S> {
         if !split.batches.is_empty()
             && let Err(refused) = self.sink.accept(split.batches).await
         {
-            add(&self.counters.refused, split.kept);
+            add(&self.watch.refused, split.kept);
             return Err(refused.into());
         }
         // Counted only here, since a sender that was refused sends the same again.
-        add(&self.counters.kept, split.kept);
-        add(&self.counters.foreign, split.foreign);
-        add(&self.counters.invalid, split.invalid);
+        if split.kept > 0 {
+            add(&self.watch.kept, split.kept);
+        }
+        if split.foreign > 0 {
+            add(&self.watch.foreign, split.foreign);
+            self.watch.keep_foreign(message);
+        }
         if split.invalid == 0 {
-            return Ok(Bytes::new());
+            return Ok(Rejected::default());
         }
+        add(&self.watch.invalid, split.invalid);
         let reason = format!("{} spans whose ids are malformed", split.invalid);
-        Ok(otlp::partial_success(split.invalid, &reason).into())
+        self.watch.refusal(&reason);
+        Ok(Rejected { items: split.invalid, reason })
     }
 }
 
-impl Counters {
-    pub(super) fn counts(&self) -> Counts {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counts {
-            kept: read(&self.kept),
-            foreign: read(&self.foreign),
-            invalid: read(&self.invalid),
-            logs: read(&self.logs),
-            metrics: read(&self.metrics),
-            refused: read(&self.refused),
+impl Room<'_> {
+    /// Asks for room for so many bytes more.
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Unanswered> {
+        self.bytes += bytes;
+        let before = self.buffered.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes > self.bytes_max {
+            return Err(Unanswered::NoRoom(self.bytes_max));
         }
+        Ok(())
     }
 }
 
-fn add(counter: &AtomicU64, more: u64) {
-    counter.fetch_add(more, Ordering::Relaxed);
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.buffered.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }

@@ -1,4 +1,4 @@
-//! A port: its connections, how many, and how they end.
+//! An address: its connections, how many, and how they end.
 
 use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -61,12 +61,14 @@ impl Listening {
 }
 
 /// Serves a connection to its end, or, once stopped, to the end of what is under way.
-pub(super) async fn drive(connection: impl GracefulConnection, mut stopped: watch::Receiver<()>) {
+pub(super) async fn drive<C: GracefulConnection>(
+    connection: C,
+    mut stopped: watch::Receiver<()>,
+) -> Result<(), C::Error> {
     let mut connection = pin!(connection);
     tokio::select! {
-        // How a connection ends is its peer's affair.
-        _ = connection.as_mut() => return,
+        ended = connection.as_mut() => return ended,
         _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
     }
-    connection.await.ok();
+    connection.await
 }

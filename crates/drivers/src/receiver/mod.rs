@@ -1,17 +1,25 @@
-//! The OTLP receiver: gRPC on one port, protobuf over HTTP/1.1 on another.
+//! The OTLP receiver: gRPC, and protobuf or JSON over HTTP/1.1 and HTTP/2, all of them on every address.
 //!
 //! Traces go to a [`Sink`]; logs and metrics are accepted, counted and forgotten, so that a sender of all three is
 //! content. An export is acknowledged only after the sink has taken it, and a sink that refuses makes the sender keep
 //! what it has.
 //!
-//! Deliberately absent: OTLP in JSON, TLS and authentication (the ports are for loopback until these exist), and any
-//! telemetry of its own, which could come back in here.
+//! Foreign exports are kept for a while, as bytes, for whoever asks why a trace is missing ([`Seen`]).
+//!
+//! Deliberately absent: authentication (the addresses are for loopback until it exists), and any telemetry of its own,
+//! which could come back in here.
 
+mod body;
 pub mod conformance;
+mod connection;
 mod grpc;
 mod http;
 mod intake;
 mod listen;
+mod pack;
+mod seen;
+mod tls;
+mod unanswered;
 
 use std::{
     future::Future,
@@ -26,23 +34,29 @@ use otlp::Batch;
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
+use connection::Server;
 pub use intake::Counts;
-use intake::{Counters, Intake};
+use intake::Intake;
 use listen::Listening;
+use seen::Watch;
+pub use seen::{Foreign, Refusal, Seen};
+pub use tls::{Tls, TlsError};
 
 /// Where to listen, and how much to take on.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// For OTLP over gRPC. Port 0 takes a free one.
-    pub grpc: SocketAddr,
-    /// For OTLP over HTTP. Port 0 takes a free one.
-    pub http: SocketAddr,
-    /// Bytes of a message, compressed or not.
+    /// Each serves everything. Port 0 takes a free one.
+    pub addresses: Vec<SocketAddr>,
+    /// With a certificate there is TLS on all of them, and nothing else.
+    pub tls: Option<Tls>,
+    /// Bytes of a message, packed or not.
     pub message_bytes_max: usize,
-    /// Connections to each port; further ones wait to be accepted.
+    /// Connections to each address; further ones wait to be accepted.
     pub connections_max: usize,
-    /// Messages in memory at a time; further ones wait to be read.
-    pub messages_max: usize,
+    /// Bytes of all messages that are under way, each as far as it has come; what is beyond is refused for now.
+    pub buffered_bytes_max: usize,
+    /// Bytes of the last foreign exports, which are kept as they came.
+    pub ring_bytes_max: usize,
     /// How long a connection may be without a request, or take over the header of one.
     pub header_timeout: Duration,
     /// How long an export may take, from its header to the answer.
@@ -100,23 +114,23 @@ pub enum StartError {
 /// A receiver that listens. Dropped without [`Receiver::shutdown`], it ends at once, with what is under way.
 #[derive(Debug)]
 pub struct Receiver {
-    grpc: SocketAddr,
-    http: SocketAddr,
-    counters: Arc<Counters>,
+    addresses: Vec<SocketAddr>,
+    watch: Arc<Watch>,
     // Dropping it tells the tasks to stop.
     stop: watch::Sender<()>,
     tasks: JoinSet<()>,
 }
 
 impl Config {
-    /// The usual limits, on these two addresses.
-    pub fn new(grpc: SocketAddr, http: SocketAddr) -> Self {
+    /// The usual limits, on these addresses.
+    pub fn new(addresses: Vec<SocketAddr>) -> Self {
         Self {
-            grpc,
-            http,
+            addresses,
+            tls: None,
             message_bytes_max: 16 * 1024 * 1024,
             connections_max: 512,
-            messages_max: 32,
+            buffered_bytes_max: 128 * 1024 * 1024,
+            ring_bytes_max: 4 * 1024 * 1024,
             // Longer than the minute that metrics usually take, so that no sender finds its connection just closed.
             header_timeout: Duration::from_secs(75),
             export_timeout: Duration::from_secs(10),
@@ -143,51 +157,55 @@ impl Faulty for StartError {
     }
 }
 
-/// Starts to listen on both ports.
+/// Starts to listen on all addresses.
 pub async fn start(config: Config, sink: Arc<impl Sink>) -> Result<Receiver, StartError> {
-    let grpc = bind(config.grpc).await?;
-    let http = bind(config.http).await?;
-    let counters = Arc::new(Counters::default());
+    let mut listeners = Vec::new();
+    for address in &config.addresses {
+        listeners.push(bind(*address).await?);
+    }
+    let asked = config.addresses.iter();
+    let address =
+        |(listener, asked): (&TcpListener, &SocketAddr)| listener.local_addr().unwrap_or(*asked);
     let (stop, stopped) = watch::channel(());
-    let address = |listener: &TcpListener, asked| listener.local_addr().unwrap_or(asked);
     let mut receiver = Receiver {
-        grpc: address(&grpc, config.grpc),
-        http: address(&http, config.http),
-        counters: Arc::clone(&counters),
+        addresses: listeners.iter().zip(asked).map(address).collect(),
+        watch: Arc::new(Watch::new(config.ring_bytes_max)),
         stop,
         tasks: JoinSet::new(),
     };
-    let intake = Arc::new(Intake::new(&config, sink, counters));
+    let intake = Arc::new(Intake::new(&config, sink, Arc::clone(&receiver.watch)));
+    let tls = config.tls.as_ref().map(Tls::acceptor);
+    let server = Arc::new(Server { intake, tls });
     let listening = Listening {
         connections_max: config.connections_max,
         shutdown_timeout: config.shutdown_timeout,
         stopped,
     };
-    let header_timeout = config.header_timeout;
-    let over_http = Arc::clone(&intake);
-    receiver.tasks.spawn(listening.clone().run(http, move |stream, stopped| {
-        http::serve(stream, header_timeout, Arc::clone(&over_http), stopped)
-    }));
-    receiver.tasks.spawn(listening.run(grpc, move |stream, stopped| {
-        grpc::serve(stream, header_timeout, Arc::clone(&intake), stopped)
-    }));
+    for listener in listeners {
+        let server = Arc::clone(&server);
+        receiver.tasks.spawn(
+            listening
+                .clone()
+                .run(listener, move |stream, stopped| Arc::clone(&server).serve(stream, stopped)),
+        );
+    }
     Ok(receiver)
 }
 
 impl Receiver {
-    /// Where it listens for OTLP over gRPC.
-    pub fn grpc_addr(&self) -> SocketAddr {
-        self.grpc
-    }
-
-    /// Where it listens for OTLP over HTTP.
-    pub fn http_addr(&self) -> SocketAddr {
-        self.http
+    /// Where it listens, in the order in which the addresses were given.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// What it has received so far.
     pub fn counts(&self) -> Counts {
-        self.counters.counts()
+        self.watch.counts()
+    }
+
+    /// What it has met so far, for whoever asks why a trace is missing.
+    pub fn seen(&self) -> Seen {
+        self.watch.seen()
     }
 
     /// Waits until a listener ends that should not, and tells why where it can.
@@ -199,7 +217,7 @@ impl Receiver {
     pub async fn shutdown(mut self) -> Counts {
         drop(self.stop);
         while self.tasks.join_next().await.is_some() {}
-        self.counters.counts()
+        self.watch.counts()
     }
 }
 

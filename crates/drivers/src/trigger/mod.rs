@@ -1,10 +1,100 @@
 //! Triggers: a resolved request in, an answer out.
 //!
-//! A trigger always gives an answer: that there was none is one too, with its kind.
+//! [`Triggers`] fires any request. A trigger always gives an answer: that there was none is one too, with its kind. It is
+//! fired once; nothing of it goes on when its future is dropped.
 //!
-//! Deliberately absent: a trait. It comes with the second trigger.
+//! Deliberately absent: a trait. A request is an enum, and so is what can be done with one.
 
-mod connect;
+mod context;
+mod exec;
 mod http;
 
-pub use http::{BuildError, Http, Limits};
+use model::{Answer, Attempt, NoAnswer, NoAnswerKind, Request};
+
+pub use context::propagate;
+use http::Http;
+
+/// What triggers are made from.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How much an answer may hold.
+    pub limits: Limits,
+    /// The environment: of it are the proxies, and commands get all of it.
+    pub environment: Vec<(String, String)>,
+    /// Whether commands are run. A server runs none: its tests are strangers'.
+    pub exec: bool,
+}
+
+/// How much an answer may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a body, and of what a command writes to its standard output. Of an answer that has more, nothing is kept.
+    pub response_bytes_max: usize,
+    /// Bytes of what a command writes to its standard error. The last ones are kept.
+    pub stderr_bytes_max: usize,
+}
+
+/// Fires requests.
+#[derive(Debug)]
+pub struct Triggers {
+    config: Config,
+    http: Http,
+}
+
+/// Whether the request may still be sent.
+type Permit<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Why a trigger has no answer: nothing to speak of, or one of its kind.
+enum Unanswered {
+    Withheld,
+    Because(NoAnswer),
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { response_bytes_max: 16 * 1024 * 1024, stderr_bytes_max: 64 * 1024 }
+    }
+}
+
+impl Triggers {
+    /// Triggers that trust whom this machine trusts.
+    pub fn new(config: Config) -> Self {
+        let http = Http::new(config.limits, &config.environment);
+        Self { config, http }
+    }
+
+    /// Fires a request as part of a trace, under the attempt's span, and waits for the whole answer.
+    ///
+    /// `permit` is asked right before the first byte of the request, when all is connected, or before the command is
+    /// started. Where it says no, nothing is sent, and there is no answer to speak of.
+    pub async fn fire(
+        &self,
+        request: &Request,
+        attempt: &Attempt,
+        permit: impl Fn() -> bool + Sync,
+    ) -> Option<Answer> {
+        let fired = match request {
+            Request::Http(request) => {
+                self.http.fire(request, attempt, &permit).await.map(Answer::Response)
+            }
+            Request::Exec(request) if self.config.exec => {
+                exec::fire(request, attempt, &self.config, &permit).await.map(Answer::Exit)
+            }
+            Request::Exec(_) => Err(Unanswered::Because(NoAnswer {
+                kind: NoAnswerKind::Invalid,
+                message: "a trigger of type `exec` is not fired here: a server runs no commands for others; \
+                          run the test with `qualitytrace run`, without `--server`"
+                    .to_owned(),
+            })),
+            Request::TraceId(_) => match permit() {
+                true => Ok(Answer::NotFired),
+                false => Err(Unanswered::Withheld),
+            },
+        };
+        match fired {
+            Ok(answer) => Some(answer),
+            Err(Unanswered::Withheld) => None,
+            Err(Unanswered::Because(no_answer)) => Some(Answer::NoAnswer(no_answer)),
+        }
+    }
+}

@@ -18,16 +18,16 @@ use tokio::{
 
 use crate::{WANTED, config, receiver, request, request_of, told};
 
-const PROTOBUF: &str = "content-type: application/x-protobuf\r\n";
+pub(crate) const PROTOBUF: &str = "content-type: application/x-protobuf\r\n";
 
 /// An answer, its head as text.
-struct Answer {
-    head: String,
-    body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 /// Sends these bytes, reads to the end, and shows what came.
-async fn exchange(address: SocketAddr, sent: &[u8]) -> Answer {
+pub(crate) async fn exchange(address: SocketAddr, sent: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).await.expect("connected");
     stream.write_all(sent).await.expect("sent");
     let mut read = Vec::new();
@@ -37,7 +37,7 @@ async fn exchange(address: SocketAddr, sent: &[u8]) -> Answer {
     Answer { head: String::from_utf8(read).expect("text"), body }
 }
 
-async fn send(address: SocketAddr, line: &str, headers: &str, body: &[u8]) -> Answer {
+pub(crate) async fn send(address: SocketAddr, line: &str, headers: &str, body: &[u8]) -> Answer {
     let head = format!(
         "{line} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{headers}content-length: {}\r\n\r\n",
         body.len()
@@ -45,7 +45,7 @@ async fn send(address: SocketAddr, line: &str, headers: &str, body: &[u8]) -> An
     exchange(address, &[head.as_bytes(), body].concat()).await
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(bytes).expect("compressed");
     encoder.finish().expect("compressed")
@@ -55,7 +55,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 async fn each_mistake_has_its_answer() {
     let sink = told(false, 0);
     let receiver = receiver(&sink).await;
-    let json = "content-type: application/json\r\n";
+    let text = "content-type: text/plain\r\n";
     let brotli = format!("{PROTOBUF}content-encoding: br\r\n");
     let gzipped = format!("{PROTOBUF}content-encoding: gzip\r\n");
     let bomb = gzip(&vec![0; 1_000_000]);
@@ -63,20 +63,20 @@ async fn each_mistake_has_its_answer() {
     let broken = &gzip(b"abc")[..15];
     #[rustfmt::skip]
     let cases: [(&str, &str, &[u8], u16, &str); 11] = [
-        ("POST /v1/traces", json, b"{}", 415, "`application/json` is not taken; send `application/x-protobuf`"),
-        ("POST /v1/traces", "", b"", 415, "send `application/x-protobuf`"),
-        ("POST /v1/traces", &brotli, b"", 415, "`br` is not taken; send it as it is, or with `gzip`"),
+        ("POST /v1/traces", text, b"{}", 415, "`text/plain` is not taken; send `application/x-protobuf` or `application/json`"),
+        ("POST /v1/traces", "", b"", 415, "send `application/x-protobuf` or `application/json`"),
+        ("POST /v1/traces", &brotli, b"", 415, "`br` is not taken; send it as it is, or with `gzip` or `zstd`"),
         ("POST /v1/spans", PROTOBUF, b"", 404, "nothing is at `/v1/spans`; send to `/v1/traces`"),
         ("GET /v1/traces", PROTOBUF, b"", 405, "`GET` does nothing here; send a POST"),
         ("POST /v1/traces", PROTOBUF, b"noise", 400, "not OTLP protobuf"),
         ("POST /v1/logs", PROTOBUF, b"noise", 400, "not OTLP protobuf"),
         ("POST /v1/metrics", PROTOBUF, b"noise", 400, "not OTLP protobuf"),
-        ("POST /v1/traces", &gzipped, broken, 400, "the message broke off: gzip"),
+        ("POST /v1/traces", &gzipped, broken, 400, "the message broke off: Gzip"),
         ("POST /v1/traces", PROTOBUF, &[0; 10_001], 413, "more than 10000 bytes; send smaller batches"),
         ("POST /v1/traces", &gzipped, &bomb, 413, "more than 10000 bytes; send smaller batches"),
     ];
     for (line, headers, body, status, words) in cases {
-        let answer = send(receiver.http_addr(), line, headers, body).await;
+        let answer = send(receiver.addresses()[1], line, headers, body).await;
         let Answer { head, body } = answer;
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {head}");
         assert_eq!(status == 405, head.contains("allow: POST"), "{head}");
@@ -96,7 +96,7 @@ async fn a_length_that_nobody_announced_is_limited_too() {
         "POST /v1/traces HTTP/1.1\r\nhost: a\r\n{PROTOBUF}transfer-encoding: chunked\r\n\r\n"
     );
     let sent = [head.as_bytes(), &chunk, &chunk, &chunk].concat();
-    let answer = exchange(receiver.http_addr(), &sent).await;
+    let answer = exchange(receiver.addresses()[1], &sent).await;
     assert!(answer.head.starts_with("HTTP/1.1 413 "), "{}", answer.head);
 }
 
@@ -105,7 +105,7 @@ async fn spans_are_kept_foreign_or_invalid() {
     let sink = told(false, 9);
     let receiver = receiver(&sink).await;
     let body = request(&[&WANTED, &[8; 16], &[8; 16], &[0; 16], &[1; 3], &[]]);
-    let answer = send(receiver.http_addr(), "POST /v1/traces", PROTOBUF, &body).await;
+    let answer = send(receiver.addresses()[1], "POST /v1/traces", PROTOBUF, &body).await;
     assert!(answer.head.starts_with("HTTP/1.1 200 "), "{}", answer.head);
     let said = ExportTraceServiceResponse::decode(answer.body.as_slice()).expect("an answer");
     let partial = said.partial_success.expect("partial success");
@@ -131,7 +131,7 @@ async fn an_invalid_span_of_a_wanted_trace_is_told_to_be_lost() {
             (vec![[&WANTED, id, id], [&WANTED, bad, &[]], [&WANTED, id, bad]], 1),
         ] {
             let body = request_of(ids);
-            send(receiver.http_addr(), "POST /v1/traces", PROTOBUF, &body).await;
+            send(receiver.addresses()[1], "POST /v1/traces", PROTOBUF, &body).await;
             let told = std::mem::take(&mut *sink.lost.lock().expect("no panic"));
             let told: Vec<_> = told.iter().map(|trace_id| *trace_id.as_bytes()).collect();
             assert_eq!(told, vec![WANTED; lost]);
@@ -144,8 +144,8 @@ async fn a_refusal_asks_to_come_back() {
     let sink = told(true, 9);
     let receiver = receiver(&sink).await;
     let body = request(&[&WANTED, &[8; 16]]);
-    let answer = send(receiver.http_addr(), "POST /v1/traces", PROTOBUF, &body).await;
-    assert!(answer.head.starts_with("HTTP/1.1 503 "), "{}", answer.head);
+    let answer = send(receiver.addresses()[1], "POST /v1/traces", PROTOBUF, &body).await;
+    assert!(answer.head.starts_with("HTTP/1.1 429 "), "{}", answer.head);
     assert!(answer.head.contains("retry-after: 1\r\n"), "{}", answer.head);
     let said = String::from_utf8_lossy(&answer.body).into_owned();
     assert!(said.contains("spans refused, send them again later: full"), "{said}");
@@ -166,7 +166,7 @@ async fn logs_and_metrics_are_counted() {
     let metrics = ResourceMetrics { scope_metrics, ..ResourceMetrics::default() };
     let metrics = MetricsData { resource_metrics: vec![metrics] }.encode_to_vec();
     let gzipped = format!("{PROTOBUF}content-encoding: gzip\r\n");
-    let address = receiver.http_addr();
+    let address = receiver.addresses()[1];
     for (line, headers, body) in
         [("POST /v1/logs", PROTOBUF, logs), ("POST /v1/metrics", gzipped.as_str(), gzip(&metrics))]
     {
@@ -184,7 +184,7 @@ async fn a_body_that_does_not_come_is_given_up() {
     let sent = format!(
         "POST /v1/traces HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{PROTOBUF}content-length: 9\r\n\r\n"
     );
-    let answer = exchange(receiver.http_addr(), sent.as_bytes()).await;
+    let answer = exchange(receiver.addresses()[1], sent.as_bytes()).await;
     assert!(answer.head.starts_with("HTTP/1.1 503 "), "{}", answer.head);
     let said = String::from_utf8_lossy(&answer.body).into_owned();
     assert!(said.contains("not done within 50ms; send it again"), "{said}");

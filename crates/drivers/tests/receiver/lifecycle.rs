@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{WANTED, config, receiver, request, told};
+use crate::{WANTED, any_port, config, receiver, request, told};
 
 /// Long enough that it passes only when something hangs.
 const LONG: Duration = Duration::from_secs(10);
@@ -42,9 +42,8 @@ async fn answer(stream: &mut TcpStream) -> String {
 async fn a_taken_port_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("bound");
     let address = taken.local_addr().expect("an address");
-    let first = Config { grpc: address, ..config() };
-    let second = Config { http: address, ..config() };
-    for config in [first, second] {
+    for addresses in [vec![address], vec![any_port(), address]] {
+        let config = Config { addresses, ..config() };
         let error = start(config, told(false, 0)).await.expect_err("refused");
         assert!(matches!(error, StartError::Taken(taken) if taken == address), "{error}");
         assert_eq!(error.fault(), Fault::Conflict);
@@ -56,7 +55,7 @@ async fn a_taken_port_is_named() {
 async fn an_address_that_is_not_ours_is_named() {
     // An address of a documentation network, which no machine has.
     let elsewhere = SocketAddr::from(([192, 0, 2, 1], 0));
-    let error = start(Config { http: elsewhere, ..config() }, told(false, 0)).await;
+    let error = start(Config { addresses: vec![elsewhere], ..config() }, told(false, 0)).await;
     let error = error.expect_err("refused");
     assert_eq!(error.fault(), Fault::Invalid);
     assert!(error.to_string().starts_with("cannot listen on `192.0.2.1:0`: "), "{error}");
@@ -66,7 +65,7 @@ async fn an_address_that_is_not_ours_is_named() {
 async fn a_shutdown_lets_an_export_end() {
     let sink = told(false, 0);
     let receiver = receiver(&sink).await;
-    let (grpc, http) = (receiver.grpc_addr(), receiver.http_addr());
+    let (grpc, http) = (receiver.addresses()[0], receiver.addresses()[1]);
     let mut under_way = connect(http, &export(&request(&[&WANTED]))).await;
     let mut idle = connect(http, &export(&[])).await;
     assert!(answer(&mut idle).await.starts_with("HTTP/1.1 200 "));
@@ -88,7 +87,7 @@ async fn a_shutdown_does_not_wait_for_ever() {
     let sink = told(false, 0);
     let config = Config { shutdown_timeout: SHORT, ..config() };
     let receiver = start(config, Arc::clone(&sink)).await.expect("started");
-    let _under_way = connect(receiver.http_addr(), &export(&request(&[&WANTED]))).await;
+    let _under_way = connect(receiver.addresses()[1], &export(&request(&[&WANTED]))).await;
     let counts = timeout(LONG, receiver.shutdown()).await.expect("ended");
     assert_eq!(counts, Counts::default());
     assert_eq!(Arc::strong_count(&sink), 1, "no task is left");
@@ -97,7 +96,7 @@ async fn a_shutdown_does_not_wait_for_ever() {
 #[tokio::test]
 async fn what_is_dropped_no_longer_listens() {
     let receiver = receiver(&told(false, 0)).await;
-    let address = receiver.http_addr();
+    let address = receiver.addresses()[1];
     drop(receiver);
     tokio::task::yield_now().await;
     assert!(TcpStream::connect(address).await.is_err());
@@ -108,9 +107,9 @@ async fn a_peer_that_says_nothing_is_let_go() {
     let config = Config { header_timeout: SHORT, ..config() };
     let receiver = start(config, told(false, 0)).await.expect("started");
     for (address, said) in [
-        (receiver.http_addr(), "POST /v1/tra"),
-        (receiver.grpc_addr(), ""),
-        (receiver.grpc_addr(), "PRI * HT"),
+        (receiver.addresses()[1], "POST /v1/tra"),
+        (receiver.addresses()[0], ""),
+        (receiver.addresses()[0], "PRI * HT"),
     ] {
         let mut stream = connect(address, said.as_bytes()).await;
         let mut read = Vec::new();
@@ -123,9 +122,9 @@ async fn a_peer_that_says_nothing_is_let_go() {
 async fn further_connections_wait_for_a_place() {
     let config = Config { connections_max: 1, ..config() };
     let receiver = start(config, told(false, 0)).await.expect("started");
-    let mut first = connect(receiver.http_addr(), &export(&[])).await;
+    let mut first = connect(receiver.addresses()[1], &export(&[])).await;
     assert!(answer(&mut first).await.starts_with("HTTP/1.1 200 "));
-    let mut second = connect(receiver.http_addr(), &export(&[])).await;
+    let mut second = connect(receiver.addresses()[1], &export(&[])).await;
     assert!(timeout(SHORT, answer(&mut second)).await.is_err(), "there is no place");
     drop(first);
     let served = timeout(LONG, answer(&mut second)).await.expect("served");
@@ -133,17 +132,21 @@ async fn further_connections_wait_for_a_place() {
 }
 
 #[tokio::test]
-async fn further_messages_wait_for_room() {
+async fn messages_without_room_are_sent_again_later() {
     let sink = told(false, 0);
-    let config = Config { messages_max: 1, ..config() };
+    let message = request(&[&WANTED]);
+    let config = Config { buffered_bytes_max: message.len() + 10, ..config() };
     let receiver = start(config, Arc::clone(&sink)).await.expect("started");
-    let mut first = connect(receiver.http_addr(), &export(&request(&[&WANTED]))).await;
+    let mut first = connect(receiver.addresses()[1], &export(&message)).await;
     assert!(timeout(SHORT, answer(&mut first)).await.is_err(), "the sink holds it");
-    let mut second = connect(receiver.http_addr(), &export(&[])).await;
-    assert!(timeout(SHORT, answer(&mut second)).await.is_err(), "there is no room");
-    sink.go.add_permits(1);
-    for stream in [&mut first, &mut second] {
-        let served = timeout(LONG, answer(stream)).await.expect("served");
-        assert!(served.starts_with("HTTP/1.1 200 "), "{served}");
-    }
+    let mut second = connect(receiver.addresses()[0], &export(&message)).await;
+    let served = timeout(LONG, answer(&mut second)).await.expect("served");
+    assert!(served.starts_with("HTTP/1.1 429 "), "{served}");
+    assert!(served.contains("retry-after: 1\r\n"), "{served}");
+    sink.go.add_permits(2);
+    let served = timeout(LONG, answer(&mut first)).await.expect("served");
+    assert!(served.starts_with("HTTP/1.1 200 "), "{served}");
+    let mut third = connect(receiver.addresses()[1], &export(&message)).await;
+    let served = timeout(LONG, answer(&mut third)).await.expect("served");
+    assert!(served.starts_with("HTTP/1.1 200 "), "room was given back: {served}");
 }

@@ -2,8 +2,12 @@
 
 mod grpc;
 mod http;
+mod json;
 mod lifecycle;
+mod protocols;
 mod sdk;
+mod seen;
+mod tls;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -59,9 +63,12 @@ fn told(refuses: bool, go: usize) -> Arc<Told> {
     })
 }
 
+fn any_port() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+}
+
 fn config() -> Config {
-    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Config { message_bytes_max: 10_000, ..Config::new(any_port, any_port) }
+    Config { message_bytes_max: 10_000, ..Config::new(vec![any_port(), any_port()]) }
 }
 
 async fn receiver(sink: &Arc<Told>) -> Receiver {

@@ -13,7 +13,7 @@ use opentelemetry::{
     trace::{SpanContext, SpanId, SpanKind, TraceContextExt, TraceFlags, Tracer, TracerProvider},
 };
 use opentelemetry_otlp::{
-    Compression, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig,
+    Compression, Protocol, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig,
 };
 use opentelemetry_sdk::trace::SdkTracerProvider;
 
@@ -24,24 +24,38 @@ use crate::config;
 enum Way {
     Grpc,
     GrpcGzip,
+    GrpcZstd,
     Http,
     HttpGzip,
+    HttpZstd,
+    HttpJson,
 }
+
+const WAYS: [Way; 7] = [
+    Way::Grpc,
+    Way::GrpcGzip,
+    Way::GrpcZstd,
+    Way::Http,
+    Way::HttpGzip,
+    Way::HttpZstd,
+    Way::HttpJson,
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn spans_arrive_whole_by_every_way() {
-    for way in [Way::Grpc, Way::GrpcGzip, Way::Http, Way::HttpGzip] {
+    // Each by both addresses, since each takes everything.
+    for (way, address) in WAYS.into_iter().flat_map(|way| [(way, 0), (way, 1)]) {
         let ring = KeyRing::new(Key::from_bytes([5; 16]), Vec::new());
         let minted = ring.mint(Timestamp::from_nanos(0), [1; 7]);
         let inbox = Arc::new(Inbox::new(ring, Limits::default()));
         let receiver = start(config(), Arc::clone(&inbox)).await.expect("started");
         let mut arrivals = inbox.expect(minted);
-        let (grpc, http) = (receiver.grpc_addr(), receiver.http_addr());
-        let work = move || emit(exporter(way, grpc.port(), http.port()), minted);
+        let port = receiver.addresses()[address].port();
+        let work = move || emit(exporter(way, port), minted);
         tokio::task::spawn_blocking(work).await.expect("emitted");
         let mut trace = Trace::new(minted);
         while trace.len() < 2 {
-            let bytes = arrivals.next().await.expect("spans");
+            let bytes = arrivals.next().await.expect("spans").bytes;
             append(&mut trace, &bytes).expect("appended");
         }
         check(&trace, way);
@@ -50,21 +64,31 @@ async fn spans_arrive_whole_by_every_way() {
     }
 }
 
-fn exporter(way: Way, grpc: u16, http: u16) -> SpanExporter {
-    let grpc = format!("http://127.0.0.1:{grpc}");
-    let http = format!("http://127.0.0.1:{http}/v1/traces");
-    let builder = SpanExporter::builder();
+fn exporter(way: Way, port: u16) -> SpanExporter {
+    let grpc = |packing: Option<Compression>| {
+        let builder = SpanExporter::builder().with_tonic();
+        let builder = builder.with_endpoint(format!("http://127.0.0.1:{port}"));
+        match packing {
+            None => builder.build(),
+            Some(packing) => WithTonicConfig::with_compression(builder, packing).build(),
+        }
+    };
+    let http = |protocol: Protocol, packing: Option<Compression>| {
+        let builder = SpanExporter::builder().with_http().with_protocol(protocol);
+        let builder = builder.with_endpoint(format!("http://127.0.0.1:{port}/v1/traces"));
+        match packing {
+            None => builder.build(),
+            Some(packing) => WithHttpConfig::with_compression(builder, packing).build(),
+        }
+    };
     let built = match way {
-        Way::Grpc => builder.with_tonic().with_endpoint(grpc).build(),
-        Way::GrpcGzip => {
-            let builder = builder.with_tonic().with_endpoint(grpc);
-            WithTonicConfig::with_compression(builder, Compression::Gzip).build()
-        }
-        Way::Http => builder.with_http().with_endpoint(http).build(),
-        Way::HttpGzip => {
-            let builder = builder.with_http().with_endpoint(http);
-            WithHttpConfig::with_compression(builder, Compression::Gzip).build()
-        }
+        Way::Grpc => grpc(None),
+        Way::GrpcGzip => grpc(Some(Compression::Gzip)),
+        Way::GrpcZstd => grpc(Some(Compression::Zstd)),
+        Way::Http => http(Protocol::HttpBinary, None),
+        Way::HttpGzip => http(Protocol::HttpBinary, Some(Compression::Gzip)),
+        Way::HttpZstd => http(Protocol::HttpBinary, Some(Compression::Zstd)),
+        Way::HttpJson => http(Protocol::HttpJson, None),
     };
     built.expect("an exporter")
 }

@@ -24,7 +24,10 @@ pub use settings::{Analyzer, Gate, PollingProfile, TestRunner};
 pub use suite::{Step, Suite};
 pub use test::Test;
 pub(crate) use test::{Claim, Output, Spec};
-pub(crate) use trigger::{Auth, Content, Header, Http, KeyPlace, METHODS, Trigger, TriggerKind};
+pub(crate) use trigger::{
+    Auth, Command, Content, Graphql, Header, Http, Json, KeyPlace, METHODS, REDIRECTS,
+    REDIRECTS_MAX, Tls, Trigger, TriggerKind,
+};
 pub use variable_set::{Variable, VariableSet};
 
 /// A document of a file.

@@ -24,6 +24,8 @@ pub struct Test {
     pub(crate) outputs: Vec<Output>,
     pub(crate) skip_trace_collection: bool,
     pub(crate) settle: Settle,
+    /// Whether `settle.timeout` is written.
+    pub(crate) says_timeout: bool,
     /// Services or selectors.
     pub(crate) expect: Vec<Scalar>,
     pub(crate) absent: Vec<Scalar>,
@@ -92,10 +94,11 @@ impl Test {
         let outputs = list("outputs");
         let skip_trace_collection = fields.boolean("skipTraceCollection").unwrap_or(false);
         let (mut expect, mut absent) = (Vec::new(), Vec::new());
-        let settle = fields.table("settle").map_or_else(Settle::default, |mut settle| {
+        let settle = fields.table("settle").map(|mut settle| {
             (expect, absent) = (texts(&mut settle, "expect"), texts(&mut settle, "absent"));
             read_settle(settle, found)
         });
+        let (settle, says_timeout) = settle.unwrap_or_default();
         let polling_profile = fields.take("pollingProfile").and_then(|profile| {
             let message = "nothing is polled here: `pollingProfile` only tells how long to wait";
             let note = found.note(profile.head(), message);
@@ -118,6 +121,7 @@ impl Test {
             outputs: outputs.iter().filter_map(read_output).collect(),
             skip_trace_collection,
             settle,
+            says_timeout,
             expect,
             absent,
             polling_profile,
@@ -230,28 +234,28 @@ fn read_output(item: &Item<'_>) -> Option<Output> {
     Some(Output { name: name?.clone(), selector, value: value?.clone() })
 }
 
-fn read_settle(mut fields: Fields<'_>, found: &Diagnostics) -> Settle {
+/// How long to wait, and whether the test says itself for how long at most.
+fn read_settle(mut fields: Fields<'_>, found: &Diagnostics) -> (Settle, bool) {
     let default = Settle::default();
     let (timeout, flush) = (fields.take("timeout"), fields.take("flush"));
-    let wait = |item: Option<&Item<'_>>, default| match item {
-        Some(item) => read_wait(item, found),
-        None => Some(default),
-    };
-    let waits = (wait(timeout.as_ref(), default.timeout), wait(flush.as_ref(), default.flush));
     fields.finish();
-    let (Some(timeout_wait), Some(flush_wait)) = waits else { return default };
-    if let Some(item) = flush.as_ref().or(timeout.as_ref())
-        && flush_wait >= timeout_wait
+    let wait = |item: &Option<Item<'_>>| item.as_ref().map(|item| read_wait(item, found));
+    // What cannot be read is told, and no plan is made of it.
+    let settle = Settle {
+        timeout: wait(&timeout).flatten().unwrap_or(default.timeout),
+        flush: wait(&flush).flatten(),
+    };
+    if let Some(item) = &flush
+        && settle.flush.is_some_and(|flush| flush >= settle.timeout)
     {
         let span = found.text().first_line(item.node.span);
         let message = "`flush` must be less than `timeout`, or no trace is ever whole";
-        let left_out = match (&timeout, &flush) {
-            (None, _) => format!("; `timeout` is {timeout_wait:?} if it is left out"),
-            (_, None) => format!("; `flush` is {flush_wait:?} if it is left out"),
-            _ => String::new(),
+        let left_out = match &timeout {
+            None => format!("; `timeout` is {:?} if it is left out", settle.timeout),
+            Some(_) => String::new(),
         };
         let help = format!("write a longer `timeout` or a shorter `flush`{left_out}");
         found.push(found.error(span, message).help(help));
     }
-    Settle { timeout: timeout_wait, flush: flush_wait }
+    (settle, timeout.is_some())
 }

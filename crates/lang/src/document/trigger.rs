@@ -7,10 +7,10 @@ mod read;
 
 use std::time::Duration;
 
-use model::Place;
+use model::{Place, Propagator};
 
 use super::FileRef;
-pub(crate) use read::METHODS;
+pub(crate) use read::{METHODS, REDIRECTS, REDIRECTS_MAX};
 
 /// What starts a run. `T` is a text of it: as written, or with its `${…}` understood.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct Trigger<T> {
     pub(crate) place: Place,
     pub(crate) timeout: Duration,
     pub(crate) tls: Option<Tls<T>>,
+    /// In which forms it tells of the trace; at least one.
+    pub(crate) propagation: Vec<Propagator>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +47,8 @@ pub(crate) struct Http<T> {
     pub(crate) auth: Option<Auth<T>>,
     /// None where the document does not say: certificates are verified.
     pub(crate) ssl_verification: Option<bool>,
+    /// None where the document does not say.
+    pub(crate) redirects: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -147,10 +151,9 @@ pub(crate) enum Json<T> {
 pub(crate) struct Tls<T> {
     pub(crate) ca_file: Option<FileRef>,
     pub(crate) cert_file: Option<FileRef>,
+    /// Where there is none, the key stands beside the certificate.
     pub(crate) key_file: Option<FileRef>,
     pub(crate) server_name: Option<T>,
-    /// Where the key `tls` stands.
-    pub(crate) place: Place,
 }
 
 impl<T> Trigger<T> {
@@ -177,14 +180,15 @@ impl<T> Trigger<T> {
             place: self.place.clone(),
             timeout: self.timeout,
             tls: self.tls.as_ref().map(|tls| tls.map(f)),
+            propagation: self.propagation.clone(),
         }
     }
 
-    /// The files that it names, in the order of their keys.
+    /// The files that it needs, in the order of their keys. The schema of a query is for editors.
     pub(crate) fn files(&self) -> Vec<&FileRef> {
         let contents = match &self.kind {
             TriggerKind::Http(http) => vec![http.body.as_ref()],
-            TriggerKind::Graphql(graphql) => vec![Some(&graphql.query), graphql.schema.as_ref()],
+            TriggerKind::Graphql(graphql) => vec![Some(&graphql.query)],
             TriggerKind::Grpc(grpc) => vec![grpc.protobuf.as_ref(), grpc.request.as_ref()],
             TriggerKind::Kafka(kafka) => vec![kafka.message_value.as_ref()],
             TriggerKind::PlaywrightEngine(engine) => vec![Some(&engine.script)],
@@ -208,6 +212,7 @@ impl<T> Http<T> {
             body: self.body.as_ref().map(|body| body.map(f)),
             auth: self.auth.as_ref().map(|auth| auth.map(f)),
             ssl_verification: self.ssl_verification,
+            redirects: self.redirects,
         }
     }
 }
@@ -289,7 +294,6 @@ impl<T> Tls<T> {
             cert_file: self.cert_file.clone(),
             key_file: self.key_file.clone(),
             server_name: self.server_name.as_ref().map(&mut *f),
-            place: self.place.clone(),
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use model::{
-    Answer, Body, Response,
+    Answer, Body, Exit, Response,
     trace::{Attributes, Event, Link, Span, StatusCode},
 };
 
 use super::world::{InnerRef, Scene, TRIGGER_NAMES, World, duration};
 use crate::{
     syntax::ast::{Intrinsic, Property, ResponsePart},
-    value::{Json, Value, json::read_document},
+    value::{Json, Number, Value, json::read_document},
 };
 
 /// What became of looking a property up.
@@ -128,10 +128,11 @@ impl<'a> World<'a> {
 
     /// A part of the trigger's answer. Where nothing was fired, it is what the trigger span of the trace says.
     pub(crate) fn response(&self, part: &ResponsePart) -> Lookup<'a> {
-        match self.answer.map(Answer::response) {
-            Some(Some(response)) => of_response(part, response),
-            Some(None) => Lookup::Unknown,
-            None => self.recorded(part),
+        match self.answer {
+            Some(Answer::Response(response)) => of_response(part, response),
+            Some(Answer::Exit(exit)) => of_exit(part, exit),
+            Some(Answer::NoAnswer(_)) => Lookup::Unknown,
+            Some(Answer::NotFired) | None => self.recorded(part),
         }
     }
 
@@ -153,12 +154,13 @@ impl<'a> World<'a> {
 
     /// Whether the trigger was fired and answered.
     pub(crate) fn is_answered(&self) -> bool {
-        self.answer.is_some_and(|answer| answer.response().is_some())
+        matches!(self.answer, Some(Answer::Response(_) | Answer::Exit(_)))
     }
 
     /// Why a part of the trigger's answer is not known.
     pub(crate) fn why_unknown(&self) -> &'static str {
         match self.answer {
+            Some(Answer::NotFired) => "nothing was fired, so that there is no response",
             Some(_) => "the trigger has no answer",
             None => "the trace was recorded: the trigger's response is not part of it",
         }
@@ -209,10 +211,7 @@ fn of_response<'a>(part: &ResponsePart, response: &'a Response) -> Lookup<'a> {
     Lookup::One(match part {
         ResponsePart::Status => Value::whole(response.status.into()),
         ResponsePart::Duration => Value::Duration(response.duration_ns.into()),
-        ResponsePart::Body => match &response.body {
-            Body::Text(body) => text(body),
-            Body::Bytes(bytes) => Value::Bytes(Cow::Borrowed(bytes)),
-        },
+        ResponsePart::Body => of_body(&response.body),
         ResponsePart::Headers => {
             let header = |(key, value): &(String, String)| {
                 object([("key", Json::Text(key.clone())), ("value", Json::Text(value.clone()))])
@@ -224,6 +223,23 @@ fn of_response<'a>(part: &ResponsePart, response: &'a Response) -> Lookup<'a> {
             return many(named.map(|(_, value)| text(value)));
         }
     })
+}
+
+/// A program that ended speaks like a response: its code is the status, what it wrote is the body.
+fn of_exit<'a>(part: &ResponsePart, exit: &'a Exit) -> Lookup<'a> {
+    Lookup::One(match part {
+        ResponsePart::Status => Value::Number(Number::Int(exit.code.into())),
+        ResponsePart::Duration => Value::Duration(exit.duration_ns.into()),
+        ResponsePart::Body => of_body(&exit.stdout),
+        ResponsePart::Headers | ResponsePart::Header(_) => return Lookup::Absent,
+    })
+}
+
+fn of_body(body: &Body) -> Value<'_> {
+    match body {
+        Body::Text(body) => text(body),
+        Body::Bytes(bytes) => Value::Bytes(Cow::Borrowed(bytes)),
+    }
 }
 
 /// One header of a JSON list of `{key, value}`.

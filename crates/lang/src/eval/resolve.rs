@@ -12,7 +12,7 @@ use model::Place;
 
 use super::expression::{Values, constant};
 use crate::{
-    plan::{Claim, Output, Plan, Resolved, Spec, Written},
+    plan::{Claim, Expect, Output, Plan, Resolved, Spec, Written},
     request::ResolveError,
     syntax::ast::{
         Aggregate, Expr, ExprKind, Hop, Known, Part, Piece, Pseudo, Selector, Step, Subject,
@@ -69,11 +69,19 @@ pub fn resolve(plan: &Plan, vars: &Vars, seed: &Seed) -> Result<Resolved, Resolv
         let value = resolver.expr(&output.value).map_err(at)?;
         outputs.push(Output { selector, value, ..output.clone() });
     }
+    let mut expect = Vec::with_capacity(plan.expect.len());
+    for expected in &plan.expect {
+        expect.push(match expected {
+            Expect::Service(service) => Expect::Service(service.clone()),
+            Expect::Span(span) => Expect::Span(resolver.written(span, Resolver::selector)?),
+        });
+    }
     let named = |name: &String| vars.variables.get(name).or_else(|| vars.environment.get(name));
     Ok(Resolved {
         specs,
         claims,
         outputs,
+        expect,
         skip_trace_collection: plan.skip_trace_collection,
         secrets: vars.secrets.iter().filter_map(named).cloned().collect(),
     })

@@ -23,6 +23,7 @@ use model::{
 use crate::{
     eval::{
         expression::{Lack, Values, value_of},
+        lasting::speaks_of_response,
         misses::nearest_misses,
         select::select,
         world::{Scene, TRIGGER_NAMES, World},
@@ -52,6 +53,24 @@ pub struct Evidence<'a> {
     pub settlement: Option<&'a Settlement>,
 }
 
+/// The value of an output, for later steps.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// The output's name.
+    pub name: String,
+    /// Its value as text.
+    pub value: String,
+    /// Whether nobody may see it.
+    pub is_secret: bool,
+}
+
+impl std::fmt::Debug for Taken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = if self.is_secret { mask::MASK } else { &self.value };
+        f.debug_struct("Taken").field("name", &self.name).field("value", &value).finish()
+    }
+}
+
 /// Judges all assertions and claims, and takes the outputs.
 pub fn judge(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
     let alone;
@@ -68,11 +87,10 @@ pub fn judge(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
     let specs: Vec<_> = resolved.specs.iter().map(|one| spec::judge(one, &world, &seen)).collect();
     let claims: Vec<_> =
         resolved.claims.iter().map(|one| claim::judge(one, &world, &seen)).collect();
-    let outputs = resolved.outputs.iter().map(|output| take(output, &world)).collect();
+    let outputs = resolved.outputs.iter().map(|output| reported(output, &world)).collect();
     let verdicts = specs.iter().map(|spec| spec.verdict);
     let verdict = Verdict::over(verdicts.chain(claims.iter().map(|claim| claim.verdict)));
-    let is_silent = specs.is_empty() && claims.is_empty();
-    let verdict = over_all(verdict, is_silent, evidence, &seen);
+    let verdict = over_all(verdict, resolved, evidence, &seen);
     let tree = match evidence.trace {
         Some(_) => tree::of(&specs, &claims, &world),
         None => Vec::new(),
@@ -80,6 +98,36 @@ pub fn judge(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
     let mut judgement = Judgement { verdict, specs, claims, outputs, tree };
     mask::mask(&mut judgement, &resolved.secrets);
     judgement
+}
+
+/// The outputs that have a value, as later steps get them: what a report masks is not masked here.
+pub fn outputs(resolved: &Resolved, evidence: &Evidence<'_>) -> Vec<Taken> {
+    if resolved.outputs.is_empty() {
+        return Vec::new();
+    }
+    let alone;
+    let trace = match evidence.trace {
+        Some(trace) => trace,
+        None => {
+            alone = trigger_alone(evidence);
+            &alone
+        }
+    };
+    let mut world = World::new(trace, evidence.trigger, evidence.answer);
+    prepare(&mut world, resolved);
+    let taken = resolved.outputs.iter().filter_map(|output| take(output, &world).ok());
+    taken.map(|taken| mask::marked(taken, &resolved.secrets)).collect()
+}
+
+impl Resolved {
+    /// Whether the trigger's command failed and the test says nothing of its response: then nobody knows whether that is
+    /// right.
+    pub fn is_failure_unsaid(&self, answer: &Answer) -> bool {
+        let is_failed = matches!(answer, Answer::Exit(exit) if exit.code != 0);
+        let assertions = self.specs.iter().flat_map(|spec| &spec.assertions);
+        let mut statements = assertions.chain(self.claims.iter().map(|claim| &claim.claim));
+        is_failed && !statements.any(|written| speaks_of_response(&written.meaning))
+    }
 }
 
 /// What every part of the plan asks of single spans is found out in one pass.
@@ -97,12 +145,19 @@ fn prepare<'a>(world: &mut World<'a>, resolved: &'a Resolved) {
 
 /// The one verdict, over all specs and claims.
 ///
-/// A trigger without an answer leaves the run open even where its spans satisfy everything. So does a trace that is not
-/// whole where the test says nothing: nothing is there to tell that something is missing.
-fn over_all(verdict: Verdict, is_silent: bool, evidence: &Evidence<'_>, seen: &Seen) -> Verdict {
-    let is_unanswered = evidence.answer.is_some_and(|answer| answer.response().is_none());
+/// A trigger without an answer leaves the run open even where its spans satisfy everything; so does a command that failed
+/// where the test does not speak of its response. So does a trace that is not whole where the test says nothing: nothing is
+/// there to tell that something is missing.
+fn over_all(
+    verdict: Verdict,
+    resolved: &Resolved,
+    evidence: &Evidence<'_>,
+    seen: &Seen,
+) -> Verdict {
+    let is_open = |answer: &Answer| !answer.is_answered() || resolved.is_failure_unsaid(answer);
+    let is_silent = resolved.specs.is_empty() && resolved.claims.is_empty();
     let is_unknown = is_silent && !matches!(seen, Seen::Whole | Seen::NotAsked);
-    if is_unanswered || is_unknown {
+    if evidence.answer.is_some_and(is_open) || is_unknown {
         return Verdict::over([verdict, Verdict::Inconclusive]);
     }
     verdict
@@ -110,7 +165,7 @@ fn over_all(verdict: Verdict, is_silent: bool, evidence: &Evidence<'_>, seen: &S
 
 fn seen(resolved: &Resolved, evidence: &Evidence<'_>) -> Seen {
     if resolved.skip_trace_collection && evidence.answer.is_some() {
-        let is_answered = evidence.answer.is_some_and(|answer| answer.response().is_some());
+        let is_answered = evidence.answer.is_some_and(Answer::is_answered);
         return if is_answered { Seen::NotAsked } else { Seen::Nothing };
     }
     let Some(settlement) = evidence.settlement else {
@@ -136,6 +191,16 @@ fn reason(unsettled: &Unsettled) -> String {
         Unsettled::ParentsAbsent(spans) => {
             format!("{} spans name parents that never came", spans.len())
         }
+        Unsettled::EdgesOpen(spans) if spans.len() == 1 => {
+            "the other side of 1 call never came".to_owned()
+        }
+        Unsettled::EdgesOpen(spans) => {
+            format!("the other sides of {} calls never came", spans.len())
+        }
+        Unsettled::ExpectedAbsent(expected) => {
+            format!("`{}` did not come, which the test expects", expected.join("`, `"))
+        }
+        Unsettled::NotWaited => "it was not waited for".to_owned(),
         Unsettled::NotQuiet => "spans were still arriving at the deadline".to_owned(),
         Unsettled::TooLarge => "it is larger than a run may keep".to_owned(),
         Unsettled::SpansLost => "spans may have been lost on their way".to_owned(),
@@ -149,29 +214,34 @@ fn together(reasons: impl IntoIterator<Item = String>) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// The value of an output on the first span that its selector matches.
-fn take<'a>(output: &'a Output, world: &World<'a>) -> OutputValue {
-    let places = select(&output.selector, &world.scene());
-    let taken = match places.first() {
-        Some(place) => {
-            let scene =
-                Scene { count: Some(places.len() as u64), ..world.scene_at(*place as usize) };
-            match value_of(&output.value, &scene) {
-                Ok(valued) if valued.is_secret => Ok("***".to_owned()),
-                Ok(valued) => text(valued.values).and_then(fitting),
-                Err(Lack::Undefined(reason) | Lack::Open(reason)) => Err(words::named(&reason)),
-            }
-        }
-        None => {
-            let misses = nearest_misses(&output.selector, &world.scene());
-            Err(together(["no span matches".to_owned()].into_iter().chain(misses))
-                .unwrap_or_default())
-        }
-    };
+/// The outputs as they are reported: without what nobody may see.
+fn reported<'a>(output: &'a Output, world: &World<'a>) -> OutputValue {
     let name = output.name.clone();
-    match taken {
-        Ok(value) => OutputValue { name, value: Some(value), reason: None },
+    match take(output, world) {
+        Ok(taken) if taken.is_secret => {
+            OutputValue { name, value: Some(mask::MASK.to_owned()), reason: None }
+        }
+        Ok(taken) => OutputValue { name, value: Some(taken.value), reason: None },
         Err(reason) => OutputValue { name, value: None, reason: Some(reason) },
+    }
+}
+
+/// The value of an output on the first span that its selector matches.
+fn take<'a>(output: &'a Output, world: &World<'a>) -> Result<Taken, String> {
+    let places = select(&output.selector, &world.scene());
+    let Some(place) = places.first() else {
+        let misses = nearest_misses(&output.selector, &world.scene());
+        let reasons = ["no span matches".to_owned()].into_iter().chain(misses);
+        return Err(together(reasons).unwrap_or_default());
+    };
+    let scene = Scene { count: Some(places.len() as u64), ..world.scene_at(*place as usize) };
+    match value_of(&output.value, &scene) {
+        Ok(valued) => {
+            let is_secret = valued.is_secret;
+            let value = text(valued.values).and_then(fitting)?;
+            Ok(Taken { name: output.name.clone(), value, is_secret })
+        }
+        Err(Lack::Undefined(reason) | Lack::Open(reason)) => Err(words::named(&reason)),
     }
 }
 
@@ -199,8 +269,8 @@ fn trigger_alone(evidence: &Evidence<'_>) -> Trace {
     let mut trace = Trace::new(id);
     let Some(trigger) = evidence.trigger else { return trace };
     let mut span = SpanData::new(trigger, None, TRIGGER_NAMES[0]);
-    let response = evidence.answer.and_then(Answer::response);
-    span.end = Timestamp::from_nanos(response.map_or(0, |response| response.duration_ns));
+    let nanos = evidence.answer.and_then(Answer::duration_ns);
+    span.end = Timestamp::from_nanos(nanos.unwrap_or(0));
     trace
         .resource(ResourceData::default())
         .and_then(|resource| Ok((resource, trace.scope(ScopeData::default())?)))

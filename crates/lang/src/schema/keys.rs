@@ -1,7 +1,7 @@
 //! Every key of every kind of document, as data.
 
 use super::{Key, Kind, REQUIRED};
-use crate::document::METHODS;
+use crate::document::{METHODS, REDIRECTS_MAX};
 
 /// The kinds of documents, and the part of [`KEYS`] that describes what stands under `spec`.
 pub(super) const KINDS: &[(&str, &str)] = &[
@@ -74,9 +74,9 @@ pub(super) const KEYS: &[Key] = &[
     key("Test.pollingProfile", Kind::Text, "", "A polling profile, by id or file; its timeout counts as `settle.timeout`."),
     key("Test.skipTraceCollection", Kind::Boolean, "false", "Judge the answer of the trigger alone."),
     key("Test.settle.timeout", Kind::Duration, "30s", "How long after the trigger's answer the trace is judged as it is."),
-    key("Test.settle.flush", Kind::Duration, "6s", "How long a process has to be quiet to have sent everything."),
+    key("Test.settle.flush", Kind::Duration, "by what is known of the process, else 6s", "How long a process has to be quiet to have sent everything."),
     key("Test.settle.expect[]", Kind::Text, "", "A service, or a selector, of which a span must have come before the trace is whole."),
-    key("Test.settle.absent[]", Kind::Text, "", "A service whose spans may name a parent that never comes."),
+    key("Test.settle.absent[]", Kind::Text, "", "A service whose spans may name a parent that never comes, or a peer that sends no spans."),
     key("Test.specs[].name", Kind::Text, "", "For people."),
     key("Test.specs[].selector", Kind::Text, "every span", "Which spans it speaks of, as `span[name=\"charge\"]`."),
     key("Test.specs[].selector.query", Kind::Text, REQUIRED, "The selector, as older exports write it."),
@@ -95,9 +95,10 @@ pub(super) const KEYS: &[Key] = &[
 
     key("Trigger.type", Kind::Words(TRIGGERS), REQUIRED, "What it is; its fields stand under the key of that type."),
     key("Trigger.timeout", Kind::Duration, "30s", "How long it may take."),
+    key("Trigger.propagation[]", Kind::Words(&["w3c", "b3", "b3multi", "jaeger"]), "w3c", "A form in which it tells of the trace."),
     key("Trigger.tls.caFile", Kind::Text, "the system's", "Certificates that are trusted, PEM."),
     key("Trigger.tls.certFile", Kind::Text, "", "The certificate by which the peer knows us, PEM."),
-    key("Trigger.tls.keyFile", Kind::Text, "", "The key of that certificate, PEM."),
+    key("Trigger.tls.keyFile", Kind::Text, "the certificate's", "The key of that certificate, PEM."),
     key("Trigger.tls.serverName", Kind::Text, "the host", "Whose certificate it has to be."),
     key("Trigger.httpRequest.url", Kind::Text, REQUIRED, "Where it is sent."),
     key("Trigger.httpRequest.method", Kind::Words(METHODS), "GET", "The method."),
@@ -105,6 +106,7 @@ pub(super) const KEYS: &[Key] = &[
     key("Trigger.httpRequest.body", Kind::Text, "", "The body, or a file as `./body.json`."),
     key("Trigger.httpRequest.auth", Kind::Part("Auth"), "", "Who asks."),
     key("Trigger.httpRequest.sslVerification", Kind::Boolean, "true", "Whether the certificate is verified."),
+    key("Trigger.httpRequest.redirects", Kind::Integer { min: 0, max: REDIRECTS_MAX as u64 }, "10", "How many redirects are followed; with 0 a redirect is the answer."),
     key("Trigger.graphql.url", Kind::Text, REQUIRED, "Where it is sent."),
     key("Trigger.graphql.headers[]", Kind::Part("Header"), "", "Sent with it."),
     key("Trigger.graphql.auth", Kind::Part("Auth"), "", "Who asks."),

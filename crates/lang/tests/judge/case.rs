@@ -17,8 +17,8 @@
 
 use lang::{Document, Evidence, Resolved, Seed, Vars, compile, judge as judge_run, read, resolve};
 use model::{
-    Answer, Body, Decided, Judgement, NoAnswer, NoAnswerKind, Response, Settlement, SpanEvidence,
-    SpanId, Timestamp, Trace, TraceId, Unsettled, Verdict,
+    Answer, Body, Decided, Exit, Judgement, NoAnswer, NoAnswerKind, Response, Settlement,
+    SpanEvidence, SpanId, Timestamp, Trace, TraceId, Unsettled, Verdict,
     trace::{
         EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode, Value,
     },
@@ -139,6 +139,16 @@ fn read_answer(text: &str) -> Option<Answer> {
     let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
     match (first, first.parse()) {
         ("recorded", _) => None,
+        ("not-fired", _) => Some(Answer::NotFired),
+        ("exit", _) => {
+            let (code, said) = rest.split_once(' ').unwrap_or((rest, ""));
+            Some(Answer::Exit(Exit {
+                code: code.parse().expect("a code"),
+                stdout: Body::Text(said.to_owned()),
+                stderr: String::new(),
+                duration_ns: 150_000_000,
+            }))
+        }
         (_, Ok(status)) => Some(Answer::Response(response(status, rest))),
         (_, Err(_)) => Some(Answer::NoAnswer(NoAnswer {
             kind: NoAnswerKind::Timeout,
@@ -159,7 +169,7 @@ fn read_settlement(text: &str) -> Option<Settlement> {
         "lost-and-large" => vec![Unsettled::SpansLost, Unsettled::TooLarge],
         other => panic!("no such settlement: {other}"),
     };
-    Some(Settlement { unsettled, spans: 0, waited_ns: 0, silent_ns: None, quiet_ns: 0 })
+    Some(Settlement { unsettled, ..Settlement::default() })
 }
 
 /// A span and the attributes of its resource, which stand under `resource`.

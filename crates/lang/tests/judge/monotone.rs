@@ -10,7 +10,7 @@ use crate::{
 };
 
 fn settlement(unsettled: Vec<Unsettled>) -> Settlement {
-    Settlement { unsettled, spans: 0, waited_ns: 0, silent_ns: None, quiet_ns: 0 }
+    Settlement { unsettled, ..Settlement::default() }
 }
 
 /// The judgement of the first spans, as a part of a trace or as a whole one.

@@ -199,7 +199,7 @@ proptest! {
         let selector = written(&hops, false);
         let resolved = case::resolved(&test(&selector, &["attr:nobody not exists".to_owned()], &[]));
         let settlement =
-            Settlement { unsettled: Vec::new(), spans: 0, waited_ns: 0, silent_ns: None, quiet_ns: 0 };
+            Settlement::default();
         let evidence = Evidence {
             trace: Some(&trace),
             trigger: trigger.and_then(id),

@@ -125,12 +125,12 @@ fn judged(yaml: &str, dice: &mut Dice) -> Fate {
 fn judge(plan: &Plan, dice: &mut Dice) {
     let vars = Vars::default();
     let seed = Seed { now: Timestamp::from_nanos(dice.next()), random: [dice.next() as u8; 32] };
-    lang::request(plan, &vars, &seed).ok();
+    lang::request(plan, &vars, &seed, &lang::Files::default()).ok();
     let Ok(resolved) = lang::resolve(plan, &vars, &seed) else { return };
     let trace = Sample::throw(dice).trace();
     let answer = answer(dice);
     let unsettled = if dice.once_in(2) { Vec::new() } else { vec![Unsettled::Partial] };
-    let settlement = Settlement { unsettled, spans: 0, waited_ns: 0, silent_ns: None, quiet_ns: 0 };
+    let settlement = Settlement { unsettled, ..Settlement::default() };
     let trigger = SpanId::from_bytes((1 + dice.below(9) as u64).to_be_bytes());
     let evidence = Evidence {
         trace: (!dice.once_in(8)).then_some(&trace),

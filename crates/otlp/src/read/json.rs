@@ -121,6 +121,13 @@ impl<'a> Node<'a> {
             .ok_or_else(|| self.expected(&format!("a whole number of {} bits", 8 * size_of::<N>())))
     }
 
+    /// The double that was sent as a whole number of 64 bits, of which there is none so large: the SDK of JavaScript
+    /// calls every number whole that has no fraction.
+    pub(super) fn beyond_whole(&self) -> Option<f64> {
+        let Value::Number(number) = self.value else { return None };
+        number.as_f64().filter(|number| number.fract() == 0.0 && self.whole::<i64>().is_err())
+    }
+
     pub(super) fn double(&self) -> Result<f64, Mistake> {
         let number = match self.value {
             Value::Number(number) => number.as_f64(),
@@ -160,10 +167,15 @@ impl<'a> Node<'a> {
         if text.is_empty() {
             return Ok(None);
         }
-        let bytes = if text.len() == 2 * N { from_hex(text) } else { from_base64(text) };
-        let id = bytes.and_then(|bytes| bytes.try_into().ok());
+        let id = self.id_bytes(N).and_then(|bytes| bytes.try_into().ok());
         let expected = || format!("{} hexadecimal digits, or {N} bytes in base64", 2 * N);
         id.map(Some).ok_or_else(|| self.expected(&expected()))
+    }
+
+    /// The bytes of an id that should have so many, if it can be read.
+    pub(super) fn id_bytes(&self, len: usize) -> Option<Vec<u8>> {
+        let text = self.text().ok()?;
+        if text.len() == 2 * len { from_hex(text) } else { from_base64(text) }
     }
 
     /// An id of Jaeger's, which leaves out zeros at the start.

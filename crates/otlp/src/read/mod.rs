@@ -4,6 +4,7 @@
 //! writes them, and what Tempo and Jaeger answer when they are asked for a trace. A mistake is named with what the
 //! file was taken for and the place. Deliberately absent: the file system, compression, and formats of other tools.
 
+mod export;
 mod jaeger;
 mod json;
 mod otlp;
@@ -21,6 +22,7 @@ use crate::{
     split::{ids, split},
     wire::Fields,
 };
+pub use export::{count_logs_json, count_metrics_json, traces_from_json};
 use json::{Mistake, Node};
 use traces::Traces;
 

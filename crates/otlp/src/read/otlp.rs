@@ -15,7 +15,7 @@ use super::{
 };
 
 /// By their numbers.
-const KINDS: [&str; 6] = [
+pub(super) const KINDS: [&str; 6] = [
     "SPAN_KIND_UNSPECIFIED",
     "SPAN_KIND_INTERNAL",
     "SPAN_KIND_SERVER",
@@ -23,7 +23,8 @@ const KINDS: [&str; 6] = [
     "SPAN_KIND_PRODUCER",
     "SPAN_KIND_CONSUMER",
 ];
-const STATUS_CODES: [&str; 3] = ["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"];
+pub(super) const STATUS_CODES: [&str; 3] =
+    ["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"];
 
 type ReadValue = fn(&Node<'_>) -> Result<Value, Mistake>;
 
@@ -31,7 +32,10 @@ type ReadValue = fn(&Node<'_>) -> Result<Value, Mistake>;
 const VALUES: [(&str, ReadValue); 7] = [
     ("stringValue", |node| node.text().map(|text| Value::Str(text.to_owned()))),
     ("boolValue", |node| node.bool().map(Value::Bool)),
-    ("intValue", |node| node.whole().map(Value::Int)),
+    ("intValue", |node| match node.beyond_whole() {
+        Some(double) => Ok(Value::Double(double)),
+        None => node.whole().map(Value::Int),
+    }),
     ("doubleValue", |node| node.double().map(Value::Double)),
     ("arrayValue", array),
     ("kvlistValue", |node| attributes(node, "values").map(Value::Map)),

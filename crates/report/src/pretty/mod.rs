@@ -12,7 +12,7 @@ mod page;
 mod specs;
 mod tree;
 
-use model::{Answer, NoAnswerKind, Outcome, OutputValue, Settlement, Unsettled, Verdict};
+use model::{Answer, NoAnswerKind, Outcome, OutputValue, Settlement, SpanId, Unsettled, Verdict};
 use source::Colour;
 
 use self::page::{Page, Paint, Signs, columns, verdict_paint};
@@ -20,10 +20,11 @@ use crate::{
     points::{NAME_CHARS_MAX, VALUE_CHARS_MAX},
     text::shown,
     totals::{Totals, counted, elapsed_ns},
+    why::whys,
 };
 
 /// How many spans with absent parents are named.
-const ORPHANS_MAX: usize = 3;
+const IDS_MAX: usize = 3;
 
 /// Writes an outcome in lines, the last one ended too.
 ///
@@ -117,7 +118,7 @@ fn write(page: &mut Page, outcome: &Outcome) {
     answer(page, outcome);
     settlement(page, outcome);
     ids(page, outcome);
-    reasons(page, &outcome.reasons);
+    reasons(page, &whys(outcome));
     specs::specs(page, outcome);
     specs::claims(page, outcome);
     tree::section(page, outcome);
@@ -137,6 +138,9 @@ fn head(page: &mut Page, outcome: &Outcome) {
     if let Some(nanos) = elapsed_ns(std::slice::from_ref(outcome)) {
         line.push_str(&format!(" ({})", page.duration(nanos)));
     }
+    if outcome.is_flaky() {
+        line.push_str(&format!(", flaky: passed at try {}", outcome.earlier.len() + 1));
+    }
     page.line(0, &line);
 }
 
@@ -149,6 +153,11 @@ fn answer(page: &mut Page, outcome: &Outcome) {
             let time = page.duration(response.duration_ns);
             page.line(0, &format!("trigger answered: status {} in {time}", response.status));
         }
+        Some(Answer::Exit(exit)) => {
+            let time = page.duration(exit.duration_ns);
+            page.line(0, &format!("trigger ended: exit code {} in {time}", exit.code));
+        }
+        Some(Answer::NotFired) => page.line(0, "trigger not fired: the trace is somebody else's"),
         Some(Answer::NoAnswer(no_answer)) => {
             let kind = match no_answer.kind {
                 NoAnswerKind::Invalid => "request cannot be sent",
@@ -157,6 +166,8 @@ fn answer(page: &mut Page, outcome: &Outcome) {
                 NoAnswerKind::Dns => "name without address",
                 NoAnswerKind::Tls => "no TLS session",
                 NoAnswerKind::Timeout => "timeout",
+                NoAnswerKind::Redirects => "too many redirects",
+                NoAnswerKind::Killed => "command killed",
                 NoAnswerKind::TooLarge => "answer too large",
                 NoAnswerKind::Unknown => "outcome unknown",
             };
@@ -179,7 +190,11 @@ fn settlement(page: &mut Page, outcome: &Outcome) {
     };
     let spans = counted(settlement.spans, "span");
     if settlement.is_whole() {
-        page.line(0, &format!("trace whole: {spans}{}", quiet(page, settlement)));
+        let processes = match settlement.processes.len() {
+            0 | 1 => String::new(),
+            number => format!(" of {number} processes"),
+        };
+        page.line(0, &format!("trace whole: {spans}{processes}{}", quiet(page, settlement)));
     } else {
         let whys: Vec<String> = settlement.unsettled.iter().map(unsettled).collect();
         let waited = match settlement.waited_ns {
@@ -193,6 +208,7 @@ fn settlement(page: &mut Page, outcome: &Outcome) {
 /// For how long nothing came; a recorded trace was not waited for.
 fn quiet(page: &Page, settlement: &Settlement) -> String {
     match settlement.quiet_ns {
+        _ if settlement.drained => ", all that the system had was sent".to_owned(),
         0 => String::new(),
         nanos => format!(", quiet for {}", page.duration(nanos)),
     }
@@ -203,18 +219,29 @@ fn unsettled(why: &Unsettled) -> String {
         Unsettled::NoTelemetry => "no span of the system came",
         Unsettled::NotAnswered => "the trigger has no answer",
         Unsettled::NotQuiet => "spans were still arriving",
+        Unsettled::NotWaited => "what is there decides all, nobody waited for the rest",
         Unsettled::TooLarge => "it is larger than a run may keep",
         Unsettled::SpansLost => "spans may have been lost",
         Unsettled::Partial => "it was recorded in part",
+        Unsettled::ExpectedAbsent(expected) => {
+            return format!("`{}` was expected and did not come", expected.join("`, `"));
+        }
+        Unsettled::EdgesOpen(calls) => {
+            let number = counted(calls.len() as u64, "call");
+            return format!("{number} without the other side {}", some_ids(calls));
+        }
         Unsettled::ParentsAbsent(orphans) => {
-            let named: Vec<String> =
-                orphans.iter().take(ORPHANS_MAX).map(ToString::to_string).collect();
-            let more = if orphans.len() > ORPHANS_MAX { ", …" } else { "" };
             let number = counted(orphans.len() as u64, "span");
-            return format!("{number} without their parents [{}{more}]", named.join(", "));
+            return format!("{number} without a parent that is named {}", some_ids(orphans));
         }
     };
     words.to_owned()
+}
+
+fn some_ids(spans: &[SpanId]) -> String {
+    let named: Vec<String> = spans.iter().take(IDS_MAX).map(ToString::to_string).collect();
+    let more = if spans.len() > IDS_MAX { ", …" } else { "" };
+    format!("[{}{more}]", named.join(", "))
 }
 
 fn ids(page: &mut Page, outcome: &Outcome) {

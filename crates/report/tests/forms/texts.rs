@@ -1,6 +1,6 @@
 //! An outcome with every text in it replaced.
 
-use model::{Answer, Body, Outcome, Place, SpanEvidence};
+use model::{Answer, Outcome, Place, SpanEvidence};
 
 /// The same outcome with these texts, in turn, wherever a stranger's text stands.
 pub(crate) fn rewritten(mut outcome: Outcome, texts: &[String]) -> Outcome {
@@ -8,16 +8,13 @@ pub(crate) fn rewritten(mut outcome: Outcome, texts: &[String]) -> Outcome {
     let mut put = |text: &mut String| *text = next.next().cloned().unwrap_or_default();
     put(&mut outcome.test);
     outcome.reasons.iter_mut().for_each(&mut put);
-    match &mut outcome.answer {
-        Some(Answer::Response(response)) => {
-            response.headers.iter_mut().for_each(|(_, value)| put(value));
-            if let Body::Text(text) = &mut response.body {
-                put(text);
-            }
-        }
-        Some(Answer::NoAnswer(no_answer)) => put(&mut no_answer.message),
-        None => {}
+    for diagnosis in &mut outcome.diagnoses {
+        put(&mut diagnosis.says);
+        put(&mut diagnosis.advice);
     }
+    outcome.overtaken.iter_mut().flat_map(|late| &mut late.service).for_each(&mut put);
+    let answer = outcome.answer.iter_mut();
+    answer.flat_map(Answer::texts_mut).for_each(&mut put);
     let judgement = &mut outcome.judgement;
     for spec in &mut judgement.specs {
         spec.name.iter_mut().for_each(&mut put);

@@ -50,6 +50,9 @@ pub(crate) fn checkout() -> Outcome {
     Outcome {
         test: "a customer pays".to_owned(),
         settlement: Some(Settlement { unsettled: vec![Unsettled::NotQuiet], ..whole(9) }),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: Judgement {
             claims: vec![rooted, charged, silent],
             tree: vec![
@@ -80,6 +83,9 @@ pub(crate) fn gated() -> Outcome {
     Outcome {
         reasons: vec!["the analyzer's score is 62, and the test asks for at least 80".to_owned()],
         settlement: Some(whole(3)),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: judgement(vec![spec(None, "span[]", 3, vec![status])], vec![]),
         analysis: Some(analysis()),
         ..outcome(Failed)
@@ -88,13 +94,15 @@ pub(crate) fn gated() -> Outcome {
 
 /// A trace from a file: no run, no trigger, nothing waited for.
 pub(crate) fn recorded() -> Outcome {
-    let settlement =
-        Settlement { waited_ns: 0, silent_ns: None, quiet_ns: 0, unsettled: vec![], spans: 12 };
+    let settlement = Settlement { spans: 12, ..Settlement::default() };
     Outcome {
         run_id: None,
         answer: None,
         steps: vec![],
         settlement: Some(settlement),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: Judgement {
             claims: vec![claim(Some("one root"), "count(span[]:root) = 1", 4, Passed)],
             ..Judgement::bare(Passed)
@@ -120,6 +128,9 @@ pub(crate) fn many_spans() -> Outcome {
     let calls = AssertionJudgement { spans, ..assertion(14, "attr:calls = 1", Failed) };
     Outcome {
         settlement: Some(whole(122)),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: Judgement {
             tree,
             ..judgement(vec![spec(Some("calls"), "span[]", 122, vec![calls])], vec![])
@@ -166,6 +177,9 @@ pub(crate) fn forged() -> Outcome {
         test: words[2].to_owned(),
         reasons: words.iter().map(|&words| words.to_owned()).collect(),
         settlement: Some(whole(8)),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: Judgement {
             claims: vec![claim(Some(words[0]), words[4], 3, Inconclusive)],
             tree: tree.collect(),

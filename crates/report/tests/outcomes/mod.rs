@@ -5,9 +5,9 @@ mod checkout;
 pub(crate) use checkout::{checkout, forged, gated, many_spans, recorded};
 
 use model::{
-    Answer, AssertionJudgement, Body, Decided, Judgement, NoAnswer, NoAnswerKind, Outcome,
-    OutputValue, Place, Response, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement, Step,
-    StepTime, Timestamp, TraceId, Unsettled,
+    Answer, AssertionJudgement, Because, Body, Cause, Decided, Diagnosis, Judgement, NoAnswer,
+    NoAnswerKind, Outcome, OutputValue, Overtaken, Place, ProcessQuiet, Response, RunId,
+    Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime, Timestamp, TraceId, Unsettled,
     Verdict::{self, Failed, Inconclusive, Passed},
 };
 
@@ -17,6 +17,10 @@ pub(crate) fn cases() -> Vec<(&'static str, Outcome)> {
         ("passed", passed()),
         ("failed", failed()),
         ("no-telemetry", no_telemetry()),
+        ("diagnosed", diagnosed()),
+        ("overtaken", overtaken()),
+        ("flaky", flaky()),
+        ("tried-again", Outcome { earlier: vec![Inconclusive], ..failed() }),
         ("no-answer", no_answer()),
         ("not-fired", not_fired()),
         ("not-whole", not_whole()),
@@ -49,6 +53,9 @@ pub(crate) fn passed() -> Outcome {
     let rows = assertion(19, "attr:tracetest.selected_spans.count >= 1", Passed);
     Outcome {
         settlement: Some(whole(7)),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: judgement(
             vec![
                 spec(
@@ -68,6 +75,11 @@ pub(crate) fn passed() -> Outcome {
         ),
         ..outcome(Passed)
     }
+}
+
+/// Failed, inconclusive, and then passed.
+fn flaky() -> Outcome {
+    Outcome { earlier: vec![Failed, Inconclusive], ..passed() }
 }
 
 pub(crate) fn failed() -> Outcome {
@@ -91,6 +103,9 @@ pub(crate) fn failed() -> Outcome {
     Outcome {
         answer: Some(answered(500)),
         settlement: Some(whole(14)),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: judgement(
             vec![
                 spec(Some("the cart answers"), r#"span[name="GET /cart"]"#, 5, vec![status, body]),
@@ -118,11 +133,56 @@ pub(crate) fn no_telemetry() -> Outcome {
                 .to_owned(),
         ],
         settlement: Some(not_settled(vec![Unsettled::NoTelemetry], 0)),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: judgement(
             vec![spec(None, r#"span[name="GET /cart"]"#, 0, vec![absent])],
             vec![],
         ),
         ..outcome(Inconclusive)
+    }
+}
+
+/// Part of the trace is missing, and it is known why.
+pub(crate) fn diagnosed() -> Outcome {
+    let says =
+        "`orders` began a trace of its own 12 ms after `gateway` called it in `POST /orders`";
+    let lost = Diagnosis {
+        cause: Cause::ContextLost,
+        says: says.to_owned(),
+        spans: vec![span_id(1), span_id(2)],
+        advice: "pass `traceparent` on in the call from `gateway` to `orders`".to_owned(),
+    };
+    Outcome {
+        reasons: vec![],
+        settlement: Some(not_settled(vec![Unsettled::EdgesOpen(vec![span_id(1)])], 4)),
+        diagnoses: vec![lost],
+        ..no_telemetry()
+    }
+}
+
+/// Spans came after the verdict.
+pub(crate) fn overtaken() -> Outcome {
+    let process = |service: &str, because| ProcessQuiet {
+        service: service.to_owned(),
+        instance: None,
+        spans: 3,
+        delay_ns: 4_000_000,
+        silent_ns: 41_000_000,
+        quiet_ns: 40_000_000,
+        because,
+    };
+    let processes = vec![process("gateway", Because::Learned), process("orders", Because::Seen)];
+    Outcome {
+        settlement: Some(Settlement { processes, ..whole(7) }),
+        overtaken: Some(Overtaken {
+            verdict: Failed,
+            spans: 2,
+            after_ns: 250_000_000,
+            service: Some("orders".to_owned()),
+        }),
+        ..passed()
     }
 }
 
@@ -141,6 +201,9 @@ pub(crate) fn no_answer() -> Outcome {
             message: message.to_owned(),
         })),
         settlement: Some(not_settled(vec![Unsettled::NoTelemetry, Unsettled::NotAnswered], 0)),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: judgement(vec![spec(Some("answer"), "", 1, vec![status])], vec![]),
         ..outcome(Inconclusive)
     }
@@ -172,6 +235,9 @@ pub(crate) fn not_whole() -> Outcome {
     };
     Outcome {
         settlement: Some(not_settled(unsettled, 9)),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: judgement(vec![spec(None, r#"span[name="GET /cart"]"#, 2, vec![seen])], vec![]),
         ..outcome(Inconclusive)
     }
@@ -211,6 +277,9 @@ pub(crate) fn hostile() -> Outcome {
             message: format!("{forged}!"),
         })),
         settlement: Some(whole(u64::MAX)),
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: judgement(
             vec![spec(Some("\u{1b}[8mhidden"), "span[name=\"\u{1b}[0m\"]  ", 1, vec![attack])],
             vec![output("\u{1b}c", Ok(forged)), output("blank", Ok("   "))],
@@ -230,6 +299,9 @@ fn outcome(verdict: Verdict) -> Outcome {
         trace_id: TraceId::from_bytes([0xab; 16]),
         answer: Some(answered(200)),
         settlement: None,
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
         judgement: Judgement::bare(verdict),
         analysis: None,
         steps: vec![
@@ -261,6 +333,7 @@ fn whole(spans: u64) -> Settlement {
         waited_ns: 1_221_000_000,
         silent_ns: Some(201_000_000),
         quiet_ns: 200_000_000,
+        ..Settlement::default()
     }
 }
 
@@ -271,6 +344,7 @@ fn not_settled(unsettled: Vec<Unsettled>, spans: u64) -> Settlement {
         waited_ns: 30_000_000_000,
         silent_ns: None,
         quiet_ns: 200_000_000,
+        ..Settlement::default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use db::{Db, DbError, Taken};
-use drivers::arrivals::Arrivals;
+use drivers::arrivals::{Arrival, Arrivals};
 use model::{Answer, Attempt, Event, Faulty, KeyRing, Request, RunId, Step, Timestamp, TraceId};
 use runner::{Lost, Ports};
 use tokio::{
@@ -16,7 +16,10 @@ use tokio::{
 };
 
 use super::Worker;
-use crate::own_spans::{Call, RunTrace};
+use crate::{
+    interests::Interest,
+    own_spans::{Call, RunTrace},
+};
 
 /// How long to wait before a write that the database did not take is tried again.
 const RETRY: Duration = Duration::from_millis(200);
@@ -92,11 +95,20 @@ pub(super) struct WorkerPorts<'a> {
     events: Mutex<Vec<Event>>,
     /// What carries spans from the bus to the run, ended with the ports.
     pumps: Mutex<JoinSet<()>>,
+    /// That spans of a trace are wanted whose id is not ours.
+    interest: Mutex<Option<Interest>>,
 }
 
 impl<'a> WorkerPorts<'a> {
     pub(super) fn new(worker: &'a Worker, lease: &'a Lease, trace: RunTrace) -> Self {
-        Self { worker, lease, trace, events: Mutex::default(), pumps: Mutex::default() }
+        Self {
+            worker,
+            lease,
+            trace,
+            events: Mutex::default(),
+            pumps: Mutex::default(),
+            interest: Mutex::default(),
+        }
     }
 
     pub(super) fn trace(&self) -> RunTrace {
@@ -143,11 +155,16 @@ impl Ports for WorkerPorts<'_> {
     }
 
     async fn spans(&self, trace: TraceId) -> Arrivals {
+        if self.worker.keys.verify(&trace).is_none() {
+            let interest = self.worker.interests.register(trace);
+            *self.interest.lock().unwrap_or_else(PoisonError::into_inner) = Some(interest);
+        }
         let mut subscription = self.worker.bus.subscribe(trace);
         let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
         let pump = async move {
             while let Some(bytes) = subscription.next().await {
-                if sender.send(bytes).await.is_err() {
+                let arrival = Arrival { at: Instant::now(), bytes };
+                if sender.send(arrival).await.is_err() {
                     return;
                 }
             }
@@ -173,9 +190,8 @@ impl Ports for WorkerPorts<'_> {
     }
 
     async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
-        let Attempt { trace_id, span_id, .. } = *attempt;
         let permit = || self.lease.is_half_left();
-        let answer = self.worker.http.fire(request, trace_id, span_id, permit).await;
+        let answer = self.worker.triggers.fire(request, attempt, permit).await;
         answer.ok_or_else(|| {
             Lost(
                 "less than half of the lease was left before the first byte, so nothing was sent"

@@ -120,13 +120,7 @@ impl Stage {
     fn judge(&self, document: &serde_json::Value) -> Result<Judgement, String> {
         let plan = compile(document)?;
         let resolved = lang::resolve(&plan, &vars(), &SEED).map_err(|error| error.to_string())?;
-        let settlement = Settlement {
-            unsettled: Vec::new(),
-            spans: 0,
-            waited_ns: 0,
-            silent_ns: None,
-            quiet_ns: 0,
-        };
+        let settlement = Settlement { unsettled: Vec::new(), spans: 0, ..Settlement::default() };
         Ok(lang::judge(
             &resolved,
             &Evidence {
@@ -214,12 +208,16 @@ fn without_a_run(case: &Case) -> Answered {
     let mut document = document("span[]", &[], None);
     document["spec"]["trigger"]["httpRequest"]["body"] = format!("${{{expression}}}").into();
     let request = compile(&document).and_then(|plan| {
-        lang::request(&plan, &Vars::default(), &SEED).map_err(|error| error.to_string())
+        let files = lang::Files::default();
+        let asked = lang::request(&plan, &Vars::default(), &SEED, &files);
+        asked.map(|asked| asked.request).map_err(|error| error.to_string())
     });
     match request {
         Ok(model::Request::Http(request)) => {
-            Answered { observed: Some(request.body), ..Answered::default() }
+            let body = String::from_utf8_lossy(request.body.as_bytes()).into_owned();
+            Answered { observed: Some(body), ..Answered::default() }
         }
+        Ok(_) => Answered::default(),
         Err(refusal) => Answered { refusal: Some(refusal), ..Answered::default() },
     }
 }

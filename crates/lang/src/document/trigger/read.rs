@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
+use model::Propagator;
 use source::{Diagnostic, Diagnostics, Fields, Item, Node, Scalar, Value, did_you_mean};
 
 use super::{
-    super::{FileRef, is_blank, is_relative_path, place_at, read_wait, take_others, texts},
+    super::{
+        FileRef, is_blank, is_relative_path, place_at, read_wait, take_others, tell_other, texts,
+    },
     Auth, Command, Content, Exec, Graphql, Grpc, Header, Http, Json, Kafka, KeyPlace,
     PlaywrightEngine, Tls, Trigger, TriggerKind,
 };
 
 /// How long a trigger may take if its document does not say.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many redirects a document may have followed, and how many are if it does not say.
+pub(crate) const REDIRECTS_MAX: u32 = 20;
+pub(crate) const REDIRECTS: u32 = 10;
 
 /// Where the fields of each type stand.
 const SECTIONS: &[(&str, &str)] = &[
@@ -41,7 +48,7 @@ impl Trigger<Scalar> {
         let mut fields = item.fields()?;
         let name = fields.require("type").and_then(|name| name.text());
         let timeout = fields.take("timeout").and_then(|timeout| read_wait(&timeout, found));
-        let tls = fields.take("tls").and_then(|tls| read_tls(&tls, found));
+        let (tls, propagation) = (fields.take("tls"), fields.take("propagation"));
         let is_tool = |name: &Scalar| TOOLS.contains(&name.text.as_str());
         let key = name.and_then(|name| match is_tool(name) {
             true => Some("traceid"),
@@ -57,7 +64,15 @@ impl Trigger<Scalar> {
         let section = if is_tool(name) { fields.take(key) } else { fields.require(key) };
         let others: Vec<_> = SECTIONS.iter().map(|(_, key)| *key).filter(|k| *k != key).collect();
         take_others(&mut fields, &others, "trigger", found);
+        if !speaks_tls(key) {
+            tell_other(tls.as_ref(), "trigger", found);
+        }
+        if key == "traceid" {
+            tell_other(propagation.as_ref(), "trigger", found);
+        }
         fields.finish();
+        let tls = tls.and_then(|tls| read_tls(&tls, found));
+        let propagation = propagation.and_then(|forms| read_propagation(&forms));
         let kind = match section {
             Some(section) => read_section(key, &section, found)?,
             None if is_tool(name) => {
@@ -67,8 +82,29 @@ impl Trigger<Scalar> {
         };
         let place = place_at(name.span, found.text());
         let timeout = timeout.unwrap_or(TIMEOUT);
-        Some(Self { kind, name: name.text.clone(), place, timeout, tls })
+        let propagation = propagation.unwrap_or_else(|| vec![Propagator::W3c]);
+        Some(Self { kind, name: name.text.clone(), place, timeout, tls, propagation })
     }
+}
+
+/// Whether a trigger of this section connects to a peer.
+fn speaks_tls(key: &str) -> bool {
+    !matches!(key, "traceid" | "exec")
+}
+
+/// In which forms a trigger tells of the trace, each once.
+fn read_propagation(item: &Item<'_>) -> Option<Vec<Propagator>> {
+    let options = Propagator::ALL.map(|form| (form.as_str(), form));
+    let mut forms = Vec::new();
+    for form in item.list()?.iter().filter_map(|form| form.choice(&options)) {
+        if !forms.contains(&form) {
+            forms.push(form);
+        }
+    }
+    if item.node.as_sequence().is_some_and(<[_]>::is_empty) {
+        item.misfit("a list of `w3c`, `b3`, `b3multi` or `jaeger`");
+    }
+    Some(forms)
 }
 
 fn wrong_type(name: &Scalar, found: &Diagnostics) -> Diagnostic {
@@ -101,18 +137,11 @@ fn read_http(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Http<Scalar>
     let headers = read_headers(&mut fields, "headers");
     let body = content(fields.take("body"), found);
     let auth = fields.take("auth").and_then(|auth| read_auth(&auth, found));
-    let ssl_verification = fields.take("sslVerification").and_then(|verification| {
-        let is_verified = verification.boolean();
-        if is_verified == Some(false) {
-            let message = "`sslVerification: false` is not supported yet";
-            let warning = found.warning(verification.head(), message);
-            found.push(warning.help("certificates are verified"));
-        }
-        is_verified
-    });
+    let ssl_verification = fields.boolean("sslVerification");
+    let redirects = fields.integer("redirects", 0..=REDIRECTS_MAX);
     fields.finish();
     let method = method.map_or("GET".to_owned(), |method| read_method(method, found));
-    Some(Http { url: url?, method, headers, body, auth, ssl_verification })
+    Some(Http { url: url?, method, headers, body, auth, ssl_verification, redirects })
 }
 
 fn read_method(method: &Scalar, found: &Diagnostics) -> String {
@@ -276,8 +305,11 @@ fn read_tls(item: &Item<'_>, found: &Diagnostics) -> Option<Tls<Scalar>> {
     let (ca_file, cert_file, key_file) = (file("caFile"), file("certFile"), file("keyFile"));
     let server_name = scalar(fields.take("serverName"));
     fields.finish();
-    let place = place_at(item.head(), found.text());
-    Some(Tls { ca_file, cert_file, key_file, server_name, place })
+    if key_file.is_some() && cert_file.is_none() {
+        let message = format!("`{}.keyFile` is the key of no certificate", item.path);
+        found.push(found.error(item.head(), message).help("name the certificate by `certFile`"));
+    }
+    Some(Tls { ca_file, cert_file, key_file, server_name })
 }
 
 fn scalar(item: Option<Item<'_>>) -> Option<Scalar> {

@@ -1,0 +1,236 @@
+//! What is sent: exports of a shop, encoded once, and connections that send them as fast as they are taken.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use http::{
+    Request,
+    header::{CONTENT_TYPE, HOST, TE},
+};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use model::{Key, KeyRing, Timestamp, TraceId};
+use opentelemetry_proto::tonic::trace::v1::TracesData;
+use prost::Message;
+use tokio::{net::TcpStream, task::JoinSet};
+
+use crate::{decode, lang::chance::Dice};
+
+/// Different requests, sent in turn.
+pub(super) const POOL: usize = 64;
+/// Runs that the wanted spans belong to.
+pub(super) const RUNS: usize = 8;
+/// Spans of a foreign trace in one request.
+const TRACE_SPANS: usize = 10;
+
+/// Connections, and requests under way on each; HTTP/1.1 has a connection for each request.
+const CONNECTIONS: usize = 2;
+const UNDER_WAY: usize = 8;
+
+const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+
+/// How an export is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Grpc,
+    Http,
+}
+
+/// Requests, framed for the way they go.
+#[derive(Clone)]
+pub(super) struct Load {
+    way: Way,
+    bodies: Arc<Vec<Bytes>>,
+}
+
+/// A load that is being sent.
+pub(super) struct Running {
+    counts: Arc<Counts>,
+    workers: JoinSet<Result<()>>,
+    _connections: JoinSet<()>,
+}
+
+#[derive(Default)]
+struct Counts {
+    turn: AtomicUsize,
+    sent: AtomicU64,
+    refused: AtomicU64,
+    is_over: AtomicBool,
+}
+
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+/// The keys that our receiver mints with here.
+pub(super) fn ring() -> KeyRing {
+    KeyRing::new(Key::from_bytes([42; 16]), Vec::new())
+}
+
+/// The trace of a run, by its number.
+pub(super) fn trace_of(run: usize) -> TraceId {
+    ring().mint(Timestamp::from_nanos(1_780_000_000_000_000_000), [run as u8; 7])
+}
+
+impl Load {
+    /// Spans of many traces in which nobody is interested.
+    pub(super) fn foreign(way: Way, spans: usize) -> Result<Self> {
+        let mut dice = Dice::new(7);
+        let mut id = [0; 16];
+        let ids = |_, span: usize| {
+            if span.is_multiple_of(TRACE_SPANS) {
+                let [high, low] = [dice.next(), dice.next()];
+                id = (u128::from(high) << 64 | u128::from(low)).to_be_bytes();
+            }
+            id
+        };
+        Self::new(way, spans, ids)
+    }
+
+    /// Spans of a few runs, each request of one.
+    pub(super) fn wanted(way: Way, spans: usize) -> Result<Self> {
+        Self::new(way, spans, |request, _| *trace_of(request % RUNS).as_bytes())
+    }
+
+    fn new(
+        way: Way,
+        spans: usize,
+        mut trace_id: impl FnMut(usize, usize) -> [u8; 16],
+    ) -> Result<Self> {
+        let mut dice = Dice::new(11);
+        let mut bodies = Vec::new();
+        for request in 0..POOL {
+            let bytes = decode::request(0, spans as u64);
+            let mut data = TracesData::decode(bytes.as_slice())?;
+            let scopes = data.resource_spans.iter_mut().flat_map(|it| &mut it.scope_spans);
+            let mut parent = Vec::new();
+            for (number, span) in scopes.flat_map(|scope| &mut scope.spans).enumerate() {
+                span.trace_id = trace_id(request, number).to_vec();
+                span.span_id = dice.next().to_be_bytes().to_vec();
+                span.parent_span_id = std::mem::replace(&mut parent, span.span_id.clone());
+            }
+            bodies.push(framed(way, &data.encode_to_vec()));
+        }
+        Ok(Self { way, bodies: Arc::new(bodies) })
+    }
+}
+
+fn framed(way: Way, message: &[u8]) -> Bytes {
+    match way {
+        Way::Http => Bytes::copy_from_slice(message),
+        Way::Grpc => {
+            let mut body = vec![0];
+            body.extend((message.len() as u32).to_be_bytes());
+            body.extend_from_slice(message);
+            body.into()
+        }
+    }
+}
+
+/// Starts to send.
+pub(super) async fn start(port: u16, load: &Load) -> Result<Running> {
+    let counts = Arc::new(Counts::default());
+    let (mut workers, mut connections) = (JoinSet::new(), JoinSet::new());
+    for _ in 0..CONNECTIONS {
+        let mut shared = None;
+        for _ in 0..UNDER_WAY {
+            let sender = match (load.way, &shared) {
+                (Way::Http, _) => Sender::Http1(connect_http1(port, &mut connections).await?),
+                (Way::Grpc, Some(shared)) => Sender::Http2(http2::SendRequest::clone(shared)),
+                (Way::Grpc, None) => {
+                    let new = connect_http2(port, &mut connections).await?;
+                    Sender::Http2(shared.insert(new).clone())
+                }
+            };
+            workers.spawn(work(sender, port, load.clone(), Arc::clone(&counts)));
+        }
+    }
+    Ok(Running { counts, workers, _connections: connections })
+}
+
+impl Running {
+    /// Requests that were taken so far.
+    pub(super) fn sent(&self) -> u64 {
+        self.counts.sent.load(Ordering::Relaxed)
+    }
+
+    /// Ends, and tells how many requests were refused.
+    pub(super) async fn stop(mut self) -> Result<u64> {
+        self.counts.is_over.store(true, Ordering::Relaxed);
+        while let Some(ended) = self.workers.join_next().await {
+            ended??;
+        }
+        Ok(self.counts.refused.load(Ordering::Relaxed))
+    }
+}
+
+async fn work(mut sender: Sender, port: u16, load: Load, counts: Arc<Counts>) -> Result<()> {
+    while !counts.is_over.load(Ordering::Relaxed) {
+        let turn = counts.turn.fetch_add(1, Ordering::Relaxed);
+        let body = load.bodies[turn % POOL].clone();
+        let is_taken = sender.send(port, body).await.context("sending")?;
+        let counter = if is_taken { &counts.sent } else { &counts.refused };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+pub(super) async fn connect_http1(
+    port: u16,
+    connections: &mut JoinSet<()>,
+) -> Result<http1::SendRequest<Full<Bytes>>> {
+    let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    connections.spawn(async { drop(connection.await) });
+    Ok(sender)
+}
+
+pub(super) async fn connect_http2(
+    port: u16,
+    connections: &mut JoinSet<()>,
+) -> Result<http2::SendRequest<Full<Bytes>>> {
+    let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    stream.set_nodelay(true)?;
+    let io = TokioIo::new(stream);
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
+    connections.spawn(async { drop(connection.await) });
+    Ok(sender)
+}
+
+impl Sender {
+    /// Whether the receiver took it.
+    async fn send(&mut self, port: u16, body: Bytes) -> Result<bool> {
+        let body = Full::new(body);
+        match self {
+            Self::Http1(sender) => {
+                let request = Request::post("/v1/traces")
+                    .header(HOST, "127.0.0.1")
+                    .header(CONTENT_TYPE, "application/x-protobuf")
+                    .body(body)?;
+                sender.ready().await?;
+                let response = sender.send_request(request).await?;
+                let is_taken = response.status().is_success();
+                response.into_body().collect().await?;
+                Ok(is_taken)
+            }
+            Self::Http2(sender) => {
+                let request = Request::post(format!("http://127.0.0.1:{port}{EXPORT}"))
+                    .header(CONTENT_TYPE, "application/grpc")
+                    .header(TE, "trailers")
+                    .body(body)?;
+                sender.ready().await?;
+                let (head, body) = sender.send_request(request).await?.into_parts();
+                let trailers = body.collect().await?.trailers().cloned().unwrap_or_default();
+                let status = head.headers.get("grpc-status").or(trailers.get("grpc-status"));
+                Ok(status.is_some_and(|status| status == "0"))
+            }
+        }
+    }
+}

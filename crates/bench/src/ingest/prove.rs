@@ -1,0 +1,110 @@
+//! A million requests that are broken in some way: no panic, an answer to each, and no memory that is not given back.
+//!
+//! A request is thrown by its number, so that one that goes wrong can be thrown again. Most are exports that were
+//! right before some bytes were changed, over gRPC, HTTP/1.1 and HTTP/2; some are no HTTP at all. What is no HTTP is
+//! answered when the receiver says something or hangs up.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Result, bail};
+use tokio::{task::JoinSet, time::timeout};
+
+use super::{Receiver, row};
+use crate::table::{Goal, Row};
+
+mod broken;
+mod sender;
+
+use broken::{Broken, Pool};
+use sender::Senders;
+
+const REQUESTS: u64 = 1_000_000;
+/// After so many of them memory must have reached its size, give or take some.
+const SETTLED: u64 = 100_000;
+const GROWTH_MB_MAX: f64 = 8.0;
+/// A request without an answer for so long has none.
+const ANSWER_MAX: Duration = Duration::from_secs(20);
+const WORKERS: u64 = 8;
+/// So many of those that went wrong are named.
+const NAMED_MAX: u64 = 10;
+
+/// What came of the requests.
+#[derive(Default)]
+struct Tally {
+    taken: AtomicU64,
+    refused: AtomicU64,
+    unanswered: AtomicU64,
+}
+
+/// Proves it on a receiver that `binary` starts; `--short` with a two-hundredth.
+pub async fn measure(binary: &Path, arguments: &[String]) -> Result<Vec<Row>> {
+    let part = match arguments {
+        [] => 1,
+        [short] if short == "--short" => 200,
+        _ => bail!("expected nothing or --short"),
+    };
+    let receiver = Receiver::start_from(binary, "open").await?;
+    let pool = Arc::new(Pool::new()?);
+    let tally = Arc::new(Tally::default());
+    send(&receiver, 0..SETTLED / part, &pool, &tally).await?;
+    let settled = receiver.resident_mb()?;
+    send(&receiver, SETTLED / part..REQUESTS / part, &pool, &tally).await?;
+    let growth = receiver.resident_mb()? - settled;
+    let panics = receiver.finish().await;
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
+    Ok(vec![
+        row("requests, most of them broken", (REQUESTS / part) as f64, "requests", None),
+        row("  taken", count(&tally.taken), "requests", None),
+        row("  refused", count(&tally.refused), "requests", None),
+        row("  not answered", count(&tally.unanswered), "requests", Some(Goal::AtMost(0.0))),
+        row("panics", f64::from(panics.is_err()), "", Some(Goal::AtMost(0.0))),
+        row("resident after the first tenth", settled, "MB", None),
+        row("growth since", growth, "MB", Some(Goal::AtMost(GROWTH_MB_MAX))),
+    ])
+}
+
+async fn send(
+    receiver: &Receiver,
+    numbers: std::ops::Range<u64>,
+    pool: &Arc<Pool>,
+    tally: &Arc<Tally>,
+) -> Result<()> {
+    let mut workers = JoinSet::new();
+    for worker in 0..WORKERS {
+        let share = (numbers.start + worker..numbers.end).step_by(WORKERS as usize);
+        workers.spawn(work(receiver.grpc, share, Arc::clone(pool), Arc::clone(tally)));
+    }
+    while let Some(ended) = workers.join_next().await {
+        ended?;
+    }
+    Ok(())
+}
+
+async fn work(port: u16, numbers: impl Iterator<Item = u64>, pool: Arc<Pool>, tally: Arc<Tally>) {
+    let mut senders = Senders::new(port);
+    for number in numbers {
+        let broken = Broken::throw(number, &pool);
+        let counter = match timeout(ANSWER_MAX, senders.send(broken)).await {
+            Ok(Ok(true)) => &tally.taken,
+            Ok(Ok(false)) => &tally.refused,
+            Ok(Err(error)) => unanswered(number, &format!("{error:#}"), &tally),
+            Err(_) => unanswered(number, "nothing came", &tally),
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a proof says what it found")]
+fn unanswered<'a>(number: u64, why: &str, tally: &'a Tally) -> &'a AtomicU64 {
+    if tally.unanswered.load(Ordering::Relaxed) < NAMED_MAX {
+        println!("request {number} was not answered: {why}");
+    }
+    &tally.unanswered
+}

@@ -1,0 +1,241 @@
+//! How soon the verdict follows the last span, over many runs against the demo.
+
+use std::{fs, path::Path, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use model::{Outcome, Verdict};
+use tempfile::TempDir;
+use tokio::{
+    net::TcpStream,
+    process::{Child, Command},
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use super::command::{Ran, last_span_to_verdict, listening, memory, run};
+use crate::{
+    parts::free_port,
+    table::{Goal, Row, median},
+};
+
+/// What the verdict may take beyond H, in milliseconds: in the median, and of a hundred the ninety-ninth.
+const MEDIAN_MS_MAX: f64 = 30.0;
+const WORST_MS_MAX: f64 = 100.0;
+/// For how long the demo keeps spans before it sends them, in milliseconds.
+const DEMO_DELAY_MS: f64 = 5.0;
+/// Tests of the suite, and how many run at a time.
+const SUITE: usize = 100;
+const JOBS: usize = 8;
+/// What an idle receiver is expected to take.
+const IDLE_MB_MAX: f64 = 15.0;
+const LISTEN_MS_MAX: f64 = 30.0;
+const ROUNDS: usize = 9;
+
+const ORDER: &str = r#"{"customer":"ada","lines":[{"sku":"tea","quantity":2}]}"#;
+
+/// A shop, and a folder in which it is tested.
+struct Shop {
+    _child: Child,
+    folder: TempDir,
+    http: u16,
+    otlp: String,
+}
+
+impl Shop {
+    async fn open(binary: &Path) -> Result<Self> {
+        let (http, otlp) = (free_port()?, free_port()?);
+        let otlp = format!("127.0.0.1:{otlp}");
+        let mut command = Command::new(binary);
+        command.args(["demo", "--http", &format!("127.0.0.1:{http}"), "--otlp", &otlp]);
+        let child = listening(command, http).await?;
+        Ok(Self { _child: child, folder: TempDir::new()?, http, otlp })
+    }
+
+    /// Writes a test that orders, under this name, with these specs.
+    fn test(&self, name: &str, specs: &str) -> Result<String> {
+        let file = format!("{name}.yaml");
+        let text = format!(
+            "type: Test\nspec:\n  id: {name}\n  name: {name}\n  trigger:\n    type: http\n    httpRequest:\n      \
+             method: POST\n      url: http://127.0.0.1:{}/orders\n      headers:\n        - key: content-type\n          \
+             value: application/json\n      body: '{ORDER}'\n  specs:\n{specs}",
+            self.http
+        );
+        fs::write(self.folder.path().join(&file), text)?;
+        Ok(file)
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Result<Ran> {
+        let ran = run(
+            &self.folder_binary()?,
+            self.folder.path(),
+            &[&["--otlp", &self.otlp], arguments].concat(),
+        )
+        .await?;
+        ensure!(ran.code == Some(0), "ended with {:?}: {}", ran.code, ran.err);
+        Ok(ran)
+    }
+
+    fn folder_binary(&self) -> Result<std::path::PathBuf> {
+        crate::parts::Server::binary_beside_this()
+    }
+}
+
+/// No span failed: absence decides.
+const ABSENCE: &str = "    - selector: span[status=\"error\"]\n      assertions:\n        - attr:tracetest.selected_spans.count = 0\n";
+/// The order was shipped: presence decides.
+const PRESENCE: &str = "    - selector: span[service=\"shipping\"]\n      assertions:\n        - attr:tracetest.selected_spans.count >= 1\n";
+
+/// Five hundred runs of each kind, with what is learned in place.
+pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
+    let runs = if is_short { 50 } else { 500 };
+    let shop = Shop::open(binary).await?;
+    let mut rows = Vec::new();
+    for (name, specs) in [("absence", ABSENCE), ("presence", PRESENCE)] {
+        let file = shop.test(name, specs)?;
+        // The first runs know nothing of the shop.
+        shop.run(&[&file, "--repeat", "10"]).await?;
+        let ran = shop.run(&[&file, "--repeat", &runs.to_string(), "--jobs", "1"]).await?;
+        ensure!(ran.outcomes.len() == runs, "{} of {runs} runs", ran.outcomes.len());
+        rows.extend(figures(name, &ran, name == "absence")?);
+        rows.push(row(&format!("{name}: the whole command, a run"), ms(ran.took) / runs as f64));
+    }
+    let file = shop.test("alone", ABSENCE)?;
+    let mut alone = Vec::new();
+    for _ in 0..ROUNDS {
+        alone.push(ms(shop.run(&[&file]).await?.took));
+    }
+    rows.push(row("one test: the whole command", median(alone)));
+    Ok(rows)
+}
+
+fn figures(name: &str, ran: &Ran, waits: bool) -> Result<Vec<Row>> {
+    let all_passed = ran.outcomes.iter().all(|outcome| outcome.verdict == Verdict::Passed);
+    ensure!(all_passed, "{name}: every run passes");
+    let times = ran.outcomes.iter().map(last_span_to_verdict).collect::<Result<Vec<_>>>()?;
+    // What presence decides waits for nobody.
+    let beyond = times.iter().map(|(took, quiet)| if waits { took - quiet } else { *took });
+    let mut beyond: Vec<f64> = beyond.collect();
+    beyond.sort_by(f64::total_cmp);
+    let worst = beyond[beyond.len() * 99 / 100];
+    let quiet: Vec<f64> = times.iter().map(|(_, quiet)| *quiet).collect();
+    let took: Vec<f64> = times.iter().map(|(took, _)| *took).collect();
+    let overtaken = ran.outcomes.iter().filter(|outcome| outcome.overtaken.is_some()).count();
+    let goal = |most| Some(Goal::AtMost(most));
+    let words = if waits { "last span to verdict beyond H" } else { "last span to verdict" };
+    Ok(vec![
+        Row { name: format!("{name}: runs"), value: times.len() as f64, unit: "runs", goal: None },
+        row(&format!("{name}: H, median"), median(quiet)),
+        row(&format!("{name}: last span to verdict, median"), median(took)),
+        Row {
+            goal: goal(MEDIAN_MS_MAX),
+            ..row(&format!("{name}: {words}, median"), median(beyond))
+        },
+        Row { goal: goal(WORST_MS_MAX), ..row(&format!("{name}: {words}, 99th of 100"), worst) },
+        Row {
+            name: format!("{name}: overtaken"),
+            value: overtaken as f64,
+            unit: "runs",
+            goal: None,
+        },
+    ])
+}
+
+/// A hundred tests, eight at a time, beside the bare requests.
+pub(super) async fn suite(binary: &Path) -> Result<Vec<Row>> {
+    let shop = Shop::open(binary).await?;
+    let tests = shop.folder.path().join("tests");
+    fs::create_dir(&tests)?;
+    for number in 0..SUITE {
+        let file = shop.test(&format!("test-{number}"), ABSENCE)?;
+        fs::rename(shop.folder.path().join(&file), tests.join(&file))?;
+    }
+    let jobs = JOBS.to_string();
+    shop.run(&["tests", "--jobs", &jobs]).await?;
+    let (mut bare, mut ours, mut over) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let asked = requests(shop.http).await?;
+        let ran = shop.run(&["tests", "--jobs", &jobs]).await?;
+        ensure!(ran.outcomes.len() == SUITE, "{} of {SUITE} tests", ran.outcomes.len());
+        let quiet = ran.outcomes.iter().map(quiet_ms).collect::<Result<Vec<_>>>()?;
+        let allowed = ms(asked) + 13.0 * (DEMO_DELAY_MS + median(quiet) + MEDIAN_MS_MAX);
+        bare.push(ms(asked));
+        over.push(ms(ran.took) / allowed);
+        ours.push(ms(ran.took));
+    }
+    let goal = Some(Goal::AtMost(1.0));
+    let name = "suite: of the bare requests + 13 x (D + H + 30 ms)".to_owned();
+    Ok(vec![
+        row("suite: 100 bare requests, 8 at a time", median(bare)),
+        row("suite: 100 tests, 8 at a time, the whole command", median(ours)),
+        Row { name, value: median(over), unit: "ratio", goal },
+    ])
+}
+
+fn quiet_ms(outcome: &Outcome) -> Result<f64> {
+    last_span_to_verdict(outcome).map(|(_, quiet)| quiet)
+}
+
+/// The requests of the suite and nothing else.
+async fn requests(port: u16) -> Result<Duration> {
+    let began = Instant::now();
+    let mut asking = JoinSet::new();
+    for worker in 0..JOBS {
+        let share = (SUITE + JOBS - 1 - worker) / JOBS;
+        asking.spawn(async move {
+            for _ in 0..share {
+                super::system::post(port, "/orders", "application/json", ORDER.as_bytes()).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(ended) = asking.join_next().await {
+        ended??;
+    }
+    Ok(began.elapsed())
+}
+
+/// A receiver that waits for its first span: how soon it listens, and what it takes.
+pub(super) async fn idle(binary: &Path) -> Result<Vec<Row>> {
+    let folder = TempDir::new()?;
+    let silent = super::system::Silent::listen().await?;
+    let test = format!(
+        "type: Test\nspec:\n  id: idle\n  name: idle\n  trigger:\n    type: http\n    httpRequest:\n      url: {}\n",
+        silent.url
+    );
+    fs::write(folder.path().join("idle.yaml"), test)?;
+    let (mut listens, mut takes) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let port = free_port()?;
+        let began = Instant::now();
+        let mut command = Command::new(binary);
+        command.args(["run", "idle.yaml", "--otlp", &format!("127.0.0.1:{port}")]);
+        command.current_dir(folder.path());
+        let mut child = Box::pin(listening(command, port)).await?;
+        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {}
+        listens.push(ms(began.elapsed()));
+        sleep(Duration::from_millis(200)).await;
+        let status = format!("/proc/{}/status", child.id().context("it runs")?);
+        takes.push(memory(&status, "VmRSS:") as f64 / 1e6);
+        child.kill().await?;
+    }
+    Ok(vec![
+        Row {
+            goal: Some(Goal::AtMost(LISTEN_MS_MAX)),
+            ..row("start to listening", median(listens))
+        },
+        Row {
+            name: "memory of an idle receiver".to_owned(),
+            value: median(takes),
+            unit: "MB",
+            goal: Some(Goal::AtMost(IDLE_MB_MAX)),
+        },
+    ])
+}
+
+pub(super) fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+pub(super) fn row(name: &str, value: f64) -> Row {
+    Row { name: name.to_owned(), value, unit: "ms", goal: None }
+}

@@ -1,0 +1,175 @@
+//! `cargo xtask prove settle`: a million runs whose truth is known, on a virtual clock.
+//!
+//! Systems are drawn by chance (`system`), and each is run several times with what the runs before have learned of it.
+//! A run is a request through the system (`play`), whose spans travel through batches and chaos (`travel`) to the
+//! real `runner::run` (`stage`). What it decides is held against what truly happened (`referee`). The number of a
+//! run decides all of it: `--seed N` plays the run N again and tells its story.
+//!
+//! `real` plays some of it with real processes in real time, as a test. Deliberately absent: HTTP between the services;
+//! what travels there has no part in when a trace is whole.
+
+mod chance;
+mod excuse;
+mod memory;
+mod plan;
+mod play;
+pub mod real;
+mod referee;
+mod stage;
+mod statement;
+mod story;
+mod system;
+mod tally;
+mod travel;
+mod wire;
+
+use std::{
+    num::NonZero,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use model::Learned;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{parts::unix_nanos, table};
+use chance::{Dice, between, percent};
+use memory::Memory;
+use plan::Test;
+use play::{Crash, Played, play};
+use referee::{Case, Ruling, rule};
+use stage::{Ended, Script, perform};
+use system::{LARGE, MS, SECOND, System};
+use tally::Tally;
+use travel::{Weather, travel};
+
+const RUNS: u64 = 1_000_000;
+const RUNS_SHORT: u64 = 5_000;
+/// Runs of one system, the first of them without anything learned.
+const RUNS_OF_SYSTEM: u64 = 50;
+/// Tests of one system.
+const TESTS: usize = 5;
+/// Requests that are played to see what is usual.
+const USUAL: usize = 12;
+
+/// Proves with a million runs, with `--short` with a few thousand, with `--runs N` so many; `--seed N` tells of one.
+pub fn prove(arguments: &[String]) -> Result<String> {
+    let words: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let runs = match words.as_slice() {
+        [] => RUNS,
+        ["--short"] => RUNS_SHORT,
+        ["--runs", runs] => runs.parse().context("--runs needs a number")?,
+        ["--seed", seed] => return story::tell(seed.parse().context("--seed needs a number")?),
+        _ => bail!("expected nothing, --short, --runs N or --seed N"),
+    };
+    let tally = runs_of(runs)?;
+    let text = table::render("prove settle", &tally.rows());
+    // The figures are worth most where they are bad, and stay the last line.
+    ensure!(tally.is_right(), "runs were wrong, see their seeds\n{text}");
+    Ok(text)
+}
+
+/// Runs so many, on all cores.
+pub fn runs_of(runs: u64) -> Result<Tally> {
+    let (next, all) = (AtomicU64::new(0), Mutex::new(Tally::default()));
+    let systems = runs.div_ceil(RUNS_OF_SYSTEM);
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let began = unix_nanos();
+    thread::scope(|scope| {
+        let work = || -> Result<()> {
+            let runtime = virtual_clock()?;
+            let mut tally = Tally::default();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= systems {
+                    break;
+                }
+                runtime.block_on(system(number, RUNS_OF_SYSTEM, |run| tally.add(run)))?;
+            }
+            all.lock().unwrap_or_else(PoisonError::into_inner).join(tally);
+            Ok(())
+        };
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(_) => bail!("a run panicked"),
+        })
+    })?;
+    let mut tally = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tally.nanos = unix_nanos() - began;
+    Ok(tally)
+}
+
+/// A clock that stands still unless everybody waits.
+fn virtual_clock() -> Result<Runtime> {
+    Ok(Builder::new_current_thread().enable_time().start_paused(true).build()?)
+}
+
+/// A run and what is to be said of it.
+pub(crate) struct Run<'a, 's> {
+    /// Which plays it again.
+    seed: u64,
+    weather: Weather,
+    case: Case<'a, 's>,
+    ruling: Ruling,
+}
+
+/// Plays the first runs of one system, one after the other.
+async fn system(number: u64, runs: u64, mut heard: impl FnMut(&Run<'_, '_>)) -> Result<()> {
+    let mut dice = Dice::new(number.wrapping_mul(0xd1b5_4a32_d192_ed03));
+    let system = System::draw(&mut dice, LARGE);
+    let usual: Vec<_> = (0..USUAL).map(|_| play(&system, &mut dice, None)).collect();
+    let tests: Vec<_> = (0..TESTS)
+        .map(|_| Test::draw(&system, &usual, &mut dice))
+        .collect::<Result<_>>()
+        .with_context(|| format!("system {number}"))?;
+    let (keys, mut learned, mut memory) = (stage::keys(), Learned::default(), Memory::default());
+    for run in 0..runs {
+        let seed = number * RUNS_OF_SYSTEM + run;
+        let mut dice = Dice::new(dice.next());
+        let (weather, script) = script(&system, &tests, &mut dice);
+        let ended = perform(&script, &learned, &keys, &mut dice).await;
+        let ended = ended.with_context(|| format!("seed {seed}"))?;
+        let case =
+            Case { script: &script, ended: &ended, memory: &memory, learned: &learned, slack: 0 };
+        let ruling = rule(&case);
+        heard(&Run { seed, weather, case, ruling });
+        memory.keep(&script, &ended);
+        remember(&mut learned, &ended);
+    }
+    Ok(())
+}
+
+fn script<'s>(system: &'s System, tests: &'s [Test], dice: &mut Dice) -> (Weather, Script<'s>) {
+    let weather = match dice.below(100) {
+        0..45 => Weather::Calm,
+        45..75 => Weather::Rough,
+        _ => Weather::Withholding,
+    };
+    let crash = percent(dice, 8).then(|| Crash {
+        process: dice.below(system.processes.len()),
+        at: match percent(dice, 50) {
+            true => between(dice, MS, 50 * MS),
+            false => between(dice, MS, 6 * SECOND),
+        },
+    });
+    let played: Played<'s> = play(system, dice, crash);
+    let travel = travel(system, &played, weather, dice);
+    let watched = match percent(dice, 70) {
+        true => Duration::from_secs(10),
+        false => Duration::from_millis(between(dice, 1, 30_000)),
+    };
+    let test = &tests[dice.below(tests.len())];
+    (weather, Script { system, test, played, travel, watched })
+}
+
+/// What the next run of the system is given.
+fn remember(learned: &mut Learned, ended: &Ended) {
+    learned.observe(&ended.finished.seen);
+    learned.observe(&ended.seen_late);
+}

@@ -1,0 +1,151 @@
+//! Tests of a drawn system: what they say, what they declare, compiled once.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use lang::{Document, Plan};
+use source::{Colour, Text, draw};
+
+use super::{
+    chance::{Dice, between, percent},
+    play::{Parent, Played},
+    statement::{self, Filter, Statement, There},
+    system::{MS, System},
+};
+
+/// A test, with what is known of it without the language.
+pub(super) struct Test {
+    pub(super) plan: Plan,
+    /// Specs first, then claims, each in the order of the document.
+    pub(super) statements: Vec<Statement>,
+    pub(super) flush: Option<u64>,
+    /// Services.
+    pub(super) absent: Vec<String>,
+    pub(super) expected: Vec<Expected>,
+}
+
+pub(super) enum Expected {
+    Service(String),
+    Span(Filter),
+}
+
+impl Test {
+    /// Draws a test about what usually happens in this system.
+    pub(super) fn draw(system: &System, usual: &[Played<'_>], dice: &mut Dice) -> Result<Self> {
+        let (first, _) = usual.split_first().context("nothing usual was played")?;
+        let there = There::all(system, first);
+        let count = 1 + dice.below(4);
+        let mut statements: Vec<_> = (0..count).map(|_| statement::draw(&there, dice)).collect();
+        statements.sort_by_key(|statement| !statement.is_spec());
+        let flush = percent(dice, 15).then(|| flush(system, dice));
+        // In real time nobody waits until the system is known.
+        let absent = match percent(dice, 50) || system.is_real() {
+            true => behind_gateways(system, first),
+            false => Vec::new(),
+        };
+        let expected = match percent(dice, 12) {
+            true => expected(system, usual, dice).into_iter().collect(),
+            false => Vec::new(),
+        };
+        let settle = settle(system.timeout(), flush, &absent, &expected);
+        let plan = compile(&document(&statements, &settle))?;
+        Ok(Self { plan, statements, flush, absent, expected })
+    }
+}
+
+/// A time that is long enough for the slowest process, mostly.
+fn flush(system: &System, dice: &mut Dice) -> u64 {
+    let slowest = system.processes.iter().map(|process| process.batch.delay).max().unwrap_or(MS);
+    match dice.below(6) {
+        0 => between(dice, 1, 50) * MS,
+        _ => (slowest + slowest / 2 + 30 * MS).min(9_000 * MS) / MS * MS,
+    }
+}
+
+/// Services whose spans name parents that never come.
+fn behind_gateways(system: &System, usual: &Played<'_>) -> Vec<String> {
+    let behind = usual.spans.iter().filter(|span| matches!(span.parent, Parent::Absent(_)));
+    let mut names: Vec<_> =
+        behind.map(|span| system.service_of(span.process).name.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Something that came in all these runs.
+fn expected(system: &System, usual: &[Played<'_>], dice: &mut Dice) -> Option<Expected> {
+    let is_there = |filter: &Filter| {
+        let has = |played: &Played<'_>| played.spans.iter().any(|it| filter.takes(it, system));
+        usual.iter().all(has)
+    };
+    let spans = &usual.first()?.spans;
+    let span = &spans[dice.below(spans.len())];
+    let service = system.service_of(span.process).name.clone();
+    let by_name = Filter { name: Some(span.name.to_owned()), ..Filter::default() };
+    let by_service = Filter { service: Some(service.clone()), ..Filter::default() };
+    match percent(dice, 60) {
+        true => is_there(&by_service).then_some(Expected::Service(service)),
+        false => is_there(&by_name).then_some(Expected::Span(by_name)),
+    }
+}
+
+/// The inside of the test's `settle`.
+fn settle(
+    timeout: Duration,
+    flush: Option<u64>,
+    absent: &[String],
+    expected: &[Expected],
+) -> String {
+    let quoted = |text: &str| format!("'{text}'");
+    let list = |texts: Vec<String>| texts.join(", ");
+    let mut settle = format!("timeout: {}s", timeout.as_secs());
+    if let Some(flush) = flush {
+        settle.push_str(&format!(", flush: {}ms", flush / MS));
+    }
+    if !absent.is_empty() {
+        let absent = list(absent.iter().map(|name| quoted(name)).collect());
+        settle.push_str(&format!(", absent: [{absent}]"));
+    }
+    if !expected.is_empty() {
+        let expected = expected.iter().map(|expected| match expected {
+            Expected::Service(name) => quoted(name),
+            Expected::Span(filter) => quoted(&filter.to_string()),
+        });
+        settle.push_str(&format!(", expect: [{}]", list(expected.collect())));
+    }
+    settle
+}
+
+fn document(statements: &[Statement], settle: &str) -> String {
+    let (mut specs, mut claims) = (String::new(), String::new());
+    for statement in statements {
+        let text = statement.to_string();
+        match text.split_once(" | ") {
+            Some((selector, assertion)) => specs.push_str(&format!(
+                "  - selector: '{selector}'\n    assertions: ['{assertion}']\n"
+            )),
+            None => claims.push_str(&format!("  - '{text}'\n")),
+        }
+    }
+    let mut document = format!(
+        "type: Test\nspec:\n  name: drawn\n  trigger: {{type: http, httpRequest: {{method: GET, url: \
+         'http://system/'}}}}\n  settle: {{{settle}}}\n"
+    );
+    for (key, part) in [("specs", specs), ("trace", claims)] {
+        if !part.is_empty() {
+            document.push_str(&format!("  {key}:\n{part}"));
+        }
+    }
+    document
+}
+
+fn compile(document: &str) -> Result<Plan> {
+    let (documents, mistakes) = lang::read(&Text::new("drawn.yaml", document));
+    ensure!(mistakes.is_empty(), "{}\n{document}", draw(&mistakes, Colour::Never));
+    let test = documents.iter().find_map(|document| match document {
+        Document::Test(test) => Some(test),
+        _ => None,
+    });
+    let (plan, mistakes) = lang::compile(test.context("no test was read")?);
+    plan.with_context(|| format!("{}\n{document}", draw(&mistakes, Colour::Never)))
+}

@@ -1,0 +1,125 @@
+//! The same in real time: each process of a drawn system is a process, and its spans go out through the stock SDK.
+//!
+//! A chaos relay stands between them and the real receiver, of which the run takes them. What truly happened is what
+//! was told to the processes, and when the receiver had acknowledged it. Deliberately absent: times that anybody could
+//! choose, so that a seed only draws the same system again.
+
+mod process;
+mod relay;
+mod stage;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use drivers::{
+    inbox::{self, Inbox},
+    receiver::{self, Receiver},
+};
+use model::Learned;
+use tokio::task::JoinSet;
+
+use super::{
+    Run,
+    chance::{Dice, between, percent},
+    memory::Memory,
+    plan::Test,
+    play::{Crash, play},
+    referee::{Case, rule},
+    remember,
+    stage::{Script, keys},
+    system::{MS, SMALL, System},
+    tally::Tally,
+    travel::{Travel, Weather},
+};
+use process::Children;
+pub use process::child;
+use relay::Relay;
+
+/// How exactly the moment of an arrival is known: a busy machine acknowledges late.
+const SLACK: u64 = 100 * MS;
+const TESTS: usize = 4;
+const USUAL: usize = 12;
+
+/// What all systems share.
+struct World {
+    program: PathBuf,
+    inbox: Arc<Inbox>,
+    relay: Relay,
+    _receiver: Receiver,
+}
+
+/// Plays so many runs of each of so many systems, all systems at once.
+pub async fn runs_of(program: &Path, systems: u64, runs: u64) -> Result<Tally> {
+    let inbox = Arc::new(Inbox::new(keys(), inbox::Limits::default()));
+    let address = "127.0.0.1:0".parse()?;
+    let receiver =
+        receiver::start(receiver::Config::new(vec![address]), Arc::clone(&inbox)).await?;
+    let target = receiver.addresses().first().copied().context("the receiver listens nowhere")?;
+    let relay = Relay::start(target).await?;
+    let program = program.to_owned();
+    let world = Arc::new(World { program, inbox, relay, _receiver: receiver });
+    let mut playing = JoinSet::new();
+    for number in 0..systems {
+        let world = Arc::clone(&world);
+        playing.spawn(async move { system(&world, number, runs).await });
+    }
+    let mut all = Tally::default();
+    while let Some(tally) = playing.join_next().await {
+        all.join(tally??);
+    }
+    Ok(all)
+}
+
+/// Plays the runs of one system, one after the other.
+async fn system(world: &World, number: u64, runs: u64) -> Result<Tally> {
+    let mut dice = Dice::new(number.wrapping_mul(0x9e6c_63d0_876a_68ee));
+    let system = System { drains: false, ..System::draw(&mut dice, SMALL) };
+    let usual: Vec<_> = (0..USUAL).map(|_| play(&system, &mut dice, None)).collect();
+    let tests: Vec<_> = (0..TESTS)
+        .map(|_| Test::draw(&system, &usual, &mut dice))
+        .collect::<Result<_>>()
+        .with_context(|| format!("system {number}"))?;
+    let children = Children::start(&world.program, world.relay.port(), &system).await?;
+    let (mut learned, mut memory, mut tally) =
+        (Learned::default(), Memory::default(), Tally::default());
+    for run in 0..runs {
+        let weather = match dice.below(10) {
+            0..4 => Weather::Calm,
+            4..8 => Weather::Rough,
+            _ => Weather::Withholding,
+        };
+        let crash = percent(&mut dice, 8).then(|| Crash {
+            process: dice.below(system.processes.len()),
+            at: between(&mut dice, MS, 150 * MS),
+        });
+        let mut script = Script {
+            system: &system,
+            test: &tests[dice.below(tests.len())],
+            played: play(&system, &mut dice, crash),
+            travel: Travel::default(),
+            watched: Duration::from_millis(between(&mut dice, 200, 700)),
+        };
+        let stage = stage::Stage::new(&script, world, &children, weather, &mut dice);
+        let (ended, travel) = stage.perform(&learned).await?;
+        script.travel = travel;
+        let case = Case {
+            script: &script,
+            ended: &ended,
+            memory: &memory,
+            learned: &learned,
+            slack: SLACK,
+        };
+        let ruling = rule(&case);
+        tally.add(&Run { seed: number * runs + run, weather, case, ruling });
+        memory.keep(&script, &ended);
+        remember(&mut learned, &ended);
+        if let Some(crash) = crash {
+            children.restart(crash.process).await?;
+        }
+    }
+    Ok(tally)
+}

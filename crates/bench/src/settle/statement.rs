@@ -1,0 +1,273 @@
+//! What tests say of a trace, and whether it is true, found out without the language.
+//!
+//! Each statement has a text for the language and a plain function over the simulator's own list of spans. Deliberately
+//! absent: whatever compares times or clocks; that is proven in `lang`.
+
+use std::fmt::{self, Display};
+
+use model::trace::Kind;
+
+use super::{
+    chance::{Dice, percent},
+    play::{Parent, Played, Span},
+    system::System,
+};
+
+/// Spans that are there, of all that a run left.
+#[derive(Clone)]
+pub(super) struct There<'p, 's> {
+    pub(super) system: &'s System,
+    pub(super) played: &'p Played<'s>,
+    /// By the number of the span.
+    pub(super) is_there: Vec<bool>,
+}
+
+impl<'p, 's> There<'p, 's> {
+    /// All that ended.
+    pub(super) fn all(system: &'s System, played: &'p Played<'s>) -> Self {
+        let is_there = played.spans.iter().map(|span| span.end.is_some()).collect();
+        Self { system, played, is_there }
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = usize> {
+        (0..self.is_there.len()).filter(|number| self.is_there[*number])
+    }
+
+    fn parent(&self, number: usize) -> Option<usize> {
+        match self.played.spans[number].parent {
+            Parent::Span(parent) if self.is_there[parent] => Some(parent),
+            _ => None,
+        }
+    }
+
+    fn matching(&self, filter: &Filter) -> impl Iterator<Item = usize> {
+        self.numbers().filter(|number| filter.takes(&self.played.spans[*number], self.system))
+    }
+
+    fn children(&self, number: usize) -> impl Iterator<Item = usize> {
+        self.numbers().filter(move |child| self.parent(*child) == Some(number))
+    }
+
+    fn is_below(&self, number: usize, service: &str) -> bool {
+        let above = std::iter::successors(self.parent(number), |at| self.parent(*at));
+        above
+            .into_iter()
+            .any(|at| self.system.service_of(self.played.spans[at].process).name == service)
+    }
+}
+
+/// Which spans are meant. Never the trigger's: it is of no service, and of no kind that stands here alone.
+#[derive(Clone, Default)]
+pub(super) struct Filter {
+    pub(super) name: Option<String>,
+    pub(super) service: Option<String>,
+    pub(super) kind: Option<Kind>,
+    pub(super) is_error: bool,
+}
+
+impl Filter {
+    pub(super) fn takes(&self, span: &Span<'_>, system: &System) -> bool {
+        self.name.as_ref().is_none_or(|name| name == span.name)
+            && self.kind.is_none_or(|kind| kind == span.kind)
+            && (!self.is_error || span.is_error)
+            && self
+                .service
+                .as_ref()
+                .is_none_or(|service| *service == system.service_of(span.process).name)
+    }
+}
+
+impl Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        parts.extend(self.name.as_ref().map(|name| format!("name=\"{name}\"")));
+        parts.extend(self.service.as_ref().map(|service| format!("service=\"{service}\"")));
+        parts.extend(self.kind.map(|kind| format!("kind=\"{}\"", kind.as_str())));
+        parts.extend(self.is_error.then(|| "status=\"error\"".to_owned()));
+        write!(f, "span[{}]", parts.join(" "))
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Compare {
+    Is,
+    AtLeast,
+    AtMost,
+}
+
+impl Compare {
+    fn holds(self, found: usize, number: usize) -> bool {
+        match self {
+            Self::Is => found == number,
+            Self::AtLeast => found >= number,
+            Self::AtMost => found <= number,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Is => "=",
+            Self::AtLeast => ">=",
+            Self::AtMost => "<=",
+        }
+    }
+}
+
+pub(super) enum Statement {
+    Count(Filter, Compare, usize),
+    Leaves(Filter, Compare, usize),
+    Below(String, Filter, Compare, usize),
+    No(Filter),
+    Some(Filter),
+    Every(Filter, i64),
+    /// At most so many children of this kind.
+    Children(Filter, Kind, usize),
+    Not(Box<Statement>),
+    Both(Box<Statement>, Box<Statement>),
+    Either(Box<Statement>, Box<Statement>),
+    /// As a spec: every span that is selected has the value.
+    SpecEvery(Filter, i64),
+    SpecCount(Filter, Compare, usize),
+}
+
+impl Statement {
+    pub(super) fn is_spec(&self) -> bool {
+        matches!(self, Self::SpecEvery(..) | Self::SpecCount(..))
+    }
+
+    /// Whether it holds, if this is all there is.
+    pub(super) fn holds(&self, there: &There<'_, '_>) -> bool {
+        let count = |filter| there.matching(filter).count();
+        match self {
+            Self::Count(filter, compare, number) | Self::SpecCount(filter, compare, number) => {
+                compare.holds(count(filter), *number)
+            }
+            Self::Leaves(filter, compare, number) => {
+                let is_leaf = |at: &usize| there.children(*at).next().is_none();
+                compare.holds(there.matching(filter).filter(is_leaf).count(), *number)
+            }
+            Self::Below(service, filter, compare, number) => {
+                let is_below = |at: &usize| there.is_below(*at, service);
+                compare.holds(there.matching(filter).filter(is_below).count(), *number)
+            }
+            Self::No(filter) => count(filter) == 0,
+            Self::Some(filter) => count(filter) > 0,
+            Self::Every(filter, value) | Self::SpecEvery(filter, value) => {
+                let has = |at: usize| there.played.spans[at].value == Some(*value);
+                count(filter) > 0 && there.matching(filter).all(has)
+            }
+            Self::Children(filter, kind, most) => {
+                let is_one = |child: &usize| there.played.spans[*child].kind == *kind;
+                let few = |at: usize| there.children(at).filter(is_one).count() <= *most;
+                count(filter) > 0 && there.matching(filter).all(few)
+            }
+            Self::Not(one) => !one.holds(there),
+            Self::Both(one, other) => one.holds(there) && other.holds(there),
+            Self::Either(one, other) => one.holds(there) || other.holds(there),
+        }
+    }
+}
+
+/// As the language writes it; of a spec, the selector and the assertion.
+impl Display for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(filter, compare, number) => {
+                write!(f, "count({filter}) {} {number}", compare.word())
+            }
+            Self::Leaves(filter, compare, number) => {
+                write!(f, "count({filter}:leaf) {} {number}", compare.word())
+            }
+            Self::Below(service, filter, compare, number) => {
+                write!(f, "count(span[service=\"{service}\"] {filter}) {} {number}", compare.word())
+            }
+            Self::No(filter) => write!(f, "no {filter}"),
+            Self::Some(filter) => write!(f, "some {filter}"),
+            Self::Every(filter, value) => write!(f, "every {filter} has attr:v = {value}"),
+            Self::Children(filter, kind, most) => {
+                let kind = kind.as_str();
+                write!(f, "every {filter} has count(self > span[kind=\"{kind}\"]) <= {most}")
+            }
+            Self::Not(one) => write!(f, "not ({one})"),
+            Self::Both(one, other) => write!(f, "({one}) and ({other})"),
+            Self::Either(one, other) => write!(f, "({one}) or ({other})"),
+            Self::SpecEvery(filter, value) => write!(f, "{filter} | attr:v = {value}"),
+            Self::SpecCount(filter, compare, number) => {
+                let compare = compare.word();
+                write!(f, "{filter} | attr:tracetest.selected_spans.count {compare} {number}")
+            }
+        }
+    }
+}
+
+/// Draws a statement about what usually happens.
+pub(super) fn draw(usual: &There<'_, '_>, dice: &mut Dice) -> Statement {
+    let filter = filter(usual, dice);
+    let count = usual.matching(&filter).count();
+    // Mostly what is usual; else a little beside it.
+    let number = match dice.below(10) {
+        0 => count + 1,
+        1 => count.saturating_sub(1),
+        _ => count,
+    };
+    let compare = [Compare::Is, Compare::AtLeast, Compare::AtMost][dice.below(3)];
+    let value = |dice: &mut Dice| {
+        let usually =
+            usual.matching(&filter).next().and_then(|number| usual.played.spans[number].value);
+        usually.unwrap_or(1 + dice.below(3) as i64)
+    };
+    match dice.below(20) {
+        0..5 => Statement::Count(filter, compare, number),
+        5 => Statement::Leaves(filter, compare, number),
+        6 | 7 => {
+            let service =
+                usual.system.services[dice.below(usual.system.services.len())].name.clone();
+            let is_below = |at: &usize| usual.is_below(*at, &service);
+            let number = usual.matching(&filter).filter(is_below).count();
+            Statement::Below(service, filter, compare, number)
+        }
+        8 | 9 => Statement::No(Filter { is_error: true, ..filter }),
+        10 => Statement::No(errors(usual, dice)),
+        11 => Statement::Some(filter),
+        12 | 13 => Statement::Every(filter.clone(), value(dice)),
+        14 => {
+            let kind = [Kind::Client, Kind::Internal, Kind::Server][dice.below(3)];
+            Statement::Children(filter, kind, dice.below(4))
+        }
+        15 | 16 => Statement::SpecEvery(filter.clone(), value(dice)),
+        17 => Statement::SpecCount(filter, compare, number),
+        18 => {
+            let other = Statement::No(errors(usual, dice));
+            Statement::Both(Box::new(Statement::Count(filter, compare, number)), Box::new(other))
+        }
+        _ => {
+            let counted = Box::new(Statement::Count(filter, compare, number + 1));
+            let other = Statement::Some(errors(usual, dice));
+            match percent(dice, 50) {
+                true => Statement::Not(counted),
+                false => Statement::Either(counted, Box::new(other)),
+            }
+        }
+    }
+}
+
+fn filter(usual: &There<'_, '_>, dice: &mut Dice) -> Filter {
+    let span = &usual.played.spans[dice.below(usual.played.spans.len())];
+    let service = Some(usual.system.service_of(span.process).name.clone());
+    let name = Some(span.name.to_owned());
+    match dice.below(4) {
+        0 => Filter { name, ..Filter::default() },
+        1 => Filter { service, ..Filter::default() },
+        2 => Filter { service, kind: Some(span.kind), ..Filter::default() },
+        _ => Filter { name, service, ..Filter::default() },
+    }
+}
+
+fn errors(usual: &There<'_, '_>, dice: &mut Dice) -> Filter {
+    let kind = [Kind::Server, Kind::Consumer][dice.below(2)];
+    let service = &usual.system.services[dice.below(usual.system.services.len())].name;
+    match percent(dice, 50) {
+        true => Filter { kind: Some(kind), is_error: true, ..Filter::default() },
+        false => Filter { service: Some(service.clone()), is_error: true, ..Filter::default() },
+    }
+}

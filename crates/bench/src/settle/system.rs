@@ -1,0 +1,374 @@
+//! A system that is drawn by chance: services, their processes, and what a request makes them do.
+//!
+//! A system lasts for several runs, so that what one run has learned of it serves the next. Deliberately absent: what
+//! happens in a single run (`play`) and how spans travel (`travel`).
+
+use std::time::Duration;
+
+use super::chance::{Dice, between, percent};
+
+pub(super) const MS: u64 = 1_000_000;
+pub(super) const SECOND: u64 = 1_000 * MS;
+
+/// What the batch delays are called that are tried, and systems whose processes have different ones.
+pub(super) const CLASSES: [&str; 5] = ["1 ms", "100 ms", "1 s", "5 s", "mixed"];
+
+const DEPTH_MAX: usize = 5;
+
+/// How large and how slow systems are drawn.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    services_max: usize,
+    delays: [u64; 4],
+    /// The longest that a message waits, or that something goes on after the response.
+    wait_max: u64,
+    /// After which a run is judged as it is.
+    timeout: Duration,
+}
+
+/// For a clock that can be moved.
+pub(super) const LARGE: Size = Size {
+    services_max: 12,
+    delays: [MS, 100 * MS, SECOND, 5 * SECOND],
+    wait_max: 8 * SECOND,
+    timeout: Duration::from_secs(30),
+};
+
+/// For real time.
+pub(super) const SMALL: Size = Size {
+    services_max: 4,
+    delays: [MS, 20 * MS, 80 * MS, 200 * MS],
+    wait_max: 300 * MS,
+    timeout: Duration::from_secs(14),
+};
+
+/// A system under test.
+pub(super) struct System {
+    pub(super) services: Vec<Service>,
+    pub(super) processes: Vec<Process>,
+    /// What answers the trigger.
+    pub(super) root: Node,
+    /// Whether something stands before it that makes a span of its own and never sends it.
+    pub(super) root_hop: Hop,
+    /// Which of [`CLASSES`].
+    pub(super) class: usize,
+    /// The batch delay that marked processes were told to keep, if we started any.
+    pub(super) started: Option<Duration>,
+    /// Whether it can be told to send all it has.
+    pub(super) drains: bool,
+    pub(super) size: Size,
+}
+
+pub(super) struct Service {
+    pub(super) name: String,
+    /// Its processes.
+    pub(super) processes: Vec<usize>,
+}
+
+pub(super) struct Process {
+    pub(super) service: usize,
+    /// How it says which it is.
+    pub(super) identity: Identity,
+    pub(super) batch: Batch,
+    /// How far its clock is ahead, in nanoseconds.
+    pub(super) skew: i64,
+    /// Whether it carries the marker of what we started.
+    pub(super) is_marked: bool,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Identity {
+    Instance(u64),
+    HostAndPid(u64, u64),
+    /// It does not say; then it is the only process of its service.
+    Unsaid,
+}
+
+/// How a process keeps its spans together.
+#[derive(Clone, Copy)]
+pub(super) struct Batch {
+    pub(super) delay: u64,
+    /// Sends at fixed times; else so long after the first span that waits.
+    pub(super) is_periodic: bool,
+}
+
+/// What a service does for one request or message.
+pub(super) struct Node {
+    pub(super) service: usize,
+    pub(super) name: String,
+    pub(super) value: Option<i64>,
+    /// How often it fails, in percent.
+    pub(super) fails: usize,
+    pub(super) steps: Vec<Step>,
+}
+
+/// What is done one after the other.
+pub(super) struct Step {
+    pub(super) what: What,
+    /// How often it is done at all, in percent.
+    pub(super) chance: usize,
+    /// How many times, at least and at most.
+    pub(super) times: (usize, usize),
+}
+
+pub(super) enum What {
+    Internal {
+        label: Label,
+        steps: Vec<Step>,
+    },
+    Database(Label),
+    /// A call of something that never sends spans.
+    Outside {
+        label: Label,
+        peer: Peer,
+    },
+    Call(Call),
+    Publish(Publish),
+    /// Ends after the response.
+    Late {
+        label: Label,
+        after: u64,
+    },
+}
+
+pub(super) struct Label {
+    pub(super) name: String,
+    pub(super) value: Option<i64>,
+}
+
+pub(super) struct Call {
+    pub(super) label: Label,
+    pub(super) peer: Peer,
+    pub(super) hop: Hop,
+    pub(super) to: Node,
+}
+
+pub(super) struct Publish {
+    pub(super) label: Label,
+    pub(super) destination: String,
+    /// Who gets the message.
+    pub(super) to: Vec<Node>,
+    /// The consumer's span has a link to the producer's, which is not its parent.
+    pub(super) is_linked: bool,
+    /// The longest that a message waits.
+    pub(super) wait: u64,
+}
+
+/// How a call gets from one service to the other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hop {
+    Direct,
+    /// Through something that makes a span of its own and never sends it.
+    Gateway,
+    /// One CLIENT span within another: a library over a library.
+    Layered,
+    /// Without a CLIENT span: the context is passed on by hand.
+    Bare,
+}
+
+/// How a call says whom it calls.
+pub(super) enum Peer {
+    Service(String),
+    Address(String, u16),
+    Unsaid,
+}
+
+impl System {
+    pub(super) fn draw(dice: &mut Dice, size: Size) -> Self {
+        let class = dice.below(CLASSES.len());
+        let budget = 1 + dice.below(size.services_max);
+        let mut draft = Draft { dice, size, budget, services: 0, nodes: 0 };
+        let root = draft.node(0);
+        let root_hop = if percent(draft.dice, 4) { Hop::Gateway } else { Hop::Direct };
+        let services = draft.services;
+        let started = percent(dice, 20).then(|| Duration::from_millis(between(dice, 1, 100)));
+        let mut system = Self {
+            services: Vec::new(),
+            processes: Vec::new(),
+            root,
+            root_hop,
+            class,
+            started,
+            drains: percent(dice, 4),
+            size,
+        };
+        for number in 0..services {
+            system.people(number, dice);
+        }
+        system
+    }
+
+    /// Gives a service its processes.
+    fn people(&mut self, number: usize, dice: &mut Dice) {
+        let count = if percent(dice, 25) { 2 } else { 1 };
+        let delays = self.size.delays;
+        let delay = delays.get(self.class).copied();
+        let delay = delay.unwrap_or_else(|| delays[dice.below(delays.len())]);
+        let is_periodic = percent(dice, 70);
+        let is_marked = self.started.is_some() && percent(dice, 80);
+        let delay = match self.started {
+            Some(set) if is_marked => set.as_nanos() as u64,
+            _ => delay,
+        };
+        let mut service = Service { name: format!("s{number}"), processes: Vec::new() };
+        for _ in 0..count {
+            service.processes.push(self.processes.len());
+            let identity = match dice.below(3) {
+                0 => Identity::Instance(dice.next()),
+                1 => Identity::HostAndPid(between(dice, 1, 4), between(dice, 2, 60_000)),
+                _ if count == 1 => Identity::Unsaid,
+                _ => Identity::Instance(dice.next()),
+            };
+            let batch = Batch { delay, is_periodic };
+            // What we started runs on our machine.
+            let skew = if is_marked { 0 } else { skew(dice) };
+            self.processes.push(Process { service: number, identity, batch, skew, is_marked });
+        }
+        self.services.push(service);
+    }
+
+    /// After which a run is judged as it is.
+    pub(super) fn timeout(&self) -> Duration {
+        self.size.timeout
+    }
+
+    /// Whether it is played in real time.
+    pub(super) fn is_real(&self) -> bool {
+        self.size.services_max == SMALL.services_max
+    }
+
+    pub(super) fn service_of(&self, process: usize) -> &Service {
+        &self.services[self.processes[process].service]
+    }
+}
+
+fn skew(dice: &mut Dice) -> i64 {
+    let size = match dice.below(10) {
+        0..6 => 0,
+        6 | 7 => between(dice, 0, 20 * MS),
+        8 => between(dice, 0, 3 * SECOND),
+        _ => between(dice, 0, 300 * SECOND),
+    };
+    if percent(dice, 50) { size as i64 } else { -(size as i64) }
+}
+
+/// A system in the making.
+struct Draft<'d> {
+    dice: &'d mut Dice,
+    size: Size,
+    /// Services that may still be made.
+    budget: usize,
+    services: usize,
+    nodes: usize,
+}
+
+impl Draft<'_> {
+    fn node(&mut self, depth: usize) -> Node {
+        // A service may be called from several places, for different things.
+        let is_known = self.services > 0 && percent(self.dice, 15);
+        let service = match is_known {
+            true => self.dice.below(self.services),
+            false => self.services,
+        };
+        if !is_known {
+            self.budget = self.budget.saturating_sub(1);
+            self.services += 1;
+        }
+        self.nodes += 1;
+        let count = 1 + self.dice.below(4);
+        Node {
+            service,
+            name: format!("GET /s{service}/{}", self.nodes),
+            value: self.value(),
+            fails: if self.dice.once_in(8) { 30 } else { 1 },
+            steps: (0..count).map(|_| self.step(depth)).collect(),
+        }
+    }
+
+    fn value(&mut self) -> Option<i64> {
+        (!percent(self.dice, 10)).then(|| between(self.dice, 1, 3) as i64)
+    }
+
+    fn label(&mut self, names: &[&str]) -> Label {
+        Label { name: self.dice.pick(names).to_owned(), value: self.value() }
+    }
+
+    fn step(&mut self, depth: usize) -> Step {
+        let chance = if percent(self.dice, 70) { 100 } else { 20 + self.dice.below(80) };
+        let times = match self.dice.below(8) {
+            0 => (1, 4),
+            1 => (2, 2),
+            _ => (1, 1),
+        };
+        Step { what: self.what(depth), chance, times }
+    }
+
+    fn what(&mut self, depth: usize) -> What {
+        let may_call = self.budget > 0 && depth < DEPTH_MAX;
+        match self.dice.below(100) {
+            0..45 if may_call => What::Call(self.call(depth)),
+            45..57 if may_call => What::Publish(self.publish(depth)),
+            57..72 => What::Database(self.label(&["select", "insert"])),
+            72..78 => {
+                let label = self.label(&["POST", "lookup"]);
+                What::Outside { label, peer: self.outside() }
+            }
+            78..82 => {
+                let after = match self.dice.below(3) {
+                    0 => between(self.dice, MS, 15 * MS),
+                    1 => between(self.dice, 20 * MS, 500 * MS),
+                    _ => between(self.dice, 500 * MS, 4 * SECOND),
+                };
+                let after = after.min(self.size.wait_max);
+                What::Late { label: self.label(&["audit", "cleanup"]), after }
+            }
+            _ => {
+                let label = self.label(&["compute", "render", "check"]);
+                let count = if depth < DEPTH_MAX { self.dice.below(3) } else { 0 };
+                let steps = (0..count).map(|_| self.step(depth + 1)).collect();
+                What::Internal { label, steps }
+            }
+        }
+    }
+
+    fn outside(&mut self) -> Peer {
+        let number = self.dice.below(3);
+        match self.dice.below(10) {
+            0 => Peer::Unsaid,
+            1..4 => Peer::Service(format!("outside-{number}")),
+            _ => Peer::Address(format!("outside-{number}.test"), 443),
+        }
+    }
+
+    fn call(&mut self, depth: usize) -> Call {
+        let hop = match self.dice.below(100) {
+            0..3 => Hop::Gateway,
+            3..6 => Hop::Layered,
+            6..8 => Hop::Bare,
+            _ => Hop::Direct,
+        };
+        let label = self.label(&["GET", "call"]);
+        let to = self.node(depth + 1);
+        let peer = match (hop, self.dice.below(20)) {
+            (Hop::Gateway, _) => Peer::Address("gateway.test".to_owned(), 8080),
+            (_, 0) => Peer::Unsaid,
+            (_, 1..6) => Peer::Service(format!("s{}", to.service)),
+            _ => Peer::Address(format!("s{}.test", to.service), 8080),
+        };
+        Call { label, peer, hop, to }
+    }
+
+    fn publish(&mut self, depth: usize) -> Publish {
+        let label = self.label(&["send", "publish"]);
+        let count = if percent(self.dice, 15) { 2 } else { 1 };
+        let to: Vec<_> = (0..count).map(|_| self.node(depth + 1)).collect();
+        let wait = match self.dice.below(10) {
+            0..5 => 20 * MS,
+            5..9 => 2 * SECOND,
+            _ => 8 * SECOND,
+        };
+        let wait = wait.min(self.size.wait_max);
+        let destination = format!("queue-{}", self.services);
+        Publish { label, destination, to, is_linked: percent(self.dice, 20), wait }
+    }
+}

@@ -1,0 +1,27 @@
+//! No verdict is wrong, in short: some thousand runs on a virtual clock, and some hundred of real processes in real
+//! time. `cargo xtask prove settle` has a million of the former.
+
+use std::path::Path;
+
+use bench::{
+    settle::{self, real},
+    table,
+};
+
+const RUNS: u64 = 4_000;
+/// All at once.
+const SYSTEMS: u64 = 20;
+const RUNS_OF_SYSTEM: u64 = 10;
+
+#[test]
+fn no_verdict_is_wrong_on_a_virtual_clock() {
+    let tally = settle::runs_of(RUNS).expect("they run");
+    assert!(tally.is_right(), "{}", table::render("settle", &tally.rows()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_verdict_is_wrong_in_real_time() {
+    let program = Path::new(env!("CARGO_BIN_EXE_bench"));
+    let tally = real::runs_of(program, SYSTEMS, RUNS_OF_SYSTEM).await.expect("they run");
+    assert!(tally.is_right(), "{}", table::render("settle in real time", &tally.rows()));
+}

@@ -1,0 +1,273 @@
+//! Which tests and suites are meant: from paths and flags to plans.
+//!
+//! A mistake in any file ends it: what is wrong cannot be said to be left out. Deliberately absent: running anything.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use lang::{Document, Plan, Reference, Step};
+use model::TestId;
+use source::{Diagnostic, Text};
+
+use crate::{args, documents, exit::Exit, terminal::Terminal};
+
+/// What can be run by itself.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Test(Test),
+    Suite(Suite),
+}
+
+/// A test, and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Test {
+    pub(crate) file: PathBuf,
+    pub(crate) plan: Arc<Plan>,
+}
+
+/// A suite whose steps have found their tests.
+#[derive(Clone, Debug)]
+pub(crate) struct Suite {
+    pub(crate) file: PathBuf,
+    pub(crate) id: TestId,
+    pub(crate) name: String,
+    /// In the order written.
+    pub(crate) steps: Vec<Step>,
+    /// The test of each step.
+    pub(crate) tests: Vec<Test>,
+}
+
+impl Item {
+    pub(crate) fn file(&self) -> &Path {
+        match self {
+            Self::Test(test) => &test.file,
+            Self::Suite(suite) => &suite.file,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &TestId {
+        match self {
+            Self::Test(test) => &test.plan.id,
+            Self::Suite(suite) => &suite.id,
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Test(test) => &test.plan.name,
+            Self::Suite(suite) => &suite.name,
+        }
+    }
+}
+
+/// The plans of the tests that are meant.
+pub(crate) fn plans(asked: &args::Tests, terminal: &Terminal) -> Result<Vec<Arc<Plan>>, Exit> {
+    let Read { mut tests, .. } = read(&asked.paths, terminal)?;
+    let all = tests.len();
+    tests.retain(|test| is_meant(&test.plan.id, &test.plan.name, &test.plan.tags, &asked.filter));
+    if tests.is_empty() {
+        return Err(none_selected(all, terminal));
+    }
+    Ok(tests.into_iter().map(|test| test.plan).collect())
+}
+
+/// The tests and suites that are meant, in the order in which they are written.
+///
+/// A test that one of the suites runs is not run by itself too, unless it is asked for by its id or name. A suite has no
+/// tags: where tags are asked for, it is left out.
+pub(crate) fn items(
+    paths: &[PathBuf],
+    filter: &args::Filter,
+    terminal: &Terminal,
+) -> Result<Vec<Item>, Exit> {
+    let read = read(paths, terminal)?;
+    let (mut items, mut in_suites) = (Vec::new(), BTreeSet::new());
+    let mut is_refused = false;
+    for written in &read.items {
+        let item = match written {
+            Written::Test(at) => Ok(Item::Test(read.tests[*at].clone())),
+            Written::Suite(suite, file) => {
+                connect(suite, file, &read.tests, terminal).map(Item::Suite)
+            }
+        };
+        let Ok(item) = item else {
+            is_refused = true;
+            continue;
+        };
+        let tags = if let Item::Test(test) = &item { &test.plan.tags[..] } else { &[] };
+        if !is_meant(item.id(), item.name(), tags, filter) {
+            continue;
+        }
+        if let Item::Suite(suite) = &item {
+            in_suites.extend(suite.tests.iter().map(|test| Arc::as_ptr(&test.plan)));
+        }
+        items.push(item);
+    }
+    if is_refused {
+        return Err(Exit::Refused);
+    }
+    if filter.tests.is_empty() {
+        items.retain(|item| match item {
+            Item::Test(test) => !in_suites.contains(&Arc::as_ptr(&test.plan)),
+            Item::Suite(_) => true,
+        });
+    }
+    if items.is_empty() {
+        return Err(none_selected(read.items.len(), terminal));
+    }
+    Ok(items)
+}
+
+/// What the files hold.
+struct Read {
+    tests: Vec<Test>,
+    items: Vec<Written>,
+}
+
+/// An item before the steps of suites have found their tests.
+enum Written {
+    Test(usize),
+    Suite(lang::Suite, PathBuf),
+}
+
+fn read(paths: &[PathBuf], terminal: &Terminal) -> Result<Read, Exit> {
+    let mut read = Read { tests: Vec::new(), items: Vec::new() };
+    let mut is_refused = false;
+    for file in documents::files(paths, terminal)? {
+        let Ok(text) = documents::read(&file, terminal) else {
+            is_refused = true;
+            continue;
+        };
+        is_refused |= read.take(&file, &text, terminal).is_err();
+    }
+    if is_refused { Err(Exit::Refused) } else { Ok(read) }
+}
+
+impl Read {
+    fn take(&mut self, file: &Path, text: &Text, terminal: &Terminal) -> Result<(), Exit> {
+        let (planned, diagnostics) = lang::plans_if_any(text);
+        terminal.diagnostics(&diagnostics);
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(Exit::Refused);
+        }
+        let first = self.tests.len();
+        let test = |plan| Test { file: file.to_owned(), plan: Arc::new(plan) };
+        self.tests.extend(planned.into_iter().map(|planned| test(planned.plan)));
+        let mut tests = first..self.tests.len();
+        // What tells a suite from a test stands in its text; most files have none and are read once.
+        let may_have_suites =
+            ["TestSuite", "Transaction"].iter().any(|it| text.content().contains(it));
+        if may_have_suites {
+            for document in lang::read(text).0 {
+                match document {
+                    Document::Test(_) => self.items.extend(tests.next().map(Written::Test)),
+                    Document::Suite(suite) => {
+                        self.items.push(Written::Suite(suite, file.to_owned()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.items.extend(tests.map(Written::Test));
+        Ok(())
+    }
+}
+
+/// Finds the test of each step: among those that were read, or in the file that the step names.
+fn connect(
+    suite: &lang::Suite,
+    file: &Path,
+    known: &[Test],
+    terminal: &Terminal,
+) -> Result<Suite, Exit> {
+    let mut others: HashMap<PathBuf, Test> = HashMap::new();
+    let mut tests = Vec::with_capacity(suite.steps.len());
+    for step in &suite.steps {
+        let found = match &step.test {
+            Reference::Id(id) => by_id(id, known),
+            Reference::File(named) => {
+                let path = file.parent().unwrap_or(Path::new("")).join(&named.path);
+                match others.get(&path) {
+                    Some(test) => Ok(test.clone()),
+                    None => by_file(&path, known, terminal)
+                        .inspect(|test| drop(others.insert(path, test.clone()))),
+                }
+            }
+        };
+        match found {
+            Ok(test) => tests.push(test),
+            Err(why) => {
+                let place = &step.place;
+                terminal.line(&format!(
+                    "error: the step `{}` at {}:{}:{} cannot be run: {why}",
+                    step.name, place.file, place.line, place.column
+                ));
+                return Err(Exit::Refused);
+            }
+        }
+    }
+    let (file, id, name) = (file.to_owned(), suite.id.clone(), suite.name.clone());
+    Ok(Suite { file, id, name, steps: suite.steps.clone(), tests })
+}
+
+fn by_id(id: &str, known: &[Test]) -> Result<Test, String> {
+    let mut with_id = known.iter().filter(|test| test.plan.id.as_str() == id);
+    match (with_id.next(), with_id.next()) {
+        (Some(test), None) => Ok(test.clone()),
+        (Some(first), Some(second)) => Err(format!(
+            "two tests have the id `{id}`, in `{}` and `{}`",
+            first.file.display(),
+            second.file.display()
+        )),
+        (None, _) => {
+            let ids = known.iter().map(|test| test.plan.id.as_str());
+            let meant = source::did_you_mean(id, ids);
+            let meant = meant.map_or(String::new(), |id| format!("; did you mean `{id}`?"));
+            Err(format!("none of the files that were named holds a test with the id `{id}`{meant}"))
+        }
+    }
+}
+
+fn by_file(path: &Path, known: &[Test], terminal: &Terminal) -> Result<Test, String> {
+    let is_same = |other: &Path| match (path.canonicalize(), other.canonicalize()) {
+        (Ok(path), Ok(other)) => path == other,
+        _ => path == other,
+    };
+    let mut of_file: Vec<_> = known.iter().filter(|test| is_same(&test.file)).cloned().collect();
+    if of_file.is_empty() {
+        let mut read = Read { tests: Vec::new(), items: Vec::new() };
+        let text = documents::read(path, terminal).map_err(|_| "its file cannot be read")?;
+        read.take(path, &text, terminal).map_err(|_| "its file has mistakes")?;
+        of_file = read.tests;
+    }
+    match (of_file.len(), of_file.pop()) {
+        (1, Some(test)) => Ok(test),
+        (count, _) => Err(format!("`{}` holds {count} tests, and a step runs one", path.display())),
+    }
+}
+
+fn is_meant(id: &TestId, name: &str, tags: &[String], filter: &args::Filter) -> bool {
+    let is_named = |asked: &String| asked == name || asked == id.as_str();
+    (filter.tests.is_empty() || filter.tests.iter().any(is_named))
+        && (filter.tags.is_empty() || filter.tags.iter().any(|tag| tags.contains(tag)))
+}
+
+fn none_selected(all: usize, terminal: &Terminal) -> Exit {
+    let why = match all {
+        0 => "there is no document of type `Test` in what was named".to_owned(),
+        all => format!("none of {} has this id, name or tag", tests(all)),
+    };
+    terminal.line(&format!("error: no test selected: {why}"));
+    Exit::Refused
+}
+
+/// So many tests, in words.
+pub(crate) fn tests(count: usize) -> String {
+    match count {
+        1 => "1 test".to_owned(),
+        count => format!("{count} tests"),
+    }
+}

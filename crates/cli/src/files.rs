@@ -1,0 +1,64 @@
+//! The files that a test names, read from beside its document.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use lang::{FileRef, Files, Plan};
+use model::{Fault, Faulty, Place};
+use thiserror::Error;
+
+/// A file's bytes at the most: as many as an answer may have.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// A file that a test names cannot be read.
+#[derive(Debug, Error)]
+#[error(
+    "cannot read `{}`, named as `{path}` at {}:{}:{}: {why}",
+    found.display(), place.file, place.line, place.column
+)]
+pub(crate) struct FileError {
+    /// As written.
+    path: String,
+    /// Where it is looked for.
+    found: PathBuf,
+    place: Place,
+    why: String,
+}
+
+impl Faulty for FileError {
+    fn fault(&self) -> Fault {
+        Fault::Invalid
+    }
+}
+
+/// Reads all files that a plan names. A path is relative to the document that names it.
+pub(crate) fn read(plan: &Plan) -> Result<Files, FileError> {
+    let mut files = Files::default();
+    for file in plan.files() {
+        files.insert(file, content(file)?);
+    }
+    Ok(files)
+}
+
+fn content(file: &FileRef) -> Result<Vec<u8>, FileError> {
+    let FileRef { path, place } = file;
+    let found = Path::new(&place.file).parent().unwrap_or(Path::new("")).join(path);
+    let wrong = |why: String| FileError {
+        path: path.clone(),
+        found: found.clone(),
+        place: place.clone(),
+        why,
+    };
+    let opened = File::open(&found).map_err(|error| wrong(error.to_string()))?;
+    let mut content = Vec::new();
+    // One byte more than allowed tells that there is more, whatever size the file is said to have.
+    let mut bounded = opened.take(FILE_BYTES_MAX + 1);
+    bounded.read_to_end(&mut content).map_err(|error| wrong(error.to_string()))?;
+    if content.len() as u64 > FILE_BYTES_MAX {
+        return Err(wrong(format!("it has more than {FILE_BYTES_MAX} bytes")));
+    }
+    Ok(content)
+}

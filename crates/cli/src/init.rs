@@ -1,0 +1,97 @@
+//! `init`: writes a first test, for the shop that `demo` opens.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, Write},
+    net::SocketAddr,
+    path::Path,
+};
+
+use model::{Fault, Faulty};
+use thiserror::Error;
+
+use crate::{exit::Exit, run::FOLDER, terminal::Terminal};
+
+/// The first test, in [`FOLDER`].
+const FILE: &str = "checkout.yaml";
+/// The test as it is written, but for where the shop is.
+const TEST: &str = include_str!("init/checkout.yaml");
+/// Where the shop is, in [`TEST`].
+const SHOP: &str = "127.0.0.1:11634";
+
+/// Write a first test, for the shop that `qualitytrace demo` opens
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Where the shop's gateway listens
+    #[arg(long, value_name = "ADDRESS", default_value_t = ::demo::HTTP, env = "QUALITYTRACE_DEMO_HTTP")]
+    http: SocketAddr,
+}
+
+/// Why nothing was written.
+#[derive(Debug, Error)]
+pub(crate) enum InitError {
+    #[error("`{0}` is there already and stays as it is: `qualitytrace run` runs it")]
+    There(String),
+    #[error(
+        "`{FOLDER}` is a file here and no folder, perhaps this program: work in another folder"
+    )]
+    NoFolder,
+    #[error("cannot write `{path}`: {error}")]
+    Write { path: String, error: io::Error },
+}
+
+impl Faulty for InitError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::There(_) | Self::NoFolder => Fault::Conflict,
+            Self::Write { .. } => Fault::Denied,
+        }
+    }
+}
+
+/// Writes the test, and says what to type next.
+pub(crate) fn init(args: &Args, terminal: &Terminal) -> Result<Exit, Exit> {
+    let text = TEST.replace(SHOP, &args.http.to_string());
+    let path = write(Path::new(FOLDER), OsStr::new(FILE), &text)
+        .map_err(|error| terminal.refuse(&error))?;
+    terminal.report(&format!(
+        "wrote {path}: a first test, for the shop that `qualitytrace demo` opens
+
+  qualitytrace run                           runs the tests in {FOLDER}/
+  qualitytrace demo --fault n-plus-one       opens a shop that it finds wanting
+"
+    ));
+    Ok(Exit::Passed)
+}
+
+/// Writes a new file, and never over one that is there.
+pub(crate) fn write(folder: &Path, file: &OsStr, text: &str) -> Result<String, InitError> {
+    let path = folder.join(file);
+    let shown = path.display().to_string();
+    fs::create_dir_all(folder).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => InitError::NoFolder,
+        _ => InitError::Write { path: shown.clone(), error },
+    })?;
+    let written = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+    match written {
+        Ok(()) => Ok(shown),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(InitError::There(shown)),
+        Err(error) => Err(InitError::Write { path: shown, error }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SHOP, TEST};
+
+    #[test]
+    fn the_first_test_compiles_and_names_the_demo() {
+        assert_eq!(::demo::HTTP.to_string(), SHOP);
+        assert!(TEST.contains(SHOP));
+        let text = source::Text::new("checkout.yaml", TEST);
+        let (documents, mistakes) = lang::read(&text);
+        assert_eq!(source::draw(&mistakes, source::Colour::Never), "");
+        assert_eq!(documents.len(), 1);
+    }
+}

@@ -1,0 +1,284 @@
+//! `new`: makes a test from a curl command, by running it once and proposing what the trace showed.
+
+mod curl;
+mod document;
+mod propose;
+
+use std::{
+    fs::File,
+    io::Read,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Component, Path, PathBuf},
+};
+
+use lang::{Evidence, Plan, Seed, Vars};
+use model::{Answer, Judgement, Settlement, SpanId, Trace, Verdict, World};
+use runner::Finished;
+use source::Text;
+
+use crate::{
+    args,
+    exit::Exit,
+    init::{self, InitError},
+    learn,
+    reports::Reports,
+    run::{self, Line, Open, Telling, state},
+    terminal::Terminal,
+};
+use curl::Curl;
+use document::Draft;
+use propose::Proposals;
+
+/// The largest file that `-d @FILE` may name.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Quiet for so long means that nothing was known of the system.
+const UNKNOWN_NS: u64 = 6_000_000_000;
+/// Headers that often hold a secret.
+const SECRETS: &[&str] =
+    &["authorization", "cookie", "x-api-key", "api-key", "proxy-authorization"];
+
+/// Make a test from a curl command: runs it once and proposes specs from the trace it got
+///
+/// What is proposed has held once and is likely to hold again: answers, services, counts, generous bounds. Ids and times
+/// are left out.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Where the test is written [default: by method and path, in the folder `qualitytrace`]
+    #[arg(long, short, value_name = "FILE", env = "QUALITYTRACE_OUTPUT")]
+    output: Option<PathBuf>,
+    /// Where OTLP is received, by gRPC and HTTP on each [default: 127.0.0.1:4317 and 127.0.0.1:4318]
+    #[arg(long, value_name = "ADDRESS", env = "QUALITYTRACE_OTLP", value_delimiter = ',')]
+    otlp: Vec<SocketAddr>,
+    /// The command, such as `curl http://127.0.0.1:11634/products`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Fires the command's request once, and writes a test of what it showed.
+pub(crate) async fn new(
+    args: &Args,
+    environment: Vec<(String, String)>,
+    world: World,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let curl = curl::parse(&args.command, &text_file).map_err(|error| terminal.refuse(&error))?;
+    let name = Name::of(&curl);
+    let path = args.output.clone();
+    let path = path.unwrap_or_else(|| Path::new(run::FOLDER).join(format!("{}.yaml", name.id)));
+    if path.exists() {
+        terminal.line("note: `--output FILE` writes to another file");
+        return Err(terminal.refuse(&InitError::There(path.display().to_string())));
+    }
+    let curl = beside(curl, path.parent().unwrap_or(Path::new("")));
+    let plan = plan(&fired(&name, &curl), &path);
+    let plan = plan.map_err(|mistakes| terminal.report(&mistakes)).map_err(|()| Exit::Refused)?;
+    let finished = fire(args, &plan, environment, (world, terminal)).await?;
+    let whole = finished.outcome.settlement.as_ref().is_some_and(Settlement::is_whole);
+    let (Some(trace), Some(trigger), true) = (&finished.trace, &finished.trigger, whole) else {
+        return not_shown(finished, terminal);
+    };
+    let settlement = &finished.outcome.settlement.clone().unwrap_or_default();
+    let shown = Shown { answer: &finished.answer, trace, trigger: trigger.id, settlement };
+    let seed = Seed { now: world.now(), random: world.random() };
+    let (proposals, text) = proposed(&name, &curl, shown, &seed).map_err(|mistakes| {
+        terminal.report(&mistakes);
+        Exit::Inconclusive
+    })?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let file = path.file_name().unwrap_or_default();
+    let path = init::write(folder, file, &text).map_err(|error| terminal.refuse(&error))?;
+    terminal.report(&done(&path, &proposals, shown, &curl));
+    Ok(Exit::Passed)
+}
+
+/// What is said of a test that was written.
+fn done(path: &str, proposals: &Proposals, shown: Shown<'_>, curl: &Curl) -> String {
+    let Proposals { specs, claims } = proposals;
+    let status = shown.answer.response().map_or(0, |response| response.status);
+    let mut text = format!(
+        "answered {status}, with {} spans\nwrote {path}: {} specs and {} claims, all of which hold\n",
+        shown.settlement.spans,
+        specs.len(),
+        claims.len()
+    );
+    let is_secret = |(name, _): &(String, String)| {
+        SECRETS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
+    };
+    if curl.basic.is_some() || curl.bearer.is_some() || curl.headers.iter().any(is_secret) {
+        text.push_str(
+            "it holds what may be a secret: write `${env:NAME}` in its place before you share it\n",
+        );
+    }
+    text.push_str(&format!("\n  qualitytrace run {path}\n"));
+    if shown.settlement.quiet_ns >= UNKNOWN_NS {
+        text.push_str(
+            "\nUntil three runs have shown how soon the system sends its spans, each waits 6 s for more of them; \
+             `settle: {flush: 1s}` in the test says it at once.\n",
+        );
+    }
+    text
+}
+
+/// What came of a request without a whole trace, and that no test was written.
+fn not_shown(mut finished: Finished, terminal: &Terminal) -> Result<Exit, Exit> {
+    // The one that was only asked for so that all is waited for.
+    finished.outcome.judgement.outputs.clear();
+    let mut reports = Reports::new(&args::Reports { targets: Vec::new() }, terminal)?;
+    reports.expect(1);
+    reports.add(finished.outcome, finished.trace.as_deref());
+    reports.finish()?;
+    terminal.line("error: no test was written: only a whole trace shows what a test can say");
+    Err(Exit::Inconclusive)
+}
+
+/// Runs a plan here, and keeps what was learned of the system.
+async fn fire(
+    args: &Args,
+    plan: &Plan,
+    environment: Vec<(String, String)>,
+    (world, terminal): (World, &Terminal),
+) -> Result<Finished, Exit> {
+    let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let otlp = &args.otlp;
+    let otlp = if otlp.is_empty() { vec![loopback(4317), loopback(4318)] } else { otlp.clone() };
+    let mut learned = state::learned(terminal);
+    learned.merge(&learn::committed(terminal));
+    let open = Open::listen(otlp, learned, environment, world).await;
+    let session = open.map_err(|error| terminal.refuse(&error))?.session();
+    let line = Line::begin(&plan.name, terminal, Telling::Tests);
+    let finished = session.run(plan, &Vars::default(), &line).await;
+    let finished = finished.map_err(|error| terminal.refuse(&error))?;
+    drop(line);
+    let mut learned = state::learned(terminal);
+    learned.observe(&finished.seen);
+    state::keep_learned(learned, terminal);
+    Ok(finished)
+}
+
+/// A file that the command names.
+fn text_file(path: &str) -> Result<String, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    // One byte more than allowed tells that there is more, whatever size the file is said to have.
+    let mut bounded = file.take(FILE_BYTES_MAX + 1);
+    bounded.read_to_string(&mut text).map_err(|error| error.to_string())?;
+    match text.len() as u64 <= FILE_BYTES_MAX {
+        true => Ok(text),
+        false => Err(format!("it has more than {FILE_BYTES_MAX} bytes")),
+    }
+}
+
+/// The request with its files named as seen from the folder of the document. What curl names is relative to the working
+/// folder.
+fn beside(mut curl: Curl, folder: &Path) -> Curl {
+    let is_below = folder.components().all(|part| matches!(part, Component::Normal(_)));
+    let up = "../".repeat(folder.components().count());
+    for file in [&mut curl.ca_file, &mut curl.cert_file, &mut curl.key_file].into_iter().flatten() {
+        if Path::new(file).is_absolute() {
+            continue;
+        }
+        *file = match (is_below, Path::new(file).canonicalize()) {
+            (false, Ok(whole)) => whole.display().to_string(),
+            _ => format!("{up}{file}"),
+        };
+    }
+    curl
+}
+
+/// What the request showed.
+#[derive(Clone, Copy, Debug)]
+struct Shown<'a> {
+    answer: &'a Answer,
+    trace: &'a Trace,
+    trigger: SpanId,
+    settlement: &'a Settlement,
+}
+
+/// What a test is called, in words and in letters that a file may have.
+#[derive(Debug, PartialEq, Eq)]
+struct Name {
+    name: String,
+    id: String,
+}
+
+impl Name {
+    fn of(curl: &Curl) -> Self {
+        let behind = curl.url.split_once("://").map_or(curl.url.as_str(), |(_, rest)| rest);
+        let path = behind.find('/').map_or("/", |at| &behind[at..]);
+        let path = path.split(['?', '#']).next().unwrap_or(path);
+        let name = format!("{} {path}", curl.method);
+        let letters = name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
+        let letters: String = letters.collect();
+        let words: Vec<_> = letters.split('-').filter(|word| !word.is_empty()).collect();
+        let mut id = words.join("-");
+        id.truncate(100);
+        Self { name, id }
+    }
+}
+
+/// The document that is fired. It judges nothing, and asks for a value of the whole trace, which is waited for.
+fn fired(name: &Name, curl: &Curl) -> String {
+    let proposals = &Proposals::default();
+    let draft = Draft { id: &name.id, name: &name.name, curl, redirects: true, proposals };
+    let output = "  outputs:\n    - name: ALL\n      selector: span[name=\"Qualitytrace trigger\"]\n      value: name\n";
+    draft.text() + output
+}
+
+/// The document with all that can be said of what was shown, and held.
+fn proposed(
+    name: &Name,
+    curl: &Curl,
+    shown: Shown<'_>,
+    seed: &Seed,
+) -> Result<(Proposals, String), String> {
+    // Whether redirects are followed need not be said where there was none.
+    let status = shown.answer.response().map(|response| response.status);
+    let redirects = status.is_some_and(|status| (300..400).contains(&status));
+    let draft = |proposals: &Proposals| {
+        Draft { id: &name.id, name: &name.name, curl, redirects, proposals }.text()
+    };
+    let proposals = propose::propose(shown.answer, shown.trace);
+    let judged = judge(&draft(&proposals), shown, seed)?;
+    let proposals = held(proposals, &judged);
+    let text = draft(&proposals);
+    Ok((proposals, text))
+}
+
+/// What held of what was proposed.
+fn held(mut proposals: Proposals, judged: &Judgement) -> Proposals {
+    for (spec, judged) in proposals.specs.iter_mut().zip(&judged.specs) {
+        let mut verdicts = judged.assertions.iter().map(|assertion| assertion.verdict);
+        spec.assertions.retain(|_| verdicts.next() == Some(Verdict::Passed));
+    }
+    proposals.specs.retain(|spec| !spec.assertions.is_empty());
+    let mut verdicts = judged.claims.iter().map(|claim| claim.verdict);
+    proposals.claims.retain(|_| verdicts.next() == Some(Verdict::Passed));
+    proposals
+}
+
+/// Judges a document against what was shown.
+fn judge(document: &str, shown: Shown<'_>, seed: &Seed) -> Result<Judgement, String> {
+    let plan = plan(document, Path::new("the new test"))?;
+    let resolved = lang::resolve(&plan, &Vars::default(), seed).map_err(|it| it.to_string())?;
+    let evidence = Evidence {
+        trace: Some(shown.trace),
+        trigger: Some(shown.trigger),
+        answer: Some(shown.answer),
+        settlement: Some(shown.settlement),
+    };
+    Ok(lang::judge(&resolved, &evidence))
+}
+
+/// The plan of a document that was written here, or a picture of what is wrong with it.
+fn plan(document: &str, path: &Path) -> Result<Plan, String> {
+    let (mut plans, mistakes) = lang::plans(&Text::new(path.display().to_string(), document));
+    match plans.pop() {
+        Some(planned) => Ok(planned.plan),
+        None => Err(source::draw(&mistakes, source::Colour::Never)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

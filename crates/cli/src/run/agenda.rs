@@ -1,0 +1,180 @@
+//! What is to be run, and what of it may start: tests at any time, the steps of a suite when what they need has passed.
+//!
+//! A pure bookkeeping: it is told what ended and says what comes next. Deliberately absent: how many at a time.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use lang::{Step, Taken, Vars};
+use model::Verdict;
+use runner::suite::{Next, next};
+
+use crate::{
+    args::Shard,
+    chosen::{Item, Suite, Test},
+};
+
+/// One run of one test.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    /// As it is reported.
+    pub(crate) name: String,
+    pub(crate) test: Test,
+    /// Of which item it is a part.
+    pub(crate) item: usize,
+    /// Which step of which run of a suite it is.
+    step: Option<(usize, usize)>,
+}
+
+/// One run of a suite.
+#[derive(Debug)]
+struct SuiteRun {
+    steps: Vec<Step>,
+    /// The case of the first step.
+    first: usize,
+    begun: Vec<bool>,
+    ended: Vec<Option<Verdict>>,
+    outputs: Vec<Vec<Taken>>,
+}
+
+/// All that is to be run.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    cases: Vec<Case>,
+    suites: Vec<SuiteRun>,
+    /// Cases that may start, in the order of the documents.
+    ready: BTreeSet<usize>,
+    /// Cases that will not start, each with the reason, not asked for yet.
+    skipped: VecDeque<(usize, String)>,
+}
+
+impl Agenda {
+    /// Every item so many times.
+    pub(crate) fn new(items: &[Item], times: u32) -> Self {
+        let mut agenda = Self::default();
+        for (at, item) in items.iter().enumerate() {
+            for time in 1..=times {
+                let nth = if times > 1 { format!(" ({time}/{times})") } else { String::new() };
+                match item {
+                    Item::Test(test) => {
+                        let name = format!("{}{nth}", test.plan.name);
+                        agenda.ready.insert(agenda.cases.len());
+                        agenda.cases.push(Case { name, test: test.clone(), item: at, step: None });
+                    }
+                    Item::Suite(suite) => agenda.add_suite(suite, at, &nth),
+                }
+            }
+        }
+        for suite in 0..agenda.suites.len() {
+            agenda.go_on(suite);
+        }
+        agenda
+    }
+
+    fn add_suite(&mut self, suite: &Suite, item: usize, nth: &str) {
+        let (first, count) = (self.cases.len(), suite.steps.len());
+        for (at, (step, test)) in suite.steps.iter().zip(&suite.tests).enumerate() {
+            let name = format!("{}{nth} / {}", suite.name, step.name);
+            let step = Some((self.suites.len(), at));
+            self.cases.push(Case { name, test: test.clone(), item, step });
+        }
+        self.suites.push(SuiteRun {
+            steps: suite.steps.clone(),
+            first,
+            begun: vec![false; count],
+            ended: vec![None; count],
+            outputs: vec![Vec::new(); count],
+        });
+    }
+
+    pub(crate) fn cases(&self) -> &[Case] {
+        &self.cases
+    }
+
+    /// The next case that may start now.
+    pub(crate) fn start(&mut self) -> Option<usize> {
+        self.ready.pop_first()
+    }
+
+    /// A case that will not be run because of one that it needs, and why.
+    pub(crate) fn skipped(&mut self) -> Option<(usize, String)> {
+        self.skipped.pop_front()
+    }
+
+    /// Whether the case needs others, whose outputs it may want.
+    pub(crate) fn has_needs(&self, case: usize) -> bool {
+        let Some((suite, step)) = self.cases[case].step else { return false };
+        !self.suites[suite].steps[step].needs.is_empty()
+    }
+
+    /// Whether others may want the outputs of the case.
+    pub(crate) fn is_step(&self, case: usize) -> bool {
+        self.cases[case].step.is_some()
+    }
+
+    /// Takes note of a case that has its verdict.
+    pub(crate) fn end(&mut self, case: usize, verdict: Verdict, outputs: Vec<Taken>) {
+        let Some((suite, step)) = self.cases[case].step else { return };
+        self.suites[suite].ended[step] = Some(verdict);
+        self.suites[suite].outputs[step] = outputs;
+        self.go_on(suite);
+    }
+
+    /// The variables of a case: those of all, overruled by the outputs of the steps that it needs, the last one first.
+    pub(crate) fn vars(&self, case: usize, all: &Vars) -> Vars {
+        let mut vars = all.clone();
+        let Some((suite, step)) = self.cases[case].step else { return vars };
+        let suite = &self.suites[suite];
+        for before in needed(&suite.steps, step) {
+            for Taken { name, value, is_secret } in &suite.outputs[before] {
+                vars.variables.insert(name.clone(), value.clone());
+                if *is_secret {
+                    vars.secrets.insert(name.clone());
+                } else {
+                    vars.secrets.remove(name);
+                }
+            }
+        }
+        vars
+    }
+
+    /// Moves what may start now, and what never will.
+    fn go_on(&mut self, suite: usize) {
+        let run = &mut self.suites[suite];
+        let Next { ready, skipped } = next(&run.steps, &run.ended);
+        for step in ready {
+            if !std::mem::replace(&mut run.begun[step], true) {
+                self.ready.insert(run.first + step);
+            }
+        }
+        for &step in &skipped {
+            let needs = &run.steps[step].needs;
+            // One that was run says more than one that is skipped as well.
+            let did_not_pass =
+                |need: &&usize| run.ended[**need].is_some_and(|it| it != Verdict::Passed);
+            let is_skipped = |need: &&usize| skipped.contains(need);
+            let need = needs.iter().find(did_not_pass).or_else(|| needs.iter().find(is_skipped));
+            let need = need.map_or("", |need| &run.steps[*need].name);
+            let why = format!("it needs the step `{need}`, which did not pass");
+            run.ended[step] = Some(Verdict::Inconclusive);
+            self.skipped.push_back((run.first + step, why));
+        }
+    }
+}
+
+/// The part of the items that a shard has: each belongs to one.
+pub(crate) fn shard(items: Vec<Item>, shard: Shard) -> Vec<Item> {
+    let (part, of) = (shard.part as usize - 1, shard.of as usize);
+    items.into_iter().enumerate().filter(|(at, _)| at % of == part).map(|(_, item)| item).collect()
+}
+
+/// All steps that have to end before this one, in the order written.
+fn needed(steps: &[Step], step: usize) -> BTreeSet<usize> {
+    let mut needed = BTreeSet::new();
+    let mut open = steps[step].needs.clone();
+    while let Some(next) = open.pop() {
+        if needed.insert(next) {
+            open.extend(&steps[next].needs);
+        }
+    }
+    needed
+}

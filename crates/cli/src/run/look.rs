@@ -1,0 +1,48 @@
+//! What the command became: its processes and their variables, for whoever asks why they send no spans.
+//!
+//! Read from `/proc`, which Linux has; elsewhere nothing is known. Deliberately absent: processes that have left the group,
+//! and those that a container engine or a service manager started for the command.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::Path,
+};
+
+use runner::diagnosis::Process;
+use rustix::process::Pid;
+
+/// How many processes are looked at, and how much of the variables of each.
+const PROCESSES_MAX: usize = 64;
+const VARIABLES_BYTES_MAX: u64 = 1 << 20;
+
+/// The processes of this group, which was started with these changes to our variables.
+pub(super) fn processes(group: Pid, changed: &[(String, Option<String>)]) -> Vec<Process> {
+    let set: Vec<(String, String)> =
+        changed.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
+    let Ok(folders) = fs::read_dir("/proc") else { return Vec::new() };
+    let folders = folders.filter_map(|folder| Some(folder.ok()?.path()));
+    let of_group = folders.filter(|folder| group_of(folder) == Some(group.as_raw_nonzero().get()));
+    of_group.filter_map(|folder| look(&folder, &set)).take(PROCESSES_MAX).collect()
+}
+
+/// The group of a process, which stands behind its name, state and parent. A name may hold anything, and ends with the
+/// last parenthesis.
+fn group_of(folder: &Path) -> Option<i32> {
+    let stat = fs::read_to_string(folder.join("stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
+}
+
+fn look(folder: &Path, set: &[(String, String)]) -> Option<Process> {
+    let name = fs::read_to_string(folder.join("comm")).ok()?;
+    let mut variables = Vec::new();
+    let file = File::open(folder.join("environ")).ok()?;
+    file.take(VARIABLES_BYTES_MAX).read_to_end(&mut variables).ok()?;
+    // A process that has ended and was not waited for has none.
+    if variables.is_empty() {
+        return None;
+    }
+    let variables = String::from_utf8_lossy(&variables);
+    let has = variables.split('\0').filter_map(|line| line.split_once('='));
+    Some(Process::new(name.trim_end(), set, has))
+}

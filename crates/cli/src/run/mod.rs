@@ -1,0 +1,285 @@
+//! `run`: tests against a system, with nothing but this process.
+//!
+//! [`Session`] has the receiver, the triggers and the system where we start it; [`agenda`] knows what may start,
+//! [`round`] runs it, so many at a time. What is learned and what failed is kept in [`state`]. Deliberately absent: what a
+//! run is (`runner`), what is said of it (`report`), and servers (`remote`).
+
+mod agenda;
+mod changes;
+mod environment;
+mod look;
+mod output;
+mod ports;
+mod process;
+mod progress;
+mod ready;
+mod round;
+mod session;
+mod signals;
+pub(crate) mod state;
+mod system;
+mod traces;
+mod watches;
+
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use model::World;
+use runner::{Started, Watched};
+
+use crate::{
+    args,
+    chosen::{self, Item},
+    exit::Exit,
+    learn,
+    reports::Reports,
+    terminal::Terminal,
+    variables,
+};
+use agenda::Agenda;
+use changes::Changes;
+use environment::{BATCH_DELAY, environment};
+pub(crate) use progress::{Line, Telling};
+pub(crate) use ready::Ready;
+use round::Round;
+pub(crate) use session::Open;
+use session::Session;
+use signals::Signals;
+use state::Failed;
+use system::{Launch, Life, System};
+
+/// Where tests are looked for when nobody says.
+pub(crate) const FOLDER: &str = "qualitytrace";
+
+/// Carries out `run` without a server.
+pub(crate) async fn run(
+    args: &args::Run,
+    environment: Vec<(String, String)>,
+    world: World,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let mut signals = Signals::listen().map_err(|error| {
+        terminal.line(&format!("error: signals cannot be heard: {error}"));
+        Exit::Inconclusive
+    })?;
+    let mut rounds = Rounds {
+        args,
+        environment: environment.into_iter().collect(),
+        world,
+        terminal,
+        session: None,
+    };
+    if !args.pace.watch {
+        return rounds.next(&mut signals).await;
+    }
+    let mut changes = Changes::watch(&rounds.watched()).map_err(|error| {
+        terminal.line(&format!("error: the files cannot be watched: {error}"));
+        Exit::Refused
+    })?;
+    loop {
+        if let Ok(exit @ (Exit::Interrupted | Exit::Terminated)) = rounds.next(&mut signals).await {
+            return Ok(exit);
+        }
+        terminal.line("waiting for a file to change; Ctrl-C ends");
+        tokio::select! {
+            () = changes.next() => {}
+            exit = signals.end() => {
+                rounds.stop_system(&mut signals).await;
+                return Ok(exit);
+            }
+        }
+    }
+}
+
+/// One round after the other, in one session.
+struct Rounds<'a> {
+    args: &'a args::Run,
+    environment: BTreeMap<String, String>,
+    world: World,
+    terminal: &'a Terminal,
+    /// None before the first round whose documents are right.
+    session: Option<Arc<Session>>,
+}
+
+impl Rounds<'_> {
+    /// Reads the documents, runs what is meant, and tells of it.
+    async fn next(&mut self, signals: &mut Signals) -> Result<Exit, Exit> {
+        let Self { args, world, terminal, .. } = *self;
+        let mut reports = Reports::new(&args.output.reports, terminal)?;
+        let items = items(args, terminal)?;
+        let environment = self.environment.clone().into_iter().collect();
+        let vars = variables::read(&args.variables, environment, terminal)?;
+        let session = match &self.session {
+            Some(session) => Arc::clone(session),
+            None => {
+                let opened = Arc::new(open(args, &self.environment, world, terminal).await?);
+                Arc::clone(self.session.insert(opened))
+            }
+        };
+        let agenda = Agenda::new(&items, args.pace.repeat.map_or(1, u32::from));
+        reports.expect(agenda.cases().len());
+        let names: Vec<_> = agenda.cases().iter().map(|case| case.name.clone()).collect();
+        let telling = telling(args);
+        let round = Round { session: &session, args, vars: &vars, telling, terminal };
+        let mut ended = round.run(agenda, &mut reports, signals).await;
+        if !args.pace.watch || ended.is_interrupted() {
+            ended.exits.extend(self.stop_system(signals).await);
+        }
+        for (case, Watched { overtaken, seen }) in ended.watches.end().await {
+            session.learn(&seen);
+            if let Some(overtaken) = overtaken {
+                terminal.line(&format!("{}: {}", names[case], report::overtaken(&overtaken)));
+                reports.overtaken(case, &overtaken);
+            }
+        }
+        keep(&session, &items, &ended.items, terminal);
+        let exit = Exit::over(ended.exits);
+        if exit != Exit::Passed {
+            show_output(&round);
+        }
+        reports.finish()?;
+        Ok(exit)
+    }
+
+    /// Stops the system where we started it; one more signal, and it is killed.
+    async fn stop_system(&self, signals: &mut Signals) -> Option<Exit> {
+        let session = self.session.as_ref()?;
+        tokio::select! {
+            () = session.stop_system() => None,
+            exit = signals.end() => Some(exit),
+        }
+    }
+
+    /// The files and folders whose change asks for another round.
+    fn watched(&self) -> Vec<PathBuf> {
+        let paths = paths(self.args);
+        paths.into_iter().chain(self.args.variables.files.iter().cloned()).collect()
+    }
+}
+
+/// Keeps what was learned, and what did not pass.
+fn keep(session: &Session, items: &[Item], ran: &BTreeMap<usize, bool>, terminal: &Terminal) {
+    if let Some(seen) = session.take_seen() {
+        let mut learned = state::learned(terminal);
+        learned.observe(&seen);
+        state::keep_learned(learned, terminal);
+    }
+    if ran.is_empty() {
+        return;
+    }
+    let ended: Vec<_> =
+        ran.iter().map(|(at, passed)| (Failed::new(&items[*at]), *passed)).collect();
+    let mut failed = state::failed(terminal).unwrap_or_default();
+    failed.retain(|before| ended.iter().all(|(now, _)| now != before));
+    failed.extend(ended.into_iter().filter(|(_, passed)| !passed).map(|(now, _)| now));
+    state::keep_failed(failed, terminal);
+}
+
+/// What the command wrote last, for whoever asks why something failed; unless it was shown as it came.
+fn show_output(round: &Round<'_>) {
+    let Round { args, terminal, session, .. } = *round;
+    let Some(running) = session.system.as_ref().and_then(System::last) else { return };
+    let lines = running.last_lines();
+    if !args.output.verbose && !lines.is_empty() {
+        terminal.line(&format!("the last lines that `{}` wrote:", running.name()));
+        terminal.line(&lines.join("\n"));
+    }
+}
+
+/// The files and folders that are meant.
+fn paths(args: &args::Run) -> Vec<PathBuf> {
+    if args.paths.is_empty() { vec![PathBuf::from(FOLDER)] } else { args.paths.clone() }
+}
+
+/// The tests and suites that the flags mean.
+pub(crate) fn items(args: &args::Run, terminal: &Terminal) -> Result<Vec<Item>, Exit> {
+    let paths = paths(args);
+    if args.paths.is_empty() && !paths[0].is_dir() {
+        terminal.line(&format!(
+            "error: no tests are named, and there is no folder `{FOLDER}` here: name files or folders, or let \
+             `qualitytrace init` write a first test"
+        ));
+        return Err(Exit::Refused);
+    }
+    let mut items = chosen::items(&paths, &args.selection.filter, terminal)?;
+    if args.selection.last_failed {
+        items = last_failed(items, terminal);
+    }
+    if let Some(part) = args.selection.shard {
+        let all = items.len();
+        items = agenda::shard(items, part);
+        if items.is_empty() {
+            terminal.line(&format!(
+                "nothing to run: there are {} parts, and only {}",
+                part.of,
+                chosen::tests(all)
+            ));
+        }
+    }
+    Ok(items)
+}
+
+/// Those that did not pass when they were last run; all where that is none.
+fn last_failed(items: Vec<Item>, terminal: &Terminal) -> Vec<Item> {
+    let failed = state::failed(terminal).unwrap_or_default();
+    let (chosen, others): (Vec<_>, Vec<_>) =
+        items.into_iter().partition(|item| failed.contains(&Failed::new(item)));
+    if chosen.is_empty() {
+        terminal.line("none of these is known to have failed when it was last run: running all");
+        return others;
+    }
+    chosen
+}
+
+/// Starts to receive, and prepares the system where we start it.
+async fn open(
+    args: &args::Run,
+    ours: &BTreeMap<String, String>,
+    world: World,
+    terminal: &Terminal,
+) -> Result<Session, Exit> {
+    let flags = &args.system;
+    let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let addresses = match (flags.otlp.is_empty(), flags.command.is_empty()) {
+        (false, _) => flags.otlp.clone(),
+        (true, true) => vec![loopback(4317), loopback(4318)],
+        (true, false) => vec![loopback(0)],
+    };
+    let mut learned = state::learned(terminal);
+    learned.merge(&learn::committed(terminal));
+    let open = Open::listen(addresses, learned, ours.clone().into_iter().collect(), world).await;
+    let open = open.map_err(|error| terminal.refuse(&error))?.with_timeout(args.pace.timeout);
+    let addresses = open.addresses();
+    if telling(args) != Telling::Quiet {
+        let shown: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+        terminal.line(&format!("receiving OTLP on {}", shown.join(" and ")));
+    }
+    if flags.command.is_empty() {
+        return Ok(open.session());
+    }
+    let marker: [u8; 8] = world.random();
+    let marker = marker.iter().map(|byte| format!("{byte:02x}")).collect();
+    let started = Started { marker, batch_delay: BATCH_DELAY };
+    let receiver = addresses.first().copied().unwrap_or(loopback(4318));
+    let launch = Launch {
+        command: flags.command.clone(),
+        environment: environment(ours, receiver, flags.protocol, &started),
+        ready: flags.ready.clone(),
+        ready_timeout: flags.ready_timeout,
+        life: if flags.drain { Life::PerTest } else { Life::Shared },
+        live: args.output.verbose.then(|| terminal.clone()),
+    };
+    Ok(open.with_system(System::new(launch), started))
+}
+
+fn telling(args: &args::Run) -> Telling {
+    match (args.output.quiet, args.output.verbose) {
+        (true, _) => Telling::Quiet,
+        (false, true) => Telling::Steps,
+        (false, false) => Telling::Tests,
+    }
+}

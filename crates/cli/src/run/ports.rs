@@ -1,0 +1,99 @@
+//! What a local run needs of the world: nothing is recorded, since nobody could resume it.
+
+use std::sync::{Mutex, PoisonError};
+
+use drivers::{arrivals::Arrivals, receiver::Seen};
+use model::{Answer, Attempt, Event, KeyRing, Request, Timestamp, TraceId};
+use runner::{Lost, Ports, diagnosis::Process};
+
+use super::{
+    progress::Line,
+    session::Session,
+    system::{Life, Running},
+};
+
+/// The ports of one run.
+pub(super) struct LocalPorts<'a> {
+    pub(super) session: &'a Session,
+    pub(super) running: Option<&'a Running>,
+    pub(super) line: &'a Line,
+    pub(super) trace: Mutex<Option<TraceId>>,
+}
+
+impl LocalPorts<'_> {
+    /// No span is waited for any more: the run goes on with what there is.
+    pub(super) fn let_go(&self) {
+        let trace = *self.trace.lock().unwrap_or_else(PoisonError::into_inner);
+        // Asking again ends what the run listens to.
+        drop(trace.map(|trace| self.session.inbox.expect(trace)));
+    }
+}
+
+impl Ports for LocalPorts<'_> {
+    fn now(&self) -> Timestamp {
+        self.session.world.now()
+    }
+
+    fn random(&self) -> [u8; 32] {
+        self.session.world.random()
+    }
+
+    fn keys(&self) -> &KeyRing {
+        &self.session.keys
+    }
+
+    async fn spans(&self, trace: TraceId) -> Arrivals {
+        *self.trace.lock().unwrap_or_else(PoisonError::into_inner) = Some(trace);
+        self.session.inbox.expect(trace)
+    }
+
+    fn has_lost_spans(&self, trace: TraceId) -> bool {
+        self.session.inbox.refused(trace) > 0
+    }
+
+    async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
+        self.line.say(&format!("fired, trace {}", attempt.trace_id));
+        Ok(())
+    }
+
+    async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
+        let answer = self.session.triggers.fire(request, attempt, || true).await;
+        answer.ok_or_else(|| Lost("nothing was sent".to_owned()))
+    }
+
+    async fn answered(&self, answer: &Answer) -> Result<(), Lost> {
+        self.line.say(&match answer {
+            Answer::Response(response) => {
+                format!("answered {}, waiting for the trace", response.status)
+            }
+            Answer::Exit(exit) => format!("ended with {}, waiting for the trace", exit.code),
+            Answer::NotFired => "waiting for the trace".to_owned(),
+            // What is told of it in full is in the report, without secrets.
+            Answer::NoAnswer(_) => "no answer".to_owned(),
+        });
+        Ok(())
+    }
+
+    async fn drain(&self) -> bool {
+        match (&self.session.system, self.running) {
+            (Some(system), Some(running)) if system.life() == Life::PerTest => {
+                self.line.say("stopping the command, which sends what it has");
+                running.stop().await
+            }
+            _ => false,
+        }
+    }
+
+    fn seen(&self) -> Option<Seen> {
+        Some(self.session.receiver.seen())
+    }
+
+    fn processes(&self) -> Vec<Process> {
+        let started = self.session.system.as_ref().zip(self.running);
+        started.map_or_else(Vec::new, |(system, running)| system.processes(running))
+    }
+
+    fn tell(&self, _event: Event) {
+        // The report says all of it a moment later.
+    }
+}

@@ -1,0 +1,164 @@
+//! The command under test: a process group of its own, so that all that it starts can be stopped with it.
+//!
+//! Whoever drops a [`Process`] kills the group. Deliberately absent: processes that leave the group by themselves
+//! (daemons, `setsid`), and what becomes of the group when this process is killed by SIGKILL, which nobody can hear.
+
+use std::{
+    ffi::OsString,
+    io,
+    process::{ExitStatus, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, kill_process_group, test_kill_process_group},
+};
+use tokio::{
+    process::Command,
+    sync::{Mutex, watch},
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+
+use super::output::Output;
+
+/// How long a group may take to end after SIGTERM.
+pub(crate) const STOP_MAX: Duration = Duration::from_secs(5);
+/// How long a group may take to be gone after SIGKILL.
+const KILL_MAX: Duration = Duration::from_secs(2);
+/// How long output is read on that a process outside of the group keeps open.
+const OUTPUT_MAX: Duration = Duration::from_millis(200);
+/// How often it is looked whether the group is gone.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A running command.
+#[derive(Debug)]
+pub(crate) struct Process {
+    group: Pid,
+    /// How its first process ended.
+    ended: watch::Receiver<Option<ExitStatus>>,
+    /// Whether we have asked it to end.
+    is_stopped: AtomicBool,
+    /// Whether nothing of the group is left, so that its number may be somebody else's.
+    is_gone: AtomicBool,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Process {
+    /// Starts a command with these changes to our environment.
+    pub(crate) fn start(
+        command: &[OsString],
+        environment: &[(String, Option<String>)],
+        output: &Arc<Output>,
+    ) -> io::Result<Self> {
+        let (program, arguments) =
+            command.split_first().ok_or_else(|| io::Error::other("there is no command"))?;
+        let mut command = Command::new(program);
+        command.args(arguments).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for (name, value) in environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let mut child = command.spawn()?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let group = group.ok_or_else(|| io::Error::other("it ended at once"))?;
+        let (tell, ended) = watch::channel(None);
+        let mut tasks = JoinSet::new();
+        if let Some(stdout) = child.stdout.take() {
+            let output = Arc::clone(output);
+            tasks.spawn(async move { output.keep(stdout).await });
+        }
+        if let Some(stderr) = child.stderr.take() {
+            let output = Arc::clone(output);
+            tasks.spawn(async move { output.keep(stderr).await });
+        }
+        tasks.spawn(async move {
+            if let Ok(status) = child.wait().await {
+                tell.send_replace(Some(status));
+            }
+        });
+        let (is_stopped, is_gone) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { group, ended, is_stopped, is_gone, tasks: Mutex::new(tasks) })
+    }
+
+    /// Its group.
+    pub(super) fn group(&self) -> Pid {
+        self.group
+    }
+
+    /// How it ended by itself; none while it runs, or where we have stopped it.
+    pub(crate) fn ended_early(&self) -> Option<ExitStatus> {
+        if self.is_stopped.load(Ordering::SeqCst) { None } else { *self.ended.borrow() }
+    }
+
+    /// Waits until it has ended by itself; for ever where we stop it.
+    pub(crate) async fn ends_early(&self) -> ExitStatus {
+        let status = self.ended().await;
+        if self.is_stopped.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        status
+    }
+
+    /// Stops the whole group, gracefully first. Says whether that was enough.
+    pub(crate) async fn stop(&self) -> bool {
+        self.is_stopped.store(true, Ordering::SeqCst);
+        self.signal(Signal::TERM);
+        let is_graceful = self.is_gone_within(STOP_MAX).await;
+        if !is_graceful {
+            self.signal(Signal::KILL);
+            self.is_gone_within(KILL_MAX).await;
+        }
+        let mut tasks = self.tasks.lock().await;
+        let _rest = timeout(OUTPUT_MAX, async { while tasks.join_next().await.is_some() {} }).await;
+        is_graceful
+    }
+
+    async fn is_gone_within(&self, max: Duration) -> bool {
+        let deadline = Instant::now() + max;
+        if timeout(max, self.ended()).await.is_err() {
+            return false;
+        }
+        while test_kill_process_group(self.group) != Err(Errno::SRCH) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(LOOK).await;
+        }
+        self.is_gone.store(true, Ordering::SeqCst);
+        true
+    }
+
+    async fn ended(&self) -> ExitStatus {
+        let mut ended = self.ended.clone();
+        loop {
+            if let Some(status) = *ended.borrow_and_update() {
+                return status;
+            }
+            if ended.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if !self.is_gone.load(Ordering::SeqCst) {
+            // It may have ended by itself meanwhile, which is what was wanted.
+            let _ended = kill_process_group(self.group, signal);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}

@@ -1,0 +1,70 @@
+//! What is told while tests run: a line for each on a terminal, plain lines elsewhere.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::terminal::Terminal;
+
+/// How often a line on a terminal is drawn anew.
+const TICK: Duration = Duration::from_millis(120);
+
+/// How much is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Telling {
+    /// Nothing.
+    Quiet,
+    /// That a test runs.
+    Tests,
+    /// Each of its steps.
+    Steps,
+}
+
+/// Tells of one test, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Line {
+    name: String,
+    bar: Option<ProgressBar>,
+    terminal: Terminal,
+    telling: Telling,
+}
+
+impl Line {
+    /// Begins to tell of a test.
+    pub(crate) fn begin(name: &str, terminal: &Terminal, telling: Telling) -> Self {
+        let bars = terminal.bars().filter(|_| telling != Telling::Quiet);
+        let bar = bars.map(|bars| {
+            let bar = bars.add(ProgressBar::new_spinner());
+            if let Ok(style) =
+                ProgressStyle::with_template("{spinner} {prefix}  {wide_msg} {elapsed}")
+            {
+                bar.set_style(style);
+            }
+            bar.set_prefix(report::harmless(name));
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        if bar.is_none() && telling != Telling::Quiet {
+            terminal.line(&format!("{name}: running"));
+        }
+        Self { name: name.to_owned(), bar, terminal: terminal.clone(), telling }
+    }
+
+    /// Tells what happens now.
+    pub(crate) fn say(&self, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(report::harmless(what));
+        }
+        if self.telling == Telling::Steps {
+            self.terminal.line(&format!("{}: {what}", self.name));
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! When the command under test is ready for its first request.
+
+use std::{str::FromStr, time::Duration};
+
+use regex::Regex;
+use reqwest::{Client, Url, redirect::Policy};
+use tokio::{
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+use super::output::Output;
+
+/// How often it is tried.
+const TRY: Duration = Duration::from_millis(10);
+/// How long one try may take.
+const TRY_MAX: Duration = Duration::from_secs(2);
+/// Bytes of a pattern, compiled.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// What says that a command is ready.
+#[derive(Clone, Debug)]
+pub(crate) enum Ready {
+    /// This URL answers with a status below 400.
+    Url(Url),
+    /// A connection is accepted there.
+    Tcp { host: String, port: u16 },
+    /// A line of its output matches.
+    Log(Regex),
+}
+
+impl FromStr for Ready {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(pattern) = text.strip_prefix("log:") {
+            let mut builder = regex::RegexBuilder::new(pattern);
+            let pattern = builder.size_limit(PATTERN_BYTES_MAX).build();
+            return pattern.map(Self::Log).map_err(|error| error.to_string());
+        }
+        if let Some(address) = text.strip_prefix("tcp:") {
+            let (host, port) = address.rsplit_once(':').unwrap_or(("", ""));
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            let refused = || "expected `tcp:HOST:PORT`, such as `tcp:127.0.0.1:8080`".to_owned();
+            let port = port.parse().map_err(|_| refused())?;
+            if host.is_empty() || port == 0 {
+                return Err(refused());
+            }
+            return Ok(Self::Tcp { host: host.to_owned(), port });
+        }
+        match Url::parse(text) {
+            Ok(url) if url.scheme() == "http" && url.has_host() => Ok(Self::Url(url)),
+            Ok(url) if url.scheme() == "https" => {
+                Err("only `http://` can be asked; `tcp:HOST:PORT` works for a port with TLS too"
+                    .to_owned())
+            }
+            _ => Err("expected an `http://` URL, `tcp:HOST:PORT` or `log:REGEX`".to_owned()),
+        }
+    }
+}
+
+impl Ready {
+    /// The port behind a URL that a test will fire at.
+    pub(crate) fn target(url: &str) -> Option<Self> {
+        let url = Url::parse(url).ok()?;
+        let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Some(Self::Tcp { host, port: url.port_or_known_default()? })
+    }
+
+    /// The pattern that a line of output has to match.
+    pub(crate) fn pattern(&self) -> Option<&Regex> {
+        if let Self::Log(pattern) = self { Some(pattern) } else { None }
+    }
+
+    /// Waits until it is so, for ever if need be.
+    pub(crate) async fn wait(&self, output: &Output) {
+        match self {
+            Self::Log(_) => output.matched().await,
+            Self::Tcp { host, port } => {
+                while !matches!(
+                    timeout(TRY_MAX, TcpStream::connect((host.as_str(), *port))).await,
+                    Ok(Ok(_))
+                ) {
+                    sleep(TRY).await;
+                }
+            }
+            Self::Url(url) => {
+                // A proxy would come from the environment, which enters through main alone.
+                let client = Client::builder().no_proxy().redirect(Policy::none()).timeout(TRY_MAX);
+                let Ok(client) = client.build() else {
+                    return std::future::pending().await;
+                };
+                loop {
+                    let answer = client.get(url.clone()).send().await;
+                    if answer.is_ok_and(|answer| answer.status().as_u16() < 400) {
+                        return;
+                    }
+                    sleep(TRY).await;
+                }
+            }
+        }
+    }
+}
+
+/// What is waited for, in words.
+impl std::fmt::Display for Ready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Url(url) => write!(f, "`{url}` did not answer with a status below 400"),
+            Self::Tcp { host, port } => write!(f, "nobody listened on `{host}:{port}`"),
+            Self::Log(pattern) => write!(f, "no line of its output matched `{pattern}`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ready;
+
+    #[test]
+    fn what_is_typed_is_understood_or_refused() {
+        let cases = [
+            ("http://127.0.0.1:8080/health", Ok("`http://127.0.0.1:8080/health` did not")),
+            ("tcp:localhost:8080", Ok("on `localhost:8080`")),
+            ("tcp:[::1]:8080", Ok("on `::1:8080`")),
+            ("log:ready in \\d+ ms", Ok("matched `ready in \\d+ ms`")),
+            ("log:(", Err("unclosed group")),
+            ("tcp:8080", Err("tcp:127.0.0.1:8080")),
+            ("tcp:host:0", Err("tcp:127.0.0.1:8080")),
+            ("https://localhost/", Err("only `http://` can be asked")),
+            ("localhost:8080", Err("log:REGEX")),
+        ];
+        for (typed, expected) in cases {
+            match (typed.parse::<Ready>(), expected) {
+                (Ok(ready), Ok(words)) => assert!(ready.to_string().contains(words), "{ready}"),
+                (Err(why), Err(words)) => assert!(why.contains(words), "{typed}: {why}"),
+                (got, _) => panic!("{typed}: {got:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! One round: every test that is meant, so many at a time, and what is told of them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use lang::{Evidence, Taken, Vars};
+use model::{Judgement, Outcome, Trace, Verdict};
+use runner::{Finished, RunError};
+use tokio::task::{Id, JoinError, JoinSet};
+
+use super::{
+    agenda::{Agenda, Case},
+    progress::{Line, Telling},
+    session::{Session, SessionError},
+    signals::Signals,
+    system::SystemError,
+    traces,
+    watches::Watches,
+};
+use crate::{args, exit::Exit, files, reports::Reports, terminal::Terminal};
+
+/// Tests at a time, where nobody says. They wait far more than they compute, so that cores are no measure; and a system
+/// that cannot take four requests at a time is rare.
+const JOBS: u16 = 4;
+
+/// What a round needs.
+#[derive(Debug)]
+pub(super) struct Round<'a> {
+    pub(super) session: &'a Arc<Session>,
+    pub(super) args: &'a args::Run,
+    pub(super) vars: &'a Vars,
+    pub(super) telling: Telling,
+    pub(super) terminal: &'a Terminal,
+}
+
+/// What a round leaves.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub(super) exits: Vec<Exit>,
+    /// The items that were run to a verdict, each with whether all of it passed.
+    pub(super) items: BTreeMap<usize, bool>,
+    pub(super) watches: Watches,
+}
+
+/// A round under way.
+struct Going<'a, 'r> {
+    round: &'a Round<'a>,
+    agenda: Agenda,
+    reports: &'a mut Reports<'r>,
+    running: JoinSet<Done>,
+    cases: HashMap<Id, usize>,
+    /// The verdicts of runs that are tried again.
+    earlier: HashMap<usize, Vec<Verdict>>,
+    told: BTreeSet<usize>,
+    is_stopped: bool,
+    ended: Ended,
+}
+
+/// What came of one run.
+struct Done {
+    result: Result<Finished, SessionError>,
+    outputs: Vec<Taken>,
+    /// Why its trace could not be kept.
+    unkept: Option<String>,
+}
+
+impl Ended {
+    /// Whether we were asked to end.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.exits.iter().any(|exit| matches!(exit, Exit::Interrupted | Exit::Terminated))
+    }
+}
+
+impl Round<'_> {
+    /// Runs all, or as many as the flags and the signals let.
+    pub(super) async fn run(
+        &self,
+        agenda: Agenda,
+        reports: &mut Reports<'_>,
+        signals: &mut Signals,
+    ) -> Ended {
+        let mut going = Going {
+            round: self,
+            agenda,
+            reports,
+            running: JoinSet::new(),
+            cases: HashMap::new(),
+            earlier: HashMap::new(),
+            told: BTreeSet::new(),
+            is_stopped: false,
+            ended: Ended::default(),
+        };
+        if let Err(exit) = self.begin(going.agenda.cases(), signals).await {
+            going.ended.exits.push(exit);
+            going.is_stopped = true;
+        }
+        loop {
+            going.fill();
+            let joined = tokio::select! {
+                joined = going.running.join_next_with_id() => joined,
+                exit = signals.end() => {
+                    self.terminal.line("stopping");
+                    going.running.shutdown().await;
+                    going.ended.exits.push(exit);
+                    break;
+                }
+            };
+            match joined {
+                Some(joined) => going.take(joined),
+                None => break,
+            }
+        }
+        going.leave_rest();
+        going.ended
+    }
+
+    /// Has the system ready before the first test, so that the time of a test is its own.
+    async fn begin(&self, cases: &[Case], signals: &mut Signals) -> Result<(), Exit> {
+        let target = cases.iter().find_map(|case| self.session.target(&case.test.plan, self.vars));
+        tokio::select! {
+            // Why there is none is what every test then says.
+            _ = self.session.begin(target) => Ok(()),
+            exit = signals.end() => Err(exit),
+        }
+    }
+
+    fn jobs(&self) -> usize {
+        let default = if self.args.system.drain { 1 } else { JOBS };
+        usize::from(self.args.pace.jobs.unwrap_or(default))
+    }
+}
+
+impl Going<'_, '_> {
+    /// Tells how many were not run. What was run in part has not passed.
+    fn leave_rest(&mut self) {
+        let rest = (0..self.agenda.cases().len()).filter(|case| !self.told.contains(case));
+        let rest: Vec<_> = rest.map(|case| self.agenda.cases()[case].item).collect();
+        for item in &rest {
+            self.ended.items.entry(*item).and_modify(|has_passed| *has_passed = false);
+        }
+        if !rest.is_empty() {
+            let rest = crate::chosen::tests(rest.len());
+            self.round.terminal.line(&format!("not run: {rest}"));
+        }
+    }
+
+    /// Starts what may start and has room.
+    fn fill(&mut self) {
+        while let Some((case, why)) = self.agenda.skipped() {
+            let outcome = not_run(&self.agenda.cases()[case].name, why);
+            self.tell(case, outcome, None);
+        }
+        while !self.is_stopped && self.running.len() < self.round.jobs() {
+            let Some(case) = self.agenda.start() else { return };
+            self.spawn(case);
+        }
+    }
+
+    fn spawn(&mut self, case: usize) {
+        let vars = self.agenda.vars(case, self.round.vars);
+        let is_step = self.agenda.is_step(case);
+        let Round { session, args, telling, terminal, .. } = self.round;
+        let (session, terminal, telling) = (Arc::clone(session), (*terminal).clone(), *telling);
+        let folder = args.output.traces.clone();
+        let of = &self.agenda.cases()[case];
+        let (name, plan) = (of.name.clone(), Arc::clone(&of.test.plan));
+        let handle = self.running.spawn(async move {
+            let line = Line::begin(&name, &terminal, telling);
+            let result = session.run(&plan, &vars, &line).await;
+            let (mut outputs, mut unkept) = (Vec::new(), None);
+            if let Ok(finished) = &result {
+                if is_step {
+                    outputs = taken(&plan, &vars, finished);
+                }
+                if let (Some(folder), Some(trace)) = (folder, &finished.trace) {
+                    unkept = traces::keep(&folder, &plan.id, trace).err();
+                }
+            }
+            Done { result, outputs, unkept }
+        });
+        self.cases.insert(handle.id(), case);
+    }
+
+    fn take(&mut self, joined: Result<(Id, Done), JoinError>) {
+        let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let Some(case) = self.cases.remove(&id) else { return };
+        let name = self.agenda.cases()[case].name.clone();
+        let done = match joined {
+            Ok((_, done)) => done,
+            Err(broken) => {
+                return self.tell(
+                    case,
+                    not_run(&name, format!("the run broke off: {broken}")),
+                    None,
+                );
+            }
+        };
+        if let Some(why) = done.unkept {
+            self.round.terminal.line(&format!("error: the trace cannot be kept: {why}"));
+            self.ended.exits.push(Exit::Refused);
+        }
+        match done.result {
+            Ok(finished) => self.finished(case, finished, done.outputs),
+            Err(SessionError::System(error @ SystemError::Start { .. })) => {
+                self.refuse(case, &error);
+                self.is_stopped = true;
+            }
+            Err(SessionError::System(error)) => {
+                self.tell(case, not_run(&name, error.to_string()), None);
+            }
+            // A variable that an earlier step did not give is no mistake of the document.
+            Err(SessionError::Run(RunError::Resolve(error))) if self.agenda.has_needs(case) => {
+                self.tell(case, not_run(&name, error.to_string()), None);
+            }
+            Err(SessionError::File(error)) => self.refuse(case, &error),
+            Err(SessionError::Run(error)) => self.refuse(case, &error),
+        }
+    }
+
+    fn finished(&mut self, case: usize, finished: Finished, outputs: Vec<Taken>) {
+        let Finished { mut outcome, watch, seen, trace, .. } = finished;
+        let verdict = outcome.verdict;
+        self.round.session.learn(&seen);
+        let earlier = self.earlier.entry(case).or_default();
+        let retries = self.round.args.pace.retries.unwrap_or(0) as usize;
+        if verdict != Verdict::Passed && earlier.len() < retries && !self.is_stopped {
+            earlier.push(verdict);
+            let name = &self.agenda.cases()[case].name;
+            let left = retries - earlier.len();
+            self.round
+                .terminal
+                .line(&format!("{name}: {}, trying again ({left} left)", verdict.as_str()));
+            return self.spawn(case);
+        }
+        outcome.earlier = std::mem::take(earlier);
+        outcome.test.clone_from(&self.agenda.cases()[case].name);
+        if let Some(watch) = watch {
+            let spans = trace.as_deref().map_or(0, Trace::len);
+            self.ended.watches.add(case, watch, spans);
+        }
+        self.agenda.end(case, verdict, outputs);
+        self.tell(case, outcome, trace.as_deref());
+    }
+
+    /// Reports the outcome of a case, its last.
+    fn tell(&mut self, case: usize, outcome: Outcome, trace: Option<&Trace>) {
+        let verdict = outcome.verdict;
+        if outcome.run_id.is_none() {
+            self.agenda.end(case, verdict, Vec::new());
+        }
+        self.reports.add_at(case, outcome, trace);
+        self.note(case, verdict.into());
+    }
+
+    fn refuse(&mut self, case: usize, error: &impl model::Faulty) {
+        let name = &self.agenda.cases()[case].name;
+        self.round.terminal.line(&format!("error: {name}: {error}"));
+        self.agenda.end(case, Verdict::Inconclusive, Vec::new());
+        self.note(case, error.fault().into());
+    }
+
+    fn note(&mut self, case: usize, exit: Exit) {
+        self.told.insert(case);
+        self.ended.exits.push(exit);
+        let has_passed = exit == Exit::Passed;
+        let item = self.agenda.cases()[case].item;
+        *self.ended.items.entry(item).or_insert(true) &= has_passed;
+        self.is_stopped |= self.round.args.pace.fail_fast && !has_passed;
+    }
+}
+
+/// The outputs of a run, as later steps get them.
+fn taken(plan: &lang::Plan, vars: &Vars, finished: &Finished) -> Vec<Taken> {
+    let outcome = &finished.outcome;
+    let Some(run) = outcome.run_id else { return Vec::new() };
+    let seed = runner::seed(run);
+    let Ok(mut resolved) = lang::resolve(plan, vars, &seed) else { return Vec::new() };
+    let asked = files::read(plan).ok();
+    let asked = asked.and_then(|files| lang::request(plan, vars, &seed, &files).ok());
+    asked.iter().for_each(|asked| resolved.hide(asked));
+    let evidence = Evidence {
+        trace: finished.trace.as_deref(),
+        trigger: finished.trigger.as_ref().map(|trigger| trigger.id),
+        answer: Some(&finished.answer),
+        settlement: outcome.settlement.as_ref(),
+    };
+    lang::outputs(&resolved, &evidence)
+}
+
+/// The outcome of a test that was not run.
+fn not_run(name: &str, why: String) -> Outcome {
+    Outcome {
+        run_id: None,
+        test: name.to_owned(),
+        verdict: Verdict::Inconclusive,
+        earlier: Vec::new(),
+        reasons: vec![why],
+        diagnoses: Vec::new(),
+        trace_id: None,
+        answer: None,
+        settlement: None,
+        overtaken: None,
+        judgement: Judgement::bare(Verdict::Inconclusive),
+        analysis: None,
+        steps: Vec::new(),
+    }
+}

@@ -1,0 +1,285 @@
+//! All that tests need to be run here: the receiver, the triggers, what is learned, and the system where we start it.
+//!
+//! A session outlives its tests; several may run at a time. Deliberately absent: which tests, how often, and what is told of them.
+
+use std::{
+    net::SocketAddr,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use drivers::{
+    inbox::{self, Inbox},
+    receiver::{self, Receiver},
+    trigger::{self, Triggers},
+};
+use lang::{Files, Plan, Vars};
+use model::{Fault, Faulty, Key, KeyRing, Learned, Progress, Request, RunId, Verdict, World};
+use runner::{Finished, Job, Limits, RunError, Started};
+use thiserror::Error;
+use tokio::time::sleep;
+
+use crate::files::{self, FileError};
+
+use super::{
+    ports::LocalPorts,
+    progress::Line,
+    ready::Ready,
+    system::{Life, Running, System, SystemError},
+};
+
+/// How long spans may still come after the command has ended by itself.
+const AFTERLIFE: Duration = Duration::from_secs(1);
+
+/// How much of a trace is kept. Here one person waits for one trace, which may be a big one.
+const LIMITS: Limits = Limits { spans_max: 4_000_000, trace_bytes_max: TRACE_BYTES_MAX };
+const INBOX: inbox::Limits = inbox::Limits {
+    traces_max: 1024,
+    trace_bytes_max: TRACE_BYTES_MAX,
+    bytes_max: TRACE_BYTES_MAX,
+    messages_max: 4096,
+};
+const TRACE_BYTES_MAX: usize = 1 << 30;
+
+/// A place to run tests in.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(super) world: World,
+    pub(super) keys: KeyRing,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) receiver: Receiver,
+    pub(super) triggers: Triggers,
+    pub(super) system: Option<System>,
+    started: Option<Started>,
+    /// The longest that a test may take.
+    timeout: Option<Duration>,
+    known: Mutex<Known>,
+}
+
+/// What is known of the system.
+#[derive(Debug)]
+struct Known {
+    /// By now.
+    learned: Arc<Learned>,
+    /// Of it, what runs of this session have shown and nobody has kept yet.
+    seen: Learned,
+}
+
+/// A session whose system is not told yet where to export to.
+#[derive(Debug)]
+pub(crate) struct Open {
+    session: Session,
+}
+
+/// Why a session cannot begin.
+#[derive(Debug, Error)]
+pub(crate) enum OpenError {
+    #[error(transparent)]
+    Receiver(#[from] receiver::StartError),
+    #[error(
+        "`{0}` is taken: likely an OpenTelemetry Collector, Jaeger or another `qualitytrace` listens there; stop it, or \
+         receive elsewhere by `--otlp 127.0.0.1:PORT` and have the system export to that, or let `-- COMMAND` start the \
+         system, which is told a free port"
+    )]
+    Taken(SocketAddr),
+}
+
+/// Why there is no verdict on a test.
+#[derive(Debug, Error)]
+pub(crate) enum SessionError {
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    System(#[from] SystemError),
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl Faulty for OpenError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Receiver(error) => error.fault(),
+            Self::Taken(_) => Fault::Conflict,
+        }
+    }
+}
+
+impl Faulty for SessionError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Run(error) => error.fault(),
+            Self::System(error) => error.fault(),
+            Self::File(error) => error.fault(),
+        }
+    }
+}
+
+impl Open {
+    /// Listens for OTLP on these addresses.
+    pub(crate) async fn listen(
+        addresses: Vec<SocketAddr>,
+        learned: Learned,
+        environment: Vec<(String, String)>,
+        world: World,
+    ) -> Result<Self, OpenError> {
+        let keys = KeyRing::new(Key::from_bytes(world.random()), Vec::new());
+        let inbox = Arc::new(Inbox::new(keys.clone(), INBOX));
+        let receiving = receiver::Config::new(addresses);
+        let receiver = receiver::start(receiving, Arc::clone(&inbox)).await;
+        let receiver = receiver.map_err(|error| match error {
+            receiver::StartError::Taken(address) => OpenError::Taken(address),
+            error @ receiver::StartError::Address { .. } => OpenError::Receiver(error),
+        })?;
+        let limits = trigger::Limits::default();
+        let triggers = Triggers::new(trigger::Config { limits, environment, exec: true });
+        let known = Mutex::new(Known { learned: Arc::new(learned), seen: Learned::default() });
+        let session = Session {
+            world,
+            keys,
+            inbox,
+            receiver,
+            triggers,
+            system: None,
+            started: None,
+            timeout: None,
+            known,
+        };
+        Ok(Self { session })
+    }
+
+    /// Where it listens.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.session.receiver.addresses().to_vec()
+    }
+
+    /// Judges a test as it is after this time.
+    pub(crate) fn with_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.session.timeout = timeout;
+        self
+    }
+
+    /// A session for a system that runs already.
+    pub(crate) fn session(self) -> Session {
+        self.session
+    }
+
+    /// A session for a system that is started with the first test, and known by its marker.
+    pub(crate) fn with_system(mut self, system: System, started: Started) -> Session {
+        self.session.system = Some(system);
+        self.session.started = Some(started);
+        self.session
+    }
+}
+
+impl Session {
+    /// Starts the system, where there is one for all tests and none runs, and waits until it is ready.
+    pub(crate) async fn begin(&self, target: Option<Ready>) -> Result<(), SystemError> {
+        match &self.system {
+            Some(system) if system.life() == Life::Shared => {
+                system.forget_ended().await;
+                system.running(target).await.map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs one test.
+    pub(crate) async fn run(
+        &self,
+        plan: &Plan,
+        vars: &Vars,
+        line: &Line,
+    ) -> Result<Finished, SessionError> {
+        let files = files::read(plan)?;
+        let running = match &self.system {
+            Some(system) => Some(system.running(self.target(plan, vars)).await?),
+            None => None,
+        };
+        let finished = self.run_on(running.as_deref(), (plan, vars, &files), line).await;
+        match (&self.system, &running) {
+            (Some(system), Some(running)) if system.life() == Life::PerTest => {
+                running.stop().await;
+            }
+            _ => {}
+        }
+        finished
+    }
+
+    async fn run_on(
+        &self,
+        running: Option<&Running>,
+        (plan, vars, files): (&Plan, &Vars, &Files),
+        line: &Line,
+    ) -> Result<Finished, SessionError> {
+        let learned = Arc::clone(&self.known().learned);
+        let job = Job {
+            run_id: RunId::new(self.world.now(), self.world.random()),
+            plan,
+            vars,
+            files,
+            progress: Progress::New,
+            limits: LIMITS,
+            learned: &learned,
+            started: self.started.as_ref(),
+            timeout: self.timeout,
+        };
+        let ports = LocalPorts { session: self, running, line, trace: Mutex::default() };
+        let lost = async {
+            let ended = match running {
+                Some(running) => running.ends_early().await,
+                None => std::future::pending().await,
+            };
+            sleep(AFTERLIFE).await;
+            ended
+        };
+        let mut run = pin!(runner::run(job, &ports));
+        let mut finished = tokio::select! {
+            finished = &mut run => finished?,
+            _ = lost => {
+                ports.let_go();
+                run.await?
+            }
+        };
+        let ended = running.and_then(Running::ended_early);
+        if let Some(ended) = ended.filter(|_| finished.outcome.verdict != Verdict::Passed) {
+            finished.outcome.reasons.push(ended.to_string());
+        }
+        Ok(finished)
+    }
+
+    /// Takes note of what a run has shown.
+    pub(crate) fn learn(&self, seen: &Learned) {
+        let mut known = self.known();
+        Arc::make_mut(&mut known.learned).observe(seen);
+        known.seen.observe(seen);
+    }
+
+    /// What runs have shown since this was last asked; none where that is nothing.
+    pub(crate) fn take_seen(&self) -> Option<Learned> {
+        let seen = std::mem::take(&mut self.known().seen);
+        (!seen.services.is_empty()).then_some(seen)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Nothing under the lock fails half way.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a test will fire at, as far as that can be told before.
+    pub(crate) fn target(&self, plan: &Plan, vars: &Vars) -> Option<Ready> {
+        let seed = lang::Seed { now: self.world.now(), random: [0; 32] };
+        let files = files::read(plan).ok()?;
+        match lang::request(plan, vars, &seed, &files).ok()?.request {
+            Request::Http(http) => Ready::target(&http.url),
+            Request::Exec(_) | Request::TraceId(_) => None,
+        }
+    }
+
+    /// Stops the system, where we started it.
+    pub(crate) async fn stop_system(&self) {
+        if let Some(running) = self.system.as_ref().and_then(System::last) {
+            running.stop().await;
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The system under test where we start it: a command, when it is ready, and how it ends.
+
+use std::{
+    ffi::OsString,
+    process::ExitStatus,
+    sync::{self, Arc, PoisonError},
+    time::Duration,
+};
+
+use model::{Fault, Faulty};
+use runner::diagnosis;
+use thiserror::Error;
+use tokio::{sync::Mutex, time::timeout};
+
+use super::{look, output::Output, process::Process, ready::Ready};
+use crate::terminal::Terminal;
+
+/// Lines of output that are shown when something failed.
+const LINES_SHOWN: usize = 40;
+/// Lines of output that a reason ends with.
+const WORDS_SHOWN: usize = 3;
+
+/// What is started, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch {
+    pub(crate) command: Vec<OsString>,
+    /// What is changed in our environment.
+    pub(crate) environment: Vec<(String, Option<String>)>,
+    /// When it is ready; none: when the first test's target accepts a connection.
+    pub(crate) ready: Option<Ready>,
+    pub(crate) ready_timeout: Duration,
+    pub(crate) life: Life,
+    /// Where its output is shown as it comes.
+    pub(crate) live: Option<Terminal>,
+}
+
+/// How long a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// For all tests.
+    Shared,
+    /// For one test: started before it and stopped after its answer.
+    PerTest,
+}
+
+/// A system that we start.
+#[derive(Debug)]
+pub(crate) struct System {
+    launch: Launch,
+    /// The one process for all tests, or why there is none; none before the first.
+    shared: Mutex<Option<Result<Arc<Running>, SystemError>>>,
+    /// What was started last, ready or not.
+    last: sync::Mutex<Option<Arc<Running>>>,
+}
+
+/// A system that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    process: Process,
+    output: Arc<Output>,
+    name: String,
+}
+
+/// Why there is no system to test.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum SystemError {
+    #[error("cannot start `{command}`: {reason}")]
+    Start { command: String, reason: String },
+    #[error("`{command}` was not ready within {}: {awaited}{last_words}", seconds(*.within))]
+    NotReady { command: String, within: Duration, awaited: String, last_words: String },
+    #[error("`{command}` ended by itself, with {status}{last_words}")]
+    Ended { command: String, status: String, last_words: String },
+}
+
+impl Faulty for SystemError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Start { .. } => Fault::Invalid,
+            Self::NotReady { .. } | Self::Ended { .. } => Fault::Upstream,
+        }
+    }
+}
+
+impl System {
+    pub(crate) fn new(launch: Launch) -> Self {
+        Self { launch, shared: Mutex::default(), last: sync::Mutex::default() }
+    }
+
+    pub(crate) fn life(&self) -> Life {
+        self.launch.life
+    }
+
+    /// The system for a test that fires at `target`: started if need be, ready, and not ended.
+    pub(crate) async fn running(&self, target: Option<Ready>) -> Result<Arc<Running>, SystemError> {
+        let running = match self.launch.life {
+            Life::PerTest => self.start(target).await?,
+            Life::Shared => {
+                let mut shared = self.shared.lock().await;
+                match &*shared {
+                    Some(started) => started.clone()?,
+                    None => shared.insert(self.start(target).await).clone()?,
+                }
+            }
+        };
+        running.ended_early().map_or(Ok(running), Err)
+    }
+
+    /// The processes that a running system consists of, as far as they can be looked at.
+    pub(crate) fn processes(&self, running: &Running) -> Vec<diagnosis::Process> {
+        look::processes(running.process.group(), &self.launch.environment)
+    }
+
+    /// Lets a system that has ended, or never was ready, be started again.
+    pub(crate) async fn forget_ended(&self) {
+        let mut shared = self.shared.lock().await;
+        let is_up =
+            |it: &Result<Arc<Running>, _>| it.as_ref().is_ok_and(|it| it.ended_early().is_none());
+        if !shared.as_ref().is_some_and(is_up) {
+            *shared = None;
+        }
+    }
+
+    /// What was started last.
+    pub(crate) fn last(&self) -> Option<Arc<Running>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn start(&self, target: Option<Ready>) -> Result<Arc<Running>, SystemError> {
+        let launch = &self.launch;
+        let ready = launch.ready.clone().or(target);
+        let pattern = ready.as_ref().and_then(Ready::pattern).cloned();
+        let output = Arc::new(Output::new(launch.live.clone(), pattern));
+        let name = launch.command.join(&OsString::from(" ")).to_string_lossy().into_owned();
+        let process = Process::start(&launch.command, &launch.environment, &output);
+        let process = process.map_err(|error| SystemError::Start {
+            command: name.clone(),
+            reason: error.to_string(),
+        })?;
+        let running = Arc::new(Running { process, output, name });
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&running));
+        let Some(ready) = ready else { return Ok(running) };
+        let waited = timeout(launch.ready_timeout, async {
+            tokio::select! {
+                biased;
+                ended = running.ends_early() => Err(ended),
+                () = ready.wait(&running.output) => Ok(()),
+            }
+        });
+        let missing = match waited.await {
+            Ok(Ok(())) => return Ok(running),
+            Ok(Err(ended)) => ended,
+            Err(_) => SystemError::NotReady {
+                command: running.name.clone(),
+                within: launch.ready_timeout,
+                awaited: ready.to_string(),
+                last_words: running.last_words(),
+            },
+        };
+        running.stop().await;
+        Err(missing)
+    }
+}
+
+impl Running {
+    /// Waits until it has ended by itself; for ever where we stop it.
+    pub(crate) async fn ends_early(&self) -> SystemError {
+        let status = self.process.ends_early().await;
+        self.ended(status)
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn ended_early(&self) -> Option<SystemError> {
+        self.process.ended_early().map(|status| self.ended(status))
+    }
+
+    /// Stops it with all that it started; says whether it went by itself when asked.
+    pub(crate) async fn stop(&self) -> bool {
+        self.process.stop().await
+    }
+
+    /// What it wrote last, a line each; the start of a line says that it is its.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        self.output.last(LINES_SHOWN).into_iter().map(|line| format!("  | {line}")).collect()
+    }
+
+    /// What it wrote last, as the end of a sentence.
+    fn last_words(&self) -> String {
+        let mut lines = self.output.last(WORDS_SHOWN);
+        lines.retain(|line| !line.trim().is_empty());
+        if lines.is_empty() {
+            String::new()
+        } else {
+            format!("; it wrote: {}", lines.join(" ⏎ "))
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn ended(&self, status: ExitStatus) -> SystemError {
+        SystemError::Ended {
+            command: self.name.clone(),
+            status: status.to_string(),
+            last_words: self.last_words(),
+        }
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}

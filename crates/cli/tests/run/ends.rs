@@ -1,0 +1,121 @@
+//! How a run ends before its time: the command crashes, somebody presses Ctrl-C, somebody sends SIGTERM.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::time::Instant;
+
+use crate::stand::{Answer, Answers, Stand, finished, is_alive, outcomes, plain, signal, traced};
+
+#[tokio::test]
+async fn a_command_that_ends_at_once_leaves_every_test_open() -> Result<()> {
+    let stand = Stand::new()?;
+    for name in ["a", "b"] {
+        stand.write(&format!("t/{name}.yaml"), &plain(name, "http://127.0.0.1:1/"))?;
+    }
+    let script = "echo cannot bind >&2; exit 7";
+    let run = ["run", "t", "--report", "json", "--", "sh", "-c", script];
+    let finished = stand.run(&run).await?;
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let outcomes = outcomes(&finished)?;
+    assert_eq!(outcomes.len(), 2);
+    for outcome in outcomes {
+        let reason = outcome["reasons"][0].to_string();
+        assert!(reason.contains("exit status: 7; it wrote: cannot bind"), "{reason}");
+    }
+    assert!(finished.err.contains("  | cannot bind"), "{}", finished.err);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_that_ends_under_a_test_ends_its_waiting() -> Result<()> {
+    let answers = Answers::start(|_, _| Answer::status(200)).await?;
+    let stand = Stand::new()?;
+    stand.write("a.yaml", &traced("silent", &answers.url, ""))?;
+    let script = "echo ready; sleep 1; echo out of memory; exit 9";
+    let began = Instant::now();
+    let run =
+        ["run", "a.yaml", "--ready", "log:ready", "--report", "json", "--", "sh", "-c", script];
+    let finished = stand.run(&run).await?;
+    assert!(began.elapsed() < Duration::from_secs(15), "not the 30 s of its settling");
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let reasons = outcomes(&finished)?[0]["reasons"].to_string();
+    assert!(reasons.contains("exit status: 9") && reasons.contains("out of memory"), "{reasons}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn ctrl_c_and_sigterm_stop_everything_and_keep_what_ended() -> Result<()> {
+    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
+        let answers = Answers::start(|path, _| {
+            let after = if path == "/slow" { Duration::from_secs(60) } else { Duration::ZERO };
+            Answer { after, ..Answer::status(200) }
+        })
+        .await?;
+        let stand = Stand::new()?;
+        stand.write("t/a.yaml", &plain("quick", &format!("{}/quick", answers.url)))?;
+        stand.write("t/b.yaml", &plain("slow", &format!("{}/slow", answers.url)))?;
+        let script = "sleep 300 & echo $! > child; echo $$ > leader; echo ready; wait";
+        let run = ["run", "t", "--jobs", "1", "--ready", "log:ready", "--report", "json=out.json"];
+        let child = stand.start(&[&run[..], &["--", "sh", "-c", script]].concat())?;
+        answers.wait_for("/slow").await?;
+        let began = Instant::now();
+        signal(&child, name).await?;
+        let finished = finished(child).await?;
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        assert_eq!(finished.code, Some(code), "{finished:?}");
+        assert!(finished.err.contains("not run: 1 test"), "{}", finished.err);
+        let report = stand.read("out.json")?;
+        assert!(report.contains("\"quick\"") && !report.contains("\"slow\""), "{report}");
+        for name in ["leader", "child"] {
+            assert!(!is_alive(&stand.line_of(name).await?), "{name} is left");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_second_ctrl_c_does_not_wait() -> Result<()> {
+    let answers =
+        Answers::start(|_, _| Answer { after: Duration::from_secs(60), ..Answer::status(200) })
+            .await?;
+    let stand = Stand::new()?;
+    stand.write("a.yaml", &plain("slow", &format!("{}/slow", answers.url)))?;
+    let script = "trap '' TERM; echo $$ > deaf; echo ready; while :; do sleep 0.1; done";
+    let child =
+        stand.start(&["run", "a.yaml", "--ready", "log:ready", "--", "sh", "-c", script])?;
+    answers.wait_for("/slow").await?;
+    let began = Instant::now();
+    signal(&child, "-INT").await?;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    signal(&child, "-INT").await?;
+    let finished = finished(child).await?;
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "it does not get its 5 s: {:?}",
+        began.elapsed()
+    );
+    assert_eq!(finished.code, Some(130), "{finished:?}");
+    let deaf = stand.line_of("deaf").await?;
+    let gone = Instant::now();
+    while is_alive(&deaf) {
+        assert!(gone.elapsed() < Duration::from_secs(3), "the deaf one is left");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn ctrl_c_while_the_command_is_not_ready() -> Result<()> {
+    let stand = Stand::new()?;
+    stand.write("a.yaml", &plain("a", "http://127.0.0.1:1/"))?;
+    let script = "echo $$ > leader; exec sleep 300";
+    let child =
+        stand.start(&["run", "a.yaml", "--ready", "log:never", "--", "sh", "-c", script])?;
+    let leader = stand.line_of("leader").await?;
+    signal(&child, "-INT").await?;
+    let finished = finished(child).await?;
+    assert_eq!(finished.code, Some(130), "{finished:?}");
+    assert!(!is_alive(&leader));
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! Spans that come after the verdict: heard as long as the run goes on, told, learned from.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use bench::parts::{free_port, unix_nanos};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::stand::{Answer, Answers, Stand, finished, outcomes, plain, traced};
+
+/// Exports a span called `work` below the request for this path, as a service would that ended it now.
+async fn work(otlp: &str, answers: &Answers, path: &str, span: &str) -> Result<()> {
+    let (trace, parent) = answers.parent(path)?;
+    let now = unix_nanos();
+    let service = json!({"key": "service.name", "value": {"stringValue": "worker"}});
+    let span = json!({
+        "traceId": trace, "spanId": span, "parentSpanId": parent, "name": "work", "kind": 2,
+        "startTimeUnixNano": (now - 1_000_000).to_string(), "endTimeUnixNano": now.to_string(),
+    });
+    let export = json!({"resourceSpans": [{"resource": {"attributes": [service]}, "scopeSpans": [{"spans": [span]}]}]});
+    let request = reqwest::Client::new().post(format!("http://{otlp}/v1/traces")).json(&export);
+    ensure!(request.send().await?.status().is_success());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_verdict_that_a_late_span_would_have_changed_is_marked() -> Result<()> {
+    let answers = Answers::start(|path, _| {
+        let after = if path == "/slow" { Duration::from_secs(3) } else { Duration::ZERO };
+        Answer { after, ..Answer::status(200) }
+    })
+    .await?;
+    let stand = Stand::new()?;
+    stand.write("t/a.yaml", &traced("early", &format!("{}/early", answers.url), "flush: 100ms"))?;
+    stand.write("t/b.yaml", &plain("slow", &format!("{}/slow", answers.url)))?;
+    let otlp = format!("127.0.0.1:{}", free_port()?);
+    let run = ["run", "t", "--otlp", &otlp, "--report", "json", "--report", "json=out.json"];
+    let child = stand.start(&run)?;
+    answers.wait_for("/early").await?;
+    work(&otlp, &answers, "/early", "00000000000000a1").await?;
+    sleep(Duration::from_millis(1200)).await;
+    work(&otlp, &answers, "/early", "00000000000000a2").await?;
+    let finished = finished(child).await?;
+    assert_eq!(finished.code, Some(0), "the verdict stays: {finished:?}");
+    assert!(
+        finished.err.contains("early: overtaken: 1 span came after the verdict"),
+        "{}",
+        finished.err
+    );
+    let told = outcomes(&finished)?;
+    assert_eq!(told[0]["overtaken"], Value::Null, "nobody knew when it was told");
+    let report = stand.read("out.json")?;
+    let first: Value = serde_json::from_str(report.lines().next().unwrap_or_default())?;
+    let overtaken = &first["outcome"]["overtaken"];
+    assert_eq!(overtaken["verdict"], "failed", "{report}");
+    assert_eq!(overtaken["service"], "worker", "{report}");
+    let learned: Value = serde_json::from_str(&stand.read(".qualitytrace/learned.json")?)?;
+    assert!(learned["learned"]["services"]["worker"].is_object(), "{learned}");
+    Ok(())
+}

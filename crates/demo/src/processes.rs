@@ -1,0 +1,171 @@
+//! The shop as five processes: the program starts itself once for each service, and none outlives it.
+//!
+//! A service is told what to do by one line of JSON on its standard input, and answers with one on its standard output.
+//! Its input stays open for as long as the parent lives: its end is the sign to close, also where the parent was killed.
+
+use std::{
+    collections::BTreeMap, ffi::OsString, net::SocketAddr, path::PathBuf, process::Stdio,
+    time::Duration,
+};
+
+use model::World;
+use serde::{Deserialize, Serialize};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
+    process::{Child, ChildStdin, Command},
+    time::timeout,
+};
+
+use crate::{
+    StartError,
+    fault::Fault,
+    pipeline::Destination,
+    service::{AddressBook, Assignment, Running, Service},
+};
+
+/// How long a process may take to listen.
+const START_MAX: Duration = Duration::from_secs(10);
+/// How long a process may take to end when it was told to.
+const END_MAX: Duration = Duration::from_secs(3);
+/// The longest line that one tells the other.
+const LINE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// How a program starts itself as one service: it MUST then call [`serve_one`].
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The file.
+    pub path: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+}
+
+/// A service in a process of its own. Dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) address: SocketAddr,
+    child: Child,
+    /// Closed, it is the sign to end.
+    line: ChildStdin,
+}
+
+/// What a process is told.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Order {
+    service: Service,
+    listen: SocketAddr,
+    book: AddressBook,
+    faults: Vec<Fault>,
+    otlp: Option<String>,
+    environment: BTreeMap<String, String>,
+}
+
+/// What it answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Said {
+    Listening(SocketAddr),
+    Refused(String),
+}
+
+impl Process {
+    /// Starts a service in a process of its own. It answers when this returns.
+    pub(crate) async fn start(program: &Program, it: Assignment) -> Result<Self, StartError> {
+        let service = it.service.as_str();
+        let failed = |why: String| StartError::Process { service, why };
+        let mut child = Command::new(&program.path)
+            .args(&program.arguments)
+            // For people who look at a list of processes; what counts comes by the line.
+            .arg(service)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| failed(error.to_string()))?;
+        let (Some(mut line), Some(out)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(failed("it has no standard input and output".to_owned()));
+        };
+        let said = timeout(START_MAX, async {
+            tell(&mut line, &Order::from(it)).await?;
+            hear::<Said>(&mut BufReader::new(out)).await
+        });
+        match said.await {
+            Ok(Ok(Said::Listening(address))) => Ok(Self { address, child, line }),
+            Ok(Ok(Said::Refused(why))) => Err(failed(why)),
+            Ok(Err(error)) => Err(failed(error.to_string())),
+            Err(_) => Err(failed("it did not say where it listens".to_owned())),
+        }
+    }
+
+    /// Lets it end, and ends it where that takes too long.
+    pub(crate) async fn end(self) {
+        let Self { mut child, line, .. } = self;
+        drop(line);
+        if timeout(END_MAX, child.wait()).await.is_err() {
+            // It may have ended a moment ago, which is as good.
+            let _ended = child.kill().await;
+        }
+    }
+}
+
+/// What a process does that was started as one service: it hears what to do, does it until its input ends or `told` says
+/// so, and closes.
+pub async fn serve_one(
+    input: impl AsyncRead + Unpin,
+    mut output: impl AsyncWrite + Unpin,
+    world: World,
+    told: impl Future<Output = ()>,
+) -> Result<(), StartError> {
+    let mut input = BufReader::new(input);
+    let order: Order = hear(&mut input).await.map_err(StartError::Told)?;
+    let running = Running::start(order.into(), world).await;
+    let said = match &running {
+        Ok(running) => Said::Listening(running.address),
+        Err(error) => Said::Refused(error.to_string()),
+    };
+    tell(&mut output, &said).await.map_err(StartError::Told)?;
+    let mut running = running?;
+    // Nothing more is said; what counts is the end.
+    let mut rest = input.take(LINE_BYTES_MAX);
+    let mut ignored = Vec::new();
+    tokio::select! {
+        _ = rest.read_to_end(&mut ignored) => {}
+        () = told => {}
+    }
+    running.close().await;
+    running.end().await;
+    Ok(())
+}
+
+async fn tell(to: &mut (impl AsyncWrite + Unpin), what: &impl Serialize) -> std::io::Result<()> {
+    let line = format!("{}\n", serde_json::to_string(what)?);
+    to.write_all(line.as_bytes()).await?;
+    to.flush().await
+}
+
+async fn hear<T: serde::de::DeserializeOwned>(
+    from: &mut BufReader<impl AsyncRead + Unpin>,
+) -> std::io::Result<T> {
+    let mut line = String::new();
+    from.take(LINE_BYTES_MAX).read_line(&mut line).await?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+impl From<Assignment> for Order {
+    fn from(it: Assignment) -> Self {
+        let Assignment { service, listen, book, faults, destination } = it;
+        let variables =
+            destination.environment.iter().filter(|(name, _)| name.starts_with("OTEL_"));
+        let environment =
+            variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Self { service, listen, book, faults, otlp: destination.otlp, environment }
+    }
+}
+
+impl From<Order> for Assignment {
+    fn from(it: Order) -> Self {
+        let Order { service, listen, book, faults, otlp, environment } = it;
+        let destination = Destination { otlp, environment: environment.into_iter().collect() };
+        Self { service, listen, book, faults, destination }
+    }
+}

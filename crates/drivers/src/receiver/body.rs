@@ -1,0 +1,114 @@
+//! The bodies of requests, read within limits, and those of answers.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+
+use super::{intake::Room, unanswered::Unanswered};
+
+/// How much memory is set aside for a message on its sender's word alone.
+const RESERVE_BYTES_MAX: usize = 256 * 1024;
+
+/// An answer: some bytes, and behind them what gRPC says last.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    data: Option<Bytes>,
+    trailers: Option<Box<HeaderMap>>,
+}
+
+/// What limits the reading of a body.
+pub(super) struct Limit<'a, 'r> {
+    pub(super) bytes_max: usize,
+    /// Bytes that stand before the message and are not counted with it.
+    pub(super) head_bytes: usize,
+    pub(super) room: &'a mut Room<'r>,
+}
+
+/// Reads a body to its end. One that comes in one piece is not copied.
+///
+/// `announced` tells from the first piece how many bytes there will be; it is no more than a hint.
+pub(super) async fn read(
+    mut body: Incoming,
+    limit: Limit<'_, '_>,
+    announced: impl FnOnce(&[u8]) -> usize,
+) -> Result<Bytes, Unanswered> {
+    let Limit { bytes_max, head_bytes, room } = limit;
+    // What is announced as too large is not read at all.
+    if body.size_hint().lower() > (bytes_max + head_bytes) as u64 {
+        return Err(Unanswered::TooLarge(bytes_max));
+    }
+    let Some(first) = next(&mut body).await? else { return Ok(Bytes::new()) };
+    room.grow(first.len())?;
+    let mut len = first.len();
+    let mut whole = Vec::new();
+    let mut announced = Some((first, announced));
+    while len <= bytes_max + head_bytes {
+        if body.is_end_stream() {
+            break;
+        }
+        let Some(more) = next(&mut body).await? else { break };
+        room.grow(more.len())?;
+        len += more.len();
+        if let Some((first, announced)) = announced.take() {
+            whole.reserve(announced(&first).min(RESERVE_BYTES_MAX).max(len));
+            whole.extend_from_slice(&first);
+        }
+        whole.extend_from_slice(&more);
+    }
+    if len > bytes_max + head_bytes {
+        return Err(Unanswered::TooLarge(bytes_max));
+    }
+    Ok(announced.map_or(whole.into(), |(only, _)| only))
+}
+
+/// The next bytes, if there are more.
+async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Unanswered> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Unanswered::Broken(error.to_string()))?;
+        if let Ok(data) = frame.into_data()
+            && !data.is_empty()
+        {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+impl Reply {
+    pub(super) fn new(data: Bytes) -> Self {
+        Self { data: Some(data).filter(|data| !data.is_empty()), trailers: None }
+    }
+
+    pub(super) fn with_trailers(data: Bytes, trailers: HeaderMap) -> Self {
+        Self { trailers: Some(Box::new(trailers)), ..Self::new(data) }
+    }
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = self.data.take().map(Frame::data);
+        let frame = data.or_else(|| self.trailers.take().map(|it| Frame::trailers(*it)));
+        Poll::Ready(frame.map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.data.is_none() && self.trailers.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.data.as_ref().map_or(0, |data| data.len() as u64))
+    }
+}

@@ -1,0 +1,284 @@
+//! One connection, from its first byte to its last: TLS or not, HTTP/1.1 or HTTP/2.
+//!
+//! Which of the two it is stands in the first bytes, whatever TLS has agreed on: every client of HTTP/2 begins with the
+//! same words. Deliberately absent: an upgrade from HTTP/1.1 to HTTP/2, which no exporter asks for.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{Request, Response, Version};
+use hyper::{
+    body::Incoming,
+    rt::Executor,
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
+    net::TcpStream,
+    sync::watch,
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::{Sink, body::Reply, grpc, http as over_http, intake::Intake, listen::drive, seen::add};
+
+/// What every HTTP/2 client says first.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What a client is told that speaks something else.
+const GARBAGE: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\n\
+    content-length: 62\r\n\r\nthis port takes OTLP over gRPC and HTTP, and this was neither\n";
+
+/// The first byte of a client that wants TLS.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// Exports under way on one connection.
+const STREAMS_MAX: u32 = 32;
+
+/// How large a piece of a message may be. A sender that makes use of it spares both sides copies.
+const FRAME_BYTES_MAX: u32 = 256 * 1024;
+
+/// How often a silent peer is asked whether it is there, and how long it may take to say so.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long what a refused client still sends is read, so that it can hear why.
+const LISTEN_ON: Duration = Duration::from_secs(1);
+
+/// What connections have in common.
+pub(super) struct Server<S> {
+    pub(super) intake: Arc<Intake<S>>,
+    pub(super) tls: Option<TlsAcceptor>,
+}
+
+/// What the first bytes of a connection are.
+enum Greeting {
+    Http1,
+    Http2,
+    Tls,
+    Garbage,
+}
+
+/// A stream of which some bytes were read already.
+struct Replay<T> {
+    said: [u8; PREFACE.len()],
+    at: usize,
+    len: usize,
+    stream: T,
+}
+
+/// The tasks of one connection's streams.
+#[derive(Clone, Default)]
+struct Streams(Arc<Mutex<JoinSet<()>>>);
+
+impl<S: Sink> Server<S> {
+    /// Serves one connection.
+    pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, stopped: watch::Receiver<()>) {
+        add(&self.intake.watch.connections, 1);
+        // Answers are small, and nothing follows them that they could wait for.
+        stream.set_nodelay(true).ok();
+        let Some(tls) = &self.tls else { return self.greet(stream, stopped).await };
+        let mut stop = stopped.clone();
+        let accepted = tokio::select! {
+            _ = stop.changed() => return,
+            accepted = timeout(self.intake.header_timeout, tls.accept(stream)) => accepted,
+        };
+        match accepted {
+            Ok(Ok(stream)) => self.greet(stream, stopped).await,
+            Ok(Err(error)) => self.note(&format!("no TLS session with a client: {error}")),
+            Err(_) => {}
+        }
+    }
+
+    async fn greet<T>(&self, stream: T, mut stopped: watch::Receiver<()>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut stream = Replay { said: [0; PREFACE.len()], at: 0, len: 0, stream };
+        let greeting = tokio::select! {
+            _ = stopped.changed() => return,
+            greeting = timeout(self.intake.header_timeout, stream.greeting()) => greeting,
+        };
+        match greeting {
+            Ok(Some(Greeting::Http1)) => self.http1(stream, stopped).await,
+            Ok(Some(Greeting::Http2)) => self.http2(stream, stopped).await,
+            Ok(Some(Greeting::Tls)) => {
+                self.note(
+                    "a client spoke TLS to a port without; send to `http://`, not `https://`",
+                );
+                refuse(stream.stream).await;
+            }
+            Ok(Some(Greeting::Garbage)) => {
+                self.note("a client spoke neither HTTP nor gRPC");
+                refuse(stream.stream).await;
+            }
+            Ok(None) | Err(_) => {}
+        }
+    }
+
+    async fn http1<T>(&self, stream: Replay<T>, stopped: watch::Receiver<()>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let service = service_fn(|request| async move {
+            Ok::<_, Infallible>(respond(&self.intake, request).await)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.intake.header_timeout)
+            .serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = drive(connection, stopped).await
+            && error.is_parse()
+        {
+            self.note(&format!("a request that is not HTTP/1.1: {error}"));
+        }
+    }
+
+    async fn http2<T>(&self, stream: Replay<T>, stopped: watch::Receiver<()>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let streams = Streams::default();
+        let intake = Arc::clone(&self.intake);
+        let service = service_fn(move |request| {
+            let intake = Arc::clone(&intake);
+            async move { Ok::<_, Infallible>(respond(&intake, request).await) }
+        });
+        let connection = http2::Builder::new(streams.clone())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS_MAX)
+            .max_frame_size(FRAME_BYTES_MAX)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .serve_connection(TokioIo::new(stream), service);
+        // How a connection ends is its peer's affair.
+        drive(connection, stopped).await.ok();
+        streams.join().await;
+    }
+
+    fn note(&self, what: &str) {
+        self.intake.watch.refusal(what);
+    }
+}
+
+/// Answers a request, by what it says it is.
+async fn respond<S: Sink>(intake: &Intake<S>, request: Request<Incoming>) -> Response<Reply> {
+    add(&intake.watch.requests, 1);
+    if request.version() == Version::HTTP_2 && grpc::is_call(request.headers()) {
+        grpc::respond(intake, request).await
+    } else {
+        over_http::respond(intake, request).await
+    }
+}
+
+/// Tells a client that it is wrong here.
+async fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let told = async {
+        stream.write_all(GARBAGE).await?;
+        stream.shutdown().await?;
+        // What the client still sends is read, or its system would discard our words.
+        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+    };
+    timeout(LISTEN_ON, told).await.ok();
+}
+
+impl<T: AsyncRead + Unpin> Replay<T> {
+    /// Reads until it is clear what is spoken, which hyper would wait for without end. None where nothing is.
+    async fn greeting(&mut self) -> Option<Greeting> {
+        while self.len < PREFACE.len() && self.said[..self.len] == PREFACE[..self.len] {
+            match self.stream.read(&mut self.said[self.len..]).await {
+                Ok(more) if more > 0 => self.len += more,
+                _ => return None,
+            }
+        }
+        Some(match self.said {
+            said if said == *PREFACE => Greeting::Http2,
+            [TLS_HANDSHAKE, ..] => Greeting::Tls,
+            // Every method that is in use is written so.
+            [first, ..] if first.is_ascii_uppercase() => Greeting::Http1,
+            _ => Greeting::Garbage,
+        })
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Replay<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.at == self.len {
+            return Pin::new(&mut self.stream).poll_read(context, into);
+        }
+        let end = self.len.min(self.at + into.remaining());
+        into.put_slice(&self.said[self.at..end]);
+        self.at = end;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Replay<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+impl Streams {
+    async fn join(self) {
+        let mut tasks = std::mem::take(&mut *self.lock());
+        while tasks.join_next().await.is_some() {}
+    }
+
+    fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<F> Executor<F> for Streams
+where
+    F: Future + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        let mut tasks = self.lock();
+        // Those that have ended are let go here, or a long connection would keep them all.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            stream.await;
+        });
+    }
+}

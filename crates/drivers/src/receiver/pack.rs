@@ -1,0 +1,78 @@
+//! Packed messages: gzip and zstd, unpacked within limits.
+
+use std::io::{self, Read};
+
+use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+use zstd::stream::read::Decoder;
+
+use super::{intake::Room, unanswered::Unanswered};
+
+/// A sender may look back this far, as a power of two. The form's specification asks every receiver for as much.
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+
+/// So much is unpacked before it is asked whether there is room for it.
+const STEP_BYTES: usize = 64 * 1024;
+
+/// How a message is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl Packing {
+    /// What is taken, as gRPC tells its clients.
+    pub(super) const NAMES: &'static str = "identity,gzip,zstd";
+
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        Some(match name.trim() {
+            "" => Self::None,
+            name if name.eq_ignore_ascii_case("identity") => Self::None,
+            name if name.eq_ignore_ascii_case("gzip") => Self::Gzip,
+            name if name.eq_ignore_ascii_case("zstd") => Self::Zstd,
+            _ => return None,
+        })
+    }
+
+    /// The message, of which so many bytes are taken.
+    pub(super) fn unpack(
+        self,
+        packed: Bytes,
+        bytes_max: usize,
+        room: &mut Room<'_>,
+    ) -> Result<Bytes, Unanswered> {
+        let broken = |error: io::Error| Unanswered::Broken(format!("{self:?}: {error}"));
+        match self {
+            Self::None => Ok(packed),
+            Self::Gzip => read(MultiGzDecoder::new(&packed[..]), bytes_max, room)?.map_err(broken),
+            Self::Zstd => {
+                let mut decoder = Decoder::with_buffer(&packed[..]).map_err(broken)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(broken)?;
+                read(decoder, bytes_max, room)?.map_err(broken)
+            }
+        }
+    }
+}
+
+/// Reads to the end, and no more than one step beyond what is allowed.
+fn read(
+    mut from: impl Read,
+    bytes_max: usize,
+    room: &mut Room<'_>,
+) -> Result<io::Result<Bytes>, Unanswered> {
+    let mut message = Vec::new();
+    loop {
+        let before = message.len();
+        let step = (bytes_max + 1 - before).min(STEP_BYTES);
+        match from.by_ref().take(step as u64).read_to_end(&mut message) {
+            Ok(0) => return Ok(Ok(message.into())),
+            Ok(more) => room.grow(more)?,
+            Err(error) => return Ok(Err(error)),
+        }
+        if message.len() > bytes_max {
+            return Err(Unanswered::TooLarge(bytes_max));
+        }
+    }
+}

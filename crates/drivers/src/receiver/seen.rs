@@ -1,0 +1,227 @@
+//! What a receiver has met, for whoever asks why a trace is missing.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::Counts;
+
+/// How many refusals are remembered.
+const REFUSALS_MAX: usize = 64;
+/// Bytes of what is told of a refusal; paths and headers are as long as their sender likes.
+const REFUSAL_BYTES_MAX: usize = 512;
+/// What an export in the ring costs beside its bytes.
+const FOREIGN_BYTES: usize = 128;
+
+/// Exports of fewer bytes are copied into the ring, larger ones stay where they are.
+const COPIED_BYTES_MAX: usize = 16 * 1024;
+
+/// In so much time no more is put into the ring than fits into it.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What a receiver has met since it started.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// What it has received.
+    pub counts: Counts,
+    /// Connections that it accepted.
+    pub connections: u64,
+    /// Requests that it read, whatever became of them.
+    pub requests: u64,
+    /// The last requests that it refused, the newest at the end.
+    pub refusals: Vec<Refusal>,
+    /// The last exports of foreign spans, the newest at the end, as far as they fit into the ring. Of a flood, what
+    /// came first in each second.
+    pub foreign: Vec<Foreign>,
+}
+
+/// A request that was refused.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// When.
+    pub at: Instant,
+    /// What was wrong with it, as its sender was told.
+    pub what: String,
+}
+
+/// An export in which nobody was interested, or not in all of it.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    /// When it came.
+    pub at: Instant,
+    /// The request, as protobuf.
+    pub bytes: Bytes,
+}
+
+/// [`Seen`] as it grows.
+#[derive(Debug)]
+pub(super) struct Watch {
+    pub(super) kept: AtomicU64,
+    pub(super) foreign: AtomicU64,
+    pub(super) invalid: AtomicU64,
+    pub(super) logs: AtomicU64,
+    pub(super) metrics: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) connections: AtomicU64,
+    pub(super) requests: AtomicU64,
+    ring_bytes_max: usize,
+    refusals: Mutex<VecDeque<Refusal>>,
+    ring: Mutex<Ring>,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    exports: VecDeque<Foreign>,
+    bytes: usize,
+    /// When the present second began, and the bytes kept in it. Under a flood every export would push out the one of a
+    /// moment ago, and none would be read from the memory that is still in the cache.
+    second: Option<Instant>,
+    second_bytes: usize,
+}
+
+impl Watch {
+    pub(super) fn new(ring_bytes_max: usize) -> Self {
+        let zero = AtomicU64::default;
+        Self {
+            kept: zero(),
+            foreign: zero(),
+            invalid: zero(),
+            logs: zero(),
+            metrics: zero(),
+            refused: zero(),
+            connections: zero(),
+            requests: zero(),
+            ring_bytes_max,
+            refusals: Mutex::default(),
+            ring: Mutex::default(),
+        }
+    }
+
+    pub(super) fn refusal(&self, what: &str) {
+        let mut end = what.len().min(REFUSAL_BYTES_MAX);
+        while !what.is_char_boundary(end) {
+            end -= 1;
+        }
+        let refusal = Refusal { at: Instant::now(), what: what[..end].to_owned() };
+        let mut refusals = locked(&self.refusals);
+        if refusals.len() == REFUSALS_MAX {
+            refusals.pop_front();
+        }
+        refusals.push_back(refusal);
+    }
+
+    /// Keeps an export that carries foreign spans, and forgets the oldest ones for it.
+    pub(super) fn keep_foreign(&self, export: &Bytes) {
+        let cost = export.len() + FOREIGN_BYTES;
+        if cost > self.ring_bytes_max {
+            return;
+        }
+        let at = Instant::now();
+        let mut ring = locked(&self.ring);
+        if ring.second.is_none_or(|second| at.duration_since(second) >= SECOND) {
+            ring.second = Some(at);
+            ring.second_bytes = 0;
+        }
+        ring.second_bytes += cost;
+        if ring.second_bytes > self.ring_bytes_max {
+            return;
+        }
+        // A small one may be a piece of a buffer that is much larger than itself, and would keep all of that.
+        let bytes = match export.len() {
+            0..COPIED_BYTES_MAX => Bytes::copy_from_slice(export),
+            _ => export.clone(),
+        };
+        ring.exports.push_back(Foreign { at, bytes });
+        ring.bytes += cost;
+        while ring.bytes > self.ring_bytes_max
+            && let Some(oldest) = ring.exports.pop_front()
+        {
+            ring.bytes -= oldest.bytes.len() + FOREIGN_BYTES;
+        }
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            kept: read(&self.kept),
+            foreign: read(&self.foreign),
+            invalid: read(&self.invalid),
+            logs: read(&self.logs),
+            metrics: read(&self.metrics),
+            refused: read(&self.refused),
+        }
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        Seen {
+            counts: self.counts(),
+            connections: self.connections.load(Ordering::Relaxed),
+            requests: self.requests.load(Ordering::Relaxed),
+            refusals: locked(&self.refusals).iter().cloned().collect(),
+            foreign: locked(&self.ring).exports.iter().cloned().collect(),
+        }
+    }
+}
+
+pub(super) fn add(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Ordering::Relaxed);
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing in here is left half changed by a panic elsewhere.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::{FOREIGN_BYTES, REFUSALS_MAX, SECOND, Watch};
+
+    #[tokio::test(start_paused = true)]
+    async fn the_ring_keeps_the_newest_that_fit() {
+        let watch = Watch::new(3 * (FOREIGN_BYTES + 10));
+        let kept =
+            || -> Vec<u8> { watch.seen().foreign.iter().map(|export| export.bytes[0]).collect() };
+        for byte in 0..9 {
+            watch.keep_foreign(&Bytes::from(vec![byte; 10]));
+            tokio::time::advance(SECOND / 2).await;
+        }
+        watch.keep_foreign(&Bytes::from(vec![9; 10_000]));
+        assert_eq!(kept(), [6, 7, 8]);
+        tokio::time::advance(SECOND).await;
+        watch.keep_foreign(&Bytes::from(vec![10; 20 + 2 * FOREIGN_BYTES]));
+        assert_eq!(kept(), [10]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_kept_in_parts() {
+        let watch = Watch::new(3 * (FOREIGN_BYTES + 10));
+        for byte in 0..20 {
+            watch.keep_foreign(&Bytes::from(vec![byte; 10]));
+            tokio::time::advance(SECOND / 10).await;
+        }
+        let kept: Vec<_> = watch.seen().foreign.iter().map(|export| export.bytes[0]).collect();
+        assert_eq!(kept, [10, 11, 12]);
+    }
+
+    #[test]
+    fn the_newest_refusals_are_kept_and_shortened() {
+        let watch = Watch::new(0);
+        for number in 0..REFUSALS_MAX + 5 {
+            watch.refusal(&format!("{number} {}", "ä".repeat(1000)));
+        }
+        let refusals = watch.seen().refusals;
+        assert_eq!(refusals.len(), REFUSALS_MAX);
+        assert!(refusals[0].what.starts_with("5 ä"), "{}", refusals[0].what);
+        assert!(refusals.iter().all(|refusal| refusal.what.len() <= 512));
+    }
+}

@@ -1,0 +1,70 @@
+//! The certificate that a receiver shows to its senders.
+
+use std::{fmt, sync::Arc};
+
+use model::{Fault, Faulty};
+use thiserror::Error;
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        self, ServerConfig,
+        crypto::ring,
+        pki_types::{
+            CertificateDer, PrivateKeyDer,
+            pem::{Error as PemError, PemObject},
+        },
+    },
+};
+
+/// A certificate with its key. Clients are not asked for one of theirs.
+#[derive(Clone)]
+pub struct Tls(Arc<ServerConfig>);
+
+/// Why a certificate or its key is of no use.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// The certificate's text.
+    #[error("no certificate in PEM form: {0}")]
+    Certificate(PemError),
+    /// The key's text. The error does not show it.
+    #[error("no private key in PEM form: {0}")]
+    Key(PemError),
+    /// They do not go together, or are of a kind that is not known.
+    #[error("the certificate and its key cannot be used: {0}")]
+    Unusable(#[from] rustls::Error),
+}
+
+impl Tls {
+    /// Reads a chain of certificates, the receiver's own first, and the key of the first, both in PEM form.
+    pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        let certificates: Result<Vec<_>, _> =
+            CertificateDer::pem_slice_iter(certificates).collect();
+        let certificates = certificates.map_err(TlsError::Certificate)?;
+        if certificates.is_empty() {
+            return Err(TlsError::Certificate(PemError::NoItemsFound));
+        }
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsError::Key)?;
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(certificates, key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self(Arc::new(config)))
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.0))
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls(***)")
+    }
+}
+
+impl Faulty for TlsError {
+    fn fault(&self) -> Fault {
+        Fault::Invalid
+    }
+}

@@ -1,0 +1,97 @@
+//! Why a request was not answered with what it asked for, and how that is said over HTTP and over gRPC.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use otlp::{DecodeError, ReadError};
+use thiserror::Error;
+
+use super::Refused;
+
+/// When a sender that was refused for want of room should come back.
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Why a request was not answered with what it asked for.
+#[derive(Debug, Error)]
+pub(super) enum Unanswered {
+    #[error("nothing is at `{0}`; send to `/v1/traces`, `/v1/logs` or `/v1/metrics`")]
+    Path(String),
+    #[error(
+        "nothing is at `{0}`; there are the `Export` methods of OTLP's trace, logs and metrics services"
+    )]
+    GrpcPath(String),
+    #[error("`{0}` does nothing here; send a POST")]
+    Method(Method),
+    #[error(
+        "content of type `{0}` is not taken; send `application/x-protobuf` or `application/json`"
+    )]
+    Type(String),
+    #[error("gRPC messages of type `{0}` are not taken; send `application/grpc`")]
+    GrpcType(String),
+    #[error("gRPC needs HTTP/2; this request came by HTTP/1")]
+    GrpcVersion,
+    #[error("content encoded as `{0}` is not taken; send it as it is, or with `gzip` or `zstd`")]
+    Encoding(String),
+    #[error("the message broke off: {0}")]
+    Broken(String),
+    #[error(transparent)]
+    Undecodable(#[from] DecodeError),
+    #[error("not an export in JSON: {0}")]
+    Json(#[from] ReadError),
+    #[error("the message has more than {0} bytes; send smaller batches")]
+    TooLarge(usize),
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error("messages of {0} bytes are being received already; send it again later")]
+    NoRoom(usize),
+    #[error("the export was not done within {0:?}; send it again")]
+    Late(Duration),
+}
+
+/// The codes of gRPC that are used here, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Code {
+    InvalidArgument = 3,
+    ResourceExhausted = 8,
+    Unimplemented = 12,
+    Unavailable = 14,
+}
+
+impl Unanswered {
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::Path(_) | Self::GrpcPath(_) => StatusCode::NOT_FOUND,
+            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Type(_) | Self::GrpcType(_) | Self::Encoding(_) => {
+                StatusCode::UNSUPPORTED_MEDIA_TYPE
+            }
+            Self::GrpcVersion => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+            Self::Broken(_) | Self::Undecodable(_) | Self::Json(_) => StatusCode::BAD_REQUEST,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Refused(_) | Self::NoRoom(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Late(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::Path(_)
+            | Self::GrpcPath(_)
+            | Self::Method(_)
+            | Self::GrpcType(_)
+            | Self::GrpcVersion
+            | Self::Encoding(_) => Code::Unimplemented,
+            Self::Type(_) | Self::Broken(_) | Self::Undecodable(_) | Self::Json(_) => {
+                Code::InvalidArgument
+            }
+            // Without a time to come back this says that it will never fit.
+            Self::TooLarge(_) => Code::ResourceExhausted,
+            Self::Refused(_) | Self::NoRoom(_) | Self::Late(_) => Code::Unavailable,
+        }
+    }
+
+    /// When to send the same again, if that can help.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        (self.code() == Code::Unavailable).then_some(RETRY_AFTER)
+    }
+}

@@ -1,0 +1,274 @@
+//! The command trigger: one program, run to its end, in a process group of its own.
+//!
+//! The program gets the environment that we were given, what its document adds, and how to join the trace: `TRACEPARENT`,
+//! `TRACESTATE` and `BAGGAGE`, and further forms by their names in capitals. When it ends, when its time is up or when
+//! nobody waits any more, all that is left of its group is killed.
+//!
+//! Deliberately absent: an input, a terminal, and a polite signal before the one that kills: a test that waits for more
+//! than its timeout has a mistake.
+
+use std::{io, process::Stdio, time::Duration};
+
+use model::{Attempt, Body, Command, ExecRequest, Exit, NoAnswer, NoAnswerKind, Propagator};
+use thiserror::Error;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    process::{self, Child},
+    time::{Instant, timeout},
+};
+
+use super::{
+    Config, Permit, Unanswered,
+    context::{MEMBER, propagate},
+};
+
+const BAGGAGE: &str = "BAGGAGE";
+
+/// How long what a program wrote may take to arrive after its end. Only one that has left its group can be slower.
+const OUTPUT_GRACE: Duration = Duration::from_millis(500);
+
+/// How much is read at once.
+const CHUNK_BYTES: usize = 16 * 1024;
+
+/// Why a command has no exit code.
+#[derive(Debug, Error)]
+enum NotEnded {
+    #[error("`{name}` cannot be run{place}: {source}", place = In(workdir.as_deref()))]
+    NotStarted { name: String, workdir: Option<String>, source: io::Error },
+    #[error("what became of `{name}` is not known: {source}")]
+    Lost { name: String, source: io::Error },
+    #[error("`{name}` was ended by {by}")]
+    Killed { name: String, by: String },
+    #[error("`{name}` did not end within {timeout:?} and was killed")]
+    Timeout { name: String, timeout: Duration },
+    #[error("`{name}` wrote more than {bytes_max} bytes to its standard output and was killed")]
+    TooLarge { name: String, bytes_max: usize },
+}
+
+/// Where a program was to be run.
+struct In<'a>(Option<&'a str>);
+
+impl std::fmt::Display for In<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.map_or(Ok(()), |workdir| write!(f, " in `{workdir}`"))
+    }
+}
+
+/// Runs a command as part of a trace and waits for its end.
+pub(super) async fn fire(
+    request: &ExecRequest,
+    attempt: &Attempt,
+    config: &Config,
+    permit: Permit<'_>,
+) -> Result<Exit, Unanswered> {
+    let mut command = prepare(request, attempt, config);
+    if !permit() {
+        return Err(Unanswered::Withheld);
+    }
+    let name = name(&request.command);
+    let began = Instant::now();
+    let child = command.spawn().map_err(|source| {
+        let workdir = request.workdir.clone();
+        NotEnded::NotStarted { name: name.clone(), workdir, source }
+    })?;
+    let ended = timeout(request.timeout, follow(child, began, &name, config)).await;
+    let in_time = ended.unwrap_or(Err(NotEnded::Timeout { name, timeout: request.timeout }));
+    Ok(in_time?)
+}
+
+fn prepare(request: &ExecRequest, attempt: &Attempt, config: &Config) -> process::Command {
+    let mut command = match &request.command {
+        Command::Line(line) => shell(line),
+        Command::Words { program, arguments } => {
+            let mut command = process::Command::new(program);
+            command.args(arguments);
+            command
+        }
+    };
+    let mut forms = request.propagation.clone();
+    if !forms.contains(&Propagator::W3c) {
+        forms.push(Propagator::W3c);
+    }
+    let context = propagate(&forms, attempt.trace_id, attempt.span_id);
+    let context = context.into_iter().map(|(name, value)| (variable(name), value));
+    command.env_clear().envs(config.environment.iter().cloned());
+    // Baggage is what the test carries along: its own, if it has some. The trace is ours.
+    command.env(BAGGAGE, MEMBER).envs(request.env.iter().cloned()).envs(context);
+    if let Some(workdir) = &request.workdir {
+        command.current_dir(workdir);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    #[cfg(unix)]
+    command.process_group(0);
+    command
+}
+
+#[cfg(unix)]
+fn shell(line: &str) -> process::Command {
+    let mut command = process::Command::new("sh");
+    command.args(["-c", line]);
+    command
+}
+
+#[cfg(not(unix))]
+fn shell(line: &str) -> process::Command {
+    let mut command = process::Command::new("cmd");
+    command.args(["/C", line]);
+    command
+}
+
+/// The variable for what is a header elsewhere.
+fn variable(header: &str) -> String {
+    header.to_ascii_uppercase().replace('-', "_")
+}
+
+/// The program, for people: arguments may be secrets.
+fn name(command: &Command) -> String {
+    match command {
+        Command::Line(_) => "sh".to_owned(),
+        Command::Words { program, .. } => program.clone(),
+    }
+}
+
+async fn follow(
+    mut child: Child,
+    began: Instant,
+    name: &str,
+    config: &Config,
+) -> Result<Exit, NotEnded> {
+    let mut group = Group::of(&child);
+    let lost = |source| NotEnded::Lost { name: name.to_owned(), source };
+    let bytes_max = config.limits.response_bytes_max;
+    let too_large = |_| NotEnded::TooLarge { name: name.to_owned(), bytes_max };
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (mut said, mut complained) = (Vec::new(), Vec::new());
+    let status = {
+        let reading = async {
+            tokio::try_join!(
+                read_whole(stdout, &mut said, bytes_max),
+                read_end(stderr, &mut complained, config.limits.stderr_bytes_max),
+            )
+        };
+        let mut reading = std::pin::pin!(reading);
+        tokio::select! {
+            read = reading.as_mut() => {
+                read.map_err(too_large)?;
+                child.wait().await.map_err(lost)?
+            }
+            status = child.wait() => {
+                // Whoever is left would keep the output open.
+                group.kill();
+                if let Ok(read) = timeout(OUTPUT_GRACE, reading).await {
+                    read.map_err(too_large)?;
+                }
+                status.map_err(lost)?
+            }
+        }
+    };
+    let duration = began.elapsed();
+    group.kill();
+    let killed = || NotEnded::Killed { name: name.to_owned(), by: signal(status) };
+    Ok(Exit {
+        code: status.code().ok_or_else(killed)?,
+        stdout: Body::from_bytes(said),
+        stderr: String::from_utf8_lossy(&complained).into_owned(),
+        duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+    })
+}
+
+/// There is more than is kept.
+struct TooMuch;
+
+/// Reads all there is, unless that is too much. A stream that breaks has ended.
+async fn read_whole(
+    stream: Option<impl AsyncRead + Unpin>,
+    kept: &mut Vec<u8>,
+    bytes_max: usize,
+) -> Result<(), TooMuch> {
+    let Some(mut stream) = stream else { return Ok(()) };
+    let mut chunk = vec![0; CHUNK_BYTES];
+    while let Ok(count @ 1..) = stream.read(&mut chunk).await {
+        if kept.len() + count > bytes_max {
+            return Err(TooMuch);
+        }
+        kept.extend_from_slice(&chunk[..count]);
+    }
+    Ok(())
+}
+
+/// Reads all there is and keeps the end of it.
+async fn read_end(
+    stream: Option<impl AsyncRead + Unpin>,
+    kept: &mut Vec<u8>,
+    bytes_max: usize,
+) -> Result<(), TooMuch> {
+    let Some(mut stream) = stream else { return Ok(()) };
+    let mut chunk = vec![0; CHUNK_BYTES];
+    while let Ok(count @ 1..) = stream.read(&mut chunk).await {
+        kept.extend_from_slice(&chunk[..count]);
+        let over = kept.len().saturating_sub(bytes_max);
+        kept.drain(..over);
+    }
+    Ok(())
+}
+
+/// The processes that a program has started, as far as they have not left. They are killed at the latest when this is
+/// dropped.
+struct Group(#[cfg(unix)] Option<rustix::process::Pid>);
+
+impl Group {
+    #[cfg(unix)]
+    fn of(child: &Child) -> Self {
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        Self(id.and_then(rustix::process::Pid::from_raw))
+    }
+
+    #[cfg(not(unix))]
+    fn of(_child: &Child) -> Self {
+        Self()
+    }
+
+    fn kill(&mut self) {
+        #[cfg(unix)]
+        if let Some(group) = self.0.take() {
+            // That there is none left is what is wanted.
+            rustix::process::kill_process_group(group, rustix::process::Signal::KILL).ok();
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[cfg(unix)]
+fn signal(status: std::process::ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    let signal = status.signal();
+    signal.map_or_else(|| status.to_string(), |signal| format!("signal {signal}"))
+}
+
+#[cfg(not(unix))]
+fn signal(status: std::process::ExitStatus) -> String {
+    status.to_string()
+}
+
+impl From<NotEnded> for Unanswered {
+    fn from(error: NotEnded) -> Self {
+        Self::Because(NoAnswer { kind: error.kind(), message: error.to_string() })
+    }
+}
+
+impl NotEnded {
+    fn kind(&self) -> NoAnswerKind {
+        match self {
+            Self::NotStarted { .. } => NoAnswerKind::Invalid,
+            Self::Lost { .. } => NoAnswerKind::Unknown,
+            Self::Killed { .. } => NoAnswerKind::Killed,
+            Self::Timeout { .. } => NoAnswerKind::Timeout,
+            Self::TooLarge { .. } => NoAnswerKind::TooLarge,
+        }
+    }
+}

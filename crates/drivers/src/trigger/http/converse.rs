@@ -1,0 +1,128 @@
+//! One request and its answer on a connection of their own.
+
+use std::{
+    error::Error,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use http::{Request, Response, response::Parts};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::{
+    body::{Body as _, Incoming},
+    client::conn::{http1, http2},
+    rt::Executor,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{task::JoinSet, time::Instant};
+
+use super::{
+    Failed,
+    connect::{Peer, Target},
+};
+
+/// What was answered, and when.
+pub(super) struct Said {
+    pub(super) head: Parts,
+    pub(super) body: Vec<u8>,
+    pub(super) sent_at: Instant,
+    pub(super) ended_at: Instant,
+}
+
+/// Sends a request and reads the whole answer; only its head where that leads on.
+pub(super) async fn converse(
+    peer: Peer,
+    request: Request<Full<Bytes>>,
+    (target, bytes_max): (&Target, usize),
+    leads_on: &(dyn Fn(&Parts) -> bool + Sync),
+) -> Result<Said, Failed> {
+    let broken = |error: hyper::Error| broken(target, &error);
+    let listen = async |answer: Response<Incoming>, sent_at: Instant| {
+        let (head, body) = answer.into_parts();
+        let body = match leads_on(&head) {
+            true => Vec::new(),
+            false => read(target, body, bytes_max).await?,
+        };
+        Ok(Said { head, body, sent_at, ended_at: Instant::now() })
+    };
+    // A server may close as soon as it has answered: what it said is still to be read. Why a connection ended is told to
+    // the exchange.
+    match peer {
+        Peer::Http1(stream) | Peer::Forwarding(stream) => {
+            let (mut sender, connection) =
+                http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+            let sent_at = Instant::now();
+            let exchange = async {
+                listen(sender.send_request(request).await.map_err(broken)?, sent_at).await
+            };
+            let mut exchange = std::pin::pin!(exchange);
+            tokio::select! {
+                biased;
+                said = exchange.as_mut() => said,
+                _ = connection => exchange.await,
+            }
+        }
+        Peer::Http2(stream) => {
+            let tasks = Tasks::default();
+            let _ended_with_this = Ended(tasks.clone());
+            let (mut sender, connection) =
+                http2::handshake(tasks, TokioIo::new(stream)).await.map_err(broken)?;
+            let sent_at = Instant::now();
+            let exchange = async {
+                listen(sender.send_request(request).await.map_err(broken)?, sent_at).await
+            };
+            let mut exchange = std::pin::pin!(exchange);
+            tokio::select! {
+                biased;
+                said = exchange.as_mut() => said,
+                _ = connection => exchange.await,
+            }
+        }
+    }
+}
+
+async fn read(target: &Target, body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Failed> {
+    // What is announced as too large is not read at all.
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(Failed::TooLarge(bytes_max));
+    }
+    match Limited::new(body, bytes_max).collect().await {
+        Ok(body) => Ok(body.to_bytes().into()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Failed::TooLarge(bytes_max)),
+        Err(error) => Err(broken(target, &*error)),
+    }
+}
+
+fn broken(target: &Target, error: &(dyn Error + 'static)) -> Failed {
+    let head_too_large = error.downcast_ref().is_some_and(hyper::Error::is_parse_too_large);
+    if head_too_large {
+        return Failed::HeadTooLarge;
+    }
+    let mut reason = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        reason = format!("{reason}: {error}");
+        cause = error.source();
+    }
+    Failed::Broken { target: target.clone(), reason }
+}
+
+/// What HTTP/2 does beside the exchange.
+#[derive(Clone, Default)]
+struct Tasks(Arc<Mutex<JoinSet<()>>>);
+
+/// Ends the tasks when it is dropped, whoever else holds them.
+struct Ended(Tasks);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
+    fn execute(&self, task: F) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).spawn(task);
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let Tasks(tasks) = &self.0;
+        tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+}

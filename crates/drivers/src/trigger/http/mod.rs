@@ -1,0 +1,177 @@
+//! The HTTP trigger: one request over one new connection, sent at most once; and so again where it is redirected.
+//!
+//! The request goes out as it was written: its headers, in their order (those of one name together, as HTTP allows),
+//! and none that nobody asked for, except `host`, the length of the body, and those that tell of the trace. These are ours
+//! and replace what was written, since the trace is the run's. HTTP/2 is spoken where a TLS peer chooses it.
+//!
+//! A redirect is followed as Go's client does, which the predecessor uses: 301, 302 and 303 with `GET`, unless it was
+//! `HEAD`, 307 and 308 with method and body. Credentials do not go to another origin.
+//!
+//! Deliberately absent: cookies, decompression, connections that are kept (the second use of one may find it closed, and
+//! then nobody knows whether the request arrived), users in URLs, and SOCKS proxies.
+
+mod connect;
+mod converse;
+mod hop;
+mod proxy;
+mod tls;
+
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, response::Parts};
+use model::{Attempt, Body, HttpRequest, NoAnswer, NoAnswerKind, Response, Tls};
+use thiserror::Error;
+use tokio::time::{Instant, timeout_at};
+
+use self::{
+    connect::{ConnectError, Target, connect},
+    converse::{Said, converse},
+    hop::Hop,
+    proxy::Proxies,
+    tls::Trust,
+};
+use super::{Limits, Permit, Unanswered};
+
+/// A year stands for every timeout that is too long to be told.
+const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Fires HTTP requests.
+#[derive(Debug)]
+pub(super) struct Http {
+    limits: Limits,
+    trust: Trust,
+    proxies: Proxies,
+}
+
+/// Why there is no response.
+#[derive(Debug, Error)]
+enum Failed {
+    #[error("the request was not sent")]
+    Withheld,
+    #[error("the request cannot be sent: {0}")]
+    Unsendable(String),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("the connection to `{target}` broke: {reason}")]
+    Broken { target: Target, reason: String },
+    #[error("the answer has more than {0} bytes")]
+    TooLarge(usize),
+    #[error("the head of the answer is too large")]
+    HeadTooLarge,
+    #[error("no whole answer from `{target}` within {timeout:?}")]
+    Timeout { target: Target, timeout: Duration },
+    #[error("redirected more than {max} times, the last time by `{target}`")]
+    Redirects { max: u32, target: Target },
+    #[error("redirected to `{target}`: {failed}")]
+    Redirected { target: Target, failed: Box<Failed> },
+}
+
+/// What holds for a request and for all that it is redirected to.
+struct Terms<'a> {
+    deadline: Instant,
+    permit: Permit<'a>,
+    redirects_max: u32,
+}
+
+impl Http {
+    pub(super) fn new(limits: Limits, environment: &[(String, String)]) -> Self {
+        Self { limits, trust: Trust::new(environment), proxies: Proxies::new(environment) }
+    }
+
+    pub(super) async fn fire(
+        &self,
+        request: &HttpRequest,
+        attempt: &Attempt,
+        permit: Permit<'_>,
+    ) -> Result<Response, Unanswered> {
+        let answered = match Hop::first(request, attempt) {
+            Err(failed) => Err(failed),
+            Ok(hop) => {
+                let target = hop.origin.target.clone();
+                let timeout = request.timeout;
+                let now = Instant::now();
+                let deadline = now.checked_add(timeout).unwrap_or(now + TIMEOUT_MAX);
+                let terms = Terms { deadline, permit, redirects_max: request.redirects_max };
+                timeout_at(deadline, self.follow(hop, &request.tls, &terms))
+                    .await
+                    .unwrap_or(Err(Failed::Timeout { target, timeout }))
+            }
+        };
+        answered.map_err(|failed| match failed {
+            Failed::Withheld => Unanswered::Withheld,
+            failed => {
+                Unanswered::Because(NoAnswer { kind: failed.kind(), message: failed.to_string() })
+            }
+        })
+    }
+
+    /// Sends the request, and again to where it is redirected.
+    async fn follow(&self, mut hop: Hop, tls: &Tls, terms: &Terms<'_>) -> Result<Response, Failed> {
+        // By what we are known here is not shown elsewhere.
+        let elsewhere = Tls { verify: tls.verify.clone(), ..Tls::default() };
+        let mut tls = tls;
+        let mut said = self.exchange(&hop, tls, terms).await?;
+        let sent_at = said.sent_at;
+        for _ in 0..terms.redirects_max {
+            let Some(next) = hop.next(&said.head) else { break };
+            if next.origin != hop.origin {
+                tls = &elsewhere;
+            }
+            hop = next;
+            said = self.exchange(&hop, tls, &Terms { permit: &|| true, ..*terms }).await.map_err(
+                |failed| {
+                    let target = hop.origin.target.clone();
+                    Failed::Redirected { target, failed: Box::new(failed) }
+                },
+            )?;
+        }
+        if terms.redirects_max > 0 && hop.next(&said.head).is_some() {
+            let target = hop.origin.target;
+            return Err(Failed::Redirects { max: terms.redirects_max, target });
+        }
+        let duration = said.ended_at.duration_since(sent_at);
+        Ok(Response {
+            status: said.head.status.as_u16(),
+            headers: said.head.headers.iter().map(as_text).collect(),
+            body: Body::from_bytes(said.body),
+            duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Sends one request over one connection. The body of a redirect that is followed is not read.
+    async fn exchange(&self, hop: &Hop, tls: &Tls, terms: &Terms<'_>) -> Result<Said, Failed> {
+        let proxy = self.proxies.on_the_way_to(&hop.url).map_err(Failed::Unsendable)?;
+        let tls = self.trust.client(tls).map_err(Failed::Unsendable)?;
+        let peer =
+            connect(&hop.origin, proxy.as_ref(), (&self.trust, &tls), terms.deadline).await?;
+        let request = hop.request(&peer, proxy.as_ref());
+        if !(terms.permit)() {
+            return Err(Failed::Withheld);
+        }
+        let leads_on = |head: &Parts| terms.redirects_max > 0 && hop.next(head).is_some();
+        let bytes_max = self.limits.response_bytes_max;
+        converse(peer, request, (&hop.origin.target, bytes_max), &leads_on).await
+    }
+}
+
+fn as_text((name, value): (&HeaderName, &HeaderValue)) -> (String, String) {
+    (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+impl Failed {
+    fn kind(&self) -> NoAnswerKind {
+        match self {
+            Self::Unsendable(_) | Self::Withheld => NoAnswerKind::Invalid,
+            Self::Broken { .. } => NoAnswerKind::Connection,
+            Self::Connect(error) => error.kind(),
+            Self::TooLarge(_) | Self::HeadTooLarge => NoAnswerKind::TooLarge,
+            Self::Timeout { .. } => NoAnswerKind::Timeout,
+            Self::Redirects { .. } => NoAnswerKind::Redirects,
+            // The system has got the first request, whatever became of this one.
+            Self::Redirected { failed, .. } if failed.kind().is_unsent() => {
+                NoAnswerKind::Connection
+            }
+            Self::Redirected { failed, .. } => failed.kind(),
+        }
+    }
+}

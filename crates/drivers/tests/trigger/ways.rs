@@ -1,0 +1,218 @@
+//! Every way in which a trigger can be fired, made to do the same things.
+
+use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
+
+use drivers::trigger::Triggers;
+use model::{Answer, HttpRequest, Propagator, Request, Tls, Verify};
+
+use crate::{
+    certificates::{Authority, Flaw},
+    firing::{TRACE, get, triggers},
+    proxy::Proxy,
+    server::Server,
+};
+
+/// What a trigger is made to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Does {
+    /// It answers with what it was told.
+    Tells,
+    /// It does not answer.
+    Stalls,
+    /// It answers with more than is kept.
+    Overflows,
+}
+
+/// A way to fire.
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    pub(crate) triggers: Triggers,
+    kind: Kind,
+}
+
+enum Kind {
+    Http(Http),
+    #[cfg(unix)]
+    Exec(exec::Exec),
+    TraceId,
+}
+
+struct Http {
+    server: Server,
+    url: String,
+    tls: Tls,
+    _proxy: Option<Proxy>,
+}
+
+/// Which way leads to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Road {
+    Direct,
+    Proxied,
+}
+
+impl Way {
+    /// All of them.
+    pub(crate) async fn all() -> Vec<Self> {
+        let authority = Authority::make("ours");
+        vec![
+            Self::http("http", None, Road::Direct).await,
+            Self::http("https", Some((&authority, "http/1.1")), Road::Direct).await,
+            Self::http("https, HTTP/2", Some((&authority, "h2")), Road::Direct).await,
+            Self::http("http, passed on", None, Road::Proxied).await,
+            Self::http("https, by tunnel", Some((&authority, "http/1.1")), Road::Proxied).await,
+            Self::http("HTTP/2, by tunnel", Some((&authority, "h2")), Road::Proxied).await,
+            #[cfg(unix)]
+            exec::way("exec, words"),
+            #[cfg(unix)]
+            exec::way("exec, line"),
+            Self { name: "traceid", triggers: triggers(&[]), kind: Kind::TraceId },
+        ]
+    }
+
+    async fn http(name: &'static str, tls: Option<(&Authority, &str)>, road: Road) -> Self {
+        // This name exists nowhere: only a proxy knows where it leads.
+        let host = if road == Road::Proxied { "shop.test" } else { "localhost" };
+        let (server, scheme) = match tls {
+            None => (Server::plain().await, "http"),
+            Some((authority, protocol)) => {
+                let shown = authority.sign(host, Flaw::None).server(&[protocol], None);
+                (Server::tls(shown).await, "https")
+            }
+        };
+        let proxy = match road {
+            Road::Direct => None,
+            Road::Proxied => Some(Proxy::start(None, None).await),
+        };
+        let address = proxy.as_ref().map(|proxy| proxy.address.to_string()).unwrap_or_default();
+        let verify = tls.map_or(Verify::System, |(authority, _)| Verify::Ca(authority.pem()));
+        let url = server.url(scheme, host, "");
+        let tls = Tls { verify, ..Tls::default() };
+        let kind = Kind::Http(Http { server, url, tls, _proxy: proxy });
+        Self { name, triggers: triggers(&[("ALL_PROXY", &address)]), kind }
+    }
+
+    /// Whether it does anything at all.
+    pub(crate) fn fires(&self) -> bool {
+        !matches!(self.kind, Kind::TraceId)
+    }
+
+    pub(crate) fn request(&self, does: Does, timeout: Duration, forms: &[Propagator]) -> Request {
+        match &self.kind {
+            Kind::Http(http) => Request::Http(HttpRequest {
+                timeout,
+                propagation: forms.to_vec(),
+                tls: http.tls.clone(),
+                ..get(&format!("{}{}", http.url, path(does)))
+            }),
+            #[cfg(unix)]
+            Kind::Exec(exec) => exec.request(does, timeout, forms),
+            Kind::TraceId => Request::TraceId(TRACE.parse().expect("an id")),
+        }
+    }
+
+    /// How often it was fired.
+    pub(crate) fn fired(&self) -> usize {
+        match &self.kind {
+            Kind::Http(http) => http.server.requests().len(),
+            #[cfg(unix)]
+            Kind::Exec(exec) => exec.groups().len(),
+            Kind::TraceId => 0,
+        }
+    }
+
+    /// What is left of it: connections, processes.
+    pub(crate) fn alive(&self) -> usize {
+        match &self.kind {
+            Kind::Http(http) => http.server.seen.open.load(Ordering::SeqCst),
+            #[cfg(unix)]
+            Kind::Exec(exec) => exec.alive(),
+            Kind::TraceId => 0,
+        }
+    }
+
+    /// What the system was told, by the names of headers in small letters.
+    pub(crate) fn told(&self, answer: &Answer) -> BTreeMap<String, String> {
+        let (text, joint) = match answer {
+            Answer::Response(response) => (response.body.as_bytes(), ": "),
+            Answer::Exit(exit) => (exit.stdout.as_bytes(), "="),
+            answer => panic!("{}: {answer:?}", self.name),
+        };
+        let text = String::from_utf8_lossy(text);
+        let pairs = text.lines().filter_map(|line| line.split_once(joint));
+        let named = |name: &str| name.to_ascii_lowercase().replace('_', "-");
+        pairs.map(|(name, value)| (named(name), value.to_owned())).collect()
+    }
+}
+
+fn path(does: Does) -> &'static str {
+    match does {
+        Does::Tells => "/tells",
+        Does::Stalls => "/stalls",
+        Does::Overflows => "/overflows",
+    }
+}
+
+#[cfg(unix)]
+mod exec {
+    use std::{fs, time::Duration};
+
+    use model::{Command, ExecRequest, Propagator, Request};
+    use rustix::process::{Pid, test_kill_process_group};
+
+    use super::{Does, Kind, Way};
+    use crate::firing::triggers;
+
+    /// Programs that note which group they are in the folder where they run.
+    pub(super) struct Exec {
+        folder: tempfile::TempDir,
+        is_line: bool,
+    }
+
+    pub(super) fn way(name: &'static str) -> Way {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kind = Kind::Exec(Exec { folder, is_line: name.ends_with("line") });
+        Way { name, triggers: triggers(&[("PATH", "/usr/bin:/bin")]), kind }
+    }
+
+    impl Exec {
+        pub(super) fn request(
+            &self,
+            does: Does,
+            timeout: Duration,
+            forms: &[Propagator],
+        ) -> Request {
+            let then = match does {
+                Does::Tells => "env",
+                Does::Stalls => "sleep 1000 & sleep 1000",
+                Does::Overflows => "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done",
+            };
+            let line = format!("echo $$ >> groups; {then}");
+            let command = match self.is_line {
+                true => Command::Line(line),
+                false => Command::Words {
+                    program: "sh".to_owned(),
+                    arguments: vec!["-c".to_owned(), line],
+                },
+            };
+            Request::Exec(ExecRequest {
+                command,
+                env: Vec::new(),
+                workdir: Some(self.folder.path().display().to_string()),
+                timeout,
+                propagation: forms.to_vec(),
+            })
+        }
+
+        pub(super) fn groups(&self) -> Vec<Pid> {
+            let written = fs::read_to_string(self.folder.path().join("groups")).unwrap_or_default();
+            let group = |line: &str| Pid::from_raw(line.parse().expect("a number")).expect("not 0");
+            written.lines().map(group).collect()
+        }
+
+        pub(super) fn alive(&self) -> usize {
+            let groups = self.groups().into_iter();
+            groups.filter(|group| test_kill_process_group(*group).is_ok()).count()
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What a run waits for before it may judge: what the test expects, and whether there is more to learn by waiting.
+
+use std::collections::HashSet;
+
+use model::{
+    Judgement, Trace, Verdict,
+    trace::{Resource, ValueRef},
+};
+
+use crate::{
+    eval::{
+        decided::{DecidedBy, decides_assertion, decides_claim},
+        select::select,
+        world::World,
+    },
+    plan::{Expect, Resolved},
+};
+
+impl Resolved {
+    /// What the test expects before the trace is whole and what is not there, as written.
+    pub fn expected_missing(&self, trace: &Trace) -> Vec<String> {
+        if self.expect.is_empty() {
+            return Vec::new();
+        }
+        let services: HashSet<&str> = trace.resources().filter_map(service).collect();
+        let mut world = World::new(trace, None, None);
+        let selectors = self.expect.iter().filter_map(|expect| match expect {
+            Expect::Service(_) => None,
+            Expect::Span(selector) => Some(&selector.meaning),
+        });
+        let selectors: Vec<_> = selectors.collect();
+        world.prepare(&[], &selectors);
+        let mut missing = Vec::new();
+        for expect in &self.expect {
+            let is_there = match expect {
+                Expect::Service(name) => services.contains(name.as_str()),
+                Expect::Span(selector) => !select(&selector.meaning, &world.scene()).is_empty(),
+            };
+            if !is_there {
+                missing.push(expect.source().to_owned());
+            }
+        }
+        missing
+    }
+
+    /// Whether spans that are there may decide all that the test says, so that it need not wait for the whole trace.
+    ///
+    /// Outputs wait for it: a later span may be the one that an output is taken from.
+    pub fn may_end_early(&self) -> bool {
+        let can_decide = |decided: DecidedBy| match decided {
+            DecidedBy::Response => true,
+            DecidedBy::Spans { passing, failing } => passing || failing,
+        };
+        let mut assertions = self.specs.iter().flat_map(|spec| {
+            let of = &spec.selector.meaning;
+            spec.assertions.iter().map(move |assertion| decides_assertion(&assertion.meaning, of))
+        });
+        let mut claims = self.claims.iter().map(|claim| decides_claim(&claim.claim.meaning));
+        let says_something = !self.specs.is_empty() || !self.claims.is_empty();
+        says_something
+            && self.outputs.is_empty()
+            && assertions.all(can_decide)
+            && claims.all(can_decide)
+    }
+
+    /// Whether nothing that the test says is left open in this judgement of it.
+    pub fn is_decided(&self, judgement: &Judgement) -> bool {
+        let assertions = judgement.specs.iter().flat_map(|spec| &spec.assertions);
+        let verdicts = assertions.map(|assertion| assertion.verdict);
+        let mut all = verdicts.chain(judgement.claims.iter().map(|claim| claim.verdict));
+        all.all(|verdict| verdict != Verdict::Inconclusive)
+    }
+}
+
+fn service(resource: Resource<'_>) -> Option<&str> {
+    match resource.attributes().get("service.name") {
+        Some(ValueRef::Str(name)) => Some(name),
+        _ => None,
+    }
+}

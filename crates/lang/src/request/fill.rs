@@ -1,0 +1,356 @@
+//! Texts filled in, and what is made of them.
+//!
+//! Every text that was computed from a secret is noted, in each form in which it is sent.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use model::{Body, HttpRequest, Identity, Place, Secret, Tls, TraceId, Verify};
+use source::Text;
+
+use super::{
+    Files, ResolveError,
+    url::{escaped, split_scheme, with_query},
+};
+use crate::{
+    document::{
+        self, Auth, Command, Content, FileRef, Graphql, Header, Http, Json, KeyPlace, REDIRECTS,
+        Trigger, place_at,
+    },
+    eval::resolve::{self, Vars},
+    plan::OpenText,
+    syntax::{
+        ast::{Piece, Template},
+        parse,
+    },
+    value::function::Draw,
+};
+
+/// Fills in texts.
+pub(super) struct Filler<'a> {
+    pub(super) vars: &'a Vars,
+    pub(super) files: &'a Files,
+    pub(super) draw: Draw,
+    /// Texts that were computed from secrets.
+    pub(super) secrets: Vec<Secret>,
+}
+
+/// Where a request goes, and who asks: what a URL, headers and an authentication come to.
+struct Asking {
+    url: String,
+    headers: Vec<(String, String)>,
+    auth: Option<(String, String)>,
+}
+
+impl Filler<'_> {
+    pub(super) fn http(
+        &mut self,
+        http: &Http<OpenText>,
+        trigger: &Trigger<OpenText>,
+    ) -> Result<HttpRequest, ResolveError> {
+        let url = self.url(&http.url)?;
+        let headers = self.headers(&http.headers)?;
+        let body = match &http.body {
+            Some(body) => self.content(body)?,
+            None => Body::default(),
+        };
+        let Asking { url, headers, auth } = self.asking(url, headers, http.auth.as_ref())?;
+        Ok(HttpRequest {
+            method: http.method.clone(),
+            url,
+            headers,
+            auth,
+            body,
+            timeout: trigger.timeout,
+            propagation: trigger.propagation.clone(),
+            tls: self.tls(trigger.tls.as_ref(), http.ssl_verification)?,
+            redirects_max: http.redirects.unwrap_or(REDIRECTS),
+        })
+    }
+
+    /// A query is a request like any other, with a body of a certain form.
+    pub(super) fn graphql(
+        &mut self,
+        graphql: &Graphql<OpenText>,
+        trigger: &Trigger<OpenText>,
+    ) -> Result<HttpRequest, ResolveError> {
+        let url = self.url(&graphql.url)?;
+        let mut headers = self.headers(&graphql.headers)?;
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
+        }
+        let query = match self.content(&graphql.query)? {
+            Body::Text(query) => query,
+            Body::Bytes(_) => return Err(not_text(&graphql.query)),
+        };
+        let mut members = vec![format!("\"query\":{}", quoted(&query))];
+        if let Some(variables) = &graphql.variables {
+            members.push(format!("\"variables\":{}", self.json(variables)?));
+        }
+        let operation = self.optional(graphql.operation_name.as_ref())?;
+        if let Some(operation) = operation.filter(|operation| !operation.is_empty()) {
+            members.push(format!("\"operationName\":{}", quoted(&operation)));
+        }
+        let Asking { url, headers, auth } = self.asking(url, headers, graphql.auth.as_ref())?;
+        Ok(HttpRequest {
+            method: "POST".to_owned(),
+            url,
+            headers,
+            auth,
+            body: Body::Text(format!("{{{}}}", members.join(","))),
+            timeout: trigger.timeout,
+            propagation: trigger.propagation.clone(),
+            tls: self.tls(trigger.tls.as_ref(), graphql.ssl_verification)?,
+            redirects_max: REDIRECTS,
+        })
+    }
+
+    pub(super) fn trace_id(&mut self, id: &OpenText) -> Result<TraceId, ResolveError> {
+        let written = self.text(id)?.trim().to_ascii_lowercase();
+        written.parse().map_err(|_| ResolveError::TraceId { place: id.place.clone() })
+    }
+
+    pub(super) fn command(
+        &mut self,
+        command: &Command<OpenText>,
+    ) -> Result<model::Command, ResolveError> {
+        Ok(match command {
+            Command::Line(line) => model::Command::Line(self.text(line)?),
+            Command::Words(words) => {
+                let words = words.iter().map(|word| self.text(word)).collect::<Result<Vec<_>, _>>();
+                let mut words = words?.into_iter();
+                let program = words.next().unwrap_or_default();
+                model::Command::Words { program, arguments: words.collect() }
+            }
+        })
+    }
+
+    pub(super) fn env(
+        &mut self,
+        env: &[(String, OpenText)],
+    ) -> Result<Vec<(String, String)>, ResolveError> {
+        env.iter().map(|(name, value)| Ok((name.clone(), self.text(value)?))).collect()
+    }
+
+    pub(super) fn optional(
+        &mut self,
+        text: Option<&OpenText>,
+    ) -> Result<Option<String>, ResolveError> {
+        text.map(|text| self.text(text)).transpose()
+    }
+
+    /// Who asks goes into a header, or into the URL.
+    fn asking(
+        &mut self,
+        url: String,
+        headers: Vec<(String, String)>,
+        auth: Option<&Auth<OpenText>>,
+    ) -> Result<Asking, ResolveError> {
+        let authorization = |value: String, place: &Place| {
+            checked("Authorization".to_owned(), value, place).map(Some)
+        };
+        let auth = match auth {
+            None => None,
+            Some(Auth::ApiKey { key, value, place: KeyPlace::Query }) => {
+                let (key, (value, is_secret)) = (self.text(key)?, self.told(value)?);
+                self.note(is_secret, escaped(&value));
+                let url = with_query(&url, &key, &value);
+                return Ok(Asking { url, headers, auth: None });
+            }
+            Some(Auth::ApiKey { key, value, place: KeyPlace::Header }) => {
+                Some(checked(self.text(key)?, self.text(value)?, &key.place)?)
+            }
+            Some(Auth::Basic { username, password }) => {
+                let (user, password_told) = (self.told(username)?, self.told(password)?);
+                let pair = STANDARD.encode(format!("{}:{}", user.0, password_told.0));
+                self.note(user.1 || password_told.1, pair.clone());
+                authorization(format!("Basic {pair}"), &username.place)?
+            }
+            Some(Auth::Bearer { token }) => {
+                let written = self.text(token)?;
+                let has_scheme = written.to_ascii_lowercase().starts_with("bearer ");
+                let value = if has_scheme { written } else { format!("Bearer {written}") };
+                authorization(value, &token.place)?
+            }
+        };
+        Ok(Asking { url, headers, auth })
+    }
+
+    fn tls(
+        &mut self,
+        tls: Option<&document::Tls<OpenText>>,
+        verification: Option<bool>,
+    ) -> Result<Tls, ResolveError> {
+        let is_verified = verification != Some(false);
+        let verify = if is_verified { Verify::System } else { Verify::Nothing };
+        let Some(tls) = tls else { return Ok(Tls { verify, ..Tls::default() }) };
+        let ca = tls.ca_file.as_ref().map(|file| self.pem(file)).transpose()?;
+        let identity = match &tls.cert_file {
+            None => None,
+            Some(file) => {
+                let key = tls.key_file.as_ref().unwrap_or(file);
+                Some(Identity { certificates: self.pem(file)?, key: Secret::new(self.pem(key)?) })
+            }
+        };
+        Ok(Tls {
+            verify: ca.filter(|_| is_verified).map_or(verify, Verify::Ca),
+            identity,
+            server_name: self.optional(tls.server_name.as_ref())?,
+        })
+    }
+
+    /// The URL, with `http://` in front where it has no scheme.
+    fn url(&mut self, url: &OpenText) -> Result<String, ResolveError> {
+        let filled = self.text(url)?;
+        let written = filled.trim();
+        let (scheme, rest) = split_scheme(written).unwrap_or(("http", written));
+        let scheme = scheme.to_ascii_lowercase();
+        let is_web = scheme == "http" || scheme == "https";
+        if !is_web || rest.is_empty() || rest.starts_with(['/', '?', '#']) {
+            return Err(ResolveError::Url { place: url.place.clone() });
+        }
+        Ok(format!("{scheme}://{rest}"))
+    }
+
+    fn headers(
+        &mut self,
+        headers: &[Header<OpenText>],
+    ) -> Result<Vec<(String, String)>, ResolveError> {
+        let header = |header: &Header<OpenText>| {
+            let key = self.text(&header.key)?;
+            let value = self.optional(header.value.as_ref())?.unwrap_or_default();
+            checked(key, value, &header.key.place)
+        };
+        headers.iter().map(header).collect()
+    }
+
+    /// A text, or what a file holds: text with its `${…}` filled in, or any bytes as they are.
+    fn content(&mut self, content: &Content<OpenText>) -> Result<Body, ResolveError> {
+        let file = match content {
+            Content::Text(text) => return self.text(text).map(Body::Text),
+            Content::File(file) => file,
+        };
+        let bytes = self.read(file)?;
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return Ok(Body::Bytes(bytes.to_vec()));
+        };
+        let text = Text::new(&file.path, text);
+        let parsed = parse::template(text.content());
+        let Some(template) = parsed.tree else {
+            let mistakes: Vec<_> =
+                parsed.mistakes.into_iter().map(|mistake| mistake.in_text(&text)).collect();
+            let picture = source::draw(&mistakes, source::Colour::Never);
+            return Err(wrong(file, format!("cannot be filled in:\n{picture}")));
+        };
+        let place = |piece: &Piece| match piece {
+            Piece::Text(_) => place_at((0..0).into(), &text),
+            Piece::Value(value) => place_at(value.at.0.clone().into(), &text),
+        };
+        let places: Vec<_> = template.pieces.iter().map(place).collect();
+        Ok(Body::Text(self.pieces(&template, &places)?.0))
+    }
+
+    fn pem(&self, file: &FileRef) -> Result<String, ResolveError> {
+        let text = String::from_utf8(self.read(file)?.to_vec()).ok();
+        let text = text.filter(|text| text.contains("-----BEGIN "));
+        text.ok_or_else(|| wrong(file, "is not PEM: expected `-----BEGIN …-----`".to_owned()))
+    }
+
+    fn read(&self, file: &FileRef) -> Result<&[u8], ResolveError> {
+        let FileRef { path, place } = file;
+        let unread = || ResolveError::Unread { path: path.clone(), place: place.clone() };
+        self.files.get(file).ok_or_else(unread)
+    }
+
+    /// A value as JSON. It is as deep as the document, and that has a bound.
+    fn json(&mut self, json: &Json<OpenText>) -> Result<String, ResolveError> {
+        Ok(match json {
+            Json::Bare(bare) => bare_json(bare),
+            Json::Text(text) => quoted(&self.text(text)?),
+            Json::List(items) => {
+                let items = items.iter().map(|item| self.json(item)).collect::<Result<Vec<_>, _>>();
+                format!("[{}]", items?.join(","))
+            }
+            Json::Table(entries) => {
+                let entry = |(key, value): &(String, Json<OpenText>)| {
+                    Ok(format!("{}:{}", quoted(key), self.json(value)?))
+                };
+                let entries = entries.iter().map(entry).collect::<Result<Vec<_>, _>>();
+                format!("{{{}}}", entries?.join(","))
+            }
+        })
+    }
+
+    fn text(&mut self, open: &OpenText) -> Result<String, ResolveError> {
+        Ok(self.told(open)?.0)
+    }
+
+    /// A text, and whether a secret is in it.
+    fn told(&mut self, open: &OpenText) -> Result<(String, bool), ResolveError> {
+        self.pieces(&open.template, &open.pieces)
+    }
+
+    fn pieces(
+        &mut self,
+        template: &Template,
+        places: &[Place],
+    ) -> Result<(String, bool), ResolveError> {
+        let (mut filled, mut has_secret) = (String::new(), false);
+        for (piece, place) in template.pieces.iter().zip(places) {
+            match piece {
+                Piece::Text(text) => filled.push_str(text),
+                Piece::Value(value) => {
+                    let known = resolve::value(value, self.vars, &mut self.draw);
+                    let known = known.map_err(|unfilled| unfilled.at(place))?;
+                    filled.push_str(&known.text);
+                    has_secret |= known.is_secret;
+                    self.note(known.is_secret, known.text);
+                }
+            }
+        }
+        Ok((filled, has_secret))
+    }
+
+    fn note(&mut self, is_secret: bool, text: String) {
+        if is_secret {
+            self.secrets.push(Secret::new(text));
+        }
+    }
+}
+
+/// A header that can be sent.
+fn checked(key: String, value: String, place: &Place) -> Result<(String, String), ResolveError> {
+    let refused = |reason| Err(ResolveError::Header { place: place.clone(), reason });
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if key.is_empty() || !key.bytes().all(is_token) {
+        return refused("its name may hold letters, digits and `-` only");
+    }
+    if value.contains(|c: char| c.is_control() && c != '\t') {
+        return refused("its value holds a line break or another control character");
+    }
+    Ok((key, value))
+}
+
+/// What YAML writes without quotes, as JSON writes it. What only YAML knows, such as `.inf`, becomes a text.
+fn bare_json(bare: &str) -> String {
+    let small = bare.to_ascii_lowercase();
+    if serde_json::from_str::<serde_json::Value>(&small).is_ok() {
+        return small;
+    }
+    let number = bare.parse::<f64>().ok().filter(|number| number.is_finite());
+    number.map_or_else(|| quoted(bare), |number| number.to_string())
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn not_text(content: &Content<OpenText>) -> ResolveError {
+    let (path, place) = match content {
+        Content::File(file) => (file.path.clone(), file.place.clone()),
+        Content::Text(text) => (String::new(), text.place.clone()),
+    };
+    ResolveError::File { path, place, reason: "is not text".to_owned() }
+}
+
+fn wrong(file: &FileRef, reason: String) -> ResolveError {
+    ResolveError::File { path: file.path.clone(), place: file.place.clone(), reason }
+}

@@ -1,0 +1,55 @@
+//! URLs, as far as a request is made of them.
+
+/// The scheme of a URL and what stands behind it; nothing where `://` belongs to something further on.
+pub(crate) fn split_scheme(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    scheme
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+        .then_some((scheme, rest))
+}
+
+/// The URL with one more parameter, in front of the fragment.
+pub(super) fn with_query(url: &str, key: &str, value: &str) -> String {
+    let (head, fragment) = match url.split_once('#') {
+        Some((head, fragment)) => (head, format!("#{fragment}")),
+        None => (url, String::new()),
+    };
+    let joint = match head.split_once('?') {
+        None => "?",
+        Some((_, query)) if query.is_empty() || query.ends_with('&') => "",
+        Some(_) => "&",
+    };
+    format!("{head}{joint}{}={}{fragment}", escaped(key), escaped(value))
+}
+
+/// Percent-encoded for a query: all but what no URL gives a meaning.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_joins_a_query() {
+        for (url, expected) in [
+            ("http://x", "http://x?k%20=a%26b"),
+            ("http://x/?", "http://x/?k%20=a%26b"),
+            ("http://x/?a=1", "http://x/?a=1&k%20=a%26b"),
+            ("http://x/?a=1&#top", "http://x/?a=1&k%20=a%26b#top"),
+        ] {
+            assert_eq!(with_query(url, "k ", "a&b"), expected);
+        }
+    }
+}

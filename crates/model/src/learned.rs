@@ -1,0 +1,313 @@
+//! What earlier runs have shown of a system, so that later ones need not wait to find out.
+//!
+//! What one run shows may be an accident: a lucky moment of a batch, a crash, an export that was lost. So what shortens
+//! a wait counts once three runs agree, and what lengthens one counts at once: a peer that sent a span once is
+//! never taken for a leaf again.
+//!
+//! Deliberately absent: where it is kept.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// How many runs have to show something that shortens a wait.
+const RUNS_MIN: u32 = 3;
+
+/// Of how many parents one has to be absent for that to be more than an accident.
+const PRESENT_PER_ABSENT: u32 = 4;
+
+/// How many runs are remembered.
+const RUNS_MAX: usize = 50;
+
+/// How many services are remembered; of further ones nothing is learned.
+const SERVICES_MAX: usize = 4096;
+
+/// How many peers of each kind are remembered of a service; of further ones nothing is learned.
+const PEERS_MAX: usize = 1024;
+
+/// What is known of services, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Learned {
+    /// By `service.name`.
+    pub services: BTreeMap<String, LearnedService>,
+}
+
+/// What is known of one service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LearnedService {
+    /// Runs that waited for all of its spans, as far as they are counted.
+    #[serde(default)]
+    pub runs: u32,
+    /// The largest delay of each of its last runs, the newest at the end, in nanoseconds; of other runs those that were
+    /// larger than what was known.
+    #[serde(default)]
+    pub delays_ns: Vec<u64>,
+    /// Peers that it calls and that never sent spans, each with the number of runs that show it.
+    #[serde(default)]
+    pub leaves: BTreeMap<String, u32>,
+    /// Peers that it calls and that send spans.
+    #[serde(default)]
+    pub instrumented: BTreeSet<String>,
+    /// Runs in which spans by which it was entered named a parent that never came.
+    #[serde(default)]
+    pub absent_parents: u32,
+    /// Runs in which such a parent, of another process, came.
+    #[serde(default)]
+    pub present_parents: u32,
+    /// Services that came in runs with this one though no call announced them: what called them is not instrumented, or
+    /// passes the context on by hand, or calls several at once.
+    #[serde(default)]
+    pub unannounced: BTreeSet<String>,
+}
+
+/// How often what calls a service is known to send no spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbsentParents {
+    /// Never, or nobody knows.
+    Unknown,
+    /// In some runs or by some ways, and not in others.
+    Sometimes,
+    /// Whenever it was looked at.
+    Always,
+}
+
+impl Learned {
+    /// Takes in what a run saw.
+    pub fn observe(&mut self, seen: &Self) {
+        for (name, seen) in &seen.services {
+            if let Some(service) = self.service(name) {
+                service.observe(seen);
+            }
+        }
+    }
+
+    /// Joins what was kept elsewhere: the larger delays and the union of peers hold. Joining the same again changes
+    /// nothing.
+    pub fn merge(&mut self, other: &Self) {
+        for (name, other) in &other.services {
+            if let Some(service) = self.service(name) {
+                service.merge(other);
+            }
+        }
+    }
+
+    fn service(&mut self, name: &str) -> Option<&mut LearnedService> {
+        if !self.services.contains_key(name) && self.services.len() >= SERVICES_MAX {
+            return None;
+        }
+        Some(self.services.entry(name.to_owned()).or_default())
+    }
+}
+
+impl LearnedService {
+    /// The largest delay of its last runs, where enough are known.
+    pub fn delay(&self) -> Option<Duration> {
+        let largest = self.delays_ns.iter().max().filter(|_| self.runs >= RUNS_MIN);
+        largest.map(|nanos| Duration::from_nanos(*nanos))
+    }
+
+    /// Whether this peer is known to send no spans.
+    pub fn is_leaf(&self, peer: &str) -> bool {
+        let runs = self.leaves.get(peer).copied().unwrap_or(0);
+        runs >= RUNS_MIN && !self.instrumented.contains(peer)
+    }
+
+    /// How often what calls it is known to send no spans.
+    pub fn absent_parents(&self) -> AbsentParents {
+        match (self.absent_parents, self.present_parents) {
+            (..RUNS_MIN, _) => AbsentParents::Unknown,
+            (_, 0) => AbsentParents::Always,
+            // An accident now and then is no gateway.
+            (absent, present) if absent >= present / PRESENT_PER_ABSENT => AbsentParents::Sometimes,
+            _ => AbsentParents::Unknown,
+        }
+    }
+
+    fn observe(&mut self, seen: &Self) {
+        self.runs = self.runs.saturating_add(seen.runs).min(RUNS_MAX as u32);
+        self.delays_ns.extend(&seen.delays_ns);
+        self.keep_last();
+        self.take_names(seen, |known, seen| known.saturating_add(seen).min(RUNS_MAX as u32));
+        self.absent_parents = self.absent_parents.saturating_add(seen.absent_parents);
+        self.present_parents = self.present_parents.saturating_add(seen.present_parents);
+        if self.absent_parents.max(self.present_parents) > RUNS_MAX as u32 {
+            // What is long ago counts for less; that a parent came at all is not forgotten.
+            self.absent_parents /= 2;
+            self.present_parents = self.present_parents.div_ceil(2);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let largest = self.delays_ns.iter().chain(&other.delays_ns).max().copied();
+        if other.delays_ns.len() > self.delays_ns.len() {
+            self.delays_ns.clone_from(&other.delays_ns);
+        }
+        // Of two lists the longer is kept; the larger delay counts, whoever saw it.
+        if self.delays_ns.iter().max().copied() < largest {
+            self.delays_ns.extend(largest);
+        }
+        self.keep_last();
+        self.take_names(other, u32::max);
+        self.runs = self.runs.max(other.runs);
+        self.absent_parents = self.absent_parents.max(other.absent_parents);
+        self.present_parents = self.present_parents.max(other.present_parents);
+    }
+
+    fn take_names(&mut self, other: &Self, add: impl Fn(u32, u32) -> u32) {
+        for (known, other) in [
+            (&mut self.instrumented, &other.instrumented),
+            (&mut self.unannounced, &other.unannounced),
+        ] {
+            for name in other {
+                if known.len() < PEERS_MAX {
+                    known.insert(name.clone());
+                }
+            }
+        }
+        for (peer, runs) in &other.leaves {
+            if self.leaves.len() < PEERS_MAX || self.leaves.contains_key(peer) {
+                let known = self.leaves.entry(peer.clone()).or_default();
+                *known = add(*known, *runs);
+            }
+        }
+        self.leaves.retain(|peer, _| !self.instrumented.contains(peer));
+    }
+
+    fn keep_last(&mut self) {
+        let too_many = self.delays_ns.len().saturating_sub(RUNS_MAX);
+        self.delays_ns.drain(..too_many);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{AbsentParents, Learned, LearnedService, RUNS_MAX};
+
+    fn delays(delays_ns: &[u64]) -> Learned {
+        let runs = delays_ns.len() as u32;
+        of(LearnedService { runs, delays_ns: delays_ns.to_vec(), ..LearnedService::default() })
+    }
+
+    fn of(service: LearnedService) -> Learned {
+        Learned { services: [("orders".to_owned(), service)].into() }
+    }
+
+    fn leaf(peer: &str, runs: u32) -> Learned {
+        let leaves = [(peer.to_owned(), runs)].into();
+        of(LearnedService { leaves, ..LearnedService::default() })
+    }
+
+    fn instrumented(peer: &str) -> Learned {
+        let instrumented = [peer.to_owned()].into();
+        of(LearnedService { instrumented, ..LearnedService::default() })
+    }
+
+    fn orders(learned: &Learned) -> &LearnedService {
+        learned.services.get("orders").expect("known")
+    }
+
+    #[test]
+    fn a_delay_counts_after_some_runs_and_is_forgotten_after_many() {
+        let mut learned = Learned::default();
+        for (run, delay) in [900, 100, 200].into_iter().enumerate() {
+            assert_eq!(
+                learned.services.get("orders").and_then(LearnedService::delay),
+                None,
+                "{run}"
+            );
+            learned.observe(&delays(&[delay]));
+        }
+        assert_eq!(orders(&learned).delay(), Some(Duration::from_nanos(900)));
+        for _ in 0..RUNS_MAX {
+            learned.observe(&delays(&[5]));
+        }
+        assert_eq!(orders(&learned).delay(), Some(Duration::from_nanos(5)));
+        assert_eq!(orders(&learned).delays_ns.len(), RUNS_MAX);
+    }
+
+    #[test]
+    fn a_leaf_is_believed_after_some_runs_and_never_again_once_it_spoke() {
+        let mut learned = Learned::default();
+        for expected in [false, false, true, true] {
+            learned.observe(&leaf("bank:443", 1));
+            assert_eq!(orders(&learned).is_leaf("bank:443"), expected);
+        }
+        learned.observe(&instrumented("bank:443"));
+        for _ in 0..5 {
+            learned.observe(&leaf("bank:443", 1));
+        }
+        assert!(!orders(&learned).is_leaf("bank:443"));
+        assert!(orders(&learned).leaves.is_empty());
+    }
+
+    #[test]
+    fn what_lengthens_a_wait_counts_at_once_and_is_no_run() {
+        let mut learned = Learned::default();
+        learned.observe(&of(LearnedService { delays_ns: vec![900], ..LearnedService::default() }));
+        for _ in 0..3 {
+            assert_eq!(orders(&learned).delay(), None);
+            learned.observe(&delays(&[1]));
+        }
+        assert_eq!(orders(&learned).delay(), Some(Duration::from_nanos(900)));
+    }
+
+    #[test]
+    fn absent_parents_are_believed_after_some_runs_unless_some_came() {
+        let parents = |absent_parents, present_parents| {
+            of(LearnedService { absent_parents, present_parents, ..LearnedService::default() })
+        };
+        let mut learned = Learned::default();
+        for expected in [AbsentParents::Unknown, AbsentParents::Unknown, AbsentParents::Always] {
+            learned.observe(&parents(1, 0));
+            assert_eq!(orders(&learned).absent_parents(), expected);
+        }
+        learned.observe(&parents(0, 1));
+        assert_eq!(orders(&learned).absent_parents(), AbsentParents::Sometimes);
+        for _ in 0..200 {
+            learned.observe(&parents(1, 0));
+        }
+        assert_eq!(orders(&learned).absent_parents(), AbsentParents::Sometimes, "never forgotten");
+        // A crash in one run of twenty.
+        let mut learned = Learned::default();
+        for run in 0..200 {
+            learned.observe(&parents(u32::from(run % 20 == 0), 1));
+        }
+        assert_eq!(orders(&learned).absent_parents(), AbsentParents::Unknown);
+    }
+
+    #[test]
+    fn of_several_sources_the_larger_delay_and_the_union_of_peers_hold() {
+        // (one, other, the largest delay of both)
+        let cases: [(&[u64], &[u64], Option<u64>); 5] = [
+            (&[1, 2, 3], &[9], Some(9)),
+            (&[1, 2, 9], &[4, 4, 4, 4], Some(9)),
+            (&[1, 2, 3], &[], Some(3)),
+            (&[], &[], None),
+            (&[1], &[2], None),
+        ];
+        for (one, other, expected) in cases {
+            for (one, other) in [(one, other), (other, one)] {
+                let mut learned = delays(one);
+                learned.merge(&delays(other));
+                let found = orders(&learned).delay().map(|delay| delay.as_nanos() as u64);
+                assert_eq!(found, expected, "{one:?} {other:?}");
+                let again = learned.clone();
+                learned.merge(&delays(other));
+                assert_eq!(learned, again, "{one:?} {other:?}");
+            }
+        }
+        let mut learned = leaf("bank:443", 3);
+        learned.merge(&leaf("bank:443", 2));
+        assert!(orders(&learned).is_leaf("bank:443"));
+        learned.merge(&instrumented("bank:443"));
+        learned.merge(&leaf("bank:443", 50));
+        assert!(!orders(&learned).is_leaf("bank:443"));
+    }
+}

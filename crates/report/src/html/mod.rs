@@ -1,0 +1,204 @@
+//! Outcomes as one page that needs nothing else: verdicts, their evidence, and the waterfall of each trace.
+//!
+//! What was found out is HTML as it stands, also where scripts are off. The waterfalls are drawn by a script of ours from
+//! JSON, a few rows at a time, so that thousands of spans open at once. Whatever a stranger wrote is text: escaped in the
+//! HTML, and set by the script as text and never as markup; the page may load nothing and talk to nobody.
+//!
+//! Deliberately absent: anything from another file or address, and a framework.
+
+mod waterfall;
+
+use model::{Answer, Outcome, Verdict};
+
+pub use waterfall::{WATERFALL_SPANS_MAX, Waterfall};
+
+use crate::{
+    analysis::{broken, score},
+    points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, Point, VALUE_CHARS_MAX, checks, placed, urgency},
+    text::{duration, markup, shown},
+    totals::{Totals, counted, elapsed_ns},
+    why::whys,
+};
+
+/// What all waterfalls of a page may have together; later ones are left out with a remark.
+const WATERFALLS_BYTES_MAX: usize = 64 << 20;
+/// How many assertions and claims of a test are told.
+const POINTS_MAX: usize = 500;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Writes the page. Each outcome has its waterfall at the same index, or none.
+pub fn html(outcomes: &[Outcome], waterfalls: &[Option<Waterfall>]) -> String {
+    let totals = Totals::of(outcomes);
+    let words =
+        totals.words(|verdict, count| format!("<b class=\"{}\">{count}</b>", verdict.as_str()));
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'\">\n<title>Qualitytrace: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <header><h1>Qualitytrace</h1><p>{words}</p></header>\n<main>\n",
+        totals.words(|_, count| count.to_owned()),
+    );
+    // The worst is open, and first in nobody's way: tests keep their order.
+    let worst = outcomes.iter().map(|outcome| urgency(outcome.verdict)).min();
+    let first_open = outcomes.iter().position(|outcome| Some(urgency(outcome.verdict)) == worst);
+    let mut room = WATERFALLS_BYTES_MAX;
+    for (at, outcome) in outcomes.iter().enumerate() {
+        let waterfall = waterfalls.get(at).and_then(Option::as_ref);
+        let drawn = waterfall.filter(|waterfall| waterfall.json.len() <= room);
+        room -= drawn.map_or(0, |waterfall| waterfall.json.len());
+        page.push_str(&test(outcome, first_open == Some(at)));
+        match (waterfall, drawn) {
+            (Some(_), Some(waterfall)) => page.push_str(&format!(
+                "<section class=\"waterfall\"><script type=\"application/json\">{}</script></section>\n",
+                waterfall.json
+            )),
+            (Some(_), None) => page.push_str(
+                "<p class=\"note\">There is no room here for this trace: report this test alone.</p>\n",
+            ),
+            (None, _) => {}
+        }
+        page.push_str("</details>\n");
+    }
+    page.push_str(&format!("</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"));
+    page
+}
+
+/// A test up to where its waterfall stands; its element is still open.
+fn test(outcome: &Outcome, is_open: bool) -> String {
+    let verdict = outcome.verdict.as_str();
+    let time = elapsed_ns(std::slice::from_ref(outcome)).map(duration).unwrap_or_default();
+    let name = match shown(&outcome.test, NAME_CHARS_MAX) {
+        none if none.is_empty() => "(no name)".to_owned(),
+        name => name,
+    };
+    let open = if is_open { " open" } else { "" };
+    let mut html = format!(
+        "<details class=\"test\"{open}>\n<summary>{}<span class=\"name\">{}</span>\
+         <span class=\"time\">{time}</span></summary>\n",
+        badge(outcome.verdict, verdict),
+        markup(&name),
+    );
+    html.push_str(&facts(outcome));
+    let whys = whys(outcome);
+    if !whys.is_empty() {
+        let items =
+            whys.iter().map(|why| format!("<li>{}</li>\n", markup(&shown(why, PROSE_CHARS_MAX))));
+        html.push_str(&format!(
+            "<h2>Why, and what to do</h2>\n<ul class=\"whys\">\n{}</ul>\n",
+            items.collect::<String>()
+        ));
+    }
+    html.push_str(&checked(outcome));
+    if let Some(analysis) = &outcome.analysis {
+        let rules = broken(analysis);
+        let items = rules.iter().map(|rule| format!("<li>{}</li>\n", markup(rule)));
+        html.push_str(&format!(
+            "<h2>Analyzer: {}</h2>\n<ul>\n{}</ul>\n",
+            markup(&score(analysis)),
+            items.collect::<String>()
+        ));
+    }
+    html
+}
+
+/// What is known of the run, in short.
+fn facts(outcome: &Outcome) -> String {
+    let mut facts = Vec::new();
+    match &outcome.answer {
+        Some(Answer::Response(response)) => facts.push(format!(
+            "answered {} in {}",
+            response.status,
+            duration(response.duration_ns)
+        )),
+        Some(Answer::Exit(exit)) => {
+            facts.push(format!("ended with {} in {}", exit.code, duration(exit.duration_ns)));
+        }
+        Some(Answer::NotFired) | None => {}
+        Some(Answer::NoAnswer(_)) => facts.push("no answer".to_owned()),
+    }
+    if let Some(settlement) = &outcome.settlement {
+        let state = if settlement.is_whole() { "trace whole" } else { "trace not whole" };
+        facts.push(format!("{state}, {}", counted(settlement.spans, "span")));
+        if !settlement.processes.is_empty() {
+            facts.push(match settlement.processes.len() {
+                1 => "1 process".to_owned(),
+                number => format!("{number} processes"),
+            });
+        }
+        if settlement.quiet_ns > 0 {
+            facts.push(format!("quiet for {}", duration(settlement.quiet_ns)));
+        }
+    }
+    facts.extend(outcome.trace_id.map(|id| format!("trace {id}")));
+    facts.extend(outcome.run_id.map(|id| format!("run {id}")));
+    let facts: Vec<String> =
+        facts.iter().map(|fact| format!("<span>{}</span>", markup(fact))).collect();
+    format!("<p class=\"facts\">{}</p>\n", facts.join(" "))
+}
+
+/// The assertions and claims, the urgent ones first.
+fn checked(outcome: &Outcome) -> String {
+    let mut points = checks(outcome);
+    if points.is_empty() {
+        return String::new();
+    }
+    points.sort_by_key(|point| urgency(point.verdict));
+    let told: String = points.iter().take(POINTS_MAX).map(check).collect();
+    let more = match points.len().saturating_sub(POINTS_MAX) {
+        0 => String::new(),
+        more => format!("<p class=\"note\">and {more} more</p>\n"),
+    };
+    format!("<h2>Assertions and claims</h2>\n{told}{more}")
+}
+
+fn check(point: &Point<'_>) -> String {
+    let subject = match point.subject.as_str() {
+        "" => String::new(),
+        subject => format!("<b>{}</b> ", markup(subject)),
+    };
+    let mut html = format!(
+        "<div class=\"check\">{}<div>{subject}<code>{}</code>",
+        badge(point.verdict, mark(point.verdict)),
+        markup(&point.words),
+    );
+    if let Some(place) = point.place {
+        html.push_str(&format!("<span class=\"place\">{}</span>", markup(&placed(place))));
+    }
+    if let Some(reason) = &point.reason {
+        html.push_str(&format!("<p>{}</p>", markup(reason)));
+    }
+    // What holds needs no evidence on the page; the waterfall marks its spans.
+    if point.verdict != Verdict::Passed && !point.listed().is_empty() {
+        html.push_str("<table>");
+        for span in point.listed() {
+            let id = span.span_id.map(|id| format!(" data-span=\"{id}\"")).unwrap_or_default();
+            html.push_str(&format!(
+                "<tr{id}><td>{}</td><td>{}</td><td><code>{}</code></td></tr>",
+                badge(span.verdict, mark(span.verdict)),
+                markup(&shown(&span.name, NAME_CHARS_MAX)),
+                markup(&shown(&span.found, VALUE_CHARS_MAX)),
+            ));
+        }
+        html.push_str("</table>");
+        if let Some(more) = point.unlisted() {
+            html.push_str(&format!("<p class=\"note\">{more}</p>"));
+        }
+    }
+    html.push_str("</div></div>\n");
+    html
+}
+
+fn badge(verdict: Verdict, words: &str) -> String {
+    format!("<span class=\"badge {}\">{words}</span>", verdict.as_str())
+}
+
+fn mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Passed => "✔",
+        Verdict::Failed => "✘",
+        Verdict::Inconclusive => "?",
+    }
+}

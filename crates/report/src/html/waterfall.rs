@@ -1,0 +1,236 @@
+//! The spans of a trace as the page draws them: in the order of the tree, shortened and bounded.
+//!
+//! Deliberately absent: the drawing, which is the page's, and spans beyond the bound, of which only those that decided
+//! something are kept.
+
+use std::collections::BTreeMap;
+
+use model::{
+    Outcome, SpanId, Trace, Verdict,
+    trace::{Attributes, Span, StatusCode, Tree, ValueRef},
+};
+use serde::Serialize;
+
+use crate::{
+    points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, VALUE_CHARS_MAX, checks},
+    text::shown,
+};
+
+/// How many spans of a trace are drawn.
+pub const WATERFALL_SPANS_MAX: usize = 10_000;
+/// How many attributes, events and links of a span are shown, of each.
+const DETAILS_MAX: usize = 64;
+/// How deep lists and maps are shown.
+const DEPTH_MAX: usize = 4;
+/// How many values of a list or a map are shown.
+const VALUES_MAX: usize = 20;
+
+/// A trace as a page draws it: JSON that holds nothing a page would take for markup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waterfall {
+    pub(super) json: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Drawn {
+    services: Vec<String>,
+    /// From the first start to the last end.
+    total_ns: u64,
+    spans: Vec<Row>,
+    left_out: usize,
+}
+
+/// A span. The names are short because there are thousands of them.
+#[derive(Serialize)]
+struct Row {
+    id: SpanId,
+    /// The name.
+    n: String,
+    /// The service, by its index; none where the span does not say.
+    s: Option<usize>,
+    /// How many spans it stands under.
+    d: u32,
+    /// From the first start of the trace, in nanoseconds.
+    t: u64,
+    /// How long it took, in nanoseconds; none where its end is before its start.
+    l: Option<u64>,
+    /// The kind.
+    k: &'static str,
+    /// Whether its status is an error.
+    e: bool,
+    /// What assertions and claims say of it.
+    v: Option<Verdict>,
+    /// Attributes, then whatever else there is to tell, each a key and a value.
+    a: Vec<(String, String)>,
+}
+
+impl Waterfall {
+    /// The trace of an outcome. Of more spans than are drawn, those that decided something stay.
+    pub fn of(trace: &Trace, outcome: &Outcome) -> Self {
+        let tree = Tree::of(trace);
+        let verdicts = verdicts(outcome);
+        let kept = kept(trace, &tree, &verdicts);
+        let began = trace.spans().map(|span| span.start().as_nanos()).min().unwrap_or_default();
+        let ended = trace.spans().map(|span| span.end().as_nanos()).max().unwrap_or_default();
+        let mut services = Services::default();
+        let mut spans = Vec::with_capacity(kept.len());
+        let mut depths: Vec<u32> = vec![0; tree.order().len()];
+        for (place, ix) in tree.order().iter().enumerate() {
+            if let Some(parent) = tree.parent_at(place) {
+                depths[place] = depths[parent] + 1;
+            }
+            if kept.binary_search(&place).is_ok() {
+                let span = trace.span(*ix);
+                let verdict = verdicts.get(&span.id()).copied();
+                spans.push(row(span, (depths[place], began, verdict), &mut services));
+            }
+        }
+        let drawn = Drawn {
+            left_out: tree.order().len() - spans.len(),
+            services: services.names,
+            total_ns: ended.saturating_sub(began),
+            spans,
+        };
+        // All of its keys are text and none of its numbers is infinite: there is nothing that JSON could not say.
+        let json = serde_json::to_string(&drawn).unwrap_or_default();
+        Self { json: json.replace('<', "\\u003c") }
+    }
+}
+
+/// The worst that is said of each span.
+fn verdicts(outcome: &Outcome) -> BTreeMap<SpanId, Verdict> {
+    let mut verdicts: BTreeMap<SpanId, Verdict> = BTreeMap::new();
+    for point in checks(outcome) {
+        for span in point.spans {
+            if let Some(id) = span.span_id {
+                let verdict = verdicts.entry(id).or_insert(span.verdict);
+                *verdict = Verdict::over([*verdict, span.verdict]);
+            }
+        }
+    }
+    verdicts
+}
+
+/// The places that are drawn, in order: those that decided with what they stand under, then the first of the others.
+fn kept(trace: &Trace, tree: &Tree, verdicts: &BTreeMap<SpanId, Verdict>) -> Vec<usize> {
+    let all = tree.order().len();
+    if all <= WATERFALL_SPANS_MAX {
+        return (0..all).collect();
+    }
+    let mut is_kept = vec![false; all];
+    let mut room = WATERFALL_SPANS_MAX;
+    for (place, ix) in tree.order().iter().enumerate() {
+        let mut next = verdicts.contains_key(&trace.span(*ix).id()).then_some(place);
+        while let Some(place) = next.filter(|place| room > 0 && !is_kept[*place]) {
+            is_kept[place] = true;
+            room -= 1;
+            next = tree.parent_at(place);
+        }
+    }
+    for place in is_kept.iter_mut().filter(|place| !**place).take(room) {
+        *place = true;
+    }
+    (0..all).filter(|place| is_kept[*place]).collect()
+}
+
+/// The services in the order in which they are met.
+#[derive(Default)]
+struct Services {
+    names: Vec<String>,
+    known: BTreeMap<String, usize>,
+}
+
+impl Services {
+    fn index(&mut self, name: &str) -> usize {
+        if let Some(known) = self.known.get(name) {
+            return *known;
+        }
+        self.names.push(shown(name, NAME_CHARS_MAX));
+        self.known.insert(name.to_owned(), self.names.len() - 1);
+        self.names.len() - 1
+    }
+}
+
+fn row(
+    span: Span<'_>,
+    (depth, began, verdict): (u32, u64, Option<Verdict>),
+    services: &mut Services,
+) -> Row {
+    let service = match span.resource().attributes().get("service.name") {
+        Some(ValueRef::Str(name)) => Some(services.index(name)),
+        _ => None,
+    };
+    let (start, end) = (span.start().as_nanos(), span.end().as_nanos());
+    Row {
+        id: span.id(),
+        n: shown(span.name(), VALUE_CHARS_MAX),
+        s: service,
+        d: depth,
+        t: start.saturating_sub(began),
+        l: end.checked_sub(start),
+        k: span.kind().as_str(),
+        e: span.status() == StatusCode::Error,
+        v: verdict,
+        a: details(span),
+    }
+}
+
+/// Everything else that is to be told of a span.
+fn details(span: Span<'_>) -> Vec<(String, String)> {
+    let mut details = Vec::new();
+    if !span.status_message().is_empty() {
+        details.push(("status".to_owned(), shown(span.status_message(), PROSE_CHARS_MAX)));
+    }
+    pairs(span.attributes(), "", &mut details);
+    for event in span.events().take(DETAILS_MAX) {
+        details.push(("event".to_owned(), shown(event.name(), NAME_CHARS_MAX)));
+        pairs(event.attributes(), "  ", &mut details);
+    }
+    for link in span.links().take(DETAILS_MAX) {
+        let trace = link.trace_id().map(|id| id.to_string()).unwrap_or_default();
+        let to = link.span_id().map(|id| id.to_string()).unwrap_or_default();
+        details.push(("link".to_owned(), format!("{trace} {to}")));
+    }
+    pairs(span.resource().attributes(), "resource.", &mut details);
+    details
+}
+
+fn pairs(attributes: Attributes<'_>, prefix: &str, details: &mut Vec<(String, String)>) {
+    for (key, value) in attributes.iter().take(DETAILS_MAX) {
+        let key = format!("{prefix}{}", shown(key, NAME_CHARS_MAX));
+        let mut text = String::new();
+        write(value, DEPTH_MAX, &mut text);
+        details.push((key, shown(&text, VALUE_CHARS_MAX)));
+    }
+}
+
+/// A value as a person reads it.
+fn write(value: ValueRef<'_>, depth: usize, text: &mut String) {
+    match value {
+        ValueRef::Empty => {}
+        ValueRef::Bool(value) => text.push_str(&value.to_string()),
+        ValueRef::Int(value) => text.push_str(&value.to_string()),
+        ValueRef::Double(value) => text.push_str(&value.to_string()),
+        ValueRef::Str(value) => text.extend(value.chars().take(VALUE_CHARS_MAX + 1)),
+        ValueRef::Bytes(bytes) => text.push_str(&format!("{} bytes", bytes.len())),
+        ValueRef::Array(_) | ValueRef::Map(_) if depth == 0 => text.push('…'),
+        ValueRef::Array(values) => {
+            text.push('[');
+            for (at, value) in values.iter().take(VALUES_MAX).enumerate() {
+                text.push_str(if at > 0 { ", " } else { "" });
+                write(value, depth - 1, text);
+            }
+            text.push_str(if values.len() > VALUES_MAX { ", …]" } else { "]" });
+        }
+        ValueRef::Map(pairs) => {
+            text.push('{');
+            for (at, (key, value)) in pairs.iter().take(VALUES_MAX).enumerate() {
+                text.push_str(if at > 0 { ", " } else { "" });
+                text.push_str(&format!("{key}: "));
+                write(value, depth - 1, text);
+            }
+            text.push_str(if pairs.len() > VALUES_MAX { ", …}" } else { "}" });
+        }
+    }
+}

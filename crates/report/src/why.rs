@@ -1,0 +1,51 @@
+//! Why a verdict is what it is beyond what assertions and claims say, in sentences.
+
+use model::{Diagnosis, Outcome, Overtaken};
+
+use crate::{text::duration, totals::counted};
+
+/// The sentences, each with what to do: what was seen of missing telemetry first, then the reasons, then what came too
+/// late, then how earlier tries ended.
+pub(crate) fn whys(outcome: &Outcome) -> Vec<String> {
+    let diagnoses = outcome.diagnoses.iter().map(diagnosis);
+    let late = outcome.overtaken.as_ref().map(overtaken);
+    diagnoses.chain(outcome.reasons.iter().cloned()).chain(late).chain(earlier(outcome)).collect()
+}
+
+fn diagnosis(diagnosis: &Diagnosis) -> String {
+    let Diagnosis { says, advice, .. } = diagnosis;
+    match advice.as_str() {
+        "" => says.clone(),
+        advice => format!("{says}: {advice}"),
+    }
+}
+
+/// How earlier tries ended; nothing where this was the first.
+fn earlier(outcome: &Outcome) -> Option<String> {
+    if outcome.earlier.is_empty() {
+        return None;
+    }
+    let verdicts: Vec<_> = outcome.earlier.iter().map(|verdict| verdict.as_str()).collect();
+    let (tries, before) = (verdicts.len() + 1, verdicts.join(", "));
+    Some(match outcome.is_flaky() {
+        true => format!(
+            "flaky: passed at try {tries}, {before} before: find out what differs between the tries"
+        ),
+        false => format!("try {tries}, {before} before"),
+    })
+}
+
+/// What is said of a run that was overtaken.
+pub fn overtaken(overtaken: &Overtaken) -> String {
+    let from = match &overtaken.service {
+        Some(service) => format!(" from `{service}`"),
+        None => String::new(),
+    };
+    format!(
+        "overtaken: {} came after the verdict, the first that counts{from} {} later, and with them it would be {}: \
+         later runs wait longer for this service; `settle.flush` in the test makes this one wait",
+        counted(overtaken.spans, "span"),
+        duration(overtaken.after_ns),
+        overtaken.verdict.as_str(),
+    )
+}

@@ -1,0 +1,77 @@
+//! Traces to draw.
+
+use model::{
+    SpanId, Timestamp, Trace, TraceId,
+    trace::{
+        EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode, Value,
+    },
+};
+
+/// Where the first span begins, in milliseconds.
+const BEGAN_MS: u64 = 1_794_708_000_000;
+
+/// A call through two services, with everything that a span can carry.
+pub(crate) fn small() -> Trace {
+    let mut query = span(2, Some(1), "SELECT cart", (3, 9));
+    query.kind = Kind::Client;
+    query.status = Status { code: StatusCode::Error, message: "</script><b>lost".to_owned() };
+    let list = vec![Value::Int(1), Value::Double(0.5), Value::Bool(true)];
+    let map = vec![("inner".to_owned(), Value::Array(list))];
+    query.attributes = vec![
+        ("db.system.name".to_owned(), Value::Str("postgresql".to_owned())),
+        ("</script>".to_owned(), Value::Map(map)),
+        ("raw".to_owned(), Value::Bytes(vec![1, 2, 3])),
+    ];
+    query.events = vec![EventData {
+        name: "exception".to_owned(),
+        at: at(5),
+        attributes: vec![("exception.type".to_owned(), Value::Str("Broken".to_owned()))],
+        ..EventData::default()
+    }];
+    query.links =
+        vec![LinkData { trace_id: Some(id()), span_id: Some(span_id(1)), ..LinkData::default() }];
+    let backwards = span(3, Some(9), "ends before it starts", (12, 11));
+    of([("gateway", span(1, None, "GET /cart", (0, 20))), ("cart", query), ("cart", backwards)])
+}
+
+/// A trace of so many spans, the last of which is one that outcomes speak of.
+pub(crate) fn long(spans: usize) -> Trace {
+    let numbered = (0..spans - 1).map(|number| {
+        let mut numbered =
+            span(0, None, &format!("step {number}"), (number as u64, number as u64 + 2));
+        let number = 0x1_0000_0000 + number as u64;
+        numbered.id = SpanId::from_bytes(number.to_be_bytes()).expect("not zero");
+        ("cart", numbered)
+    });
+    of(numbered.chain([("cart", span(1, None, "GET /cart", (90_000, 90_010)))]))
+}
+
+fn of<'a>(spans: impl IntoIterator<Item = (&'a str, SpanData)>) -> Trace {
+    let mut trace = Trace::new(id());
+    for (service, span) in spans {
+        let name = ("service.name".to_owned(), Value::Str(service.to_owned()));
+        let resource = ResourceData { attributes: vec![name], ..ResourceData::default() };
+        let resource = trace.resource(resource).expect("room");
+        let scope = trace.scope(ScopeData::default()).expect("room");
+        trace.push(resource, scope, span).expect("room");
+    }
+    trace
+}
+
+fn span(id: u8, parent: Option<u8>, name: &str, (from, to): (u64, u64)) -> SpanData {
+    let mut span = SpanData::new(span_id(id.max(1)), parent.map(span_id), name);
+    (span.start, span.end) = (at(from), at(to));
+    span
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_nanos((BEGAN_MS + millis) * 1_000_000)
+}
+
+fn id() -> TraceId {
+    TraceId::from_bytes([0xab; 16]).expect("not zero")
+}
+
+fn span_id(byte: u8) -> SpanId {
+    SpanId::from_bytes([byte; 8]).expect("not zero")
+}

@@ -1,0 +1,108 @@
+//! Clocks that differ, by causality alone: nothing starts before the trigger was fired or before what caused it, and
+//! nothing has ended after it came.
+
+use std::time::Duration;
+
+use model::{
+    Answer, Cause, Diagnosis, Timestamp,
+    trace::{Kind, Span, StatusCode, Tree},
+};
+
+use super::{Case, diagnosis, words};
+
+/// Less than this is what clocks differ by every day, and explains nothing.
+const SKEW_MIN: Duration = Duration::from_millis(100);
+
+/// By how much a process's clock differs at the least, and what shows it.
+pub(super) struct Skew<'a> {
+    pub(super) span: Span<'a>,
+    by: Duration,
+    /// `behind` or `ahead of`.
+    way: &'static str,
+    /// Whose clock it is compared with.
+    whose: String,
+    shows: String,
+}
+
+/// What is told of clocks that differ.
+pub(super) fn causes(skews: Vec<Skew<'_>>) -> Vec<Diagnosis> {
+    skews.into_iter().take(super::NAMED_MAX).map(told).collect()
+}
+
+/// Processes whose clocks differ, the furthest first.
+pub(super) fn skews<'a>(case: &Case<'a>) -> Vec<Skew<'a>> {
+    let tree = Tree::of(case.trace);
+    let mut worst: Vec<Skew<'_>> = Vec::new();
+    let is_timed = |span: &Span<'_>| span.start() != Timestamp::default();
+    let spans = case.trace.spans().filter(|span| span.id() != case.fired.attempt.span_id);
+    for span in spans.filter(is_timed) {
+        let parent = tree.parent(span.ix()).map(|parent| case.trace.span(parent));
+        let of_parent = parent
+            .filter(|parent| parent.id() != case.fired.attempt.span_id)
+            .and_then(|parent| against_parent(span, parent));
+        for skew in [against_us(case, span), of_parent].into_iter().flatten() {
+            let resource = skew.span.resource_ix();
+            match worst.iter_mut().find(|known| known.span.resource_ix() == resource) {
+                Some(known) if known.by >= skew.by => {}
+                Some(known) => *known = skew,
+                None => worst.push(skew),
+            }
+        }
+    }
+    worst.sort_by_key(|skew| std::cmp::Reverse(skew.by));
+    worst
+}
+
+fn told(skew: Skew<'_>) -> Diagnosis {
+    let Skew { span, by, way, whose, shows } = skew;
+    diagnosis(
+        Cause::ClockSkew,
+        format!(
+            "the clock of {} is at least {} {way} {whose}: {} {shows}",
+            words::quoted(words::service(span)),
+            words::duration(by),
+            words::quoted(span.name()),
+        ),
+        [span.id()],
+        "set the clocks of the machines by NTP; until then, say nothing of times across services in the test",
+    )
+}
+
+fn against_us<'a>(case: &Case<'_>, span: Span<'a>) -> Option<Skew<'a>> {
+    let skew = |by, way, shows: &str| Skew {
+        span,
+        by,
+        way,
+        whose: "ours".to_owned(),
+        shows: shows.to_owned(),
+    };
+    // What is only waited for may have happened long ago.
+    let is_fired = *case.fired.answer != Answer::NotFired;
+    if is_fired && let Some(by) = exceeds(case.fired.attempt.at, span.start()) {
+        return Some(skew(by, "behind", "started before the trigger was fired"));
+    }
+    let by = exceeds(span.end(), case.settlement.last_at?)?;
+    Some(skew(by, "ahead of", "ended after it came here"))
+}
+
+/// A child in another process starts after its parent, and one that is waited for before its parent ends.
+fn against_parent<'a>(span: Span<'a>, parent: Span<'a>) -> Option<Skew<'a>> {
+    if span.resource_ix() == parent.resource_ix() {
+        return None;
+    }
+    let (by, way, when) = if let Some(by) = exceeds(parent.start(), span.start()) {
+        (by, "behind", "started before")
+    } else if parent.kind() == Kind::Client && parent.status() != StatusCode::Error {
+        (exceeds(span.start(), parent.end())?, "ahead of", "started after the end of")
+    } else {
+        return None;
+    };
+    let whose = format!("that of {}", words::quoted(words::service(parent)));
+    let shows = format!("{when} {}, which called it", words::span(parent));
+    Some(Skew { span, by, way, whose, shows })
+}
+
+/// By how much a moment is after another, if that is more than clocks differ by every day.
+fn exceeds(later: Timestamp, earlier: Timestamp) -> Option<Duration> {
+    Some(later.since(earlier)).filter(|by| *by >= SKEW_MIN)
+}

@@ -1,0 +1,121 @@
+//! Traces that nobody waited for: the ring of raw exports, decoded.
+
+use std::{collections::HashMap, time::Duration};
+
+use model::{
+    SpanId, TraceId,
+    trace::{Span, Trace},
+};
+use tokio::time::Instant;
+
+use super::{Case, words};
+use crate::{MARKER, settle::peer::is_entry};
+
+/// How many foreign traces are looked at, the newest first.
+const TRACES_MAX: usize = 1024;
+
+/// By how much the clocks of machines that are kept in step still differ.
+const TOLERANCE: Duration = Duration::from_millis(20);
+
+/// The foreign traces of the ring, by the moment at which each began.
+#[derive(Debug, Default)]
+pub(super) struct Foreign {
+    traces: Vec<Stranger>,
+}
+
+#[derive(Debug)]
+struct Stranger {
+    trace: Trace,
+    /// When the last of it came.
+    arrived: Instant,
+}
+
+/// The first span of a foreign trace, as far as it came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Root<'a> {
+    pub(super) span: Span<'a>,
+    /// Whether it began after the trigger was fired, by all clocks.
+    pub(super) is_within: bool,
+    /// Whether its process carries the mark of those that we started.
+    pub(super) is_marked: bool,
+}
+
+impl Foreign {
+    /// Decodes the ring, without the traces of this and of other runs.
+    pub(super) fn decode(case: &Case<'_>) -> Self {
+        let exports = case.seen.map_or(&[][..], |seen| &seen.foreign);
+        let is_stranger =
+            |id: &TraceId| *id != case.fired.attempt.trace_id && case.keys.verify(id).is_none();
+        let mut found: HashMap<TraceId, Stranger> = HashMap::new();
+        for export in exports.iter().rev() {
+            // What cannot be split or read was counted as foreign, and is no evidence of anything.
+            let Ok(split) = drivers::split(&export.bytes, is_stranger) else { continue };
+            for batch in split.batches {
+                if found.len() >= TRACES_MAX && !found.contains_key(&batch.trace_id) {
+                    continue;
+                }
+                let stranger = found.entry(batch.trace_id).or_insert_with(|| Stranger {
+                    trace: Trace::new(batch.trace_id),
+                    arrived: export.at,
+                });
+                let _malformed = drivers::append(&mut stranger.trace, &batch.bytes);
+            }
+        }
+        let mut traces: Vec<_> =
+            found.into_values().filter(|stranger| !stranger.trace.is_empty()).collect();
+        traces.sort_by_key(|it| (first(&it.trace).map(Span::start), it.trace.id()));
+        Self { traces }
+    }
+
+    /// The first span of each, in the order in which they began.
+    pub(super) fn roots<'a>(&'a self, case: &Case<'_>) -> Vec<Root<'a>> {
+        let marker = case.started.map(|started| started.marker.as_str());
+        let fired = case.fired.attempt.at;
+        let root = |stranger: &'a Stranger| {
+            let span = first(&stranger.trace)?;
+            let is_within =
+                stranger.arrived >= case.fired.began && span.start().plus(TOLERANCE) >= fired;
+            let is_marked = marker.is_some() && words::text(span.resource(), MARKER) == marker;
+            Some(Root { span, is_within, is_marked })
+        };
+        self.traces.iter().filter_map(root).collect()
+    }
+
+    /// Spans that link to this trace.
+    pub(super) fn linking(&self, trace: TraceId) -> impl Iterator<Item = Span<'_>> {
+        let spans = self.traces.iter().flat_map(|stranger| stranger.trace.spans());
+        spans.filter(move |span| span.links().any(|link| link.trace_id() == Some(trace)))
+    }
+
+    /// Whether one of them links to this span of this trace.
+    pub(super) fn is_linked(&self, trace: TraceId, span: SpanId) -> bool {
+        let mut links = self.linking(trace).flat_map(Span::links);
+        links.any(|link| link.span_id() == Some(span))
+    }
+
+    /// The services that they are of, in the order in which they began.
+    pub(super) fn services(&self) -> impl Iterator<Item = &str> {
+        self.traces.iter().filter_map(|stranger| first(&stranger.trace)).map(words::service)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.traces.len()
+    }
+}
+
+impl Root<'_> {
+    /// Whether it is the receiving side of a call or a message.
+    pub(super) fn is_entry(&self) -> bool {
+        is_entry(self.span)
+    }
+
+    /// Whether it began a trace of its own, rather than going on with one that we did not get.
+    pub(super) fn is_first(&self) -> bool {
+        self.span.parent().is_none()
+    }
+}
+
+/// The span with which a trace begins: one without a parent, else the earliest.
+fn first(trace: &Trace) -> Option<Span<'_>> {
+    trace.spans().min_by_key(|span| (span.parent().is_some(), span.start(), span.id()))
+}

@@ -1,0 +1,143 @@
+//! From one service to the next: calls without another side, and the traces that began instead of it.
+
+use std::time::Duration;
+
+use model::{
+    SpanId, Trace,
+    trace::{Kind, Span, Tree},
+};
+
+use super::{
+    Case,
+    foreign::Root,
+    words::{self, attribute},
+};
+use crate::settle::peer::{is_call, is_entry};
+
+/// How far a call and what it caused may lie apart by clocks that are kept in step.
+const TOLERANCE: Duration = Duration::from_millis(20);
+
+/// How many calls are compared with foreign traces, and how many of these with the spans of ours.
+const EDGES_MAX: usize = 64;
+const ROOTS_MAX: usize = 16;
+
+const PATHS: [&str; 3] = ["url.path", "http.target", "http.route"];
+
+/// A way on which the context was lost.
+pub(super) struct Hop<'a> {
+    /// The last span that has it.
+    pub(super) before: Option<Span<'a>>,
+    /// The first that has it no more.
+    pub(super) after: Span<'a>,
+    /// Whether both are of one service.
+    pub(super) is_inside: bool,
+}
+
+/// Calls and messages of a trace whose other side is not there, databases left out.
+pub(super) fn open_edges(trace: &Trace, trigger: SpanId) -> Vec<Span<'_>> {
+    let tree = Tree::of(trace);
+    let is_open = |span: &Span<'_>| {
+        let mut below = tree.children_at(tree.place(span.ix())).map(|at| tree.order()[at]);
+        span.id() != trigger && is_call(*span) && !below.any(|child| is_entry(trace.span(child)))
+    };
+    trace.spans().filter(is_open).collect()
+}
+
+/// The traces that began where these calls were made, each with its call. Takes them out of `roots`. Only those count
+/// that look like the call at least so much.
+pub(super) fn lost_at_edges<'a>(
+    edges: &[Span<'a>],
+    roots: &mut Vec<Root<'a>>,
+    likeness_min: u8,
+) -> Vec<Hop<'a>> {
+    let mut hops = Vec::new();
+    for edge in edges.iter().take(EDGES_MAX) {
+        let fits = |root: &Root<'_>| {
+            let like = likeness(*edge, root.span);
+            let is_same = words::service(root.span) == words::service(*edge);
+            root.is_within
+                && root.is_first()
+                && is_other_side(*edge, root.span)
+                && like >= likeness_min.max(u8::from(is_same))
+        };
+        let fitting = roots.iter().enumerate().rev().filter(|(_, root)| fits(root));
+        // Of equals the earliest, as `max_by_key` takes the last.
+        let best = fitting.max_by_key(|(_, root)| likeness(*edge, root.span));
+        if let Some((at, _)) = best {
+            let after = roots.remove(at).span;
+            hops.push(Hop { before: Some(*edge), after, is_inside: false });
+        }
+    }
+    hops
+}
+
+/// Traces that began inside a service that has our context, and those of services that the test expects.
+pub(super) fn lost_inside<'a>(
+    case: &Case<'a>,
+    roots: &[Root<'a>],
+    expected: &[String],
+) -> Vec<Hop<'a>> {
+    let is_expected = |root: &Root<'_>| {
+        let service = words::service(root.span);
+        expected.iter().any(|name| name == service)
+    };
+    // A call from outside is no work of the span during which it came.
+    let may_belong = |root: &&Root<'a>| {
+        root.is_within && root.is_first() && (is_expected(root) || !root.is_entry())
+    };
+    let mut hops = Vec::new();
+    for root in roots.iter().filter(may_belong).take(ROOTS_MAX) {
+        let (service, start) = (words::service(root.span), root.span.start());
+        let around = case
+            .trace
+            .spans()
+            .filter(|span| span.id() != case.fired.attempt.span_id)
+            .filter(|span| span.start() <= start && start <= span.end())
+            .filter(|span| is_expected(root) || words::service(*span) == service)
+            .max_by_key(|span| (span.start(), span.ix().number()));
+        let is_inside = around.is_some_and(|around| words::service(around) == service);
+        if is_expected(root) || is_inside {
+            hops.push(Hop { before: around, after: root.span, is_inside });
+        }
+    }
+    hops
+}
+
+/// The path of an absolute URL.
+pub(super) fn path_of(url: &str) -> &str {
+    let behind = url.split_once("://").map_or(url, |(_, behind)| behind);
+    let path = behind.find('/').map_or("/", |at| &behind[at..]);
+    path.split(['?', '#']).next().unwrap_or("/")
+}
+
+/// The path that a serving span says.
+pub(super) fn served_path(span: Span<'_>) -> Option<&str> {
+    attribute(span, &PATHS).map(path_of)
+}
+
+/// Whether a span may be the other side of a call, by its kind and its time.
+fn is_other_side(edge: Span<'_>, root: Span<'_>) -> bool {
+    let is_later = root.start().plus(TOLERANCE) >= edge.start();
+    match (edge.kind(), root.kind()) {
+        (Kind::Client, Kind::Server) => is_later && root.start() <= edge.end().plus(TOLERANCE),
+        (Kind::Producer, Kind::Consumer) => is_later,
+        _ => false,
+    }
+}
+
+/// How much a span looks like the other side of a call.
+fn likeness(edge: Span<'_>, root: Span<'_>) -> u8 {
+    let path = attribute(edge, &["url.full", "http.url"]).map(path_of);
+    let path = path.or_else(|| served_path(edge));
+    let same = |key: &str| {
+        let value = attribute(edge, &[key]);
+        value.is_some() && value == attribute(root, &[key])
+    };
+    let is_path = path.is_some() && path == served_path(root);
+    let is_named = attribute(edge, &["peer.service"]) == Some(words::service(root))
+        || attribute(edge, &["server.address"]) == Some(words::service(root));
+    u8::from(is_path)
+        + u8::from(is_named)
+        + u8::from(same("messaging.destination.name"))
+        + u8::from(same("rpc.method"))
+}

@@ -1,0 +1,130 @@
+//! Why telemetry is missing: from what was seen to an ordered list of causes, the likeliest first.
+//!
+//! Each is stated as what was seen, with the spans that it rests on, and what to do. A cause that a process or an
+//! answer states of itself comes before one that follows from what the receiver met, and that before one that is only
+//! left over. The ring of foreign exports is decoded once, and only here.
+//!
+//! Deliberately absent: a guess without evidence, why a trigger has no answer (the run's reasons say it), a store that
+//! lags, since no run asks one yet, and the sampled bit of a span's flags: several SDKs leave it unset in spans that they
+//! do send.
+
+mod answer;
+mod clocks;
+mod foreign;
+mod hops;
+mod losses;
+mod parts;
+mod quiet;
+mod silence;
+mod variables;
+mod words;
+
+use drivers::receiver::Seen;
+use model::{
+    Answer, Attempt, Cause, Diagnosis, KeyRing, Request, Settlement, SpanId, Trace, Unsettled,
+    Verdict,
+};
+use tokio::time::Instant;
+
+use crate::{Ports, Started};
+use foreign::Foreign;
+
+pub use variables::Process;
+
+/// How many causes are told.
+const DIAGNOSES_MAX: usize = 6;
+
+/// How many spans, services or refusals one of them names.
+const NAMED_MAX: usize = 3;
+
+/// What was fired, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Fired<'a> {
+    /// The attempt.
+    pub attempt: &'a Attempt,
+    /// What was fired.
+    pub request: &'a Request,
+    /// How it ended.
+    pub answer: &'a Answer,
+    /// When it was about to be fired, by the clock that the receiver knows.
+    pub began: Instant,
+}
+
+/// What was seen of a run that did not pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// What was fired.
+    pub fired: Fired<'a>,
+    /// What the judges said.
+    pub verdict: Verdict,
+    /// Why the trace was taken as whole, or not.
+    pub settlement: &'a Settlement,
+    /// What came of the trace; the trigger's own span may be in it.
+    pub trace: &'a Trace,
+    /// The keys under which trace ids are minted, to tell other runs' traces from strangers'.
+    pub keys: &'a KeyRing,
+    /// What the receiver met; none where nobody knows.
+    pub seen: Option<&'a Seen>,
+    /// What is known of processes because we started them.
+    pub started: Option<&'a Started>,
+    /// Those processes, as far as they can be looked at.
+    pub processes: &'a [Process],
+}
+
+/// Asks the world what it has seen of a run, where there is something to explain.
+pub(crate) fn explain<P: Ports>(
+    ports: &P,
+    started: Option<&Started>,
+    fired: Fired<'_>,
+    verdict: Verdict,
+    gathered: Option<(&Trace, &Settlement)>,
+) -> Vec<Diagnosis> {
+    let Some((trace, settlement)) = gathered.filter(|_| verdict != Verdict::Passed) else {
+        return Vec::new();
+    };
+    diagnose(&Case {
+        fired,
+        verdict,
+        settlement,
+        trace,
+        keys: ports.keys(),
+        seen: ports.seen().as_ref(),
+        started,
+        processes: &ports.processes(),
+    })
+}
+
+/// Why telemetry is missing, the likeliest cause first. Nothing where the trace is whole, but for a context that was
+/// seen to be lost on the way of a test that failed, and clocks that left a test inconclusive.
+pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
+    let unsettled = &case.settlement.unsettled;
+    let mut found = match case.verdict {
+        Verdict::Passed => Vec::new(),
+        // Whoever decided by what was there missed nothing.
+        _ if unsettled.contains(&Unsettled::NotWaited) => Vec::new(),
+        Verdict::Failed if unsettled.is_empty() => parts::lost_though_whole(case),
+        Verdict::Inconclusive if unsettled.is_empty() => clocks::causes(clocks::skews(case)),
+        // Without an answer, that no span came is no further riddle.
+        _ if unsettled.contains(&Unsettled::NoTelemetry) => match is_answered(case) {
+            true => silence::causes(case, &Foreign::decode(case)),
+            false => Vec::new(),
+        },
+        _ => parts::causes(case, &Foreign::decode(case)),
+    };
+    found.truncate(DIAGNOSES_MAX);
+    found
+}
+
+fn is_answered(case: &Case<'_>) -> bool {
+    !case.settlement.unsettled.contains(&Unsettled::NotAnswered)
+}
+
+fn diagnosis(
+    cause: Cause,
+    says: String,
+    spans: impl IntoIterator<Item = SpanId>,
+    advice: impl Into<String>,
+) -> Diagnosis {
+    let spans = spans.into_iter().take(NAMED_MAX).collect();
+    Diagnosis { cause, says, spans, advice: advice.into() }
+}

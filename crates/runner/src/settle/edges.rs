@@ -1,0 +1,193 @@
+//! Calls whose other side has not come.
+//!
+//! Each has a moment until which it is waited for: none for a leaf, some seconds for a peer of which nothing is known,
+//! and for ever for one that sends spans.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use model::{
+    SpanId, Timestamp,
+    trace::{Span, StatusCode},
+};
+
+use super::{
+    Rules,
+    peer::peer,
+    process::{Process, UNKNOWN},
+};
+
+/// Calls whose other side has not come, and what this run knows of those that were called.
+#[derive(Debug, Default)]
+pub(super) struct Edges {
+    peers: Vec<Peer>,
+    /// By calling service and peer.
+    by_name: HashMap<(String, String), usize>,
+    open: HashMap<SpanId, Edge>,
+    /// The same by the moment until which they are waited for.
+    by_time: BTreeSet<(Timestamp, SpanId)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// The service that calls it.
+    pub(super) service: String,
+    pub(super) name: String,
+    known: Known,
+    /// Whether it sent a span in this run.
+    pub(super) has_answered: bool,
+    /// Calls of it that would be waited for if it sent a span.
+    calls: Vec<SpanId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// The test says that it sends no spans, whatever else is known.
+    Declared,
+    Leaf,
+    Instrumented,
+    Nothing,
+}
+
+#[derive(Debug)]
+struct Edge {
+    until: Timestamp,
+    /// None where the span does not say whom it calls.
+    peer: Option<usize>,
+    is_error: bool,
+}
+
+/// Under which name the trigger calls.
+const TRIGGER_SERVICE: &str = "qualitytrace";
+
+/// For ever: what is waited for is known to send spans.
+pub(super) const FOREVER: Timestamp = Timestamp::from_nanos(u64::MAX);
+
+impl Edges {
+    /// The trigger was fired, which is a call as well.
+    pub(super) fn open_trigger(&mut self, rules: &Rules) {
+        let Some(target) = &rules.target else { return };
+        let peer = self.peer_named(TRIGGER_SERVICE, target.clone(), rules);
+        let until = match self.peers[peer].known {
+            Known::Declared | Known::Leaf => Timestamp::default(),
+            Known::Instrumented => FOREVER,
+            // What answered is a process that is expected.
+            Known::Nothing => rules.answered.plus(rules.flush.unwrap_or(UNKNOWN)),
+        };
+        self.wait(rules.trigger, Edge { until, peer: Some(peer), is_error: false });
+    }
+
+    /// A call has come.
+    pub(super) fn open(&mut self, call: Span<'_>, at: Timestamp, caller: &Process, rules: &Rules) {
+        let peer = peer(call).map(|name| self.peer_named(&caller.service, name, rules));
+        let is_error = call.status() == StatusCode::Error;
+        // When it ended by our clock nobody knows, but not later than it came.
+        let until = match peer.map_or(Known::Nothing, |peer| self.peers[peer].known) {
+            Known::Declared | Known::Leaf => Timestamp::default(),
+            _ if is_error => at.plus(self.quiet_of(peer, rules)),
+            Known::Instrumented => FOREVER,
+            Known::Nothing => at.plus(UNKNOWN),
+        };
+        self.wait(call.id(), Edge { until, peer, is_error });
+    }
+
+    fn wait(&mut self, call: SpanId, edge: Edge) {
+        if let Some(peer) = edge.peer.map(|peer| &mut self.peers[peer])
+            && matches!(peer.known, Known::Leaf | Known::Nothing)
+        {
+            peer.calls.push(call);
+        }
+        self.by_time.insert((edge.until, call));
+        self.open.insert(call, edge);
+    }
+
+    /// Something was called by the trigger.
+    pub(super) fn answer_trigger(&mut self, rules: &Rules) {
+        if let Some(target) = &rules.target {
+            let peer = self.peer_named(TRIGGER_SERVICE, target.clone(), rules);
+            self.came(rules.trigger, peer);
+        }
+    }
+
+    /// The other side of a call is here, so that the others of this peer will come too.
+    pub(super) fn answer(&mut self, call: Span<'_>, caller: &Process, rules: &Rules) {
+        match peer(call).map(|name| self.peer_named(&caller.service, name, rules)) {
+            Some(peer) => self.came(call.id(), peer),
+            None => self.close(call.id()),
+        }
+    }
+
+    fn came(&mut self, call: SpanId, peer: usize) {
+        self.close(call);
+        let peer = &mut self.peers[peer];
+        peer.has_answered = true;
+        if peer.known == Known::Declared {
+            return;
+        }
+        peer.known = Known::Instrumented;
+        for call in std::mem::take(&mut peer.calls) {
+            if let Some(edge) = self.open.get_mut(&call).filter(|edge| !edge.is_error) {
+                self.by_time.remove(&(edge.until, call));
+                edge.until = FOREVER;
+                self.by_time.insert((edge.until, call));
+            }
+        }
+    }
+
+    /// A call goes on through another one below it, which waits in its place.
+    pub(super) fn close(&mut self, call: SpanId) {
+        if let Some(edge) = self.open.remove(&call) {
+            self.by_time.remove(&(edge.until, call));
+        }
+    }
+
+    /// Until when the last of them is waited for; none where that is for ever.
+    pub(super) fn complete_at(&self) -> Option<Timestamp> {
+        match self.by_time.last() {
+            None => Some(Timestamp::default()),
+            Some((until, _)) => (*until != FOREVER).then_some(*until),
+        }
+    }
+
+    /// The calls that are still waited for.
+    pub(super) fn open_at(&self, now: Timestamp) -> impl Iterator<Item = SpanId> {
+        self.by_time.iter().rev().take_while(move |(until, _)| *until > now).map(|(_, id)| *id)
+    }
+
+    pub(super) fn peers(&self) -> &[Peer] {
+        &self.peers
+    }
+
+    /// Peers of which a call was waited for and nothing came, and never anything else.
+    pub(super) fn silent_peers(&self) -> BTreeSet<usize> {
+        let ended = self.open.values().filter(|edge| !edge.is_error);
+        ended.filter_map(|edge| edge.peer).filter(|peer| !self.peers[*peer].has_answered).collect()
+    }
+
+    fn peer_named(&mut self, service: &str, name: String, rules: &Rules) -> usize {
+        let name = (service.to_owned(), name);
+        if let Some(known) = self.by_name.get(&name) {
+            return *known;
+        }
+        let learned = rules.learned.services.get(service);
+        let known = match learned {
+            _ if rules.absent.contains(&name.1) => Known::Declared,
+            Some(learned) if learned.instrumented.contains(&name.1) => Known::Instrumented,
+            Some(learned) if learned.is_leaf(&name.1) => Known::Leaf,
+            _ => Known::Nothing,
+        };
+        let (service, peer) = name.clone();
+        self.by_name.insert(name, self.peers.len());
+        let calls = Vec::new();
+        self.peers.push(Peer { service, name: peer, known, has_answered: false, calls });
+        self.peers.len() - 1
+    }
+
+    /// The quiet of what was called, as far as its name says who it is.
+    fn quiet_of(&self, peer: Option<usize>, rules: &Rules) -> Duration {
+        let learned = peer.and_then(|peer| rules.learned(&self.peers[peer].name));
+        rules.flush.or(learned).unwrap_or(UNKNOWN)
+    }
+}

@@ -1,0 +1,451 @@
+//! The settle engine: spans and moments in, and when the trace is whole.
+//!
+//! It never looks at a clock, and each arrival costs what is new in it: neither is a tree built, nor is anything of
+//! what came before looked at again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    time::Duration,
+};
+
+use model::{
+    AbsentParents, Learned, LearnedService, ProcessQuiet, Settlement, SpanId, Timestamp, Trace,
+    Unsettled,
+    trace::{Kind, Span},
+};
+
+use super::{
+    edges::{Edges, FOREVER},
+    parents::Parents,
+    peer::{is_call, is_entry, peer},
+    process::{Processes, UNKNOWN},
+};
+use crate::Started;
+
+/// What is known before the first span comes.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// The trigger's own span, which is in the trace before all others.
+    pub(crate) trigger: SpanId,
+    /// Host and port that the trigger called; none where it called nothing that could send spans.
+    pub(crate) target: Option<String>,
+    /// When the attempt began, by our clock.
+    pub(crate) began: Timestamp,
+    /// When it was answered.
+    pub(crate) answered: Timestamp,
+    /// Whether all that the system does follows from our trigger, so that no span of it starts before.
+    pub(crate) is_fired: bool,
+    /// The quiet that the test declares.
+    pub(crate) flush: Option<Duration>,
+    /// The longest quiet that is asked of anyone unless it is declared: a run must be able to be whole in time.
+    pub(crate) quiet_max: Duration,
+    /// What the test declares as absent: services behind something that sends no spans, and peers that send none.
+    pub(crate) absent: HashSet<String>,
+    /// What earlier runs have shown.
+    pub(crate) learned: Learned,
+    /// How processes are known that we started.
+    pub(crate) started: Option<Started>,
+}
+
+/// All that is known of a trace in the making.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    rules: Rules,
+    /// The quiet of a process that has not been seen.
+    unknown_quiet: Duration,
+    processes: Processes,
+    parents: Parents,
+    edges: Edges,
+    /// Spans that are linked to before they have come, by a span that is the other side of a call.
+    linked: HashMap<SpanId, usize>,
+    /// The process of the first other side of each call that has one.
+    answered: HashMap<SpanId, usize>,
+    /// Processes whose spans named a parent of another process that came.
+    present_parents: HashSet<usize>,
+    /// Processes that were entered though no call announced it, each after the one that entered it.
+    unannounced: BTreeSet<(usize, usize)>,
+    /// Processes that were entered from the trigger.
+    entered: BTreeSet<usize>,
+    spans: u64,
+    last: Option<Timestamp>,
+    has_trigger_come_back: bool,
+    is_drained: bool,
+}
+
+/// How a run ended, as far as that says what may be learned from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The trace was whole.
+    Whole,
+    /// Its time was up, and nothing more was coming.
+    Late,
+    /// More may have been coming: nobody waited for it, or it was lost.
+    Early,
+}
+
+/// How many spans one reason names.
+const NAMED_MAX: usize = 1000;
+
+/// How many calls may stand inside each other for one call.
+const NESTED_MAX: usize = 16;
+
+/// In the flags of a span: whether it says that its parent is remote, and that it is.
+const SAYS_REMOTE: u32 = 0x100;
+const IS_REMOTE: u32 = 0x200;
+
+impl Engine {
+    pub(crate) fn new(rules: Rules) -> Self {
+        let mut edges = Edges::default();
+        edges.open_trigger(&rules);
+        Self {
+            unknown_quiet: rules.unknown_quiet(),
+            rules,
+            processes: Processes::default(),
+            parents: Parents::default(),
+            edges,
+            linked: HashMap::new(),
+            answered: HashMap::new(),
+            present_parents: HashSet::new(),
+            unannounced: BTreeSet::new(),
+            entered: BTreeSet::new(),
+            spans: 0,
+            last: None,
+            has_trigger_come_back: false,
+            is_drained: false,
+        }
+    }
+
+    /// Takes note of the spans from this number on, which arrived together.
+    pub(crate) fn arrived(&mut self, trace: &Trace, from: usize, at: Timestamp) {
+        for number in from..trace.len() {
+            let span = trace.numbered_span(number);
+            if span.id() == self.rules.trigger {
+                self.has_trigger_come_back = true;
+                continue;
+            }
+            self.last = self.last.max(Some(at));
+            self.spans += 1;
+            self.span(trace, span, at);
+        }
+    }
+
+    /// The system was told to send all it had, and did.
+    pub(crate) fn drained(&mut self) {
+        self.is_drained = true;
+    }
+
+    /// When the trace is whole if nothing more comes; none while something is missing that was announced.
+    pub(crate) fn whole_at(&self) -> Option<Timestamp> {
+        if self.spans == 0 {
+            return None;
+        }
+        let complete_at = self.parents.closed_at()?.max(self.edges.complete_at()?);
+        Some(complete_at.max(self.quiet_at()).max(self.rules.answered))
+    }
+
+    /// When every process that came, or came in earlier runs, has been quiet for long enough.
+    fn quiet_at(&self) -> Timestamp {
+        if self.is_drained {
+            return self.rules.answered;
+        }
+        let quiet_at = self.processes.quiet_at();
+        let unannounced_at = self.processes.unannounced_at(&self.rules);
+        quiet_at.max(unannounced_at).unwrap_or(self.rules.answered)
+    }
+
+    /// The quiet of a process that has not been seen.
+    pub(crate) fn unknown_quiet(&self) -> Duration {
+        self.unknown_quiet
+    }
+
+    /// How long nothing at all may come before nothing is expected to: never wrong, since nothing is concluded from it.
+    pub(crate) fn patience(&self) -> Duration {
+        let started = self.rules.started.as_ref().map(|started| started.batch_delay * 2);
+        UNKNOWN.max(started.unwrap_or(self.unknown_quiet) * 2)
+    }
+
+    /// What keeps the trace from being whole.
+    pub(crate) fn unsettled(&self, trace: &Trace, now: Timestamp) -> Vec<Unsettled> {
+        if self.spans == 0 {
+            return vec![Unsettled::NoTelemetry];
+        }
+        let mut unsettled = self.missing(trace, now);
+        if self.quiet_at() > now {
+            unsettled.push(Unsettled::NotQuiet);
+        }
+        unsettled
+    }
+
+    /// The same without whether anyone was quiet.
+    pub(crate) fn missing(&self, trace: &Trace, now: Timestamp) -> Vec<Unsettled> {
+        let mut missing = Vec::new();
+        let orphans = self.parents.open_at(now).into_iter().take(NAMED_MAX);
+        let orphans: Vec<_> = orphans.map(|number| trace.numbered_span(number).id()).collect();
+        if !orphans.is_empty() {
+            missing.push(Unsettled::ParentsAbsent(orphans));
+        }
+        let calls: Vec<_> = self.edges.open_at(now).take(NAMED_MAX).collect();
+        if !calls.is_empty() {
+            missing.push(Unsettled::EdgesOpen(calls));
+        }
+        missing
+    }
+
+    pub(crate) fn processes(&self, now: Timestamp) -> Vec<ProcessQuiet> {
+        self.processes.report(now)
+    }
+
+    /// Spans that came, the trigger's own not counted.
+    pub(crate) fn spans(&self) -> u64 {
+        self.spans
+    }
+
+    /// When the last of them came.
+    pub(crate) fn last(&self) -> Option<Timestamp> {
+        self.last
+    }
+
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_drained
+    }
+
+    /// Whether the trigger's own span came back, as through a Collector.
+    pub(crate) fn has_trigger_come_back(&self) -> bool {
+        self.has_trigger_come_back
+    }
+
+    /// The service of a span that came.
+    pub(crate) fn service(&self, span: Span<'_>) -> Option<&str> {
+        let service = &self.processes.get(self.processes.known(span)?).service;
+        (!service.is_empty()).then_some(service)
+    }
+
+    /// What this run has shown of the system.
+    pub(crate) fn seen(&self, trace: &Trace, ending: Ending) -> Learned {
+        let mut seen = Services { services: BTreeMap::new() };
+        let is_waited = matches!(ending, Ending::Whole | Ending::Late);
+        for (service, (delay, is_started)) in self.processes.delays() {
+            // A delay that we set says nothing of the next time. One that was not waited for may be too short, but not
+            // too long.
+            let known = self.rules.learned.services.get(service);
+            let known = known.and_then(|known| known.delays_ns.iter().max().copied());
+            let delay = crate::clock::nanos(delay);
+            if !is_started && (is_waited || Some(delay) > known) {
+                seen.of(service).delays_ns.push(delay);
+                seen.of(service).runs = u32::from(is_waited);
+            }
+        }
+        for peer in self.edges.peers().iter().filter(|peer| peer.has_answered) {
+            seen.of(&peer.service).instrumented.insert(peer.name.clone());
+        }
+        if ending == Ending::Whole {
+            for peer in self.edges.silent_peers() {
+                let peer = &self.edges.peers()[peer];
+                seen.of(&peer.service).leaves.insert(peer.name.clone(), 1);
+            }
+        }
+        for process in &self.present_parents {
+            seen.of(self.service_of(*process)).present_parents = 1;
+        }
+        self.see_unannounced(&mut seen);
+        if is_waited {
+            let orphans = self.parents.all().map(|number| trace.numbered_span(number));
+            let entered = orphans.filter(|span| may_enter(*span));
+            let entered: BTreeSet<_> = entered.filter_map(|span| self.service(span)).collect();
+            for service in entered {
+                seen.of(service).absent_parents = 1;
+                for other in self.processes.services() {
+                    seen.unannounced(other, service);
+                }
+            }
+        }
+        Learned {
+            services: seen.services.into_iter().filter(|(name, _)| !name.is_empty()).collect(),
+        }
+    }
+
+    fn see_unannounced(&self, seen: &mut Services) {
+        for (above, below) in &self.unannounced {
+            seen.unannounced(self.service_of(*above), self.service_of(*below));
+        }
+        for one in &self.entered {
+            for other in &self.entered {
+                seen.unannounced(self.service_of(*one), self.service_of(*other));
+            }
+        }
+    }
+
+    fn service_of(&self, process: usize) -> &str {
+        &self.processes.get(process).service
+    }
+
+    fn span(&mut self, trace: &Trace, span: Span<'_>, at: Timestamp) {
+        let process = self.processes.arrived(span, at, &self.rules);
+        let number = span.ix().number();
+        // Of several spans with one id the first is the parent of all children.
+        let is_first = trace.find(span.id()).is_none_or(|first| first.ix() == span.ix());
+        if is_first {
+            if is_call(span) {
+                self.edges.open(span, at, self.processes.get(process), &self.rules);
+                if self.answered.contains_key(&span.id()) {
+                    self.edges.close(span.id());
+                }
+                if let Some(other) = self.linked.remove(&span.id()) {
+                    self.answer(trace, span, other);
+                }
+            }
+            for child in self.parents.came(span.id()) {
+                self.pair(trace, span, trace.numbered_span(child));
+            }
+        }
+        if let Some(parent) = span.parent() {
+            // Of those that came together, some are not looked at yet.
+            match trace.find(parent).filter(|parent| parent.ix().number() <= number) {
+                Some(parent) => self.pair(trace, parent, span),
+                None => self.parents.wait(number, parent, self.parent_until(span, at)),
+            }
+        }
+        if is_entry(span) {
+            self.links(trace, span, process);
+        }
+    }
+
+    /// A span and its parent are both here.
+    fn pair(&mut self, trace: &Trace, parent: Span<'_>, child: Span<'_>) {
+        let Some(below) = self.processes.known(child) else { return };
+        if parent.id() == self.rules.trigger {
+            self.edges.answer_trigger(&self.rules);
+            self.entered.insert(below);
+            return;
+        }
+        let Some(above) = self.processes.known(parent) else { return };
+        let is_remote = above != below;
+        if is_remote {
+            self.processes.called((above, parent), (below, child));
+            if may_enter(child) {
+                self.present_parents.insert(below);
+            }
+        }
+        if is_call(parent) && (is_remote || is_entry(child)) {
+            self.answer(trace, parent, below);
+        } else if is_remote {
+            self.unannounced.insert((above, below));
+        } else if is_call(parent) && is_call(child) {
+            // The call goes on through the one below, which waits in its place if it says that it calls the same.
+            if let Some(other) = self.answered.get(&child.id()) {
+                self.goes_through(trace, child, (above, *other));
+            } else if peer(parent).is_some_and(|one| peer(child) == Some(one)) {
+                self.edges.close(parent.id());
+            }
+        }
+    }
+
+    /// The other side of a call is here, in this process.
+    fn answer(&mut self, trace: &Trace, call: Span<'_>, other: usize) {
+        let Some(process) = self.processes.known(call) else { return };
+        let first = *self.answered.entry(call.id()).or_insert(other);
+        if first != other {
+            // One call with several other sides: it announces one of them.
+            self.unannounced.extend([(process, first), (process, other)]);
+        }
+        self.edges.answer(call, self.processes.get(process), &self.rules);
+        self.goes_through(trace, call, (process, other));
+    }
+
+    /// What a call goes through, in its own process, has no other side but that of the call.
+    fn goes_through(&mut self, trace: &Trace, call: Span<'_>, (process, other): (usize, usize)) {
+        let mut inner = call;
+        for _ in 0..NESTED_MAX {
+            let outer = inner.parent().and_then(|id| trace.find(id));
+            let is_same = |outer: &Span<'_>| self.processes.known(*outer) == Some(process);
+            let Some(outer) = outer.filter(|outer| is_call(*outer) && is_same(outer)) else {
+                break;
+            };
+            // It may stand in the same message and not be looked at yet.
+            self.answered.entry(outer.id()).or_insert(other);
+            self.edges.close(outer.id());
+            inner = outer;
+        }
+    }
+
+    /// The calls that a span is the other side of, though not their child.
+    fn links(&mut self, trace: &Trace, span: Span<'_>, process: usize) {
+        for link in span.links().filter(|link| link.trace_id() == Some(trace.id())) {
+            let Some(id) = link.span_id() else { continue };
+            if id == self.rules.trigger {
+                self.edges.answer_trigger(&self.rules);
+                continue;
+            }
+            match trace.find(id).filter(|call| call.ix() < span.ix()) {
+                Some(call) if is_call(call) => self.answer(trace, call, process),
+                Some(_) => {}
+                None => drop(self.linked.insert(id, process)),
+            }
+        }
+    }
+
+    /// Until when the parent of a span is waited for: it may enter a service that stands behind something without spans.
+    fn parent_until(&self, span: Span<'_>, at: Timestamp) -> Timestamp {
+        let Some(service) = self.service(span).filter(|_| may_enter(span)) else { return FOREVER };
+        let learned = self.rules.learned.services.get(service);
+        let learned = learned.map_or(AbsentParents::Unknown, LearnedService::absent_parents);
+        match learned {
+            _ if self.rules.absent.contains(service) => Timestamp::default(),
+            AbsentParents::Always => Timestamp::default(),
+            // If there is one that sends spans, it comes within its quiet.
+            AbsentParents::Sometimes => at.plus(self.unknown_quiet),
+            AbsentParents::Unknown => FOREVER,
+        }
+    }
+}
+
+impl Ending {
+    /// How a run ended that was settled so.
+    pub(crate) fn of(settlement: &Settlement) -> Self {
+        let is_calm = |unsettled: &Unsettled| {
+            use Unsettled::{EdgesOpen, ExpectedAbsent, ParentsAbsent};
+            matches!(unsettled, ParentsAbsent(_) | EdgesOpen(_) | ExpectedAbsent(_))
+        };
+        match settlement.unsettled.as_slice() {
+            [] => Self::Whole,
+            unsettled if unsettled.iter().all(is_calm) => Self::Late,
+            _ => Self::Early,
+        }
+    }
+}
+
+impl Rules {
+    /// What the test declares, else the most that is known of any process, and no less than of one that is not known.
+    fn unknown_quiet(&self) -> Duration {
+        self.flush.unwrap_or_else(|| {
+            let services = self.learned.services.keys();
+            services.filter_map(|service| self.learned(service)).fold(UNKNOWN, Duration::max)
+        })
+    }
+}
+
+struct Services {
+    services: BTreeMap<String, LearnedService>,
+}
+
+impl Services {
+    fn of(&mut self, service: &str) -> &mut LearnedService {
+        self.services.entry(service.to_owned()).or_default()
+    }
+
+    /// A service that came in a run with another though no call announced it.
+    fn unannounced(&mut self, other: &str, service: &str) {
+        if other != service && !service.is_empty() {
+            self.of(other).unannounced.insert(service.to_owned());
+        }
+    }
+}
+
+/// Whether the parent of a span may stand in another process.
+fn may_enter(span: Span<'_>) -> bool {
+    match span.flags() & (SAYS_REMOTE | IS_REMOTE) {
+        SAYS_REMOTE => false,
+        0 => matches!(span.kind(), Kind::Server | Kind::Consumer),
+        _ => true,
+    }
+}

@@ -1,0 +1,69 @@
+//! Whom a span calls, as far as it says.
+
+use model::trace::{Attributes, Kind, Span, ValueRef};
+
+use super::process::text;
+
+/// Whether a span calls another process, of which the other side may come.
+pub(crate) fn is_call(span: Span<'_>) -> bool {
+    matches!(span.kind(), Kind::Client | Kind::Producer) && !is_database(span.attributes())
+}
+
+/// Whether a span is the other side of a call.
+pub(crate) fn is_entry(span: Span<'_>) -> bool {
+    matches!(span.kind(), Kind::Server | Kind::Consumer)
+}
+
+/// The peer of a call: `peer.service`, else the address, else where the message goes; none where the span does not say.
+///
+/// One broker serves many destinations, so that a message is addressed to both.
+pub(crate) fn peer(span: Span<'_>) -> Option<String> {
+    let attributes = span.attributes();
+    let peer = text(attributes, "peer.service").or_else(|| address(attributes));
+    if span.kind() != Kind::Producer {
+        return peer.or_else(|| destination(attributes));
+    }
+    match (peer, destination(attributes)) {
+        (Some(peer), Some(destination)) => Some(format!("{peer}/{destination}")),
+        (peer, destination) => peer.or(destination),
+    }
+}
+
+/// Whether what is called keeps data and sends no spans.
+fn is_database(attributes: Attributes<'_>) -> bool {
+    ["db.system.name", "db.system"].iter().any(|key| attributes.get(key).is_some())
+}
+
+fn destination(attributes: Attributes<'_>) -> Option<String> {
+    ["messaging.destination.name", "messaging.destination"]
+        .iter()
+        .find_map(|key| text(attributes, key))
+}
+
+/// Host and port, in the names of today and in those of before.
+fn address(attributes: Attributes<'_>) -> Option<String> {
+    for (host, port) in [
+        ("server.address", "server.port"),
+        ("net.peer.name", "net.peer.port"),
+        ("net.peer.ip", "net.peer.port"),
+    ] {
+        if let Some(host) = text(attributes, host) {
+            return Some(match text(attributes, port) {
+                Some(port) => format!("{host}:{port}"),
+                None => host,
+            });
+        }
+    }
+    ["url.full", "http.url"].iter().find_map(|key| match attributes.get(key)? {
+        ValueRef::Str(url) => authority(url),
+        _ => None,
+    })
+}
+
+/// The host and port of a URL; who is logged in there is nobody's business.
+pub(crate) fn authority(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    (!host.is_empty()).then(|| host.to_owned())
+}

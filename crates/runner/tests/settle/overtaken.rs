@@ -1,0 +1,97 @@
+//! Spans that come after the verdict.
+
+use std::time::Duration;
+
+use model::Verdict;
+use tokio::time::sleep;
+
+use crate::{
+    FLUSH,
+    stage::{Stage, shown},
+};
+
+/// What becomes of the verdict while a run is watched for so many milliseconds after it.
+async fn watched(lines: &str, claim: &str, ms: u64) -> String {
+    let mut stage = Stage::new(lines);
+    stage.test = format!("{FLUSH}\n  trace: ['{claim}']");
+    let finished = stage.run().await;
+    let settled = shown(&finished);
+    let watch = finished.watch.expect("a trace was asked for");
+    let watched = watch.until(sleep(Duration::from_millis(ms))).await;
+    let overtaken = watched.overtaken.map_or_else(String::new, |overtaken| {
+        format!(
+            "; {} by {} after {} with {} spans",
+            overtaken.verdict.as_str(),
+            overtaken.service.unwrap_or_default(),
+            overtaken.after_ns / 1_000_000,
+            overtaken.spans
+        )
+    });
+    let services = watched.seen.services.iter().filter(|(name, _)| *name != "qualitytrace");
+    let delays = services.map(|(name, service)| {
+        let delays: Vec<_> =
+            service.delays_ns.iter().map(|d| (d / 1_000_000).to_string()).collect();
+        format!("; {name} {}", delays.join("+"))
+    });
+    format!("{settled}{overtaken}{}", delays.collect::<String>())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_span_that_changes_the_verdict_overtakes_it() {
+    let late = "10 a server 1<t 0..9 name=x\n 600 a inner 2<1 1..9 name=x";
+    let twice = "10 a server 1<t 0..9\n 600 a inner 2<1 1..9 name=x\n 700 a inner 3<2 1..9 name=y";
+    let cases = [
+        (
+            "it differs",
+            late,
+            "count(span[name=\"x\"]) = 1",
+            1000,
+            "whole 110; failed by a after 490 with 1 spans; a 591",
+        ),
+        ("it is the same", late, "count(span[name=\"x\"]) <= 3", 1000, "whole 110; a 591"),
+        ("nobody listens any more", late, "count(span[name=\"x\"]) = 1", 400, "whole 110"),
+        ("it was final", late, "count(span[name=\"x\"]) >= 1", 1000, "NotWaited 10; a 591"),
+        (
+            "what comes then makes it right again",
+            twice,
+            "count(span[name=\"x\"]) = count(span[name=\"y\"])",
+            1000,
+            "whole 110; a 691",
+        ),
+        (
+            "it came too late to be conclusive",
+            "10 a inner 2<1 1..9 name=x\n 10500 a server 1<t 0..9",
+            "count(span[name=\"x\"]) = 1",
+            1000,
+            "orphans 2 10000 inconclusive; passed by a after 500 with 1 spans; a 10491",
+        ),
+        (
+            "nothing had come",
+            "7000 a server 1<t 0..9",
+            "count(span[name=\"x\"]) = 1",
+            2000,
+            "NoTelemetry 6000 inconclusive; failed by a after 1000 with 1 spans; a 6991",
+        ),
+        (
+            "a repeated span is no news",
+            "10 a server 1<t 0..9\n 600 a server 1<t 0..9",
+            "no span[name=\"x\"]",
+            1000,
+            "whole 110",
+        ),
+    ];
+    for (name, lines, claim, ms, expected) in cases {
+        assert_eq!(watched(lines, claim, ms).await, expected, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_trace_that_was_judged_stays_as_it_was() {
+    let mut stage = Stage::new("10 a server 1<t 0..9\n 600 a inner 2<1 1..9");
+    stage.test = format!("{FLUSH}\n  trace: ['count(span[service.name=\"a\"]) = 1']");
+    let finished = stage.run().await;
+    let (trace, watch) = (finished.trace.expect("kept"), finished.watch.expect("listens"));
+    let watched = watch.until(sleep(Duration::from_secs(1))).await;
+    assert_eq!(watched.overtaken.map(|it| it.verdict), Some(Verdict::Failed));
+    assert_eq!(trace.len(), 2, "the trigger's span and one of the system");
+}

@@ -1,0 +1,307 @@
+//! A stage for the settle engine: spans as lines, on a paused clock, through the whole of `run`.
+//!
+//! A line is an arrival: when it comes, in milliseconds after the answer; whose it is (`service`, `service#instance`, with `!`
+//! behind it if we started it); its kind; its id, and after `<` its parent's, `t` being the trigger; when it starts and ends.
+//! Then what else it says: `to=PEER`, `topic=NAME`, `db`, `error`, `link=ID`, `skew=MS`, `local`, `name=NAME`.
+//! Lines of the same moment come in one message.
+
+use std::{collections::BTreeMap, sync::Mutex, time::Duration};
+
+use bytes::Bytes;
+use drivers::arrivals::{Arrival, Arrivals};
+use lang::{Document, Plan, Vars};
+use model::{
+    Answer, Attempt, Body, Event, Key, KeyRing, Learned, Progress, Request, Response, RunId,
+    SpanId, Timestamp, Trace, TraceId, Unsettled,
+    trace::{Kind, LinkData, ResourceData, ScopeData, SpanData, StatusCode, Value},
+};
+use runner::{Finished, Job, Limits, Lost, MARKER, Ports, Started, run};
+use source::Text;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, sleep_until},
+};
+
+/// What is to be settled.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    /// Lines of `spec` in the test's document.
+    pub(crate) test: String,
+    pub(crate) arrivals: Vec<Line>,
+    pub(crate) learned: Learned,
+    /// Whether the system can be told to flush, and how long that takes.
+    pub(crate) drain: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
+    /// How long the trigger takes; spans come from when it is fired.
+    pub(crate) answers_after: Duration,
+}
+
+/// What arrives at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) at: Duration,
+    pub(crate) text: String,
+}
+
+pub(crate) const MARKED: &str = "token";
+
+/// What a test says where nothing else matters: decided by the whole trace alone.
+pub(crate) const ABSENCE: &str = "trace: ['no span[name=\"never\"]']";
+
+const EPOCH: u64 = 1_000_000_000_000_000_000;
+
+impl Stage {
+    /// These lines, with nothing declared and nothing known.
+    pub(crate) fn new(lines: &str) -> Self {
+        let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
+        let line = |line: &str| {
+            let (at, text) = line.split_once(' ').expect("a moment and a span");
+            let at = Duration::from_micros((at.parse::<f64>().expect("milliseconds") * 1e3) as u64);
+            Line { at, text: text.trim().to_owned() }
+        };
+        Self {
+            test: ABSENCE.to_owned(),
+            arrivals: lines.map(line).collect(),
+            learned: Learned::default(),
+            drain: None,
+            timeout: None,
+            answers_after: Duration::ZERO,
+        }
+    }
+
+    /// The same with other lines in the test.
+    pub(crate) fn test(mut self, test: &str) -> Self {
+        self.test = format!("{test}\n  {ABSENCE}");
+        self
+    }
+
+    pub(crate) async fn run(&self) -> Finished {
+        let plan = plan(&self.test);
+        let world = World { began: Instant::now(), stage: self.clone(), told: Mutex::default() };
+        let started = Started { marker: MARKED.to_owned(), batch_delay: Duration::from_millis(50) };
+        let job = Job {
+            run_id: RunId::new(Timestamp::from_nanos(0), [1; 10]),
+            plan: &plan,
+            vars: &Vars::default(),
+            files: &lang::Files::default(),
+            progress: Progress::New,
+            limits: Limits::default(),
+            learned: &self.learned,
+            started: Some(&started).filter(|_| self.is_started()),
+            timeout: self.timeout,
+        };
+        run(job, &world).await.expect("a verdict")
+    }
+
+    /// What became of it in one line: how it was settled, after how many milliseconds, and the verdict if it is not passed.
+    pub(crate) async fn outcome(&self) -> String {
+        shown(&self.run().await)
+    }
+
+    fn is_started(&self) -> bool {
+        self.arrivals.iter().any(|line| line.text.contains('!'))
+    }
+}
+
+pub(crate) fn shown(finished: &Finished) -> String {
+    let settlement = finished.outcome.settlement.as_ref().expect("a trace was asked for");
+    let ms = settlement.waited_ns / 1_000_000;
+    let reasons: Vec<_> = settlement.unsettled.iter().map(reason).collect();
+    let how = if reasons.is_empty() { "whole".to_owned() } else { reasons.join(", ") };
+    let verdict = match finished.outcome.verdict {
+        model::Verdict::Passed => String::new(),
+        other => format!(" {}", other.as_str()),
+    };
+    format!("{how} {ms}{verdict}")
+}
+
+fn reason(unsettled: &Unsettled) -> String {
+    let ids = |spans: &[SpanId]| {
+        let ids: Vec<_> = spans.iter().map(|span| span.as_bytes()[0].to_string()).collect();
+        ids.join("+")
+    };
+    match unsettled {
+        Unsettled::ParentsAbsent(spans) => format!("orphans {}", ids(spans)),
+        Unsettled::EdgesOpen(spans) => format!("calls {}", ids(spans)),
+        Unsettled::ExpectedAbsent(expected) => format!("expected {}", expected.join("+")),
+        other => format!("{other:?}"),
+    }
+}
+
+pub(crate) fn plan(test: &str) -> Plan {
+    let document = format!(
+        "type: Test
+spec:
+  name: cart
+  trigger: {{type: http, httpRequest: {{method: GET, url: 'http://shop/cart'}}}}
+  {test}
+"
+    );
+    let (documents, mistakes) = lang::read(&Text::new("cart.yaml", document));
+    assert!(mistakes.is_empty(), "{}", source::draw(&mistakes, source::Colour::Never));
+    let test = documents.iter().find_map(|document| match document {
+        Document::Test(test) => Some(test),
+        _ => None,
+    });
+    let (plan, mistakes) = lang::compile(test.expect("one test"));
+    plan.unwrap_or_else(|| unreachable!("{}", source::draw(&mistakes, source::Colour::Never)))
+}
+
+/// A world that sends what the stage says.
+struct World {
+    began: Instant,
+    stage: Stage,
+    told: Mutex<Vec<Event>>,
+}
+
+impl Ports for World {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(EPOCH).plus(self.began.elapsed())
+    }
+
+    fn random(&self) -> [u8; 32] {
+        [7; 32]
+    }
+
+    fn keys(&self) -> &KeyRing {
+        static KEYS: std::sync::LazyLock<KeyRing> =
+            std::sync::LazyLock::new(|| KeyRing::new(Key::from_bytes([9; 16]), Vec::new()));
+        &KEYS
+    }
+
+    async fn spans(&self, trace: TraceId) -> Arrivals {
+        let (sender, receiver) = mpsc::channel(1024);
+        let mut messages: BTreeMap<Duration, Vec<String>> = BTreeMap::new();
+        for Line { at, text } in &self.stage.arrivals {
+            messages.entry(*at).or_default().push(text.clone());
+        }
+        let began = Instant::now() + self.stage.answers_after;
+        let feed = async move {
+            for (at, lines) in messages {
+                sleep_until(began + at).await;
+                let arrival = Arrival { at: Instant::now(), bytes: otlp(trace, &lines) };
+                if sender.send(arrival).await.is_err() {
+                    return;
+                }
+            }
+            // The stream stays open, as a receiver's does.
+            sleep(Duration::from_secs(3600)).await;
+            drop(sender);
+        };
+        let mut feeding = tokio::task::JoinSet::new();
+        feeding.spawn(feed);
+        feeding.detach_all();
+        Arrivals::new(receiver)
+    }
+
+    fn has_lost_spans(&self, _trace: TraceId) -> bool {
+        false
+    }
+
+    async fn attempted(&self, _attempt: &Attempt) -> Result<(), Lost> {
+        Ok(())
+    }
+
+    async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, Lost> {
+        sleep(self.stage.answers_after).await;
+        let body = Body::Text("{}".to_owned());
+        Ok(Answer::Response(Response { status: 200, headers: Vec::new(), body, duration_ns: 1 }))
+    }
+
+    async fn answered(&self, _answer: &Answer) -> Result<(), Lost> {
+        Ok(())
+    }
+
+    async fn drain(&self) -> bool {
+        match self.stage.drain {
+            None => false,
+            Some(takes) => {
+                sleep(takes).await;
+                true
+            }
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        self.told.lock().expect("one thread").push(event);
+    }
+}
+
+/// One message with the spans of these lines.
+pub(crate) fn otlp(trace_id: TraceId, lines: &[String]) -> Bytes {
+    let mut trace = Trace::new(trace_id);
+    for line in lines {
+        let (resource, span) = span(line, trace_id);
+        let resource = trace.resource(resource).expect("room");
+        let scope = trace.scope(ScopeData::default()).expect("room");
+        trace.push(resource, scope, span).expect("room");
+    }
+    Bytes::from(otlp::encode(&trace))
+}
+
+fn span(line: &str, trace_id: TraceId) -> (ResourceData, SpanData) {
+    let mut words = line.split_whitespace();
+    let mut word = || words.next().unwrap_or_else(|| unreachable!("`{line}` is too short"));
+    let (process, kind, ids, times) = (word(), word(), word(), word());
+    let (id, parent) = ids.split_once('<').expect("a parent");
+    let parent = if parent == "t" { SpanId::from_bytes([7; 8]) } else { Some(span_id(parent)) };
+    let mut span = SpanData::new(span_id(id), parent, "work");
+    span.kind = match kind {
+        "server" => Kind::Server,
+        "client" => Kind::Client,
+        "producer" => Kind::Producer,
+        "consumer" => Kind::Consumer,
+        "inner" => Kind::Internal,
+        _ => unreachable!("`{kind}` is no kind"),
+    };
+    let (start, end) = times.split_once("..").expect("two times");
+    let mut skew = 0;
+    let text = |value: &str| Value::Str(value.to_owned());
+    for word in words {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        match key {
+            "to" => span.attributes.push(("peer.service".to_owned(), text(value))),
+            "at" => span.attributes.push(("server.address".to_owned(), text(value))),
+            "topic" => span.attributes.push(("messaging.destination.name".to_owned(), text(value))),
+            "db" => span.attributes.push(("db.system.name".to_owned(), text("postgresql"))),
+            "error" => span.status.code = StatusCode::Error,
+            "link" => span.links.push(LinkData {
+                trace_id: Some(trace_id),
+                span_id: Some(span_id(value)),
+                ..LinkData::default()
+            }),
+            "skew" => skew = value.parse::<i64>().expect("milliseconds"),
+            "local" => span.flags = 0x100,
+            "name" => value.clone_into(&mut span.name),
+            _ => unreachable!("`{word}` says nothing"),
+        }
+    }
+    let moment = |ms: &str| {
+        let ms = ms.parse::<i64>().expect("milliseconds") + skew;
+        Timestamp::from_nanos(EPOCH.checked_add_signed(ms * 1_000_000).expect("a moment"))
+    };
+    (span.start, span.end) = (moment(start), moment(end));
+    (resource(process), span)
+}
+
+fn resource(process: &str) -> ResourceData {
+    let (process, is_started) =
+        process.strip_suffix('!').map_or((process, false), |process| (process, true));
+    let (service, instance) = process.split_once('#').unwrap_or((process, ""));
+    let mut attributes = Vec::new();
+    let mut add = |key: &str, value: &str| {
+        if !value.is_empty() {
+            attributes.push((key.to_owned(), Value::Str(value.to_owned())));
+        }
+    };
+    add("service.name", service);
+    add("service.instance.id", instance);
+    add(MARKER, if is_started { MARKED } else { "" });
+    ResourceData { attributes, ..ResourceData::default() }
+}
+
+fn span_id(number: &str) -> SpanId {
+    let number: u8 = number.parse().expect("a number");
+    assert!(number != 7, "that is the trigger's");
+    SpanId::from_bytes([number; 8]).expect("not zero")
+}
