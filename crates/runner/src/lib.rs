@@ -21,9 +21,9 @@ use std::{future::Future, sync::Arc, time::Duration};
 use drivers::Arrivals;
 use lang::{Files, Plan, ResolveError, Resolved, Seed, Vars};
 use model::{
-    Answer, Attempt, Event, Fault, Faulty, Judgement, Learned, NoAnswer, NoAnswerKind, Outcome,
-    Progress, Request, RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, Unsettled,
-    What,
+    Answer, Attempt, Diagnosis, Event, Fault, Faulty, Judgement, Learned, NoAnswer, NoAnswerKind,
+    Outcome, Progress, Request, RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace,
+    Unsettled, What,
     trace::{SpanData, TraceFull},
 };
 use thiserror::Error;
@@ -161,7 +161,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     let fired = Fired { attempt: &attempt, request: &request, answer: &answer, began: listening };
     let gathered = traced.trace.as_deref().zip(traced.settlement.as_ref());
     let diagnoses = explain(ports, job.started, fired, verdict, gathered);
-    let mut reasons = reasons(&resolved, &answer, traced.settlement.as_ref());
+    let mut reasons = reasons(&resolved, &answer, traced.settlement.as_ref(), &diagnoses);
     if ends.is_some_and(|ends| ends <= Instant::now()) {
         reasons.push(OUT_OF_TIME.to_owned());
     }
@@ -361,7 +361,12 @@ async fn fire<P: Ports>(
 }
 
 /// What may keep a run from being conclusive, each with what to do about it.
-fn reasons(resolved: &Resolved, answer: &Answer, settlement: Option<&Settlement>) -> Vec<String> {
+fn reasons(
+    resolved: &Resolved,
+    answer: &Answer,
+    settlement: Option<&Settlement>,
+    diagnoses: &[Diagnosis],
+) -> Vec<String> {
     let mut reasons = Vec::new();
     if resolved.is_failure_unsaid(answer) {
         reasons.push(FAILURE_UNSAID.to_owned());
@@ -373,7 +378,10 @@ fn reasons(resolved: &Resolved, answer: &Answer, settlement: Option<&Settlement>
         |settlement: &&Settlement| !settlement.unsettled.contains(&Unsettled::NotWaited);
     if let Some(settlement) = settlement.filter(is_waited) {
         // Without an answer, that no span came is no further riddle.
-        let is_news = |it: &&Unsettled| answer.is_answered() || **it != Unsettled::NoTelemetry;
+        let is_news = |it: &&Unsettled| {
+            (answer.is_answered() || **it != Unsettled::NoTelemetry)
+                && !diagnosis::is_explained(it, diagnoses)
+        };
         reasons.extend(settlement.unsettled.iter().filter(is_news).filter_map(reason));
     }
     reasons

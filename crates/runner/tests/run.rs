@@ -223,7 +223,8 @@ async fn a_trace_that_is_not_whole_concludes_nothing_from_absence() {
         let settlement = finished.outcome.settlement.expect("a trace was asked for");
         assert_eq!(settlement.unsettled, [unsettled]);
         assert_eq!(finished.outcome.verdict, Verdict::Inconclusive, "{settlement:?}");
-        assert!(!finished.outcome.reasons.is_empty(), "it says why");
+        let said = finished.outcome.reasons.len() + finished.outcome.diagnoses.len();
+        assert!(said > 0, "it says why");
         assert_eq!(settlement.waited_ns / 10_000_000, seconds * 100, "{settlement:?}");
     }
 }

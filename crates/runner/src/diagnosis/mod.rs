@@ -115,6 +115,25 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
     found
 }
 
+/// Whether these say already why a trace is not whole for this reason, and better.
+pub(crate) fn is_explained(unsettled: &Unsettled, by: &[Diagnosis]) -> bool {
+    use Cause::{
+        ClockSkew, ContextLost, Linked, NotQuiet, OtherSideAbsent, ParentLocal, ParentRemote,
+        VariablesIgnored,
+    };
+    let causes: &[Cause] = match unsettled {
+        Unsettled::NoTelemetry => return !by.is_empty(),
+        Unsettled::ParentsAbsent(_) => &[ParentRemote, ParentLocal],
+        // Where parents are absent, the trigger's call may be the only one that is open.
+        Unsettled::EdgesOpen(_) => {
+            &[ContextLost, Linked, OtherSideAbsent, ParentRemote, ParentLocal]
+        }
+        Unsettled::NotQuiet => &[NotQuiet, VariablesIgnored, ClockSkew],
+        _ => &[],
+    };
+    by.iter().any(|diagnosis| causes.contains(&diagnosis.cause))
+}
+
 fn is_answered(case: &Case<'_>) -> bool {
     !case.settlement.unsettled.contains(&Unsettled::NotAnswered)
 }
