@@ -2,7 +2,8 @@
 //!
 //! Most spans that a server receives belong to no run. So only the ids of each span are read; the spans of
 //! wanted traces are copied as they stand, under the resource and scope that they came with, and only what is copied
-//! is checked, to be sure that it can be decoded. A mistake inside a span that nobody wants is never seen.
+//! is checked, to be sure that it can be decoded. A mistake inside a span that nobody wants is never seen; nor is a
+//! second trace id behind the first, which no encoder writes and which protobuf would let count.
 
 use bytes::Bytes;
 use model::{SpanId, TraceId};

@@ -97,12 +97,16 @@ impl<'a> Fields<'a> {
     /// The content of a field that is a number of as many bytes as it needs.
     #[inline(always)]
     pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
-        // Most numbers are a key or a length of one byte.
+        // Most numbers are a key or a length of one byte, or the length of a span, of two.
         let number;
-        match self.upto.get(self.at) {
-            Some(byte) if *byte < 0x80 => {
-                number = u64::from(*byte);
+        match self.upto[self.at..] {
+            [byte, ..] if byte < 0x80 => {
+                number = u64::from(byte);
                 self.at += 1;
+            }
+            [low, high, ..] if high < 0x80 => {
+                number = u64::from(low & 0x7f) | u64::from(high) << 7;
+                self.at += 2;
             }
             _ => (number, self.at) = long_varint(self.upto, self.at)?,
         }
@@ -178,6 +182,7 @@ impl<'a> Fields<'a> {
         std::iter::from_fn(move || rest.child(child).transpose())
     }
 
+    #[inline(always)]
     fn child(&mut self, child: u32) -> Result<Option<Self>, DecodeError> {
         while let Some(key) = self.key()? {
             if key == child {

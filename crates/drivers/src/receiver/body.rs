@@ -68,6 +68,18 @@ pub(super) async fn read(
     Ok(announced.map_or(whole.into(), |(only, _)| only))
 }
 
+/// Reads a body that nobody wants, unless it is too large for that.
+pub(super) async fn pass_over(mut body: Incoming, bytes_max: usize) -> Result<(), Unanswered> {
+    let mut len = 0;
+    while body.size_hint().lower() <= bytes_max as u64
+        && len <= bytes_max
+        && let Some(more) = next(&mut body).await?
+    {
+        len += more.len();
+    }
+    Ok(())
+}
+
 /// The next bytes, if there are more.
 async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Unanswered> {
     while let Some(frame) = body.frame().await {

@@ -8,7 +8,7 @@ use std::{
     future::Future,
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     task::{Context, Poll},
     time::Duration,
 };
@@ -30,7 +30,14 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{Sink, body::Reply, grpc, http as over_http, intake::Intake, listen::drive, seen::add};
+use super::{
+    Sink,
+    body::Reply,
+    grpc, http as over_http,
+    intake::Intake,
+    listen::{Silence, drive},
+    seen::add,
+};
 
 /// What every HTTP/2 client says first.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -131,14 +138,18 @@ impl<S: Sink> Server<S> {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let service = service_fn(|request| async move {
-            Ok::<_, Infallible>(respond(&self.intake, request).await)
+        let heard = AtomicU64::default();
+        let service = service_fn(|request| async {
+            add(&heard, 1);
+            let response = respond(&self.intake, request).await;
+            add(&heard, 1);
+            Ok::<_, Infallible>(response)
         });
+        let silence = Silence { max: self.intake.header_timeout, heard: &heard };
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.intake.header_timeout)
+            .header_read_timeout(None)
             .serve_connection(TokioIo::new(stream), service);
-        if let Err(error) = drive(connection, stopped).await
+        if let Err(error) = drive(connection, stopped, Some(silence)).await
             && error.is_parse()
         {
             self.note(&format!("a request that is not HTTP/1.1: {error}"));
@@ -163,7 +174,7 @@ impl<S: Sink> Server<S> {
             .keep_alive_timeout(PING_TIMEOUT)
             .serve_connection(TokioIo::new(stream), service);
         // How a connection ends is its peer's affair.
-        drive(connection, stopped).await.ok();
+        drive(connection, stopped, None).await.ok();
         streams.join().await;
     }
 

@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
-    header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, RETRY_AFTER},
+    HeaderMap, HeaderValue, Method, Request, Response, Version,
+    header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, RETRY_AFTER},
 };
 use hyper::body::{Body, Incoming};
 
 use super::{
     Sink,
-    body::{Limit, Reply, read},
+    body::{self, Limit, Reply},
     grpc,
     intake::{Intake, Rejected, Signal},
     pack::Packing,
@@ -24,41 +24,59 @@ enum Form {
     Json,
 }
 
+/// What a request asks for, by its head.
+struct Asked {
+    signal: Signal,
+    form: Form,
+    packing: Packing,
+}
+
 /// Answers a request.
 pub(super) async fn respond<S: Sink>(
     intake: &Intake<S>,
     request: Request<Incoming>,
 ) -> Response<Reply> {
     // A mistake is told in the form in which it was made.
-    let form = Form::of(request.headers());
-    let form_told = form.unwrap_or_default();
-    let (status, body, refused) = match export(intake, form, request).await {
-        Ok((signal, rejected)) => (StatusCode::OK, form_told.answer(signal, &rejected), None),
-        Err(error) => {
-            let said = error.to_string();
-            intake.watch.refusal(&said);
-            (error.status(), form_told.refusal(&error, &said), Some(error))
-        }
-    };
-    let mut response = Response::new(Reply::new(body));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(form_told.name()));
-    if let Some(delay) = refused.as_ref().and_then(Unanswered::retry_after) {
-        headers.insert(RETRY_AFTER, HeaderValue::from(delay.as_secs()));
+    let form = Form::of(request.headers()).unwrap_or_default();
+    let version = request.version();
+    match export(intake, request).await {
+        Ok((signal, rejected)) => with_type(form, form.answer(signal, &rejected)),
+        Err(error) => refuse(intake, form, version, &error),
     }
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(ALLOW, HeaderValue::from_static("POST"));
-    }
-    response
 }
 
 async fn export<S: Sink>(
     intake: &Intake<S>,
-    form: Option<Form>,
     request: Request<Incoming>,
 ) -> Result<(Signal, Rejected), Unanswered> {
-    if grpc::is_call(request.headers()) {
+    let bytes_max = intake.message_bytes_max;
+    let Asked { signal, form, packing } = match asked(&request) {
+        Ok(asked) => asked,
+        Err(error) => {
+            // Read all the same, or the connection could not be used again.
+            let ignored = async { body::pass_over(request.into_body(), bytes_max).await };
+            intake.in_time(ignored).await.ok();
+            return Err(error);
+        }
+    };
+    let work = async {
+        let mut room = intake.room();
+        let announced = request.body().size_hint().lower() as usize;
+        let limit = Limit { bytes_max, head_bytes: 0, room: &mut room };
+        let message = body::read(request.into_body(), limit, |_| announced).await?;
+        let message = packing.unpack(message, bytes_max, &mut room)?;
+        let rejected = match form {
+            Form::Protobuf => intake.take(signal, &message).await?,
+            Form::Json => intake.take_json(signal, &message, &mut room).await?,
+        };
+        Ok((signal, rejected))
+    };
+    intake.in_time(work).await
+}
+
+fn asked(request: &Request<Incoming>) -> Result<Asked, Unanswered> {
+    let headers = request.headers();
+    if grpc::is_call(headers) {
         return Err(Unanswered::GrpcVersion);
     }
     let signal = match request.uri().path() {
@@ -70,30 +88,46 @@ async fn export<S: Sink>(
     if request.method() != Method::POST {
         return Err(Unanswered::Method(request.method().clone()));
     }
-    let Some(form) = form else {
-        return Err(Unanswered::Type(text(request.headers(), &CONTENT_TYPE)));
-    };
-    let packing = match request.headers().get(CONTENT_ENCODING) {
+    let form = Form::of(headers).ok_or_else(|| Unanswered::Type(text(headers, &CONTENT_TYPE)))?;
+    let packing = match headers.get(CONTENT_ENCODING) {
         None => Packing::None,
         Some(_) => {
-            let name = text(request.headers(), &CONTENT_ENCODING);
+            let name = text(headers, &CONTENT_ENCODING);
             Packing::parse(&name).ok_or(Unanswered::Encoding(name))?
         }
     };
-    let work = async {
-        let bytes_max = intake.message_bytes_max;
-        let mut room = intake.room();
-        let announced = request.body().size_hint().lower() as usize;
-        let limit = Limit { bytes_max, head_bytes: 0, room: &mut room };
-        let body = read(request.into_body(), limit, |_| announced).await?;
-        let message = packing.unpack(body, bytes_max, &mut room)?;
-        let rejected = match form {
-            Form::Protobuf => intake.take(signal, &message).await?,
-            Form::Json => intake.take_json(signal, &message, &mut room).await?,
-        };
-        Ok((signal, rejected))
-    };
-    intake.in_time(work).await
+    Ok(Asked { signal, form, packing })
+}
+
+fn refuse<S: Sink>(
+    intake: &Intake<S>,
+    form: Form,
+    version: Version,
+    error: &Unanswered,
+) -> Response<Reply> {
+    let said = error.to_string();
+    intake.watch.refusal(&said);
+    let mut response = with_type(form, form.refusal(error, &said));
+    *response.status_mut() = error.status();
+    let headers = response.headers_mut();
+    if let Some(delay) = error.retry_after() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(delay.as_secs()));
+    }
+    if let Unanswered::Method(_) = error {
+        headers.insert(ALLOW, HeaderValue::from_static("POST"));
+    }
+    let may_be_unread =
+        matches!(error, Unanswered::TooLarge(_) | Unanswered::NoRoom(_) | Unanswered::Late(_));
+    if may_be_unread && version < Version::HTTP_2 {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+fn with_type(form: Form, body: Bytes) -> Response<Reply> {
+    let mut response = Response::new(Reply::new(body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.name()));
+    response
 }
 
 impl Form {

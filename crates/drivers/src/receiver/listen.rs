@@ -1,6 +1,14 @@
 //! An address: its connections, how many, and how they end.
 
-use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::{
@@ -60,15 +68,43 @@ impl Listening {
     }
 }
 
+/// How long a connection may be silent.
+pub(super) struct Silence<'a> {
+    pub(super) max: Duration,
+    /// Requests that began and requests that ended, together: an odd number says that one is under way.
+    pub(super) heard: &'a AtomicU64,
+}
+
 /// Serves a connection to its end, or, once stopped, to the end of what is under way.
+///
+/// One timer looks now and then whether anything was heard, instead of one for each request, so a silent connection is
+/// let go after once to twice the time.
 pub(super) async fn drive<C: GracefulConnection>(
     connection: C,
     mut stopped: watch::Receiver<()>,
+    silence: Option<Silence<'_>>,
 ) -> Result<(), C::Error> {
     let mut connection = pin!(connection);
+    let mut silent = pin!(was_silent(silence));
     tokio::select! {
+        biased;
         ended = connection.as_mut() => return ended,
+        () = &mut silent => return Ok(()),
         _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
     }
     connection.await
+}
+
+/// Ends when nothing was heard for too long.
+async fn was_silent(silence: Option<Silence<'_>>) {
+    let Some(Silence { max, heard }) = silence else { return std::future::pending().await };
+    let mut before = 0;
+    loop {
+        sleep(max).await;
+        let now = heard.load(Ordering::Relaxed);
+        if now == before && now.is_multiple_of(2) {
+            return;
+        }
+        before = now;
+    }
 }

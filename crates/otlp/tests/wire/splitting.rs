@@ -12,7 +12,10 @@ use proptest::{
 };
 use prost::Message;
 
-use crate::strategy::{TRACE, any_traces, is_parent};
+use crate::{
+    raw::field,
+    strategy::{TRACE, any_traces, is_parent},
+};
 
 proptest! {
     #[test]
@@ -72,6 +75,45 @@ fn a_mistake_counts_only_in_a_wanted_span() {
     assert_eq!(split(&request, |_| false), Ok(foreign));
     let error = split(&request, |_| true).expect_err("refused").to_string();
     assert!(error.starts_with("not OTLP protobuf: "), "{error}");
+}
+
+#[test]
+fn ids_are_found_wherever_they_stand() {
+    let (trace, own) = (field(1, &TRACE), field(2, &[1; 8]));
+    let (state, parent, name) = (field(3, b"a=b"), field(4, &[2; 8]), field(5, b"name"));
+    let bad = field(4, &[2; 3]);
+    let long = field(3, &[b'a'; 200]);
+    let cases = [
+        (vec![&trace, &own, &parent, &name], true),
+        (vec![&trace, &own, &name], true),
+        (vec![&trace, &own], true),
+        (vec![&trace, &own, &state, &parent, &name], true),
+        (vec![&trace, &own, &long, &parent], true),
+        (vec![&name, &parent, &own, &trace], true),
+        (vec![&own, &trace, &name], true),
+        (vec![&trace, &own, &bad, &name], false),
+        (vec![&trace, &own, &state, &bad], false),
+        (vec![&trace, &own, &long, &bad], false),
+        (vec![&trace, &name, &parent], false),
+    ];
+    for (fields, is_valid) in cases {
+        let span: Vec<u8> = fields.iter().copied().flatten().copied().collect();
+        let request = field(1, &field(2, &field(2, &span)));
+        let foreign = split(&request, |_| false).expect("split");
+        let counts = (u64::from(is_valid), u64::from(!is_valid));
+        assert_eq!((foreign.foreign, foreign.invalid), counts, "{fields:?}");
+        let kept = split(&request, |_| true).expect("split");
+        assert_eq!((kept.kept, kept.invalid), counts, "{fields:?}");
+    }
+}
+
+/// So that a foreign span need not be read to its end: see the module.
+#[test]
+fn a_second_trace_id_does_not_take_a_foreign_span_back() {
+    let span = [field(1, &[9; 16]), field(2, &[1; 8]), field(4, &[2; 8]), field(1, &TRACE)];
+    let request = field(1, &field(2, &field(2, &span.concat())));
+    let foreign = Split { foreign: 1, ..Split::default() };
+    assert_eq!(split(&request, |trace_id| *trace_id.as_bytes() == TRACE), Ok(foreign));
 }
 
 #[test]
