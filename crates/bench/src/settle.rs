@@ -57,17 +57,21 @@ const TESTS: usize = 5;
 /// Requests that are played to see what is usual.
 const USUAL: usize = 12;
 
-/// Proves with a million runs, with `--short` with a few thousand, with `--runs N` so many; `--seed N` tells of one.
+/// Proves with a million runs, with `--short` with a few thousand, with `--runs N` so many, with `--real` with two hundred
+/// in real time; `--seed N` tells of one.
 pub fn prove(arguments: &[String]) -> Result<String> {
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let runs = match words.as_slice() {
-        [] => RUNS,
-        ["--short"] => RUNS_SHORT,
-        ["--runs", runs] => runs.parse().context("--runs needs a number")?,
+    let tally = match words.as_slice() {
+        [] => runs_of(RUNS)?,
+        ["--short"] => runs_of(RUNS_SHORT)?,
+        ["--runs", runs] => runs_of(runs.parse().context("--runs needs a number")?)?,
+        ["--real"] => {
+            let runtime = Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(real::runs(&std::env::current_exe()?))?
+        }
         ["--seed", seed] => return story::tell(seed.parse().context("--seed needs a number")?),
-        _ => bail!("expected nothing, --short, --runs N or --seed N"),
+        _ => bail!("expected nothing, --short, --runs N, --real or --seed N"),
     };
-    let tally = runs_of(runs)?;
     let text = table::render("prove settle", &tally.rows());
     // The figures are worth most where they are bad, and stay the last line.
     ensure!(tally.is_right(), "runs were wrong, see their seeds\n{text}");
@@ -172,4 +176,46 @@ fn script<'s>(system: &'s System, tests: &'s [Test], dice: &mut Dice) -> (Weathe
 fn remember(learned: &mut Learned, ended: &Ended) {
     learned.observe(&ended.finished.seen);
     learned.observe(&ended.seen_late);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run that is told that nobody sends late, and nobody else sends at all, does not wait; the referee finds it.
+    #[test]
+    fn a_hasty_run_is_found_wrong() {
+        let (mut dice, keys) = (Dice::new(7), stage::keys());
+        let (mut wrong, mut hasty) = (0, 0);
+        for _ in 0..20 {
+            let system = System::draw(&mut dice, LARGE);
+            let usual: Vec<_> = (0..USUAL).map(|_| play(&system, &mut dice, None)).collect();
+            let tests = [Test::draw(&system, &usual, &mut dice).unwrap()];
+            let lies = lies(&system, &usual);
+            let (mut memory, learned) = (Memory::default(), Learned::default());
+            for _ in 0..10 {
+                let (_, script) = script(&system, &tests, &mut dice);
+                let run = perform(&script, &lies, &keys, &mut dice);
+                let ended = &virtual_clock().unwrap().block_on(run).unwrap();
+                let case =
+                    Case { script: &script, ended, memory: &memory, learned: &learned, slack: 0 };
+                let ruling = rule(&case);
+                wrong += u32::from(ruling.is_wrong());
+                hasty += u32::from(ruling.is_hasty.is_some());
+                memory.keep(&script, ended);
+            }
+        }
+        assert!(hasty >= 20 && wrong >= 5, "{hasty} hasty, {wrong} wrong");
+    }
+
+    fn lies(system: &System, usual: &[Played<'_>]) -> Learned {
+        let mut lies = Learned::default();
+        for span in usual.iter().flat_map(|played| &played.spans) {
+            let name = system.service_of(span.process).name.clone();
+            let service = lies.services.entry(name).or_default();
+            (service.runs, service.delays_ns, service.absent_parents) = (3, vec![0], 3);
+            service.leaves.extend(span.peer().map(|peer| (peer, 3)));
+        }
+        lies
+    }
 }

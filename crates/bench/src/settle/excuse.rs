@@ -1,6 +1,6 @@
 //! Which of the spans that were missing at a verdict nobody could have waited for.
 
-use model::{AbsentParents, LearnedService, trace::Kind};
+use model::{AbsentParents, LearnedService};
 
 use super::{
     plan::Expected,
@@ -171,7 +171,7 @@ impl<'a, 's> Excuses<'a, 's> {
         let answers = |number: usize| {
             let span = &self.spans()[number];
             self.there.is_there[number]
-                && matches!(span.kind, Kind::Server | Kind::Consumer)
+                && span.is_entry()
                 && (span.parent == Parent::Span(caller) || span.link == Some(caller))
         };
         if !edge.is_edge() || edge.is_error || (0..self.spans().len()).any(answers) {

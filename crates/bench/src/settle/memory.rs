@@ -2,8 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use model::trace::Kind;
-
 use super::{
     play::Parent,
     stage::{Ended, Script},
@@ -41,8 +39,7 @@ impl Memory {
                 let delay = largest.entry(process.service).or_default();
                 *delay = at.saturating_sub(end).max(*delay);
             }
-            let is_side = matches!(span.kind, Kind::Server | Kind::Consumer);
-            if let Some(caller) = span.caller.filter(|caller| is_side && heard(*caller))
+            if let Some(caller) = span.caller.filter(|caller| heard(*caller))
                 && (span.parent == Parent::Span(caller) || span.link == Some(caller))
                 && let Some(peer) = spans[caller].peer()
             {

@@ -37,10 +37,10 @@ impl Test {
         let count = 1 + dice.below(4);
         let mut statements: Vec<_> = (0..count).map(|_| statement::draw(&there, dice)).collect();
         statements.sort_by_key(|statement| !statement.is_spec());
-        let flush = percent(dice, 15).then(|| flush(system, dice));
+        let flush = percent(dice, system.size.flush).then(|| flush(system, dice));
         // In real time nobody waits until the system is known.
         let absent = match percent(dice, 50) || system.is_real() {
-            true => behind_gateways(system, first),
+            true => behind_gateways(system, usual),
             false => Vec::new(),
         };
         let expected = match percent(dice, 12) {
@@ -63,8 +63,9 @@ fn flush(system: &System, dice: &mut Dice) -> u64 {
 }
 
 /// Services whose spans name parents that never come.
-fn behind_gateways(system: &System, usual: &Played<'_>) -> Vec<String> {
-    let behind = usual.spans.iter().filter(|span| matches!(span.parent, Parent::Absent(_)));
+fn behind_gateways(system: &System, usual: &[Played<'_>]) -> Vec<String> {
+    let spans = usual.iter().flat_map(|played| &played.spans);
+    let behind = spans.filter(|span| matches!(span.parent, Parent::Absent(_)));
     let mut names: Vec<_> =
         behind.map(|span| system.service_of(span.process).name.clone()).collect();
     names.sort_unstable();

@@ -75,6 +75,11 @@ impl Span<'_> {
         }
     }
 
+    /// Whether its parent is in another process.
+    pub(super) fn is_entry(&self) -> bool {
+        matches!(self.kind, Kind::Server | Kind::Consumer)
+    }
+
     /// Whether it speaks of another side that sends spans of its own.
     pub(super) fn is_edge(&self) -> bool {
         matches!(self.kind, Kind::Client | Kind::Producer)

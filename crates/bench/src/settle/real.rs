@@ -31,14 +31,20 @@ use super::{
     referee::{Case, rule},
     remember,
     stage::{Script, keys},
+    story,
     system::{MS, SMALL, System},
-    tally::Tally,
+    tally::{self, Tally},
     travel::{Travel, Weather},
 };
 use process::Children;
 pub use process::child;
 use relay::Relay;
 
+use crate::parts::unix_nanos;
+
+/// All at once.
+const SYSTEMS: u64 = 50;
+const RUNS_OF_SYSTEM: u64 = 4;
 /// How exactly the moment of an arrival is known: a busy machine acknowledges late.
 const SLACK: u64 = 100 * MS;
 const TESTS: usize = 4;
@@ -52,8 +58,9 @@ struct World {
     _receiver: Receiver,
 }
 
-/// Plays so many runs of each of so many systems, all systems at once.
-pub async fn runs_of(program: &Path, systems: u64, runs: u64) -> Result<Tally> {
+/// Plays two hundred runs, many at a time, with this program as each of the processes.
+pub async fn runs(program: &Path) -> Result<Tally> {
+    let began = unix_nanos();
     let inbox = Arc::new(Inbox::new(keys(), inbox::Limits::default()));
     let address = "127.0.0.1:0".parse()?;
     let receiver =
@@ -63,19 +70,20 @@ pub async fn runs_of(program: &Path, systems: u64, runs: u64) -> Result<Tally> {
     let program = program.to_owned();
     let world = Arc::new(World { program, inbox, relay, _receiver: receiver });
     let mut playing = JoinSet::new();
-    for number in 0..systems {
+    for number in 0..SYSTEMS {
         let world = Arc::clone(&world);
-        playing.spawn(async move { system(&world, number, runs).await });
+        playing.spawn(async move { system(&world, number).await });
     }
     let mut all = Tally::default();
     while let Some(tally) = playing.join_next().await {
         all.join(tally??);
     }
+    (all.nanos, all.is_real) = (unix_nanos() - began, true);
     Ok(all)
 }
 
 /// Plays the runs of one system, one after the other.
-async fn system(world: &World, number: u64, runs: u64) -> Result<Tally> {
+async fn system(world: &World, number: u64) -> Result<Tally> {
     let mut dice = Dice::new(number.wrapping_mul(0x9e6c_63d0_876a_68ee));
     let system = System { drains: false, ..System::draw(&mut dice, SMALL) };
     let usual: Vec<_> = (0..USUAL).map(|_| play(&system, &mut dice, None)).collect();
@@ -86,7 +94,7 @@ async fn system(world: &World, number: u64, runs: u64) -> Result<Tally> {
     let children = Children::start(&world.program, world.relay.port(), &system).await?;
     let (mut learned, mut memory, mut tally) =
         (Learned::default(), Memory::default(), Tally::default());
-    for run in 0..runs {
+    for run in 0..RUNS_OF_SYSTEM {
         let weather = match dice.below(10) {
             0..4 => Weather::Calm,
             4..8 => Weather::Rough,
@@ -114,7 +122,12 @@ async fn system(world: &World, number: u64, runs: u64) -> Result<Tally> {
             slack: SLACK,
         };
         let ruling = rule(&case);
-        tally.add(&Run { seed: number * runs + run, weather, case, ruling });
+        let run = Run { seed: number * RUNS_OF_SYSTEM + run, weather, case, ruling };
+        tally.add(&run);
+        if run.ruling.is_wrong() {
+            // Nobody can play it again.
+            tally::say(&story::write(&run)?);
+        }
         memory.keep(&script, &ended);
         remember(&mut learned, &ended);
         if let Some(crash) = crash {

@@ -43,6 +43,12 @@ pub(super) struct Ruling {
     pub(super) missed: Option<&'static str>,
 }
 
+impl Ruling {
+    pub(super) fn is_wrong(&self) -> bool {
+        !self.wrong.is_empty() || self.missed.is_some()
+    }
+}
+
 /// What a run was given, and what came of it.
 pub(super) struct Case<'a, 's> {
     pub(super) script: &'a Script<'s>,

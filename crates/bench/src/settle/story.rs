@@ -26,7 +26,8 @@ pub(super) fn tell(seed: u64) -> Result<String> {
     story.context("the run was not reached")?.context("the story could not be written")
 }
 
-fn write(run: &Run<'_, '_>) -> Result<String, std::fmt::Error> {
+/// The story of a run.
+pub(super) fn write(run: &Run<'_, '_>) -> Result<String, std::fmt::Error> {
     let mut to = String::new();
     let case = &run.case;
     let all = There::all(case.script.system, &case.script.played);

@@ -22,8 +22,13 @@ pub(super) struct Size {
     delays: [u64; 4],
     /// The longest that a message waits, or that something goes on after the response.
     wait_max: u64,
+    /// How far a clock is away.
+    skew_max: u64,
     /// After which a run is judged as it is.
     timeout: Duration,
+    /// How often we start it, and how often a test declares `flush`, in percent.
+    started: usize,
+    pub(super) flush: usize,
 }
 
 /// For a clock that can be moved.
@@ -31,15 +36,21 @@ pub(super) const LARGE: Size = Size {
     services_max: 12,
     delays: [MS, 100 * MS, SECOND, 5 * SECOND],
     wait_max: 8 * SECOND,
+    skew_max: 300 * SECOND,
     timeout: Duration::from_secs(30),
+    started: 20,
+    flush: 15,
 };
 
-/// For real time.
+/// For real time, in which few runs may take the six seconds that the unknown asks for.
 pub(super) const SMALL: Size = Size {
-    services_max: 4,
+    services_max: 3,
     delays: [MS, 20 * MS, 80 * MS, 200 * MS],
     wait_max: 300 * MS,
-    timeout: Duration::from_secs(14),
+    skew_max: 200 * MS,
+    timeout: Duration::from_secs(8),
+    started: 60,
+    flush: 30,
 };
 
 /// A system under test.
@@ -74,6 +85,8 @@ pub(super) struct Process {
     pub(super) skew: i64,
     /// Whether it carries the marker of what we started.
     pub(super) is_marked: bool,
+    /// Whether its SDK says which parents are remote.
+    pub(super) tells_remote: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -181,7 +194,8 @@ impl System {
         let root = draft.node(0);
         let root_hop = if percent(draft.dice, 4) { Hop::Gateway } else { Hop::Direct };
         let services = draft.services;
-        let started = percent(dice, 20).then(|| Duration::from_millis(between(dice, 1, 100)));
+        let started =
+            percent(dice, size.started).then(|| Duration::from_millis(between(dice, 1, 100)));
         let mut system = Self {
             services: Vec::new(),
             processes: Vec::new(),
@@ -206,6 +220,7 @@ impl System {
         let delay = delay.unwrap_or_else(|| delays[dice.below(delays.len())]);
         let is_periodic = percent(dice, 70);
         let is_marked = self.started.is_some() && percent(dice, 80);
+        let tells_remote = percent(dice, 50) || self.is_real();
         let delay = match self.started {
             Some(set) if is_marked => set.as_nanos() as u64,
             _ => delay,
@@ -221,8 +236,15 @@ impl System {
             };
             let batch = Batch { delay, is_periodic };
             // What we started runs on our machine.
-            let skew = if is_marked { 0 } else { skew(dice) };
-            self.processes.push(Process { service: number, identity, batch, skew, is_marked });
+            let skew = if is_marked { 0 } else { skew(dice, self.size.skew_max) };
+            self.processes.push(Process {
+                service: number,
+                identity,
+                batch,
+                skew,
+                is_marked,
+                tells_remote,
+            });
         }
         self.services.push(service);
     }
@@ -242,14 +264,15 @@ impl System {
     }
 }
 
-fn skew(dice: &mut Dice) -> i64 {
+fn skew(dice: &mut Dice, most: u64) -> i64 {
     let size = match dice.below(10) {
         0..6 => 0,
         6 | 7 => between(dice, 0, 20 * MS),
         8 => between(dice, 0, 3 * SECOND),
         _ => between(dice, 0, 300 * SECOND),
     };
-    if percent(dice, 50) { size as i64 } else { -(size as i64) }
+    let size = size.min(most) as i64;
+    if percent(dice, 50) { size } else { -size }
 }
 
 /// A system in the making.

@@ -21,6 +21,8 @@ pub struct Tally {
     unsettled: BTreeMap<String, (u64, u64)>,
     told: u64,
     pub(super) nanos: u64,
+    /// Played in real time, where a busy machine may keep a run from its verdict.
+    pub(super) is_real: bool,
 }
 
 #[derive(Debug, Default)]
@@ -100,10 +102,11 @@ impl Tally {
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for (name, counts) in CLASSES.iter().zip(&self.classes) {
-            counts.write(&format!("batch delay {name}: "), &mut rows);
+            counts.write(&format!("batch delay {name}: "), None, &mut rows);
         }
         let all = self.all();
-        all.write("", &mut rows);
+        let inconclusive = (!self.is_real).then_some(Goal::AtMost(INCONCLUSIVE_MAX));
+        all.write("", inconclusive, &mut rows);
         for (why, count) in &self.excused {
             let name = format!("  right by what was there: {why:?}").to_lowercase();
             rows.push(row(&name, percent(*count, all.runs), "%", None));
@@ -132,7 +135,7 @@ impl Counts {
         self.hasty += other.hasty;
     }
 
-    fn write(&self, of: &str, rows: &mut Vec<Row>) {
+    fn write(&self, of: &str, inconclusive: Option<Goal>, rows: &mut Vec<Row>) {
         let mut add = |name: &str, value: f64, unit, goal| {
             rows.push(row(&format!("{of}{name}"), value, unit, goal));
         };
@@ -142,8 +145,7 @@ impl Counts {
         add("wrong fails", self.wrong_fails as f64, "runs", none);
         add("overtaken and not marked", self.missed as f64, "runs", none);
         let clean = percent(self.clean_inconclusive, self.clean);
-        let goal = of.is_empty().then_some(Goal::AtMost(INCONCLUSIVE_MAX));
-        add("inconclusive where nothing was withheld or lost", clean, "%", goal);
+        add("inconclusive where nothing was withheld or lost", clean, "%", inconclusive);
         add("inconclusive", percent(self.inconclusive, self.runs), "%", None);
         let clean = percent(self.clean_overtaken, self.clean);
         add("overtaken where nothing was withheld or lost", clean, "%", None);
@@ -186,6 +188,6 @@ fn row(name: &str, value: f64, unit: &'static str, goal: Option<Goal>) -> Row {
 
 /// A finding, at once: the table comes last.
 #[expect(clippy::print_stderr, reason = "what is found is told before the table")]
-fn say(line: &str) {
+pub(super) fn say(line: &str) {
     eprintln!("{line}");
 }

@@ -132,6 +132,11 @@ fn write_span(
     if span.is_error {
         bytes(to, 15, &[3 << 3, 2]);
     }
+    if system.processes[span.process].tells_remote {
+        let flags: u32 = if span.is_entry() { 0x301 } else { 0x101 };
+        varint(to, 16 << 3 | 5);
+        to.extend_from_slice(&flags.to_le_bytes());
+    }
 }
 
 fn given(to: &mut Vec<u8>, field: u64, key: &str, value: Given<'_>) {

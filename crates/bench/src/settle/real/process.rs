@@ -1,7 +1,7 @@
 //! A process of a drawn system: it is told which spans end when, and sends them as every program does.
 
 use std::{
-    io::{BufRead, stdin},
+    io::{BufRead, Write, stdin, stdout},
     path::PathBuf,
     process::Stdio,
     sync::Arc,
@@ -22,7 +22,7 @@ use opentelemetry_sdk::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
     runtime::Builder,
     sync::Mutex,
@@ -36,6 +36,9 @@ use super::super::{
     wire::{Given, each_of_resource, each_of_span},
 };
 use crate::parts::unix_nanos;
+
+/// What a process says when it is ready for work.
+const READY: &[u8] = b"ready\n";
 
 /// What a process is told when it starts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -63,6 +66,7 @@ struct Told {
     link: Option<u64>,
     name: String,
     kind: i32,
+    is_entry: bool,
     attributes: Vec<(String, Value)>,
     is_error: bool,
     start: u64,
@@ -109,17 +113,21 @@ impl Children {
         let running = Mutex::new(Vec::new());
         let children = Self { program: program.to_owned(), orders, running };
         for process in 0..children.orders.len() {
-            let child = children.spawn(process)?;
+            let child = children.spawn(process).await?;
             children.running.lock().await.push(child);
         }
         Ok(children)
     }
 
-    fn spawn(&self, process: usize) -> Result<Child> {
+    /// Starts a process, and waits until it is ready for work.
+    async fn spawn(&self, process: usize) -> Result<Child> {
         let order = serde_json::to_string(&self.orders[process])?;
         let mut command = Command::new(&self.program);
-        command.args(["settle:process", &order]).stdin(Stdio::piped()).stdout(Stdio::null());
-        Ok(command.kill_on_drop(true).spawn()?)
+        command.args(["settle:process", &order]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.kill_on_drop(true).spawn()?;
+        let output = child.stdout.as_mut().context("a process has no output")?;
+        output.read_exact(&mut [0; READY.len()]).await.context("a process did not start")?;
+        Ok(child)
     }
 
     /// Tells a process what to do.
@@ -138,7 +146,7 @@ impl Children {
 
     /// Starts a process anew.
     pub(super) async fn restart(&self, process: usize) -> Result<()> {
-        let child = self.spawn(process)?;
+        let child = self.spawn(process).await?;
         self.running.lock().await[process] = child;
         Ok(())
     }
@@ -167,6 +175,7 @@ impl Task {
                 link: span.link.map(id),
                 name: span.name.to_owned(),
                 kind: span.kind.number(),
+                is_entry: span.is_entry(),
                 attributes,
                 is_error: span.is_error,
                 start: span.start,
@@ -186,6 +195,8 @@ pub fn child(order: &str) -> Result<String> {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let _entered = runtime.enter();
     let processor = Arc::new(processor(&order)?);
+    stdout().write_all(READY)?;
+    stdout().flush()?;
     let mut tasks = JoinSet::new();
     for line in stdin().lock().lines() {
         let task: Task = serde_json::from_str(&line?).context("the task is not one")?;
@@ -239,7 +250,7 @@ fn ended(span: &Told, task: &Task) -> SpanData {
     SpanData {
         span_context: context(span.id.to_be_bytes()),
         parent_span_id: SpanId::from_bytes(span.parent),
-        parent_span_is_remote: false,
+        parent_span_is_remote: span.is_entry,
         span_kind: match span.kind {
             2 => SpanKind::Server,
             3 => SpanKind::Client,
