@@ -22,6 +22,9 @@ struct Step {
     run: fn(&Machine, &Variables) -> Result<()>,
 }
 
+/// What the language must also be able to run on.
+const WASM: &str = "wasm32-unknown-unknown";
+
 const STEPS: &[Step] = &[
     Step { name: "format", what: "every file as rustfmt writes it", services: &[], run: format },
     Step { name: "clippy", what: "no warning of compiler or clippy", services: &[], run: clippy },
@@ -85,7 +88,9 @@ pub(crate) fn run(machine: &Machine, names: &[&str]) -> Result<()> {
     if !is_noted(&note, &machine.root) {
         // Cargo tells what is fresh by times alone, and another checkout's programs may be younger than our files.
         println!("ci: this target folder may hold programs of another checkout; they are removed");
-        spawn::run(machine.cargo().args(["clean", "--quiet", "--workspace"]))?;
+        for target in [&[][..], &["--target", WASM]] {
+            spawn::run(machine.cargo().args(["clean", "--quiet", "--workspace"]).args(target))?;
+        }
         fs::write(&note, machine.root.as_os_str().as_encoded_bytes())
             .with_context(|| format!("cannot write `{}`", note.display()))?;
     }
@@ -184,13 +189,12 @@ fn deny(machine: &Machine, _: &Variables) -> Result<()> {
 }
 
 fn wasm(machine: &Machine, _: &Variables) -> Result<()> {
-    const TARGET: &str = "wasm32-unknown-unknown";
     let installed = spawn::output(Command::new("rustup").args(["target", "list", "--installed"]));
     // Without rustup the toolchain is someone else's care, and cargo says what is missing.
-    if installed.is_ok_and(|installed| installed.lines().all(|target| target != TARGET)) {
-        spawn::run(Command::new("rustup").args(["target", "add", TARGET]))?;
+    if installed.is_ok_and(|installed| installed.lines().all(|target| target != WASM)) {
+        spawn::run(Command::new("rustup").args(["target", "add", WASM]))?;
     }
-    spawn::run(cargo(machine).args(["check", "-p", "lang", "--target", TARGET]))
+    spawn::run(cargo(machine).args(["check", "-p", "lang", "--target", WASM]))
 }
 
 fn outside(machine: &Machine, _: &Variables) -> Result<()> {

@@ -1,15 +1,27 @@
 //! Why a verdict is what it is beyond what assertions and claims say, in sentences.
 
-use model::{Diagnosis, Outcome, Overtaken};
+use model::{Answer, Diagnosis, Outcome, Overtaken, Verdict};
 
 use crate::{text::duration, totals::counted};
 
-/// The sentences, each with what to do: what was seen of missing telemetry first, then the reasons, then what came too
-/// late, then how earlier tries ended.
+/// The sentences, each with what to do: the last word of a command that failed, what was seen of missing telemetry, then
+/// the reasons, then what came too late, then how earlier tries ended.
 pub(crate) fn whys(outcome: &Outcome) -> Vec<String> {
     let diagnoses = outcome.diagnoses.iter().map(diagnosis);
+    let reasons = outcome.reasons.iter().cloned();
     let late = outcome.overtaken.as_ref().map(overtaken);
-    diagnoses.chain(outcome.reasons.iter().cloned()).chain(late).chain(earlier(outcome)).collect()
+    let told = last_word(outcome).into_iter().chain(diagnoses).chain(reasons);
+    told.chain(late).chain(earlier(outcome)).collect()
+}
+
+/// What a command that failed said last; nothing where that was expected of it.
+fn last_word(outcome: &Outcome) -> Option<String> {
+    let Some(Answer::Exit(exit)) = &outcome.answer else { return None };
+    if exit.code == 0 || outcome.verdict == Verdict::Passed {
+        return None;
+    }
+    let last = exit.stderr.lines().rfind(|line| !line.trim().is_empty())?;
+    Some(format!("the command ended with {} and said last: {}", exit.code, last.trim()))
 }
 
 fn diagnosis(diagnosis: &Diagnosis) -> String {

@@ -34,21 +34,22 @@ const ROUNDS: usize = 9;
 const ORDER: &str = r#"{"customer":"ada","lines":[{"sku":"tea","quantity":2}]}"#;
 
 /// A shop, and a folder in which it is tested.
-struct Shop {
+struct Shop<'a> {
+    binary: &'a Path,
     _child: Child,
     folder: TempDir,
     http: u16,
     otlp: String,
 }
 
-impl Shop {
-    async fn open(binary: &Path) -> Result<Self> {
+impl<'a> Shop<'a> {
+    async fn open(binary: &'a Path) -> Result<Self> {
         let (http, otlp) = (free_port()?, free_port()?);
         let otlp = format!("127.0.0.1:{otlp}");
         let mut command = Command::new(binary);
         command.args(["demo", "--http", &format!("127.0.0.1:{http}"), "--otlp", &otlp]);
         let child = listening(command, http).await?;
-        Ok(Self { _child: child, folder: TempDir::new()?, http, otlp })
+        Ok(Self { binary, _child: child, folder: TempDir::new()?, http, otlp })
     }
 
     /// Writes a test that orders, under this name, with these specs.
@@ -65,18 +66,10 @@ impl Shop {
     }
 
     async fn run(&self, arguments: &[&str]) -> Result<Ran> {
-        let ran = run(
-            &self.folder_binary()?,
-            self.folder.path(),
-            &[&["--otlp", &self.otlp], arguments].concat(),
-        )
-        .await?;
+        let arguments = [&["--otlp", &self.otlp], arguments].concat();
+        let ran = run(self.binary, self.folder.path(), &arguments).await?;
         ensure!(ran.code == Some(0), "ended with {:?}: {}", ran.code, ran.err);
         Ok(ran)
-    }
-
-    fn folder_binary(&self) -> Result<std::path::PathBuf> {
-        crate::parts::Server::binary_beside_this()
     }
 }
 
@@ -118,14 +111,18 @@ fn figures(name: &str, ran: &Ran, waits: bool) -> Result<Vec<Row>> {
     beyond.sort_by(f64::total_cmp);
     let worst = beyond[beyond.len() * 99 / 100];
     let quiet: Vec<f64> = times.iter().map(|(_, quiet)| *quiet).collect();
-    let took: Vec<f64> = times.iter().map(|(took, _)| *took).collect();
     let overtaken = ran.outcomes.iter().filter(|outcome| outcome.overtaken.is_some()).count();
     let goal = |most| Some(Goal::AtMost(most));
     let words = if waits { "last span to verdict beyond H" } else { "last span to verdict" };
-    Ok(vec![
+    let mut rows = vec![
         Row { name: format!("{name}: runs"), value: times.len() as f64, unit: "runs", goal: None },
         row(&format!("{name}: H, median"), median(quiet)),
-        row(&format!("{name}: last span to verdict, median"), median(took)),
+    ];
+    if waits {
+        let took = times.iter().map(|(took, _)| *took).collect();
+        rows.push(row(&format!("{name}: last span to verdict, median"), median(took)));
+    }
+    rows.extend([
         Row {
             goal: goal(MEDIAN_MS_MAX),
             ..row(&format!("{name}: {words}, median"), median(beyond))
@@ -137,7 +134,8 @@ fn figures(name: &str, ran: &Ran, waits: bool) -> Result<Vec<Row>> {
             unit: "runs",
             goal: None,
         },
-    ])
+    ]);
+    Ok(rows)
 }
 
 /// A hundred tests, eight at a time, beside the bare requests.

@@ -5,8 +5,8 @@ mod checkout;
 pub(crate) use checkout::{checkout, forged, gated, many_spans, recorded};
 
 use model::{
-    Answer, AssertionJudgement, Because, Body, Cause, Decided, Diagnosis, Judgement, NoAnswer,
-    NoAnswerKind, Outcome, OutputValue, Overtaken, Place, ProcessQuiet, Response, RunId,
+    Answer, AssertionJudgement, Because, Body, Cause, Decided, Diagnosis, Exit, Judgement,
+    NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place, ProcessQuiet, Response, RunId,
     Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime, Timestamp, TraceId, Unsettled,
     Verdict::{self, Failed, Inconclusive, Passed},
 };
@@ -22,6 +22,7 @@ pub(crate) fn cases() -> Vec<(&'static str, Outcome)> {
         ("flaky", flaky()),
         ("tried-again", Outcome { earlier: vec![Inconclusive], ..failed() }),
         ("no-answer", no_answer()),
+        ("command", command()),
         ("not-fired", not_fired()),
         ("not-whole", not_whole()),
         ("skipped-trace", skipped_trace()),
@@ -142,6 +143,13 @@ pub(crate) fn no_telemetry() -> Outcome {
         ),
         ..outcome(Inconclusive)
     }
+}
+
+/// A command that failed, and said why.
+fn command() -> Outcome {
+    let stderr = "deploying\nerror: no namespace `shop` <b>here</b>\n\n".to_owned();
+    let exit = Exit { code: 3, stdout: Body::Text(String::new()), stderr, duration_ns: 12_000_000 };
+    Outcome { answer: Some(Answer::Exit(exit)), ..no_telemetry() }
 }
 
 /// Part of the trace is missing, and it is known why.
