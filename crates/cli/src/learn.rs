@@ -20,8 +20,14 @@ const STEP_MS: u64 = 5;
 
 /// Writes what is known here into the file.
 pub(crate) fn learn(terminal: &Terminal) -> Result<Exit, Exit> {
-    let mut learned = state::learned(terminal);
-    learned.merge(&committed(terminal));
+    let (mut learned, local) = (committed(terminal), state::learned(terminal));
+    for (name, _) in local.services.iter().filter(|(_, service)| service.delay().is_some()) {
+        // What is known here is newer; else one export that was late once would count for ever.
+        if let Some(service) = learned.services.get_mut(name) {
+            service.delays_ns.clear();
+        }
+    }
+    learned.merge(&local);
     let text = write(&learned);
     if text.is_empty() {
         terminal.line(
@@ -79,7 +85,7 @@ fn read(text: &Text) -> (Option<Learned>, Vec<source::Diagnostic>) {
 
 fn read_service(item: &Item<'_>) -> Option<LearnedService> {
     let mut fields = item.fields()?;
-    let delay = fields.duration("delay");
+    let [delay, late] = ["delay", "late"].map(|key| fields.duration(key));
     let mut names = |key: &str| -> Vec<String> {
         let items = fields.list(key).unwrap_or_default();
         items.iter().filter_map(Item::string).map(str::to_owned).collect()
@@ -91,8 +97,9 @@ fn read_service(item: &Item<'_>) -> Option<LearnedService> {
     fields.finish();
     let delays_ns = delay.map(|delay| vec![nanos(delay); RUNS]).unwrap_or_default();
     Some(LearnedService {
-        runs: RUNS as u32,
+        runs: if delay.is_some() { RUNS as u32 } else { 0 },
         delays_ns,
+        late_ns: late.map_or(0, nanos),
         leaves: leaves.into_iter().map(|peer| (peer, RUNS as u32)).collect(),
         instrumented: instrumented.into_iter().collect(),
         absent_parents: if always || sometimes { RUNS as u32 } else { 0 },
@@ -128,6 +135,10 @@ fn write_service(service: &LearnedService) -> String {
     let mut text = String::new();
     if let Some(delay) = service.delay() {
         let _infallible = writeln!(text, "    delay: {}ms", upward(delay));
+    }
+    if service.late_ns > 0 {
+        let late = Duration::from_nanos(service.late_ns);
+        let _infallible = writeln!(text, "    late: {}ms", upward(late));
     }
     let leaves = service.leaves.keys().filter(|peer| service.is_leaf(peer));
     let lists = [

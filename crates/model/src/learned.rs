@@ -47,6 +47,9 @@ pub struct LearnedService {
     /// larger than what was known.
     #[serde(default)]
     pub delays_ns: Vec<u64>,
+    /// The longest quiet that a run would have had to ask of it so as not to be overtaken by its spans, in nanoseconds.
+    #[serde(default)]
+    pub late_ns: u64,
     /// Peers that it calls and that never sent spans, each with the number of runs that show it.
     #[serde(default)]
     pub leaves: BTreeMap<String, u32>,
@@ -132,6 +135,7 @@ impl LearnedService {
         self.runs = self.runs.saturating_add(seen.runs).min(RUNS_MAX as u32);
         self.delays_ns.extend(&seen.delays_ns);
         self.keep_last();
+        self.late_ns = self.late_ns.max(seen.late_ns);
         self.take_names(seen, |known, seen| known.saturating_add(seen).min(RUNS_MAX as u32));
         self.absent_parents = self.absent_parents.saturating_add(seen.absent_parents);
         self.present_parents = self.present_parents.saturating_add(seen.present_parents);
@@ -143,6 +147,9 @@ impl LearnedService {
     }
 
     fn merge(&mut self, other: &Self) {
+        // Runs count for the delays that they have shown.
+        let runs = |service: &Self| if service.delays_ns.is_empty() { 0 } else { service.runs };
+        self.runs = runs(self).max(runs(other));
         let largest = self.delays_ns.iter().chain(&other.delays_ns).max().copied();
         if other.delays_ns.len() > self.delays_ns.len() {
             self.delays_ns.clone_from(&other.delays_ns);
@@ -153,7 +160,7 @@ impl LearnedService {
         }
         self.keep_last();
         self.take_names(other, u32::max);
-        self.runs = self.runs.max(other.runs);
+        self.late_ns = self.late_ns.max(other.late_ns);
         self.absent_parents = self.absent_parents.max(other.absent_parents);
         self.present_parents = self.present_parents.max(other.present_parents);
     }
@@ -309,5 +316,17 @@ mod tests {
         learned.merge(&instrumented("bank:443"));
         learned.merge(&leaf("bank:443", 50));
         assert!(!orders(&learned).is_leaf("bank:443"));
+    }
+
+    #[test]
+    fn runs_that_showed_no_delay_count_for_none() {
+        let mut learned =
+            of(LearnedService { runs: 3, ..instrumented("x").services["orders"].clone() });
+        let one = of(LearnedService { runs: 1, delays_ns: vec![5], ..LearnedService::default() });
+        learned.merge(&one);
+        assert_eq!(orders(&learned).delay(), None);
+        let mut learned = one;
+        learned.merge(&of(LearnedService { runs: 3, ..LearnedService::default() }));
+        assert_eq!(orders(&learned).delay(), None);
     }
 }

@@ -209,6 +209,7 @@ fn learned() -> Learned {
     let orders = LearnedService {
         runs: 3,
         delays_ns: vec![4_000_000, 5_000_000, 4_500_000],
+        late_ns: 900_000_000,
         leaves: [("bank.example:443".to_owned(), 3)].into(),
         instrumented: ["kafka:9092/mails".to_owned(), "stock".to_owned()].into(),
         absent_parents: 3,

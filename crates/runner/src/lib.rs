@@ -226,7 +226,7 @@ async fn trace<P: Ports>(
     steps: &mut Steps<'_, P>,
 ) -> Result<Traced, TraceFull> {
     let (ports, began) = (steps.ports, steps.ports.now());
-    let Settled { gathering, mut settlement, judgement } =
+    let Settled { gathering, mut settlement, judgement, is_waited_out } =
         settle(gathering, waiting, &mut arrivals, ports).await;
     // Spans are held in process, so those acknowledged before a restart are gone.
     let has_lost = is_resumed || ports.has_lost_spans(gathering.trace.id());
@@ -240,7 +240,7 @@ async fn trace<P: Ports>(
         Some(judgement) => steps.time(Step::Judge, || judgement),
         None => steps.judge(waiting.judging, Some(&trace), Some(&settlement)).await,
     };
-    let seen = gathering.engine.seen(&gathering.trace, Ending::of(&settlement));
+    let seen = gathering.engine.seen(&gathering.trace, Ending::of(&settlement, is_waited_out));
     let watch = Watch {
         gathering,
         arrivals,

@@ -77,7 +77,7 @@ impl Watch {
                 not_before = Instant::now() + began.elapsed() * JUDGING_SHARE;
             }
         }
-        Watched { overtaken, seen: self.seen_late() }
+        Watched { seen: self.seen_late(overtaken.as_ref()), overtaken }
     }
 
     async fn take(mut self, arrival: Arrival, news: &mut Option<News>) -> Self {
@@ -136,7 +136,7 @@ impl Watch {
     }
 
     /// What the late spans have shown: above all, how late they were.
-    fn seen_late(&self) -> Learned {
+    fn seen_late(&self, overtaken: Option<&Overtaken>) -> Learned {
         if self.gathering.engine.spans() == self.settlement.spans {
             return Learned::default();
         }
@@ -145,8 +145,21 @@ impl Watch {
             let known = self.seen.services.get(name).and_then(|known| known.delays_ns.last());
             service.delays_ns.retain(|delay| Some(delay) > known);
         }
+        if let Some(overtaken) = overtaken
+            && let Some(service) = &overtaken.service
+        {
+            seen.services.entry(service.clone()).or_default().late_ns =
+                self.quiet_needed(service, overtaken);
+        }
         seen.services.retain(|_, service| *service != LearnedService::default());
         seen
+    }
+
+    /// The quiet after which the run would have seen what overtook it.
+    fn quiet_needed(&self, service: &str, overtaken: &Overtaken) -> u64 {
+        let processes = self.settlement.processes.iter().filter(|it| it.service == service);
+        let silent = processes.map(|process| process.silent_ns).max();
+        silent.unwrap_or(self.settlement.waited_ns).saturating_add(overtaken.after_ns)
     }
 
     /// Whether presence decided everything: that stays decided.

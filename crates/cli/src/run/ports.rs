@@ -18,6 +18,8 @@ pub(super) struct LocalPorts<'a> {
     pub(super) running: Option<&'a Running>,
     pub(super) line: &'a Line,
     pub(super) trace: Mutex<Option<TraceId>>,
+    /// Why the command did not send what it had, where it was asked to.
+    pub(super) undrained: Mutex<Option<String>>,
 }
 
 impl LocalPorts<'_> {
@@ -26,6 +28,16 @@ impl LocalPorts<'_> {
         let trace = *self.trace.lock().unwrap_or_else(PoisonError::into_inner);
         // Asking again ends what the run listens to.
         drop(trace.map(|trace| self.session.inbox.expect(trace)));
+    }
+}
+
+impl LocalPorts<'_> {
+    pub(super) fn take_undrained(&self) -> Option<String> {
+        self.undrained.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn is_undrained(&self) -> bool {
+        self.undrained.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 }
 
@@ -48,7 +60,9 @@ impl Ports for LocalPorts<'_> {
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {
-        self.session.inbox.refused(trace) > 0
+        // What is dead is quiet: what it still had is lost.
+        let has_ended = self.running.is_some_and(|running| running.ended_early().is_some());
+        has_ended || self.is_undrained() || self.session.inbox.refused(trace) > 0
     }
 
     async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
@@ -78,7 +92,13 @@ impl Ports for LocalPorts<'_> {
         match (&self.session.system, self.running) {
             (Some(system), Some(running)) if system.life() == Life::PerTest => {
                 self.line.say("stopping the command, which sends what it has");
-                running.stop().await
+                match running.drain().await {
+                    Ok(()) => true,
+                    Err(why) => {
+                        *self.undrained.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                        false
+                    }
+                }
             }
             _ => false,
         }

@@ -36,6 +36,19 @@ const OUTPUT_MAX: Duration = Duration::from_millis(200);
 /// How often it is looked whether the group is gone.
 const LOOK: Duration = Duration::from_millis(2);
 
+/// How a command ended that was asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// It exited, with whatever code.
+    Gracefully,
+    /// It had ended by itself before.
+    Early(ExitStatus),
+    /// The signal ended it, or another one: it did not know what to do with it.
+    Signalled(ExitStatus),
+    /// It had to be killed.
+    Killed,
+}
+
 /// A running command.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -108,8 +121,9 @@ impl Process {
         status
     }
 
-    /// Stops the whole group, gracefully first. Says whether that was enough.
-    pub(crate) async fn stop(&self) -> bool {
+    /// Stops the whole group, gracefully first.
+    pub(crate) async fn stop(&self) -> Stopped {
+        let early = self.ended_early();
         self.is_stopped.store(true, Ordering::SeqCst);
         self.signal(Signal::TERM);
         let is_graceful = self.is_gone_within(STOP_MAX).await;
@@ -119,7 +133,13 @@ impl Process {
         }
         let mut tasks = self.tasks.lock().await;
         let _rest = timeout(OUTPUT_MAX, async { while tasks.join_next().await.is_some() {} }).await;
-        is_graceful
+        let status = *self.ended.borrow();
+        match (early, status) {
+            (Some(status), _) => Stopped::Early(status),
+            (None, Some(status)) if is_graceful && status.code().is_some() => Stopped::Gracefully,
+            (None, Some(status)) if is_graceful => Stopped::Signalled(status),
+            (None, _) => Stopped::Killed,
+        }
     }
 
     async fn is_gone_within(&self, max: Duration) -> bool {

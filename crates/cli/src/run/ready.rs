@@ -72,15 +72,18 @@ impl Ready {
         if let Self::Log(pattern) = self { Some(pattern) } else { None }
     }
 
+    /// The port that is waited for, where somebody accepts connections there now.
+    pub(crate) async fn taken(&self) -> Option<String> {
+        let Self::Tcp { host, port } = self else { return None };
+        accepts(host, *port).await.then(|| format!("{host}:{port}"))
+    }
+
     /// Waits until it is so, for ever if need be.
     pub(crate) async fn wait(&self, output: &Output) {
         match self {
             Self::Log(_) => output.matched().await,
             Self::Tcp { host, port } => {
-                while !matches!(
-                    timeout(TRY_MAX, TcpStream::connect((host.as_str(), *port))).await,
-                    Ok(Ok(_))
-                ) {
+                while !accepts(host, *port).await {
                     sleep(TRY).await;
                 }
             }
@@ -100,6 +103,10 @@ impl Ready {
             }
         }
     }
+}
+
+async fn accepts(host: &str, port: u16) -> bool {
+    matches!(timeout(TRY_MAX, TcpStream::connect((host, port))).await, Ok(Ok(_)))
 }
 
 /// What is waited for, in words.

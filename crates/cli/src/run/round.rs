@@ -203,7 +203,9 @@ impl Going<'_, '_> {
         }
         match done.result {
             Ok(finished) => self.finished(case, finished, done.outputs),
-            Err(SessionError::System(error @ SystemError::Start { .. })) => {
+            Err(SessionError::System(
+                error @ (SystemError::Start { .. } | SystemError::Taken { .. }),
+            )) => {
                 self.refuse(case, &error);
                 self.is_stopped = true;
             }

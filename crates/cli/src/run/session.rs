@@ -15,7 +15,7 @@ use drivers::{
     trigger::{self, Triggers},
 };
 use lang::{Files, Plan, Vars};
-use model::{Fault, Faulty, Key, KeyRing, Learned, Progress, Request, RunId, Verdict, World};
+use model::{Fault, Faulty, Key, KeyRing, Learned, Progress, Request, RunId, World};
 use runner::{Finished, Job, Limits, RunError, Started};
 use thiserror::Error;
 use tokio::time::sleep;
@@ -224,7 +224,13 @@ impl Session {
             started: self.started.as_ref(),
             timeout: self.timeout,
         };
-        let ports = LocalPorts { session: self, running, line, trace: Mutex::default() };
+        let ports = LocalPorts {
+            session: self,
+            running,
+            line,
+            trace: Mutex::default(),
+            undrained: Mutex::default(),
+        };
         let lost = async {
             let ended = match running {
                 Some(running) => running.ends_early().await,
@@ -241,18 +247,26 @@ impl Session {
                 run.await?
             }
         };
-        let ended = running.and_then(Running::ended_early);
-        if let Some(ended) = ended.filter(|_| finished.outcome.verdict != Verdict::Passed) {
-            finished.outcome.reasons.push(ended.to_string());
-        }
+        let ended = running.and_then(Running::ended_early).map(|ended| ended.to_string());
+        finished.outcome.reasons.extend(ended.or_else(|| ports.take_undrained()));
         Ok(finished)
     }
 
     /// Takes note of what a run has shown.
+    ///
+    /// That parents are absent is shown by runs that were inconclusive for it. Several of those within one command are
+    /// one, and it counts for later commands only: nothing becomes right by being tried again.
     pub(crate) fn learn(&self, seen: &Learned) {
         let mut known = self.known();
-        Arc::make_mut(&mut known.learned).observe(seen);
         known.seen.observe(seen);
+        for service in known.seen.services.values_mut() {
+            service.absent_parents = service.absent_parents.min(1);
+        }
+        let mut seen = seen.clone();
+        for service in seen.services.values_mut() {
+            service.absent_parents = 0;
+        }
+        Arc::make_mut(&mut known.learned).observe(&seen);
     }
 
     /// What runs have shown since this was last asked; none where that is nothing.

@@ -12,7 +12,12 @@ use runner::diagnosis;
 use thiserror::Error;
 use tokio::{sync::Mutex, time::timeout};
 
-use super::{look, output::Output, process::Process, ready::Ready};
+use super::{
+    look,
+    output::Output,
+    process::{Process, STOP_MAX, Stopped},
+    ready::Ready,
+};
 use crate::terminal::Terminal;
 
 /// Lines of output that are shown when something failed.
@@ -66,6 +71,11 @@ pub(crate) struct Running {
 pub(crate) enum SystemError {
     #[error("cannot start `{command}`: {reason}")]
     Start { command: String, reason: String },
+    #[error(
+        "`{at}` is taken before `{command}` is started, so that something else would be tested: stop \
+         what listens there, or say by `--ready` when the command is ready"
+    )]
+    Taken { command: String, at: String },
     #[error("`{command}` was not ready within {}: {awaited}{last_words}", seconds(*.within))]
     NotReady { command: String, within: Duration, awaited: String, last_words: String },
     #[error("`{command}` ended by itself, with {status}{last_words}")]
@@ -76,6 +86,7 @@ impl Faulty for SystemError {
     fn fault(&self) -> Fault {
         match self {
             Self::Start { .. } => Fault::Invalid,
+            Self::Taken { .. } => Fault::Conflict,
             Self::NotReady { .. } | Self::Ended { .. } => Fault::Upstream,
         }
     }
@@ -131,6 +142,12 @@ impl System {
         let pattern = ready.as_ref().and_then(Ready::pattern).cloned();
         let output = Arc::new(Output::new(launch.live.clone(), pattern));
         let name = launch.command.join(&OsString::from(" ")).to_string_lossy().into_owned();
+        // Who says when the command is ready may well test what stands before it.
+        if let (None, Some(target)) = (&launch.ready, &ready)
+            && let Some(at) = target.taken().await
+        {
+            return Err(SystemError::Taken { command: name, at });
+        }
         let process = Process::start(&launch.command, &launch.environment, &output);
         let process = process.map_err(|error| SystemError::Start {
             command: name.clone(),
@@ -173,9 +190,24 @@ impl Running {
         self.process.ended_early().map(|status| self.ended(status))
     }
 
-    /// Stops it with all that it started; says whether it went by itself when asked.
-    pub(crate) async fn stop(&self) -> bool {
-        self.process.stop().await
+    /// Stops it with all that it started.
+    pub(crate) async fn stop(&self) {
+        self.process.stop().await;
+    }
+
+    /// Stops it likewise, so that it sends what it has; or says why it may have kept something.
+    pub(crate) async fn drain(&self) -> Result<(), String> {
+        let what = match self.process.stop().await {
+            Stopped::Gracefully => return Ok(()),
+            Stopped::Early(status) => return Err(self.ended(status).to_string()),
+            Stopped::Signalled(status) => format!("ended with {status}"),
+            Stopped::Killed => format!("did not end within {}", seconds(STOP_MAX)),
+        };
+        Err(format!(
+            "`{}` {what} when it was asked to by SIGTERM, so that what it still had is lost: let it handle SIGTERM, send \
+             its spans and exit; or leave out `--drain`",
+            self.name
+        ))
     }
 
     /// What it wrote last, a line each; the start of a line says that it is its.

@@ -105,15 +105,25 @@ async fn each_way_to_be_ready() -> Result<()> {
         Answers::start(|_, count| Answer::status(if count < 3 { 503 } else { 200 })).await?;
     let address = answers.url.strip_prefix("http://").context("an URL")?;
     let (url, tcp) = (format!("{}/health", warming.url), format!("tcp:{address}"));
-    for ready in
-        [&["--ready", "log:port [0-9]+ open"][..], &["--ready", &url], &["--ready", &tcp], &[]]
-    {
+    for ready in [["--ready", "log:port [0-9]+ open"], ["--ready", &url], ["--ready", &tcp]] {
         let script = "echo port 80 open; exec sleep 300";
-        let run = [&["run", "a.yaml"], ready, &["--", "sh", "-c", script]].concat();
+        let run = [&["run", "a.yaml"], &ready[..], &["--", "sh", "-c", script]].concat();
         let finished = stand.run(&run).await?;
         assert_eq!(finished.code, Some(0), "{ready:?}: {finished:?}");
     }
     assert_eq!(warming.asked().get("/health"), Some(&3));
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_listens_already_is_not_taken_for_the_command() -> Result<()> {
+    let (answers, stand) = easy().await?;
+    let run = ["run", "a.yaml", "--", "sh", "-c", "echo > started; exec sleep 300"];
+    let finished = stand.run(&run).await?;
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(finished.err.contains("is taken before `sh -c"), "{}", finished.err);
+    assert!(stand.read("started").is_err(), "and it is not started");
+    assert!(answers.asked().is_empty(), "nor is anything fired");
     Ok(())
 }
 

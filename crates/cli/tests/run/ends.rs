@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use bench::parts::free_port;
 use tokio::time::Instant;
 
 use crate::stand::{Answer, Answers, Stand, finished, is_alive, outcomes, plain, signal, traced};
@@ -117,5 +118,84 @@ async fn ctrl_c_while_the_command_is_not_ready() -> Result<()> {
     let finished = finished(child).await?;
     assert_eq!(finished.code, Some(130), "{finished:?}");
     assert!(!is_alive(&leader));
+    Ok(())
+}
+
+/// A command that answers one request with 200 and exports one span of it, then does as the script says.
+fn one_answer(port: u16, then: &str) -> String {
+    format!(
+        "import http.server, json, os, signal, sys, threading, time, urllib.request
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *words): pass
+    def do_GET(self):
+        trace, parent = self.headers['traceparent'].split('-')[1:3]
+        now = time.time_ns()
+        span = dict(traceId=trace, spanId='00000000000000b1', parentSpanId=parent, name='GET', kind=2,
+                    startTimeUnixNano=str(now), endTimeUnixNano=str(now + 1000))
+        pairs = dict(pair.split('=') for pair in os.environ['OTEL_RESOURCE_ATTRIBUTES'].split(','))
+        told = [dict(key=key, value=dict(stringValue=value)) for key, value in pairs.items()]
+        told.append(dict(key='service.name', value=dict(stringValue='shop')))
+        export = dict(resourceSpans=[dict(resource=dict(attributes=told), scopeSpans=[dict(spans=[span])])])
+        url = os.environ['OTEL_EXPORTER_OTLP_ENDPOINT'] + '/v1/traces'
+        head = {{'content-type': 'application/json'}}
+        urllib.request.urlopen(urllib.request.Request(url, json.dumps(export).encode(), head)).read()
+        self.send_response(200)
+        self.send_header('content-length', '0')
+        self.end_headers()
+        {then}
+http.server.ThreadingHTTPServer(('127.0.0.1', {port}), Handler).serve_forever()
+"
+    )
+}
+
+/// Nothing is called `work`: absence decides.
+fn absent(url: &str) -> String {
+    traced("absent", url, "timeout: 20s").replace("count = 1", "count = 0")
+}
+
+#[tokio::test]
+async fn nothing_is_concluded_from_the_silence_of_a_dead_command() -> Result<()> {
+    let crash = "threading.Timer(0.005, lambda: os._exit(7)).start()";
+    let quits = "signal.signal(signal.SIGTERM, lambda *_: os._exit(0))";
+    let deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)";
+    let cases: [(&str, &str, &[&str], i32, &str); 5] = [
+        ("", "pass", &[], 0, ""),
+        ("", crash, &[], 3, "exit status: 7"),
+        (quits, "pass", &["--drain"], 0, ""),
+        ("", "pass", &["--drain"], 3, "let it handle SIGTERM"),
+        (deaf, "pass", &["--drain"], 3, "did not end within 5 s"),
+    ];
+    for (first, then, flags, code, words) in cases {
+        let port = free_port()?;
+        let stand = Stand::new()?;
+        let script =
+            one_answer(port, then).replace("class Handler", &format!("{first}\nclass Handler"));
+        stand.write("shop.py", &script)?;
+        stand.write("a.yaml", &absent(&format!("http://127.0.0.1:{port}/")))?;
+        let run = [&["run", "a.yaml", "--report", "json"], flags, &["--", "python3", "shop.py"]];
+        let finished = stand.run(&run.concat()).await?;
+        assert_eq!(finished.code, Some(code), "{first} {then} {flags:?}: {finished:?}");
+        let reasons = outcomes(&finished)?[0]["reasons"].to_string();
+        assert!(reasons.contains(words), "{first} {then} {flags:?}: {reasons}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_not_whole_does_not_become_so_by_being_tried_again() -> Result<()> {
+    let port = free_port()?;
+    let stand = Stand::new()?;
+    let script = one_answer(port, "pass");
+    stand.write(
+        "shop.py",
+        &script.replace("parentSpanId=parent", "parentSpanId='00000000000000ee'"),
+    )?;
+    let test = absent(&format!("http://127.0.0.1:{port}/"));
+    stand.write("a.yaml", &test.replace("timeout: 20s", "timeout: 1s, flush: 100ms"))?;
+    let run = ["run", "a.yaml", "--retries", "4", "--report", "json", "--", "python3", "shop.py"];
+    let finished = stand.run(&run).await?;
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    let tries = outcomes(&finished)?[0]["earlier"].as_array().map(Vec::len);
+    assert_eq!(tries, Some(4), "{finished:?}");
     Ok(())
 }

@@ -400,15 +400,15 @@ impl Engine {
 }
 
 impl Ending {
-    /// How a run ended that was settled so.
-    pub(crate) fn of(settlement: &Settlement) -> Self {
+    /// How a run ended that was settled so, and that was waited out or not.
+    pub(crate) fn of(settlement: &Settlement, is_waited_out: bool) -> Self {
         let is_calm = |unsettled: &Unsettled| {
             use Unsettled::{EdgesOpen, ExpectedAbsent, ParentsAbsent};
             matches!(unsettled, ParentsAbsent(_) | EdgesOpen(_) | ExpectedAbsent(_))
         };
         match settlement.unsettled.as_slice() {
             [] => Self::Whole,
-            unsettled if unsettled.iter().all(is_calm) => Self::Late,
+            unsettled if is_waited_out && unsettled.iter().all(is_calm) => Self::Late,
             _ => Self::Early,
         }
     }

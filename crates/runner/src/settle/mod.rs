@@ -50,7 +50,12 @@ pub(crate) struct Settled {
     pub(crate) settlement: Settlement,
     /// The judgement, where what was there decided everything.
     pub(crate) judgement: Option<Judgement>,
+    /// Whether all the time was waited that the test gives, and nobody cut it short.
+    pub(crate) is_waited_out: bool,
 }
+
+/// How long what a system sent before it said that this was all may be on its way.
+const DRAINED_MAX: Duration = Duration::from_secs(1);
 
 /// How late a timer may be before the machine is taken to be too busy for others to be in time either.
 const TIMER_LATE: Duration = Duration::from_millis(10);
@@ -80,6 +85,8 @@ pub(crate) async fn settle<P: Ports>(
         waiting,
         answered,
         deadline: waiting.ends.map_or(now + patience, |ends| ends.min(now + patience)),
+        drained: None,
+        is_cut: waiting.ends.is_some_and(|ends| ends < now + patience),
         backlog: VecDeque::new(),
         may_end_early: waiting.judging.resolved.may_end_early(),
         judged: 0,
@@ -120,6 +127,10 @@ struct Settling<'a> {
     waiting: &'a Waiting<'a>,
     answered: Timestamp,
     deadline: Instant,
+    /// When the system had sent all it had, because it was told to.
+    drained: Option<Instant>,
+    /// Whether the deadline is the whole run's, and not the trace's.
+    is_cut: bool,
     /// What came while the trace was judged.
     backlog: VecDeque<Arrival>,
     may_end_early: bool,
@@ -166,6 +177,7 @@ impl Settling<'_> {
                     is_draining = false;
                     if is_drained {
                         gathering.engine.drained();
+                        self.drained = Some(Instant::now());
                     }
                 }
                 () = sleep_until(until) => self.late = until.elapsed(),
@@ -196,16 +208,16 @@ impl Settling<'_> {
         gathering: &Gathering,
         arrivals: &mut Arrivals,
     ) -> Result<Instant, End> {
-        let now = Instant::now();
-        if now >= self.deadline {
+        let (now, deadline) = (Instant::now(), self.deadline(gathering));
+        if now >= deadline {
             return Err(End::Over);
         }
-        let whole = self.whole_at(gathering).map_or(self.deadline, |at| at.min(self.deadline));
+        let whole = self.whole_at(gathering).map_or(deadline, |at| at.min(deadline));
         if whole <= now {
             let late = std::mem::take(&mut self.late);
             if late > TIMER_LATE && self.graced != Some(whole) {
                 self.graced = Some(whole);
-                return Ok((now + late.min(GRACE_MAX)).min(self.deadline));
+                return Ok((now + late.min(GRACE_MAX)).min(deadline));
             }
             if self.missing(gathering, arrivals).await.is_empty() {
                 return Err(End::Over);
@@ -213,8 +225,18 @@ impl Settling<'_> {
         }
         let again = self.judge_early(gathering, arrivals).await?;
         // What is whole but for what the test expects waits for that.
-        let whole = if whole <= now { self.deadline } else { whole };
+        let whole = if whole <= now { deadline } else { whole };
         Ok(again.map_or(whole, |again| again.min(whole)))
+    }
+
+    /// When it is over. What a system that sent all it had did not send will not come.
+    fn deadline(&self, gathering: &Gathering) -> Instant {
+        match self.drained {
+            Some(drained) if gathering.engine.whole_at().is_none() => {
+                self.deadline.min(drained + DRAINED_MAX)
+            }
+            _ => self.deadline,
+        }
     }
 
     /// When the trace is whole, or nothing has come for so long that nothing will.
@@ -294,6 +316,7 @@ impl Settling<'_> {
 
     async fn settled(self, gathering: Gathering, end: End) -> Settled {
         let judging = self.waiting.judging;
+        let is_waited_out = !self.is_cut && Instant::now() >= self.deadline(&gathering);
         let (mut settlement, judgement) = match end {
             End::Decided(judgement) => (self.not_waited(&gathering), Some(judgement)),
             End::Over => {
@@ -311,6 +334,6 @@ impl Settling<'_> {
         if !judging.answer.is_answered() {
             settlement.unsettled.insert(0, Unsettled::NotAnswered);
         }
-        Settled { gathering, settlement, judgement }
+        Settled { gathering, settlement, judgement, is_waited_out }
     }
 }

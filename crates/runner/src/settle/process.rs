@@ -242,6 +242,14 @@ impl Process {
 impl Rules {
     /// What a process of this service has to keep whatever this run shows, and why.
     fn base(&self, service: &str, is_started: bool) -> (Duration, Because) {
+        let known = self.known(service, is_started);
+        // Once its spans came later than anyone could know, they may again.
+        let late = self.learned.services.get(service).map_or(0, |learned| learned.late_ns);
+        let late = self.with_margin(Duration::from_nanos(late));
+        if late > known.0 { (late, Because::Learned) } else { known }
+    }
+
+    fn known(&self, service: &str, is_started: bool) -> (Duration, Because) {
         if let Some(flush) = self.flush {
             return (flush, Because::Declared);
         }
@@ -257,7 +265,11 @@ impl Rules {
     /// The quiet that earlier runs ask of a service.
     pub(super) fn learned(&self, service: &str) -> Option<Duration> {
         let delay = self.learned.services.get(service).and_then(model::LearnedService::delay);
-        delay.map(|delay| (delay.saturating_mul(3) / 2).min(self.quiet_max))
+        delay.map(|delay| self.with_margin(delay))
+    }
+
+    fn with_margin(&self, delay: Duration) -> Duration {
+        (delay.saturating_mul(3) / 2).min(self.quiet_max)
     }
 
     fn is_started(&self, resource: Attributes<'_>) -> bool {

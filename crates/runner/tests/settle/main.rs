@@ -319,9 +319,9 @@ async fn a_system_that_was_told_to_flush_needs_no_quiet() {
     let cases = [
         (NOTHING, slow, 800, "whole 800"),
         (NOTHING, "10 a inner 2<1 1..2\n 700 a server 1<t 0..5", 800, "whole 800"),
-        (NOTHING, "10 a inner 2<1 1..2", 800, "orphans 2 20000 inconclusive"),
+        (NOTHING, "10 a inner 2<1 1..2", 800, "orphans 2, calls 7 1800 inconclusive"),
         (NOTHING, "10 a server 1<t 0..5\n 10 a client 2<1 1..4 to=b", 800, "whole 6010"),
-        (NOTHING, "", 100, "NoTelemetry 12000 inconclusive"),
+        (NOTHING, "", 100, "NoTelemetry 1100 inconclusive"),
         ("settle: {timeout: 500ms}", slow, 800, "NotQuiet 500 inconclusive"),
     ];
     for (settle, lines, takes, expected) in cases {

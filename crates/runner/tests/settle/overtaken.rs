@@ -31,7 +31,11 @@ async fn watched(lines: &str, claim: &str, ms: u64) -> String {
     let delays = services.map(|(name, service)| {
         let delays: Vec<_> =
             service.delays_ns.iter().map(|d| (d / 1_000_000).to_string()).collect();
-        format!("; {name} {}", delays.join("+"))
+        let late = match service.late_ns / 1_000_000 {
+            0 => String::new(),
+            late => format!(" late {late}"),
+        };
+        format!("; {name} {}{late}", delays.join("+"))
     });
     format!("{settled}{overtaken}{}", delays.collect::<String>())
 }
@@ -46,7 +50,7 @@ async fn a_late_span_that_changes_the_verdict_overtakes_it() {
             late,
             "count(span[name=\"x\"]) = 1",
             1000,
-            "whole 110; failed by a after 490 with 1 spans; a 591",
+            "whole 110; failed by a after 490 with 1 spans; a 591 late 590",
         ),
         ("it is the same", late, "count(span[name=\"x\"]) <= 3", 1000, "whole 110; a 591"),
         ("nobody listens any more", late, "count(span[name=\"x\"]) = 1", 400, "whole 110"),
@@ -63,14 +67,14 @@ async fn a_late_span_that_changes_the_verdict_overtakes_it() {
             "10 a inner 2<1 1..9 name=x\n 10500 a server 1<t 0..9",
             "count(span[name=\"x\"]) = 1",
             1000,
-            "orphans 2 10000 inconclusive; passed by a after 500 with 1 spans; a 10491",
+            "orphans 2 10000 inconclusive; passed by a after 500 with 1 spans; a 10491 late 10490",
         ),
         (
             "nothing had come",
             "7000 a server 1<t 0..9",
             "count(span[name=\"x\"]) = 1",
             2000,
-            "NoTelemetry 6000 inconclusive; failed by a after 1000 with 1 spans; a 6991",
+            "NoTelemetry 6000 inconclusive; failed by a after 1000 with 1 spans; a 6991 late 7000",
         ),
         (
             "a repeated span is no news",
@@ -94,4 +98,17 @@ async fn the_trace_that_was_judged_stays_as_it_was() {
     let watched = watch.until(sleep(Duration::from_secs(1))).await;
     assert_eq!(watched.overtaken.map(|it| it.verdict), Some(Verdict::Failed));
     assert_eq!(trace.len(), 2, "the trigger's span and one of the system");
+}
+
+/// A span that ended late and was sent at once has no delay; it is waited for all the same, whatever else is known.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_overtaken_makes_the_next_one_wait() {
+    let mut stage = Stage::new("10 a server 1<t 0..9\n 600 a inner 2<1 1..599 name=x");
+    stage.test = format!("{FLUSH}\n  trace: ['no span[name=\"x\"]']");
+    let first = stage.run().await;
+    assert_eq!(shown(&first), "whole 110");
+    let watched = first.watch.expect("listens").until(sleep(Duration::from_secs(1))).await;
+    assert_eq!(watched.overtaken.map(|it| it.verdict), Some(Verdict::Failed));
+    stage.learned.observe(&watched.seen);
+    assert_eq!(shown(&stage.run().await), "NotWaited 600 failed");
 }
