@@ -10,7 +10,7 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -55,6 +55,8 @@ struct Shared {
     limits: Limits,
     /// Traces of other minters that are waited for. Almost always there are none, and no foreign span needs a lock.
     foreign_expected: AtomicUsize,
+    /// Exports that were not taken, and that may have been anybody's.
+    unread: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -80,6 +82,8 @@ struct Slot {
     is_foreign: bool,
     bytes: usize,
     refused: u64,
+    /// Exports that nobody had read when the trace was first heard of.
+    unread_before: u64,
 }
 
 /// A run's right to a trace. When it is dropped, the trace is over.
@@ -105,8 +109,15 @@ impl Default for Limits {
 impl Inbox {
     /// An inbox for traces whose ids these keys minted.
     pub fn new(ring: KeyRing, limits: Limits) -> Self {
-        let (foreign_expected, state) = (AtomicUsize::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { ring, limits, foreign_expected, state }) }
+        Self {
+            shared: Arc::new(Shared {
+                ring,
+                limits,
+                foreign_expected: AtomicUsize::default(),
+                unread: AtomicU64::default(),
+                state: Mutex::default(),
+            }),
+        }
     }
 
     /// The spans of this trace: those that came already, then those that come.
@@ -142,7 +153,9 @@ impl Inbox {
     /// What was refused may have been sent again with success, which nobody can know: above zero, absence proves
     /// nothing.
     pub fn refused(&self, trace_id: TraceId) -> u64 {
-        self.shared.state().slots.get(&trace_id).map_or(0, |slot| slot.refused)
+        let unread = self.shared.unread.load(Ordering::Relaxed);
+        let state = self.shared.state();
+        state.slots.get(&trace_id).map_or(0, |slot| slot.refused + unread - slot.unread_before)
     }
 }
 
@@ -233,6 +246,7 @@ impl Shared {
             is_foreign: false,
             bytes: 0,
             refused: 0,
+            unread_before: self.unread.load(Ordering::Relaxed),
         };
         (slot, receiver)
     }
@@ -284,6 +298,10 @@ impl Sink for Inbox {
         if let Ok(slot) = self.shared.slot_of(*trace_id, &mut self.shared.state()) {
             slot.refused += 1;
         }
+    }
+
+    fn lost_unread(&self) {
+        self.shared.unread.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -28,6 +28,9 @@ const SERVICES_MAX: usize = 4096;
 /// How many peers of each kind are remembered of a service; of further ones nothing is learned.
 const PEERS_MAX: usize = 1024;
 
+/// How long a name may be that is remembered: longer ones are made up.
+const NAME_BYTES_MAX: usize = 512;
+
 /// What is known of services, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -100,7 +103,8 @@ impl Learned {
     }
 
     fn service(&mut self, name: &str) -> Option<&mut LearnedService> {
-        if !self.services.contains_key(name) && self.services.len() >= SERVICES_MAX {
+        let is_full = self.services.len() >= SERVICES_MAX || name.len() > NAME_BYTES_MAX;
+        if is_full && !self.services.contains_key(name) {
             return None;
         }
         Some(self.services.entry(name.to_owned()).or_default())
@@ -171,13 +175,14 @@ impl LearnedService {
             (&mut self.unannounced, &other.unannounced),
         ] {
             for name in other {
-                if known.len() < PEERS_MAX {
+                if known.len() < PEERS_MAX && name.len() <= NAME_BYTES_MAX {
                     known.insert(name.clone());
                 }
             }
         }
         for (peer, runs) in &other.leaves {
-            if self.leaves.len() < PEERS_MAX || self.leaves.contains_key(peer) {
+            let has_room = self.leaves.len() < PEERS_MAX && peer.len() <= NAME_BYTES_MAX;
+            if has_room || self.leaves.contains_key(peer) {
                 let known = self.leaves.entry(peer.clone()).or_default();
                 *known = add(*known, *runs);
             }

@@ -3,7 +3,10 @@
 //! Whether a span belongs to a run is told by its trace id: one that was minted here, or one that a run waits for. Ingest is never traced, so that telemetry
 //! about telemetry cannot loop.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use bus::{Bus, Full};
 use drivers::receiver::{Refused, Sink};
@@ -24,6 +27,8 @@ pub(crate) struct Ingest {
     pub(crate) keys: KeyRing,
     pub(crate) interests: Interests,
     pub(crate) world: World,
+    /// Exports that were not taken, and that may have been anybody's.
+    pub(crate) unread: Arc<AtomicU64>,
 }
 
 impl Sink for Ingest {
@@ -38,6 +43,10 @@ impl Sink for Ingest {
 
     fn lost(&self, trace_id: &TraceId) {
         self.bus.lose(self.world.now(), *trace_id);
+    }
+
+    fn lost_unread(&self) {
+        self.unread.fetch_add(1, Ordering::Relaxed);
     }
 
     async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
@@ -56,7 +65,7 @@ impl Sink for Ingest {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, atomic::Ordering};
 
     use bus::{Bus, Limits};
     use drivers::receiver::{
@@ -76,6 +85,7 @@ mod tests {
             keys: KeyRing::new(Key::from_bytes([1; 16]), Vec::new()),
             interests: Interests::default(),
             world: World::new(|| Timestamp::from_nanos(NOW * 1_000_000_000), || [0; 32]),
+            unread: Arc::default(),
         }
     }
 
@@ -102,7 +112,7 @@ mod tests {
                 }
                 held
             },
-            || ingest.bus.refused(facts.wanted),
+            || ingest.bus.refused(facts.wanted) + ingest.unread.load(Ordering::Relaxed),
         )
         .await;
     }

@@ -16,7 +16,12 @@ mod traceparent;
 mod watch;
 mod worker;
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use bus::Bus;
 use db::{Connect, Db, DbError};
@@ -139,11 +144,13 @@ pub async fn start(
     // Spans in: receiver to bus.
     let bus = Arc::new(Bus::new(bus::Limits::default()));
     let interests = interests::Interests::default();
+    let unread = Arc::new(AtomicU64::default());
     let ingest = ingest::Ingest {
         bus: Arc::clone(&bus),
         keys: keys.clone(),
         interests: interests.clone(),
         world,
+        unread: Arc::clone(&unread),
     };
     let receiving = receiver::Config::new(vec![listen.otlp_grpc, listen.otlp_http]);
     let receiver = receiver::start(receiving, Arc::new(ingest)).await?;
@@ -182,6 +189,7 @@ pub async fn start(
         bus,
         keys,
         interests,
+        unread,
         // Tests are strangers': no commands, and nothing of this process's environment.
         triggers: Triggers::new(trigger::Config {
             limits: trigger::Limits::default(),

@@ -6,7 +6,10 @@
 
 mod ports;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use bus::Bus;
 use db::{Db, DbError, OtlpTrace, Taken};
@@ -49,6 +52,8 @@ pub(crate) struct Worker {
     pub(crate) bus: Arc<Bus>,
     pub(crate) keys: KeyRing,
     pub(crate) interests: Interests,
+    /// Exports that were not taken, and that may have been anybody's.
+    pub(crate) unread: Arc<AtomicU64>,
     pub(crate) triggers: Triggers,
     pub(crate) watch: Watch,
     pub(crate) world: World,

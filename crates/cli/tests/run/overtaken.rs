@@ -1,4 +1,4 @@
-//! Spans that come after the verdict: heard as long as the run goes on, told, learned from.
+//! Spans that come after the verdict, heard as long as the run goes on, told, learned from; and spans that are refused.
 
 use std::time::Duration;
 
@@ -57,5 +57,27 @@ async fn a_verdict_that_a_late_span_would_have_changed_is_marked() -> Result<()>
     assert_eq!(overtaken["service"], "worker", "{report}");
     let learned: Value = serde_json::from_str(&stand.read(".qualitytrace/learned.json")?)?;
     assert!(learned["learned"]["services"]["worker"].is_object(), "{learned}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_is_concluded_from_the_absence_of_what_was_refused() -> Result<()> {
+    for (kind, code) in [(None, 0), (Some("text/plain"), 3), (Some("application/json"), 3)] {
+        let answers = Answers::start(|_, _| Answer::status(200)).await?;
+        let stand = Stand::new()?;
+        stand.write("a.yaml", &traced("a", &format!("{}/a", answers.url), "flush: 500ms"))?;
+        let otlp = format!("127.0.0.1:{}", free_port()?);
+        let child = stand.start(&["run", "a.yaml", "--otlp", &otlp, "--report", "json"])?;
+        answers.wait_for("/a").await?;
+        work(&otlp, &answers, "/a", "00000000000000a1").await?;
+        if let Some(kind) = kind {
+            // Another service's export that cannot be read: it may well hold a second `work`.
+            let request = reqwest::Client::new().post(format!("http://{otlp}/v1/traces"));
+            let request = request.header("content-type", kind).body("{\"resourceSpans\":7}");
+            ensure!(request.send().await?.status().is_client_error());
+        }
+        let finished = finished(child).await?;
+        assert_eq!(finished.code, Some(code), "{kind:?}: {finished:?}");
+    }
     Ok(())
 }

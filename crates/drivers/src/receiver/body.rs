@@ -11,7 +11,9 @@ use http::HeaderMap;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
-use super::{intake::Room, unanswered::Unanswered};
+use tokio::time::timeout;
+
+use super::{connection::LISTEN_ON, intake::Room, unanswered::Unanswered};
 
 /// How much memory is set aside for a message on its sender's word alone.
 const RESERVE_BYTES_MAX: usize = 256 * 1024;
@@ -40,8 +42,9 @@ pub(super) async fn read(
     announced: impl FnOnce(&[u8]) -> usize,
 ) -> Result<Bytes, Unanswered> {
     let Limit { bytes_max, head_bytes, room } = limit;
-    // What is announced as too large is not read at all.
+    // What is announced as too large is not kept at all.
     if body.size_hint().lower() > (bytes_max + head_bytes) as u64 {
+        listen_on(&mut body).await;
         return Err(Unanswered::TooLarge(bytes_max));
     }
     let Some(first) = next(&mut body).await? else { return Ok(Bytes::new()) };
@@ -63,6 +66,7 @@ pub(super) async fn read(
         whole.extend_from_slice(&more);
     }
     if len > bytes_max + head_bytes {
+        listen_on(&mut body).await;
         return Err(Unanswered::TooLarge(bytes_max));
     }
     Ok(announced.map_or(whole.into(), |(only, _)| only))
@@ -78,6 +82,12 @@ pub(super) async fn pass_over(mut body: Incoming, bytes_max: usize) -> Result<()
         len += more.len();
     }
     Ok(())
+}
+
+/// Reads what a refused client still sends, for a while, or its system would discard our words.
+async fn listen_on(body: &mut Incoming) {
+    let passing = async { while matches!(next(body).await, Ok(Some(_))) {} };
+    timeout(LISTEN_ON, passing).await.ok();
 }
 
 /// The next bytes, if there are more.

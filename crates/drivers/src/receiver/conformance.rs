@@ -40,6 +40,9 @@ pub async fn conforms<S, F>(
     sink.lost(&facts.wanted);
     let told = lost();
     assert!(told > 0, "a loss that the sink is told of is known");
+    sink.lost_unread();
+    assert!(lost() > told, "and so is one that may be anybody's");
+    let told = lost();
     // A sender that did not hear the acknowledgement offers everything again, here behind what can never be held.
     let too_large = batch(Bytes::from(vec![0; facts.too_many_bytes]));
     let again = sink.accept(vec![too_large, batch(first.clone())]).await;

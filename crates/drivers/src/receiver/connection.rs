@@ -8,7 +8,7 @@ use std::{
     future::Future,
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -35,7 +35,7 @@ use super::{
     body::Reply,
     grpc, http as over_http,
     intake::Intake,
-    listen::{Silence, drive},
+    listen::{Heard, Silence, drive},
     seen::add,
 };
 
@@ -61,7 +61,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long what a refused client still sends is read, so that it can hear why.
-const LISTEN_ON: Duration = Duration::from_secs(1);
+pub(super) const LISTEN_ON: Duration = Duration::from_secs(1);
 
 /// What connections have in common.
 pub(super) struct Server<S> {
@@ -138,18 +138,15 @@ impl<S: Sink> Server<S> {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let heard = AtomicU64::default();
+        let heard = Heard::default();
         let service = service_fn(|request| async {
-            add(&heard, 1);
-            let response = respond(&self.intake, request).await;
-            add(&heard, 1);
-            Ok::<_, Infallible>(response)
+            Ok::<_, Infallible>(heard.during(respond(&self.intake, request)).await)
         });
         let silence = Silence { max: self.intake.header_timeout, heard: &heard };
         let connection = http1::Builder::new()
             .header_read_timeout(None)
             .serve_connection(TokioIo::new(stream), service);
-        if let Err(error) = drive(connection, stopped, Some(silence)).await
+        if let Err(error) = drive(connection, stopped, silence).await
             && error.is_parse()
         {
             self.note(&format!("a request that is not HTTP/1.1: {error}"));
@@ -161,11 +158,14 @@ impl<S: Sink> Server<S> {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let streams = Streams::default();
-        let intake = Arc::clone(&self.intake);
+        // A stream has a task of its own, which may outlive this one.
+        let heard = Arc::new(Heard::default());
+        let (intake, hearing) = (Arc::clone(&self.intake), Arc::clone(&heard));
         let service = service_fn(move |request| {
-            let intake = Arc::clone(&intake);
-            async move { Ok::<_, Infallible>(respond(&intake, request).await) }
+            let (intake, heard) = (Arc::clone(&intake), Arc::clone(&hearing));
+            async move { Ok::<_, Infallible>(heard.during(respond(&intake, request)).await) }
         });
+        let silence = Silence { max: self.intake.header_timeout, heard: &heard };
         let connection = http2::Builder::new(streams.clone())
             .timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS_MAX)
@@ -174,7 +174,7 @@ impl<S: Sink> Server<S> {
             .keep_alive_timeout(PING_TIMEOUT)
             .serve_connection(TokioIo::new(stream), service);
         // How a connection ends is its peer's affair.
-        drive(connection, stopped, None).await.ok();
+        drive(connection, stopped, silence).await.ok();
         streams.join().await;
     }
 

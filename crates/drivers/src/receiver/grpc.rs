@@ -34,6 +34,9 @@ const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
+/// Where spans are sent to.
+const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+
 /// What a text in a header may not hold as it is.
 const UNPRINTABLE: &AsciiSet = &CONTROLS.add(b'%');
 
@@ -48,13 +51,14 @@ pub(super) async fn respond<S: Sink>(
     intake: &Intake<S>,
     request: Request<Incoming>,
 ) -> Response<Reply> {
+    let has_spans = request.uri().path() == TRACES && request.method() == Method::POST;
     match call(intake, request).await {
         Ok(message) => {
             let mut trailers = HeaderMap::with_capacity(1);
             trailers.insert(STATUS, OK);
             with_type(Response::new(Reply::with_trailers(message, trailers)))
         }
-        Err(error) => refuse(intake, &error),
+        Err(error) => refuse(&error, &intake.refused(has_spans, &error)),
     }
 }
 
@@ -64,7 +68,7 @@ async fn call<S: Sink>(
 ) -> Result<Bytes, Unanswered> {
     let (head, body) = request.into_parts();
     let signal = match head.uri.path() {
-        "/opentelemetry.proto.collector.trace.v1.TraceService/Export" => Signal::Traces,
+        TRACES => Signal::Traces,
         "/opentelemetry.proto.collector.logs.v1.LogsService/Export" => Signal::Logs,
         "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export" => Signal::Metrics,
         other => return Err(Unanswered::GrpcPath(other.to_owned())),
@@ -140,16 +144,14 @@ fn packing(headers: &HeaderMap) -> Result<Packing, Unanswered> {
 }
 
 /// An answer without a message: the status is among its headers.
-fn refuse<S: Sink>(intake: &Intake<S>, error: &Unanswered) -> Response<Reply> {
-    let said = error.to_string();
-    intake.watch.refusal(&said);
+fn refuse(error: &Unanswered, said: &str) -> Response<Reply> {
     let mut response = with_type(Response::new(Reply::default()));
     let headers = response.headers_mut();
     headers.insert(STATUS, HeaderValue::from(error.code() as u16));
-    let message = utf8_percent_encode(&said, UNPRINTABLE).to_string();
+    let message = utf8_percent_encode(said, UNPRINTABLE).to_string();
     insert(headers, MESSAGE, message);
     if let Some(delay) = error.retry_after() {
-        insert(headers, DETAILS, details(error, &said, delay));
+        insert(headers, DETAILS, details(error, said, delay));
     }
     if matches!(error, Unanswered::Encoding(_)) {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(Packing::NAMES));

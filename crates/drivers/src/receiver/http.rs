@@ -24,6 +24,9 @@ enum Form {
     Json,
 }
 
+/// Where spans are sent to.
+const TRACES: &str = "/v1/traces";
+
 /// What a request asks for, by its head.
 struct Asked {
     signal: Signal,
@@ -39,9 +42,10 @@ pub(super) async fn respond<S: Sink>(
     // A mistake is told in the form in which it was made.
     let form = Form::of(request.headers()).unwrap_or_default();
     let version = request.version();
+    let has_spans = request.uri().path() == TRACES && request.method() == Method::POST;
     match export(intake, request).await {
         Ok((signal, rejected)) => with_type(form, form.answer(signal, &rejected)),
-        Err(error) => refuse(intake, form, version, &error),
+        Err(error) => refuse(form, version, &error, &intake.refused(has_spans, &error)),
     }
 }
 
@@ -80,7 +84,7 @@ fn asked(request: &Request<Incoming>) -> Result<Asked, Unanswered> {
         return Err(Unanswered::GrpcVersion);
     }
     let signal = match request.uri().path() {
-        "/v1/traces" => Signal::Traces,
+        TRACES => Signal::Traces,
         "/v1/logs" => Signal::Logs,
         "/v1/metrics" => Signal::Metrics,
         other => return Err(Unanswered::Path(other.to_owned())),
@@ -99,15 +103,8 @@ fn asked(request: &Request<Incoming>) -> Result<Asked, Unanswered> {
     Ok(Asked { signal, form, packing })
 }
 
-fn refuse<S: Sink>(
-    intake: &Intake<S>,
-    form: Form,
-    version: Version,
-    error: &Unanswered,
-) -> Response<Reply> {
-    let said = error.to_string();
-    intake.watch.refusal(&said);
-    let mut response = with_type(form, form.refusal(error, &said));
+fn refuse(form: Form, version: Version, error: &Unanswered, said: &str) -> Response<Reply> {
+    let mut response = with_type(form, form.refusal(error, said));
     *response.status_mut() = error.status();
     let headers = response.headers_mut();
     if let Some(delay) = error.retry_after() {

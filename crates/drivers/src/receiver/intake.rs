@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use otlp::ReadError;
 use tokio::time::timeout;
 
 use super::{
@@ -18,8 +19,12 @@ use super::{
     unanswered::Unanswered,
 };
 
-/// How much more memory JSON takes while it is read than its text does.
-const JSON_FACTOR: usize = 8;
+/// What JSON takes while it is read, beyond its text: an entry of a list or an object, and the node of a tree in which an
+/// object begins.
+const JSON_ENTRY_BYTES: usize = 64;
+const JSON_OBJECT_BYTES: usize = 700;
+/// From how many bytes on JSON is read on a thread of its own, so that others are heard meanwhile.
+const JSON_LARGE_BYTES: usize = 64 * 1024;
 
 /// What a receiver has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +99,19 @@ impl<S: Sink> Intake<S> {
         done.unwrap_or(Err(Unanswered::Late(self.export_timeout)))
     }
 
+    /// Takes note of a request that is refused, and gives the words for it.
+    ///
+    /// The spans in it may be those of a run, which then must not conclude anything from their absence: the sender may
+    /// not come back, or not in time. What the sink refused it knows itself.
+    pub(super) fn refused(&self, has_spans: bool, error: &Unanswered) -> String {
+        if has_spans && !matches!(error, Unanswered::Refused(_)) {
+            self.sink.lost_unread();
+        }
+        let said = error.to_string();
+        self.watch.refusal(&said);
+        said
+    }
+
     /// Room for a message, which is as yet empty.
     pub(super) fn room(&self) -> Room<'_> {
         Room { buffered: &self.buffered, bytes_max: self.buffered_bytes_max, bytes: 0 }
@@ -117,17 +135,24 @@ impl<S: Sink> Intake<S> {
     pub(super) async fn take_json(
         &self,
         signal: Signal,
-        message: &[u8],
+        message: &Bytes,
         room: &mut Room<'_>,
     ) -> Result<Rejected, Unanswered> {
-        room.grow(message.len().saturating_mul(JSON_FACTOR))?;
+        let cost = json_cost(message);
+        if cost > self.buffered_bytes_max {
+            // To wait for room would be to wait for ever.
+            return Err(Unanswered::TooIntricate(self.buffered_bytes_max));
+        }
+        room.grow(cost)?;
         match signal {
             Signal::Traces => {
-                let message = otlp::traces_from_json(message)?.into();
+                let message = apart(message, otlp::traces_from_json).await?.into();
                 return self.take_traces(&message).await;
             }
-            Signal::Logs => add(&self.watch.logs, otlp::count_logs_json(message)?),
-            Signal::Metrics => add(&self.watch.metrics, otlp::count_metrics_json(message)?),
+            Signal::Logs => add(&self.watch.logs, apart(message, otlp::count_logs_json).await?),
+            Signal::Metrics => {
+                add(&self.watch.metrics, apart(message, otlp::count_metrics_json).await?);
+            }
         }
         Ok(Rejected::default())
     }
@@ -159,6 +184,30 @@ impl<S: Sink> Intake<S> {
         let reason = format!("{} spans whose ids are malformed", split.invalid);
         self.watch.refusal(&reason);
         Ok(Rejected { items: split.invalid, reason })
+    }
+}
+
+/// The memory that JSON takes at the most while it is read. What stands in texts is counted too, which is safe.
+fn json_cost(message: &[u8]) -> usize {
+    let cost = |byte: &u8| match byte {
+        b'{' => JSON_OBJECT_BYTES,
+        b',' | b'[' | b':' => JSON_ENTRY_BYTES,
+        _ => 1,
+    };
+    message.iter().map(cost).sum()
+}
+
+async fn apart<T: Send + 'static>(
+    message: &Bytes,
+    read: impl FnOnce(&[u8]) -> Result<T, ReadError> + Send + 'static,
+) -> Result<T, Unanswered> {
+    if message.len() < JSON_LARGE_BYTES {
+        return Ok(read(message)?);
+    }
+    let message = message.clone();
+    match tokio::task::spawn_blocking(move || read(&message)).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(Unanswered::Broken(error.to_string())),
     }
 }
 

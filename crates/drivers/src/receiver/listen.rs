@@ -68,12 +68,37 @@ impl Listening {
     }
 }
 
+/// The requests of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
 /// How long a connection may be silent.
 pub(super) struct Silence<'a> {
     pub(super) max: Duration,
-    /// Requests that began and requests that ended, together: an odd number says that one is under way.
-    pub(super) heard: &'a AtomicU64,
+    pub(super) heard: &'a Heard,
 }
+
+impl Heard {
+    /// Counts a request, from its begin to its end.
+    pub(super) async fn during<T>(&self, request: impl Future<Output = T>) -> T {
+        // Counted as ended also where the client goes away before.
+        struct Ends<'a>(&'a AtomicU64);
+        impl Drop for Ends<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let _ends = Ends(&self.ended);
+        request.await
+    }
+}
+
+/// How long a connection that is let go for its silence may take to end.
+const SILENT_END_MAX: Duration = Duration::from_secs(5);
 
 /// Serves a connection to its end, or, once stopped, to the end of what is under way.
 ///
@@ -82,29 +107,32 @@ pub(super) struct Silence<'a> {
 pub(super) async fn drive<C: GracefulConnection>(
     connection: C,
     mut stopped: watch::Receiver<()>,
-    silence: Option<Silence<'_>>,
+    silence: Silence<'_>,
 ) -> Result<(), C::Error> {
     let mut connection = pin!(connection);
     let mut silent = pin!(was_silent(silence));
     tokio::select! {
         biased;
         ended = connection.as_mut() => return ended,
-        () = &mut silent => return Ok(()),
+        () = &mut silent => {
+            // A client of HTTP/2 is told, so that it sends nothing into the void.
+            connection.as_mut().graceful_shutdown();
+            return timeout(SILENT_END_MAX, connection).await.unwrap_or(Ok(()));
+        }
         _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
     }
     connection.await
 }
 
 /// Ends when nothing was heard for too long.
-async fn was_silent(silence: Option<Silence<'_>>) {
-    let Some(Silence { max, heard }) = silence else { return std::future::pending().await };
+async fn was_silent(Silence { max, heard }: Silence<'_>) {
     let mut before = 0;
     loop {
         sleep(max).await;
-        let now = heard.load(Ordering::Relaxed);
-        if now == before && now.is_multiple_of(2) {
+        let [begun, ended] = [&heard.begun, &heard.ended].map(|it| it.load(Ordering::Relaxed));
+        if begun == before && begun == ended {
             return;
         }
-        before = now;
+        before = begun;
     }
 }

@@ -85,6 +85,11 @@ pub trait Sink: Send + Sync + 'static {
     ///
     /// It MUST be counted as lost to the trace, as far as there is room to know of the trace at all, and MUST NOT block.
     fn lost(&self, trace_id: &TraceId);
+
+    /// An export of spans was not taken, and nobody knows whose they were: it could not be read, or was not waited for.
+    ///
+    /// It MUST be counted as lost to every trace that is waited for now, and MUST NOT block.
+    fn lost_unread(&self);
 }
 
 /// A sink has no room now.

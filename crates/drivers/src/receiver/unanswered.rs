@@ -40,6 +40,8 @@ pub(super) enum Unanswered {
     Json(#[from] ReadError),
     #[error("the message has more than {0} bytes; send smaller batches")]
     TooLarge(usize),
+    #[error("the JSON takes more than {0} bytes to read; send smaller batches, or protobuf")]
+    TooIntricate(usize),
     #[error(transparent)]
     Refused(#[from] Refused),
     #[error("messages of {0} bytes are being received already; send it again later")]
@@ -67,7 +69,7 @@ impl Unanswered {
             }
             Self::GrpcVersion => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             Self::Broken(_) | Self::Undecodable(_) | Self::Json(_) => StatusCode::BAD_REQUEST,
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge(_) | Self::TooIntricate(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Refused(_) | Self::NoRoom(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Late(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -85,7 +87,7 @@ impl Unanswered {
                 Code::InvalidArgument
             }
             // Without a time to come back this says that it will never fit.
-            Self::TooLarge(_) => Code::ResourceExhausted,
+            Self::TooLarge(_) | Self::TooIntricate(_) => Code::ResourceExhausted,
             Self::Refused(_) | Self::NoRoom(_) | Self::Late(_) => Code::Unavailable,
         }
     }

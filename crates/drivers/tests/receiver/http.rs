@@ -1,6 +1,6 @@
 //! OTLP over HTTP, byte by byte.
 
-use std::{io::Write, net::SocketAddr, time::Duration};
+use std::{io::Write, net::SocketAddr, sync::atomic::Ordering, time::Duration};
 
 use drivers::receiver::{Config, Counts, start};
 use opentelemetry_proto::tonic::{
@@ -76,7 +76,10 @@ async fn each_mistake_has_its_answer() {
         ("POST /v1/traces", &gzipped, &bomb, 413, "more than 10000 bytes; send smaller batches"),
     ];
     for (line, headers, body, status, words) in cases {
+        let before = sink.unread.load(Ordering::SeqCst);
         let answer = send(receiver.addresses()[1], line, headers, body).await;
+        let unread = sink.unread.load(Ordering::SeqCst) - before;
+        assert_eq!(unread, u64::from(line == "POST /v1/traces"), "{line}: spans may be lost");
         let Answer { head, body } = answer;
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {head}");
         assert_eq!(status == 405, head.contains("allow: POST"), "{head}");

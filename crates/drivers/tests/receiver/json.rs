@@ -1,12 +1,15 @@
 //! OTLP in JSON, as the protocol writes it and as senders do.
 
-use drivers::{append, receiver::Counts};
+use drivers::{
+    append,
+    receiver::{Config, Counts, start},
+};
 use model::{
     Trace,
     trace::{Kind, StatusCode, ValueRef},
 };
 
-use crate::{WANTED, http::send, receiver, told};
+use crate::{WANTED, config, http::send, receiver, told};
 
 const JSON: &str = "content-type: application/json; charset=utf-8\r\n";
 
@@ -156,4 +159,18 @@ async fn a_mistake_is_told_in_json_with_its_place() {
     }
     assert_eq!(receiver.seen().refusals.len(), 8);
     assert_eq!(receiver.shutdown().await, Counts::default());
+}
+
+/// Seven bytes of an object take hundreds while they are read.
+#[tokio::test]
+async fn json_counts_with_what_it_takes_to_read() {
+    let config = Config { buffered_bytes_max: 100_000, ..config() };
+    let receiver = start(config, told(false, 0)).await.expect("started");
+    for (objects, status) in [(100, 200), (200, 413)] {
+        let body = format!(r#"{{"x":[{}{{}}]}}"#, "{},".repeat(objects));
+        let answer = send(receiver.addresses()[0], "POST /v1/traces", JSON, body.as_bytes()).await;
+        assert!(answer.head.starts_with(&format!("HTTP/1.1 {status} ")), "{}", answer.head);
+        let said = String::from_utf8(answer.body).expect("text");
+        assert_eq!(status == 413, said.contains("send smaller batches, or protobuf"), "{said}");
+    }
 }

@@ -110,6 +110,8 @@ async fn a_peer_that_says_nothing_is_let_go() {
         (receiver.addresses()[1], "POST /v1/tra"),
         (receiver.addresses()[0], ""),
         (receiver.addresses()[0], "PRI * HT"),
+        // HTTP/2 with nothing but its settings.
+        (receiver.addresses()[0], "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),
     ] {
         let mut stream = connect(address, said.as_bytes()).await;
         let mut read = Vec::new();

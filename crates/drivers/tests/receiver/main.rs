@@ -11,7 +11,10 @@ mod tls;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use drivers::{
@@ -31,6 +34,7 @@ const WANTED: [u8; 16] = [7; 16];
 struct Told {
     taken: Mutex<Vec<Batch>>,
     lost: Mutex<Vec<TraceId>>,
+    unread: AtomicU64,
     refuses: bool,
     go: Semaphore,
 }
@@ -52,12 +56,17 @@ impl Sink for Told {
     fn lost(&self, trace_id: &TraceId) {
         self.lost.lock().expect("no panic").push(*trace_id);
     }
+
+    fn lost_unread(&self) {
+        self.unread.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 fn told(refuses: bool, go: usize) -> Arc<Told> {
     Arc::new(Told {
         taken: Mutex::default(),
         lost: Mutex::default(),
+        unread: AtomicU64::default(),
         refuses,
         go: Semaphore::new(go),
     })

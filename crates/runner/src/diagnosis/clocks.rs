@@ -1,11 +1,14 @@
 //! Clocks that differ, by causality alone: nothing starts before the trigger was fired or before what caused it, and
 //! nothing has ended after it came.
 
-use std::time::Duration;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    time::Duration,
+};
 
 use model::{
     Answer, Cause, Diagnosis, Timestamp,
-    trace::{Kind, Span, StatusCode, Tree},
+    trace::{Kind, ResourceIx, Span, StatusCode, Tree},
 };
 
 use super::{Case, diagnosis, words};
@@ -32,7 +35,7 @@ pub(super) fn causes(skews: Vec<Skew<'_>>) -> Vec<Diagnosis> {
 /// Processes whose clocks differ, the furthest first.
 pub(super) fn skews<'a>(case: &Case<'a>) -> Vec<Skew<'a>> {
     let tree = Tree::of(case.trace);
-    let mut worst: Vec<Skew<'_>> = Vec::new();
+    let mut worst: HashMap<ResourceIx, Skew<'_>> = HashMap::new();
     let is_timed = |span: &Span<'_>| span.start() != Timestamp::default();
     let spans = case.trace.spans().filter(|span| span.id() != case.fired.attempt.span_id);
     for span in spans.filter(is_timed) {
@@ -41,15 +44,15 @@ pub(super) fn skews<'a>(case: &Case<'a>) -> Vec<Skew<'a>> {
             .filter(|parent| parent.id() != case.fired.attempt.span_id)
             .and_then(|parent| against_parent(span, parent));
         for skew in [against_us(case, span), of_parent].into_iter().flatten() {
-            let resource = skew.span.resource_ix();
-            match worst.iter_mut().find(|known| known.span.resource_ix() == resource) {
-                Some(known) if known.by >= skew.by => {}
-                Some(known) => *known = skew,
-                None => worst.push(skew),
+            match worst.entry(skew.span.resource_ix()) {
+                Entry::Occupied(known) if known.get().by >= skew.by => {}
+                Entry::Occupied(mut known) => drop(known.insert(skew)),
+                Entry::Vacant(new) => drop(new.insert(skew)),
             }
         }
     }
-    worst.sort_by_key(|skew| std::cmp::Reverse(skew.by));
+    let mut worst: Vec<_> = worst.into_values().collect();
+    worst.sort_by_key(|skew| (std::cmp::Reverse(skew.by), skew.span.ix().number()));
     worst
 }
 

@@ -6,7 +6,7 @@
 //! Deliberately absent: comparing the clocks of two processes with each other.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     time::Duration,
 };
 
@@ -105,9 +105,9 @@ impl Processes {
         last
     }
 
-    /// The services that sent spans.
-    pub(super) fn services(&self) -> &HashSet<String> {
-        &self.services
+    /// The services of those that are told apart.
+    pub(super) fn services(&self) -> BTreeSet<&str> {
+        self.named().map(|process| process.service.as_str()).collect()
     }
 
     /// Whose a span is that was taken note of.

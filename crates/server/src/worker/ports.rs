@@ -1,7 +1,7 @@
 //! What a worker lends to a run: the record under its lease, the bus, the trigger.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -97,6 +97,8 @@ pub(super) struct WorkerPorts<'a> {
     pumps: Mutex<JoinSet<()>>,
     /// That spans of a trace are wanted whose id is not ours.
     interest: Mutex<Option<Interest>>,
+    /// Exports that nobody had read when the run began.
+    unread_before: u64,
 }
 
 impl<'a> WorkerPorts<'a> {
@@ -108,6 +110,7 @@ impl<'a> WorkerPorts<'a> {
             events: Mutex::default(),
             pumps: Mutex::default(),
             interest: Mutex::default(),
+            unread_before: worker.unread.load(Ordering::Relaxed),
         }
     }
 
@@ -174,7 +177,8 @@ impl Ports for WorkerPorts<'_> {
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {
-        self.worker.bus.refused(trace) > 0
+        let unread = self.worker.unread.load(Ordering::Relaxed);
+        unread > self.unread_before || self.worker.bus.refused(trace) > 0
     }
 
     async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {

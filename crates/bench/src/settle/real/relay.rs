@@ -117,6 +117,8 @@ impl Sink for Chaos {
     }
 
     fn lost(&self, _trace: &TraceId) {}
+
+    fn lost_unread(&self) {}
 }
 
 impl Trace {

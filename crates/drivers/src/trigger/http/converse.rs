@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, Response, response::Parts};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::{
     body::{Body as _, Incoming},
     client::conn::{http1, http2},
@@ -81,16 +81,21 @@ pub(super) async fn converse(
     }
 }
 
-async fn read(target: &Target, body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Failed> {
+async fn read(target: &Target, mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Failed> {
     // What is announced as too large is not read at all.
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(Failed::TooLarge(bytes_max));
     }
-    match Limited::new(body, bytes_max).collect().await {
-        Ok(body) => Ok(body.to_bytes().into()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Failed::TooLarge(bytes_max)),
-        Err(error) => Err(broken(target, &*error)),
+    // Into one buffer: a peer may well send a body byte by byte.
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| broken(target, &error))?.into_data() else { continue };
+        if whole.len() + data.len() > bytes_max {
+            return Err(Failed::TooLarge(bytes_max));
+        }
+        whole.extend_from_slice(&data);
     }
+    Ok(whole)
 }
 
 fn broken(target: &Target, error: &(dyn Error + 'static)) -> Failed {
