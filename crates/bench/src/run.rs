@@ -9,18 +9,25 @@ mod latency;
 mod many;
 mod system;
 
-use anyhow::{Result, bail};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
 
 use crate::{parts::Server, table::Row};
 
 pub use system::serve;
 
-/// Measures all, or one part: `latency`, `suite`, `big`, `services`, `idle`. `--short` repeats less.
+/// Measures all, or one part: `latency`, `suite`, `big`, `services`, `idle`. `--short` repeats less; `--binary PATH`
+/// measures that one.
 pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
-    let binary = Server::binary_beside_this()?;
-    let is_short = rest.iter().any(|word| word == "--short");
-    let parts: Vec<&str> =
-        rest.iter().map(String::as_str).filter(|word| *word != "--short").collect();
+    let mut words: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let binary = match words.iter().position(|word| *word == "--binary") {
+        Some(at) => words.drain(at..words.len().min(at + 2)).nth(1).map(PathBuf::from),
+        None => Some(Server::binary_beside_this()?),
+    };
+    let binary = binary.context("--binary needs a path")?;
+    let is_short = words.contains(&"--short");
+    let parts: Vec<&str> = words.into_iter().filter(|word| *word != "--short").collect();
     let known = ["idle", "latency", "suite", "big", "services"];
     if let Some(unknown) = parts.iter().find(|part| !known.contains(part)) {
         bail!("`{unknown}` is no part of this bench; there are: {}", known.join(", "));
