@@ -4,7 +4,7 @@
 
 use std::{fs, path::PathBuf, str::FromStr};
 
-use model::{Outcome, Overtaken, Trace};
+use model::{Judgement, Outcome, Overtaken, Trace, Verdict};
 use report::{Format, Waterfall};
 use source::did_you_mean;
 
@@ -36,6 +36,16 @@ struct Told {
     outcome: Outcome,
     /// Its trace, where a page is to be written.
     waterfall: Option<Waterfall>,
+    kind: Kind,
+}
+
+/// What an outcome came of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A judgement, or what kept us from one.
+    Result,
+    /// A test that was refused, which a person was told as an error.
+    Refusal,
 }
 
 impl FromStr for Target {
@@ -95,19 +105,33 @@ impl<'a> Reports<'a> {
 
     /// Takes an outcome, whose place is that of its test among all. What can be told of it alone is told at once.
     pub(crate) fn add_at(&mut self, place: usize, outcome: Outcome, trace: Option<&Trace>) {
+        self.take(Told { place, outcome, waterfall: None, kind: Kind::Result }, trace);
+    }
+
+    /// Takes a test that was refused, and why. A pipeline reads an error; a person has read one already.
+    pub(crate) fn refuse_at(&mut self, place: usize, name: &str, why: String) {
+        let outcome = not_run(name, why);
+        self.take(Told { place, outcome, waterfall: None, kind: Kind::Refusal }, None);
+    }
+
+    fn take(&mut self, mut told: Told, trace: Option<&Trace>) {
+        let outcome = &told.outcome;
         for target in self.targets.iter().filter(|target| target.file.is_none()) {
             let colour = self.terminal.colour;
+            if target.is_for_people() && told.kind == Kind::Refusal {
+                continue;
+            }
             if !self.is_alone {
-                self.terminal.report(&report::part(target.format, &outcome, colour));
+                self.terminal.report(&report::part(target.format, outcome, colour));
             } else if target.is_for_people() {
-                let alone = std::slice::from_ref(&outcome);
+                let alone = std::slice::from_ref(outcome);
                 self.terminal.report(&report::render(target.format, alone, colour));
             }
         }
         let is_drawn = self.targets.iter().any(|target| target.format == Format::Html);
         let trace = trace.filter(|_| is_drawn);
-        let waterfall = trace.map(|trace| Waterfall::of(trace, &outcome));
-        self.told.push(Told { place, outcome, waterfall });
+        told.waterfall = trace.map(|trace| Waterfall::of(trace, outcome));
+        self.told.push(told);
     }
 
     /// Notes that later spans would have changed a verdict, for what is still to be written.
@@ -118,19 +142,20 @@ impl<'a> Reports<'a> {
     }
 
     /// Writes what needs all outcomes, and the files: in the order of the documents.
+    ///
+    /// Files are written where there is nothing to report too, so that none of an earlier command is taken for ours.
     pub(crate) fn finish(mut self) -> Result<(), Exit> {
-        // Where every test was refused there is nothing to report; why was told already.
-        if self.told.is_empty() {
-            return Ok(());
-        }
+        let is_empty = self.told.is_empty();
+        let has_results = self.told.iter().any(|told| told.kind == Kind::Result);
         self.told.sort_by_key(|told| told.place);
         let told = self.told.into_iter().map(|told| (told.outcome, told.waterfall));
         let (outcomes, waterfalls): (Vec<_>, Vec<_>) = told.unzip();
         let mut written = Ok(());
         for target in &self.targets {
             match &target.file {
+                None if is_empty => {}
                 // It was told when it came.
-                None if self.is_alone && target.is_for_people() => {}
+                None if target.is_for_people() && (self.is_alone || !has_results) => {}
                 None if target.format == Format::Html => {
                     self.terminal.report(&report::html(&outcomes, &waterfalls));
                 }
@@ -162,5 +187,24 @@ impl Target {
     /// Whether a person reads it, who wants to see each outcome at once.
     fn is_for_people(&self) -> bool {
         matches!(self.format, Format::Pretty | Format::Plain)
+    }
+}
+
+/// The outcome of a test that was not run.
+pub(crate) fn not_run(name: &str, why: String) -> Outcome {
+    Outcome {
+        run_id: None,
+        test: name.to_owned(),
+        verdict: Verdict::Inconclusive,
+        earlier: Vec::new(),
+        reasons: vec![why],
+        diagnoses: Vec::new(),
+        trace_id: None,
+        answer: None,
+        settlement: None,
+        overtaken: None,
+        judgement: Judgement::bare(Verdict::Inconclusive),
+        analysis: None,
+        steps: Vec::new(),
     }
 }

@@ -106,10 +106,20 @@ struct Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    /// Reads the documents, runs what is meant, and tells of it.
+    /// Reads the documents, runs what is meant, and tells of it, also where nothing could be run.
     async fn next(&mut self, signals: &mut Signals) -> Result<Exit, Exit> {
+        let mut reports = Reports::new(&self.args.output.reports, self.terminal)?;
+        let ended = self.round(&mut reports, signals).await;
+        reports.finish()?;
+        ended
+    }
+
+    async fn round(
+        &mut self,
+        reports: &mut Reports<'_>,
+        signals: &mut Signals,
+    ) -> Result<Exit, Exit> {
         let Self { args, world, terminal, .. } = *self;
-        let mut reports = Reports::new(&args.output.reports, terminal)?;
         let items = items(args, terminal)?;
         let environment = self.environment.clone().into_iter().collect();
         let vars = variables::read(&args.variables, environment, terminal)?;
@@ -125,7 +135,7 @@ impl Rounds<'_> {
         let names: Vec<_> = agenda.cases().iter().map(|case| case.name.clone()).collect();
         let telling = telling(args);
         let round = Round { session: &session, args, vars: &vars, telling, terminal };
-        let mut ended = round.run(agenda, &mut reports, signals).await;
+        let mut ended = round.run(agenda, reports, signals).await;
         if !args.pace.watch || ended.is_interrupted() {
             ended.exits.extend(self.stop_system(signals).await);
         }
@@ -141,7 +151,6 @@ impl Rounds<'_> {
         if exit != Exit::Passed {
             show_output(&round);
         }
-        reports.finish()?;
         Ok(exit)
     }
 

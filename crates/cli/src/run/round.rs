@@ -6,7 +6,7 @@ use std::{
 };
 
 use lang::{Evidence, Taken, Vars};
-use model::{Judgement, Outcome, Trace, Verdict};
+use model::{Outcome, Trace, Verdict};
 use runner::{Finished, RunError};
 use tokio::task::{Id, JoinError, JoinSet};
 
@@ -19,7 +19,13 @@ use super::{
     traces,
     watches::Watches,
 };
-use crate::{args, exit::Exit, files, reports::Reports, terminal::Terminal};
+use crate::{
+    args,
+    exit::Exit,
+    files,
+    reports::{Reports, not_run},
+    terminal::Terminal,
+};
 
 /// Tests at a time, where nobody says. They wait far more than they compute, so that cores are no measure; and a system
 /// that cannot take four requests at a time is rare.
@@ -259,6 +265,7 @@ impl Going<'_, '_> {
     fn refuse(&mut self, case: usize, error: &impl model::Faulty) {
         let name = &self.agenda.cases()[case].name;
         self.round.terminal.line(&format!("error: {name}: {error}"));
+        self.reports.refuse_at(case, name, error.to_string());
         self.agenda.end(case, Verdict::Inconclusive, Vec::new());
         self.note(case, error.fault().into());
     }
@@ -289,23 +296,4 @@ fn taken(plan: &lang::Plan, vars: &Vars, finished: &Finished) -> Vec<Taken> {
         settlement: outcome.settlement.as_ref(),
     };
     lang::outputs(&resolved, &evidence)
-}
-
-/// The outcome of a test that was not run.
-fn not_run(name: &str, why: String) -> Outcome {
-    Outcome {
-        run_id: None,
-        test: name.to_owned(),
-        verdict: Verdict::Inconclusive,
-        earlier: Vec::new(),
-        reasons: vec![why],
-        diagnoses: Vec::new(),
-        trace_id: None,
-        answer: None,
-        settlement: None,
-        overtaken: None,
-        judgement: Judgement::bare(Verdict::Inconclusive),
-        analysis: None,
-        steps: Vec::new(),
-    }
 }

@@ -6,6 +6,7 @@ mod flags;
 mod learned;
 mod overtaken;
 mod refusals;
+mod reports;
 mod stand;
 mod suites;
 mod watch;
