@@ -57,11 +57,20 @@ struct Going<'a, 'r> {
     reports: &'a mut Reports<'r>,
     running: JoinSet<Done>,
     cases: HashMap<Id, usize>,
-    /// The verdicts of runs that are tried again.
-    earlier: HashMap<usize, Vec<Verdict>>,
+    /// Cases that are tried again.
+    tried: HashMap<usize, Tried>,
     told: BTreeSet<usize>,
     is_stopped: bool,
     ended: Ended,
+}
+
+/// What the runs of a case have shown that is tried again.
+struct Tried {
+    /// The last of them.
+    outcome: Outcome,
+    trace: Option<Arc<Trace>>,
+    /// The verdicts of those before it.
+    earlier: Vec<Verdict>,
 }
 
 /// What came of one run.
@@ -93,7 +102,7 @@ impl Round<'_> {
             reports,
             running: JoinSet::new(),
             cases: HashMap::new(),
-            earlier: HashMap::new(),
+            tried: HashMap::new(),
             told: BTreeSet::new(),
             is_stopped: false,
             ended: Ended::default(),
@@ -138,9 +147,22 @@ impl Round<'_> {
     }
 }
 
+impl Tried {
+    /// The verdicts of all runs.
+    fn verdicts(mut self) -> Vec<Verdict> {
+        self.earlier.push(self.outcome.verdict);
+        self.earlier
+    }
+}
+
 impl Going<'_, '_> {
     /// Tells how many were not run. What was run in part has not passed.
     fn leave_rest(&mut self) {
+        let mut tried: Vec<_> = self.tried.keys().copied().collect();
+        tried.sort_unstable();
+        for case in tried {
+            self.no_run(case, "the run was stopped".to_owned());
+        }
         let rest = (0..self.agenda.cases().len()).filter(|case| !self.told.contains(case));
         let rest: Vec<_> = rest.map(|case| self.agenda.cases()[case].item).collect();
         for item in &rest {
@@ -192,16 +214,9 @@ impl Going<'_, '_> {
     fn take(&mut self, joined: Result<(Id, Done), JoinError>) {
         let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Some(case) = self.cases.remove(&id) else { return };
-        let name = self.agenda.cases()[case].name.clone();
         let done = match joined {
             Ok((_, done)) => done,
-            Err(broken) => {
-                return self.tell(
-                    case,
-                    not_run(&name, format!("the run broke off: {broken}")),
-                    None,
-                );
-            }
+            Err(broken) => return self.no_run(case, format!("the run broke off: {broken}")),
         };
         if let Some(why) = done.unkept {
             self.round.terminal.line(&format!("error: the trace cannot be kept: {why}"));
@@ -215,12 +230,10 @@ impl Going<'_, '_> {
                 self.refuse(case, &error);
                 self.is_stopped = true;
             }
-            Err(SessionError::System(error)) => {
-                self.tell(case, not_run(&name, error.to_string()), None);
-            }
+            Err(SessionError::System(error)) => self.no_run(case, error.to_string()),
             // A variable that an earlier step did not give is no mistake of the document.
             Err(SessionError::Run(RunError::Resolve(error))) if self.agenda.has_needs(case) => {
-                self.tell(case, not_run(&name, error.to_string()), None);
+                self.no_run(case, error.to_string());
             }
             Err(SessionError::File(error)) => self.refuse(case, &error),
             Err(SessionError::Run(error)) => self.refuse(case, &error),
@@ -231,24 +244,35 @@ impl Going<'_, '_> {
         let Finished { mut outcome, watch, seen, trace, .. } = finished;
         let verdict = outcome.verdict;
         self.round.session.learn(&seen);
-        let earlier = self.earlier.entry(case).or_default();
+        outcome.test.clone_from(&self.agenda.cases()[case].name);
+        let mut earlier = self.tried.remove(&case).map_or_else(Vec::new, Tried::verdicts);
         let retries = self.round.args.pace.retries.unwrap_or(0) as usize;
         if verdict != Verdict::Passed && earlier.len() < retries && !self.is_stopped {
-            earlier.push(verdict);
-            let name = &self.agenda.cases()[case].name;
-            let left = retries - earlier.len();
-            self.round
-                .terminal
-                .line(&format!("{name}: {}, trying again ({left} left)", verdict.as_str()));
+            let left = retries - earlier.len() - 1;
+            let words =
+                format!("{}: {}, trying again ({left} left)", outcome.test, verdict.as_str());
+            self.round.terminal.line(&words);
+            self.tried.insert(case, Tried { outcome, trace, earlier });
             return self.spawn(case);
         }
-        outcome.earlier = std::mem::take(earlier);
-        outcome.test.clone_from(&self.agenda.cases()[case].name);
+        outcome.earlier = std::mem::take(&mut earlier);
         if let Some(watch) = watch {
             let spans = trace.as_deref().map_or(0, Trace::len);
             self.ended.watches.add(case, watch, spans);
         }
         self.agenda.end(case, verdict, outputs);
+        self.tell(case, outcome, trace.as_deref());
+    }
+
+    /// Reports a case whose run was none: what its last one has shown stands, where it is tried again.
+    fn no_run(&mut self, case: usize, why: String) {
+        let Some(Tried { mut outcome, trace, earlier }) = self.tried.remove(&case) else {
+            let outcome = not_run(&self.agenda.cases()[case].name, why);
+            return self.tell(case, outcome, None);
+        };
+        outcome.earlier = earlier;
+        outcome.reasons.push(format!("it was not tried again: {why}"));
+        self.agenda.end(case, outcome.verdict, Vec::new());
         self.tell(case, outcome, trace.as_deref());
     }
 
@@ -265,6 +289,10 @@ impl Going<'_, '_> {
     fn refuse(&mut self, case: usize, error: &impl model::Faulty) {
         let name = &self.agenda.cases()[case].name;
         self.round.terminal.line(&format!("error: {name}: {error}"));
+        if self.tried.contains_key(&case) {
+            self.ended.exits.push(error.fault().into());
+            return self.no_run(case, error.to_string());
+        }
         self.reports.refuse_at(case, name, error.to_string());
         self.agenda.end(case, Verdict::Inconclusive, Vec::new());
         self.note(case, error.fault().into());

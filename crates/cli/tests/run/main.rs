@@ -7,6 +7,7 @@ mod learned;
 mod overtaken;
 mod refusals;
 mod reports;
+mod retries;
 mod stand;
 mod suites;
 mod watch;
