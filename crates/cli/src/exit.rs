@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Inconclusive,
     /// 130: Ctrl-C ended it before all was tested.
     Interrupted,
-    /// 143: SIGTERM ended it before all was tested.
+    /// 143: SIGTERM, or a terminal that went away, ended it before all was tested.
     Terminated,
 }
 

@@ -1,12 +1,15 @@
-//! How a run ends before its time: the command crashes, somebody presses Ctrl-C, somebody sends SIGTERM.
+//! How a run ends before its time: the command crashes, somebody presses Ctrl-C, sends SIGTERM or closes the terminal.
 
-use std::time::Duration;
+use std::{process::Stdio, time::Duration};
 
 use anyhow::Result;
 use bench::parts::free_port;
 use tokio::time::Instant;
+use tokio::{process::Command, time::Instant};
 
-use crate::stand::{Answer, Answers, Stand, finished, is_alive, outcomes, plain, signal, traced};
+use crate::stand::{
+    Answer, Answers, BINARY, Stand, finished, is_alive, outcomes, plain, signal, traced,
+};
 
 #[tokio::test]
 async fn a_command_that_ends_at_once_leaves_every_test_open() -> Result<()> {
@@ -46,8 +49,8 @@ async fn a_command_that_ends_under_a_test_ends_its_waiting() -> Result<()> {
 }
 
 #[tokio::test]
-async fn ctrl_c_and_sigterm_stop_everything_and_keep_what_ended() -> Result<()> {
-    for (name, code) in [("-INT", 130), ("-TERM", 143)] {
+async fn signals_stop_everything_and_keep_what_ended() -> Result<()> {
+    for (name, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 143), ("-QUIT", 143)] {
         let answers = Answers::start(|path, _| {
             let after = if path == "/slow" { Duration::from_secs(60) } else { Duration::ZERO };
             Answer { after, ..Answer::status(200) }
@@ -72,6 +75,25 @@ async fn ctrl_c_and_sigterm_stop_everything_and_keep_what_ended() -> Result<()> 
             assert!(!is_alive(&stand.line_of(name).await?), "{name} is left");
         }
     }
+    Ok(())
+}
+
+/// As `nohup` has it.
+#[tokio::test]
+async fn a_hangup_that_is_ignored_stays_ignored() -> Result<()> {
+    let slow = |_: &str, _| Answer { after: Duration::from_secs(1), ..Answer::status(200) };
+    let answers = Answers::start(slow).await?;
+    let stand = Stand::new()?;
+    stand.write("a.yaml", &plain("a", &format!("{}/slow", answers.url)))?;
+    let script = "trap '' HUP; exec \"$0\" run a.yaml --otlp 127.0.0.1:0";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, BINARY]).current_dir(stand.folder.path()).kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn()?;
+    answers.wait_for("/slow").await?;
+    signal(&child, "-HUP").await?;
+    let finished = finished(child).await?;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
     Ok(())
 }
 
