@@ -74,14 +74,14 @@ pub(crate) async fn run(
         session: None,
     };
     if !args.pace.watch {
-        return rounds.next(&mut signals).await;
+        return Ok(rounds.next(&mut signals).await);
     }
     let mut changes = Changes::watch(&rounds.watched()).map_err(|error| {
         terminal.line(&format!("error: the files cannot be watched: {error}"));
         Exit::Refused
     })?;
     loop {
-        if let Ok(exit @ (Exit::Interrupted | Exit::Terminated)) = rounds.next(&mut signals).await {
+        if let exit @ (Exit::Interrupted | Exit::Terminated) = rounds.next(&mut signals).await {
             return Ok(exit);
         }
         terminal.line("waiting for a file to change; Ctrl-C ends");
@@ -107,11 +107,14 @@ struct Rounds<'a> {
 
 impl Rounds<'_> {
     /// Reads the documents, runs what is meant, and tells of it, also where nothing could be run.
-    async fn next(&mut self, signals: &mut Signals) -> Result<Exit, Exit> {
-        let mut reports = Reports::new(&self.args.output.reports, self.terminal)?;
-        let ended = self.round(&mut reports, signals).await;
-        reports.finish()?;
-        ended
+    async fn next(&mut self, signals: &mut Signals) -> Exit {
+        let mut reports = match Reports::new(&self.args.output.reports, self.terminal) {
+            Ok(reports) => reports,
+            Err(exit) => return exit,
+        };
+        let (Ok(exit) | Err(exit)) = self.round(&mut reports, signals).await;
+        // A report that cannot be written is no reason to go on after Ctrl-C.
+        Exit::over([exit].into_iter().chain(reports.finish().err()))
     }
 
     async fn round(

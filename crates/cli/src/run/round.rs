@@ -117,8 +117,8 @@ impl Round<'_> {
                 joined = going.running.join_next_with_id() => joined,
                 exit = signals.end() => {
                     self.terminal.line("stopping");
-                    going.running.shutdown().await;
                     going.ended.exits.push(exit);
+                    going.stop().await;
                     break;
                 }
             };
@@ -156,6 +156,17 @@ impl Tried {
 }
 
 impl Going<'_, '_> {
+    /// Ends what is under way. What had come to its end and nobody had looked at is told.
+    async fn stop(&mut self) {
+        self.is_stopped = true;
+        self.running.abort_all();
+        while let Some(joined) = self.running.join_next_with_id().await {
+            if !joined.as_ref().is_err_and(JoinError::is_cancelled) {
+                self.take(joined);
+            }
+        }
+    }
+
     /// Tells how many were not run. What was run in part has not passed.
     fn leave_rest(&mut self) {
         let mut tried: Vec<_> = self.tried.keys().copied().collect();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio::{process::Command, time::Instant};
 
 use crate::stand::{
-    Answer, Answers, BINARY, Stand, finished, is_alive, outcomes, plain, signal, traced,
+    Answer, Answers, BINARY, Stand, finished, is_alive, names, outcomes, plain, signal, traced,
 };
 
 #[tokio::test]
@@ -94,6 +94,51 @@ async fn a_hangup_that_is_ignored_stays_ignored() -> Result<()> {
     signal(&child, "-HUP").await?;
     let finished = finished(child).await?;
     assert_eq!(finished.code, Some(0), "{finished:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn verdicts_that_were_reached_when_a_signal_comes_are_told() -> Result<()> {
+    let answers = Answers::start(|path, _| match path {
+        // More than a pipe holds: whoever tells of it waits until somebody reads.
+        "/0" => Answer { body: "x".repeat(500_000), ..Answer::status(200) },
+        "/9" => Answer { after: Duration::from_secs(60), ..Answer::status(200) },
+        _ => Answer { after: Duration::from_millis(500), ..Answer::status(200) },
+    })
+    .await?;
+    let stand = Stand::new()?;
+    for number in 0..10 {
+        let test = plain(&format!("test {number}"), &format!("{}/{number}", answers.url));
+        stand.write(&format!("t/{number}.yaml"), &test)?;
+    }
+    let run = ["run", "t", "--otlp", "127.0.0.1:0", "--jobs", "10", "--report", "json"];
+    let child = stand.start(&run)?;
+    answers.wait_for("/9").await?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    signal(&child, "-INT").await?;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let finished = finished(child).await?;
+    assert_eq!(finished.code, Some(130), "{}", finished.err);
+    let expected: Vec<_> = (0..9).map(|number| format!("test {number}")).collect();
+    assert_eq!(names(&finished)?, expected, "{}", finished.err);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_report_that_cannot_be_written_swallows_no_ctrl_c() -> Result<()> {
+    for watch in [&[][..], &["--watch"]] {
+        let slow = |_: &str, _| Answer { after: Duration::from_secs(60), ..Answer::status(200) };
+        let answers = Answers::start(slow).await?;
+        let stand = Stand::new()?;
+        stand.write("t/a.yaml", &plain("slow", &format!("{}/slow", answers.url)))?;
+        let run = ["run", "t", "--otlp", "127.0.0.1:0", "--report", "junit=nowhere/out.xml"];
+        let child = stand.start(&[&run[..], watch].concat())?;
+        answers.wait_for("/slow").await?;
+        signal(&child, "-INT").await?;
+        let finished = finished(child).await?;
+        assert_eq!(finished.code, Some(130), "{finished:?}");
+        assert!(finished.err.contains("cannot be written"), "{}", finished.err);
+    }
     Ok(())
 }
 
