@@ -68,7 +68,12 @@ fn is_trigger(place: u32, world: &World<'_>) -> bool {
 
 fn below(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
     if let Some(trigger) = from.iter().find(|place| is_trigger(**place, world)) {
-        return found.ones().map(|place| place as u32).filter(|place| place != trigger).collect();
+        // It is not below itself, but may name a parent.
+        let holds =
+            |place: &u32| (*place..world.tree.end_at(*place as usize) as u32).contains(trigger);
+        let is_below = from.iter().any(|place| place != trigger && holds(place));
+        let places = found.ones().map(|place| place as u32);
+        return places.filter(|place| place != trigger || is_below).collect();
     }
     // A subtree is a stretch of places, so what an earlier one covers is not looked at again.
     let mut covered = 0;
