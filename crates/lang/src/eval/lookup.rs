@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What became of looking a property up.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Lookup<'a> {
     One(Value<'a>),
     /// Several at once, of which any may be meant; never empty.

@@ -6,6 +6,7 @@
 //! is found out in one pass over them (`index`).
 
 pub(crate) mod aggregate;
+pub(crate) mod asked;
 mod atom;
 pub(crate) mod bits;
 pub(crate) mod clocks;

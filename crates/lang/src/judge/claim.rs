@@ -4,10 +4,10 @@ use model::{ClaimJudgement, SpanEvidence, Verdict};
 
 use super::{
     SPANS_LISTED_MAX,
+    copies::conflict,
     decide::{About, Seen, decide},
     spec::{Listing, list},
     together,
-    tree::conflict,
     words::{self, Said, describe, side_times},
 };
 use crate::{
@@ -51,7 +51,7 @@ pub(super) fn judge<'a>(claim: &'a Claim, world: &World<'a>, seen: &Seen) -> Cla
     let misses = looked.empty.iter().filter(|_| is_missed);
     let misses: Vec<_> =
         misses.filter_map(|selector| nearest_misses(selector, &scene)).take(2).collect();
-    let conflict = conflict(&looked.spans, world);
+    let conflict = conflict(&looked.spans, world.trace);
     let is_nothing = matches!(seen, Seen::Nothing | Seen::NotAsked) && about != About::Response;
     ClaimJudgement {
         name: claim.name.clone(),

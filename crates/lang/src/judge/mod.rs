@@ -8,6 +8,7 @@
 //! Deliberately absent: the diagnosis of what is missing.
 
 mod claim;
+mod copies;
 mod decide;
 mod mask;
 mod spec;
@@ -29,6 +30,7 @@ use crate::{
         world::{Scene, TRIGGER_NAMES, World},
     },
     plan::{Output, Resolved},
+    syntax::ast::{Expr, Selector},
     value::Value,
 };
 use decide::Seen;
@@ -73,6 +75,14 @@ impl std::fmt::Debug for Taken {
 
 /// Judges all assertions and claims, and takes the outputs.
 pub fn judge(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
+    match evidence.trace {
+        Some(trace) if !trace.conflicts().is_empty() => copies::judge(resolved, evidence, trace),
+        _ => judge_reading(resolved, evidence),
+    }
+}
+
+/// The same where each span is there once.
+fn judge_reading(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
     let alone;
     let trace = match evidence.trace {
         Some(trace) => trace,
@@ -102,9 +112,15 @@ pub fn judge(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
 
 /// The outputs that have a value, as later steps get them: what a report masks is not masked here.
 pub fn outputs(resolved: &Resolved, evidence: &Evidence<'_>) -> Vec<Taken> {
-    if resolved.outputs.is_empty() {
-        return Vec::new();
+    match evidence.trace {
+        _ if resolved.outputs.is_empty() => Vec::new(),
+        Some(trace) if !trace.conflicts().is_empty() => copies::outputs(resolved, evidence, trace),
+        _ => take_outputs(resolved, evidence),
     }
+}
+
+/// The same where each span is there once.
+fn take_outputs(resolved: &Resolved, evidence: &Evidence<'_>) -> Vec<Taken> {
     let alone;
     let trace = match evidence.trace {
         Some(trace) => trace,
@@ -132,6 +148,12 @@ impl Resolved {
 
 /// What every part of the plan asks of single spans is found out in one pass.
 fn prepare<'a>(world: &mut World<'a>, resolved: &'a Resolved) {
+    let (expressions, selectors) = parts(resolved);
+    world.prepare(&expressions, &selectors);
+}
+
+/// All that the plan says and asks for.
+fn parts(resolved: &Resolved) -> (Vec<&Expr>, Vec<&Selector>) {
     let assertions = resolved.specs.iter().flat_map(|spec| &spec.assertions);
     let claims = resolved.claims.iter().map(|claim| &claim.claim);
     let statements = assertions.chain(claims).map(|written| &written.meaning);
@@ -139,8 +161,7 @@ fn prepare<'a>(world: &mut World<'a>, resolved: &'a Resolved) {
     let expressions: Vec<_> = statements.chain(values).collect();
     let specs = resolved.specs.iter().map(|spec| &spec.selector.meaning);
     let outputs = resolved.outputs.iter().map(|output| &output.selector);
-    let selectors: Vec<_> = specs.chain(outputs).collect();
-    world.prepare(&expressions, &selectors);
+    (expressions, specs.chain(outputs).collect())
 }
 
 /// The one verdict, over all specs and claims.

@@ -6,9 +6,9 @@ use model::{AssertionJudgement, SpanEvidence, SpecJudgement, Verdict};
 
 use super::{
     SPANS_LISTED_MAX,
+    copies::conflict,
     decide::{About, Seen, by_response, decide},
     together,
-    tree::conflict,
     words::{Said, describe},
 };
 use crate::{
@@ -94,7 +94,7 @@ fn judge_assertion<'a>(
     };
     let is_missed = looked.found.truth.verdict() == Verdict::Failed || is_of_spans;
     let misses = matched.misses.clone().filter(|_| is_missed && about != About::Response);
-    let conflict = conflict(&looked.spans, world);
+    let conflict = conflict(&looked.spans, world.trace);
     AssertionJudgement {
         assertion: assertion.source.clone(),
         place: assertion.place.clone(),

@@ -1,8 +1,8 @@
 //! The part of the trace that evidence names, for a picture of it.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
-use model::{ClaimJudgement, SpanEvidence, SpanId, SpecJudgement, TreeSpan, trace::StatusCode};
+use model::{ClaimJudgement, SpecJudgement, TreeSpan, trace::StatusCode};
 
 use crate::{
     eval::world::{World, duration},
@@ -51,16 +51,4 @@ fn tree_span(place: usize, world: &World<'_>) -> TreeSpan {
         duration_ns: u64::try_from(duration(span)).ok(),
         is_error: span.status() == StatusCode::Error,
     }
-}
-
-/// That spans of the evidence bear ids which others bear with other content.
-pub(super) fn conflict(spans: &[SpanEvidence], world: &World<'_>) -> Option<String> {
-    let conflicts = world.trace.conflicts();
-    if conflicts.is_empty() {
-        return None;
-    }
-    let ids: HashSet<SpanId> = conflicts.iter().map(|span| world.trace.span(*span).id()).collect();
-    let id = spans.iter().filter_map(|evidence| evidence.span_id).find(|id| ids.contains(id))?;
-    let count = 1 + conflicts.iter().filter(|span| world.trace.span(**span).id() == id).count();
-    Some(format!("{count} spans with different content bear the id `{id}`"))
 }

@@ -7,6 +7,7 @@
 //!   GET [client 9ms]                          two more blanks: a child of the span above
 //!   ? lost [internal 1ms]                     names a parent that never came
 //! = twin [internal 1ms]                       has the id of the trigger span
+//! + GET [client 9ms]                          has the id of the span above that has one of its own
 //! ```
 //!
 //! The trigger span stands above all of these, unless the trace was recorded. Behind `@` stands the start in milliseconds;
@@ -90,6 +91,7 @@ impl Given {
         let is_head = |line: &&str| line.starts_with("answer ") || line.starts_with("settled ");
         let heads = lines.iter().filter(|line| is_head(line)).count();
         let mut above: Vec<SpanId> = Vec::new();
+        let mut own = 0;
         for (number, line) in (1..).zip(lines) {
             if let Some(answer) = line.strip_prefix("answer ") {
                 given.answer = read_answer(answer);
@@ -99,7 +101,10 @@ impl Given {
                 let depth = (line.len() - line.trim_start().len()) / 2;
                 above.truncate(depth);
                 let parent = above.last().copied().or((!is_recorded).then(trigger));
-                let (mut span, resource) = read_span(line.trim_start(), number, parent);
+                let copy = line.trim_start().strip_prefix("+ ");
+                own = if copy.is_some() { own } else { number };
+                let (mut span, resource) =
+                    read_span(copy.unwrap_or(line.trim_start()), own, parent);
                 for link in &mut span.links {
                     let shifted = link.span_id.map_or(0, |id| u64::from_be_bytes(*id.as_bytes()));
                     link.span_id = Some(id(shifted as usize + heads));
@@ -165,6 +170,7 @@ fn read_settlement(text: &str) -> Option<Settlement> {
         "not-answered" => vec![Unsettled::NotAnswered],
         "parents-absent" => vec![Unsettled::ParentsAbsent(vec![id(1)])],
         "not-quiet" => vec![Unsettled::NotQuiet],
+        "not-waited" => vec![Unsettled::NotWaited],
         "partial" => vec![Unsettled::Partial],
         "lost-and-large" => vec![Unsettled::SpansLost, Unsettled::TooLarge],
         other => panic!("no such settlement: {other}"),

@@ -17,7 +17,7 @@ pub(crate) struct Drawn {
     name: usize,
     kind: i32,
     is_error: bool,
-    times: (u64, u64),
+    pub(crate) times: (u64, u64),
     attributes: [Option<i64>; 2],
     host: usize,
     has_event: bool,

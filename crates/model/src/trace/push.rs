@@ -1,7 +1,7 @@
 //! The owned form of a span, and of what is around it, written into a trace.
 
 use super::{
-    EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Value,
+    EntityData, EventData, LinkData, ResourceData, ScopeData, Span, SpanData, Value,
     store::{Cell, Pushed, ResourceIx, ScopeIx, Trace, TraceFull},
     strings::Text,
     writer::{EventHead, LinkHead, ResourceHead, ScopeHead, SpanHead, Writer},
@@ -73,8 +73,13 @@ impl Trace {
 
     /// The same trace without the spans of this id.
     pub fn without(&self, id: SpanId) -> Result<Self, TraceFull> {
+        self.only(|span| span.id() != id)
+    }
+
+    /// The same trace with these spans alone.
+    pub fn only(&self, is_kept: impl Fn(Span<'_>) -> bool) -> Result<Self, TraceFull> {
         let mut rest = Self::new(self.id());
-        for span in self.spans().filter(|span| span.id() != id) {
+        for span in self.spans().filter(|span| is_kept(*span)) {
             let resource = rest.resource(span.resource().to_data())?;
             let scope = rest.scope(span.scope().to_data())?;
             rest.push(resource, scope, span.to_data())?;

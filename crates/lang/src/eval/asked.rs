@@ -1,0 +1,44 @@
+//! Which properties an expression or a selector asks for, of whichever span.
+
+use super::lasting::parts;
+use crate::syntax::ast::{Expr, ExprKind, Hop, Property, Pseudo, Selector};
+
+/// The properties that an expression names, wherever in it.
+pub(crate) fn asked_by<'a>(expression: &'a Expr, found: &mut Vec<&'a Property>) {
+    match &expression.kind {
+        ExprKind::Property(property) => found.push(property),
+        ExprKind::Aggregate(aggregate) => {
+            asked_within(&aggregate.of, found);
+            let values = aggregate.value.iter().chain(&aggregate.by);
+            values.for_each(|value| asked_by(value, found));
+        }
+        ExprKind::Gap { from, to } => {
+            asked_within(from, found);
+            asked_within(to, found);
+        }
+        ExprKind::Quantified { subject, predicate } => {
+            asked_within(&subject.selector, found);
+            predicate.iter().for_each(|predicate| asked_by(predicate, found));
+        }
+        ExprKind::Relation { left, right, .. } => {
+            asked_within(&left.selector, found);
+            asked_within(&right.selector, found);
+        }
+        ExprKind::Within { condition, .. } => {
+            condition.iter().for_each(|condition| asked_by(condition, found));
+        }
+        _ => parts(expression).into_iter().for_each(|part| asked_by(part, found)),
+    }
+}
+
+/// The properties that a selector names.
+pub(crate) fn asked_within<'a>(selector: &'a Selector, found: &mut Vec<&'a Property>) {
+    for Hop { step, .. } in selector.parts.iter().flat_map(|part| &part.hops) {
+        step.condition.iter().for_each(|condition| asked_by(condition, found));
+        for pseudo in &step.pseudos {
+            if let Pseudo::Has(inner) | Pseudo::Not(inner) = pseudo {
+                asked_within(inner, found);
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Traces in which several spans bear one id with different content.
+//!
+//! They are copies of one span, such as one that came directly and once more through a Collector that added to it. Which is true is
+//! not ours to guess, and they are never several spans. So the trace is read in every way, with one copy of each, and what
+//! the readings do not agree on is inconclusive. Copies between which the test can see no difference are one. Where the
+//! readings are too many, nothing that spans decide is concluded; nor before the trace was waited for, since where one
+//! span came twice, others will.
+//!
+//! A span that bears the trigger's id is none of these: the trigger span is ours, and so is known.
+
+use std::collections::{BTreeMap, HashSet};
+
+use model::{
+    Decided, Judgement, OutputValue, SpanEvidence, SpanId, Trace, Unsettled, Verdict,
+    trace::{Span, SpanData, SpanIx},
+};
+
+use super::{Evidence, Taken, judge_reading, over_all, parts, seen, take_outputs, together};
+use crate::{
+    eval::{
+        asked::{asked_by, asked_within},
+        world::World,
+    },
+    plan::Resolved,
+    syntax::ast::Property,
+};
+
+/// In how many ways a trace is read.
+const READINGS_MAX: usize = 64;
+/// How many spans all readings have. A large trace is read in a few ways.
+const SPANS_MAX: usize = 2_000_000;
+
+/// The copies in a trace.
+struct Copies<'a> {
+    trace: &'a Trace,
+    /// Of each span whose copies are different to the test: one of each kind, in the order of arrival.
+    choices: Vec<Vec<SpanIx>>,
+    /// Copies that are like one before them.
+    alike: HashSet<SpanIx>,
+}
+
+/// One statement of a judgement.
+struct Statement<'j> {
+    verdict: &'j mut Verdict,
+    decided: &'j mut Decided,
+    reason: &'j mut Option<String>,
+    spans: &'j [SpanEvidence],
+}
+
+/// The judgement of a trace with copies.
+pub(super) fn judge(resolved: &Resolved, evidence: &Evidence<'_>, trace: &Trace) -> Judgement {
+    let copies = Copies::of(resolved, evidence, trace);
+    let readings = copies.readings(evidence);
+    let mut judgement = copies.judged(0, resolved, evidence);
+    match readings {
+        Some(count) => {
+            for number in 1..count {
+                let mut other = copies.judged(number, resolved, evidence);
+                copies.join(&mut judgement, &mut other);
+            }
+        }
+        None => copies.leave_open(&mut judgement),
+    }
+    for statement in statements(&mut judgement) {
+        let told = conflict(statement.spans, trace);
+        let told = told.filter(|told| !statement.reason.iter().any(|said| said.contains(told)));
+        *statement.reason = together(statement.reason.take().into_iter().chain(told));
+    }
+    for spec in &mut judgement.specs {
+        spec.verdict = Verdict::over(spec.assertions.iter().map(|assertion| assertion.verdict));
+    }
+    let verdicts = judgement.specs.iter().map(|spec| spec.verdict);
+    let verdict = Verdict::over(verdicts.chain(judgement.claims.iter().map(|claim| claim.verdict)));
+    judgement.verdict = over_all(verdict, resolved, evidence, &seen(resolved, evidence));
+    judgement
+}
+
+/// The outputs of a trace with copies: those on which all readings agree.
+pub(super) fn outputs(resolved: &Resolved, evidence: &Evidence<'_>, trace: &Trace) -> Vec<Taken> {
+    let copies = Copies::of(resolved, evidence, trace);
+    let Some(count) = copies.readings(evidence) else { return Vec::new() };
+    let taken = |number| {
+        let reading = copies.reading(number);
+        take_outputs(resolved, &Evidence { trace: Some(&reading), ..*evidence })
+    };
+    let mut agreed = taken(0);
+    for number in 1..count {
+        let other = taken(number);
+        agreed.retain(|one| other.contains(one));
+    }
+    agreed
+}
+
+/// That spans of the evidence bear ids which others bear with other content.
+pub(super) fn conflict(spans: &[SpanEvidence], trace: &Trace) -> Option<String> {
+    let conflicts = trace.conflicts();
+    if conflicts.is_empty() {
+        return None;
+    }
+    let ids: HashSet<SpanId> = conflicts.iter().map(|span| trace.span(*span).id()).collect();
+    let id = spans.iter().filter_map(|evidence| evidence.span_id).find(|id| ids.contains(id))?;
+    Some(words(id, trace))
+}
+
+fn words(id: SpanId, trace: &Trace) -> String {
+    let others = trace.conflicts().iter().filter(|span| trace.span(**span).id() == id);
+    format!("{} spans with different content bear the id `{id}`", 1 + others.count())
+}
+
+impl<'a> Copies<'a> {
+    fn of(resolved: &Resolved, evidence: &Evidence<'_>, trace: &'a Trace) -> Self {
+        let world = World::new(trace, evidence.trigger, None);
+        let trigger = world.trigger().map(|place| world.span_at(place).id());
+        let asked = asked(resolved);
+        let mut kinds: BTreeMap<SpanIx, Vec<SpanIx>> = BTreeMap::new();
+        let mut alike = HashSet::new();
+        for copy in trace.conflicts().iter().map(|copy| trace.span(*copy)) {
+            let Some(first) = trace.find(copy.id()).filter(|span| Some(span.id()) != trigger)
+            else {
+                continue;
+            };
+            let known = kinds.entry(first.ix()).or_insert_with(|| vec![first.ix()]);
+            let is_alike = |known: &SpanIx| is_alike(trace.span(*known), copy, &asked, &world);
+            // Of too many kinds nobody looks which one it is.
+            if known.len() > READINGS_MAX || known.iter().any(is_alike) {
+                alike.insert(copy.ix());
+            } else {
+                known.push(copy.ix());
+            }
+        }
+        let choices = kinds.into_values().filter(|kinds| kinds.len() > 1).collect();
+        Self { trace, choices, alike }
+    }
+
+    /// In how many ways the trace is read; none where nobody knows what it says.
+    fn readings(&self, evidence: &Evidence<'_>) -> Option<usize> {
+        let counts = self.choices.iter().map(Vec::len);
+        let count = counts.fold(1usize, usize::saturating_mul);
+        let is_few = count <= READINGS_MAX && count.saturating_mul(self.trace.len()) <= SPANS_MAX;
+        let settlement = evidence.settlement;
+        let is_waited = !settlement.is_some_and(|it| it.unsettled.contains(&Unsettled::NotWaited));
+        (count == 1 || (is_few && is_waited)).then_some(count)
+    }
+
+    /// The trace with one copy of each span. The first reading has the first copies.
+    fn reading(&self, mut number: usize) -> Trace {
+        let mut left_out = self.alike.clone();
+        for choice in &self.choices {
+            let chosen = number % choice.len();
+            number /= choice.len();
+            let others = choice.iter().enumerate().filter(|(at, _)| *at != chosen);
+            left_out.extend(others.map(|(_, copy)| *copy));
+        }
+        let reading = self.trace.only(|span| !left_out.contains(&span.ix()));
+        reading.expect("a part of a trace is no larger than the trace")
+    }
+
+    fn judged(&self, number: usize, resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
+        let reading = self.reading(number);
+        judge_reading(resolved, &Evidence { trace: Some(&reading), ..*evidence })
+    }
+
+    /// Leaves open what another reading does not say too.
+    fn join(&self, judgement: &mut Judgement, other: &mut Judgement) {
+        for (one, other) in statements(judgement).into_iter().zip(statements(other)) {
+            if *one.verdict != *other.verdict {
+                self.open(one);
+            } else if *other.decided == Decided::Absence {
+                *one.decided = Decided::Absence;
+            }
+        }
+        for (one, other) in judgement.outputs.iter_mut().zip(&other.outputs) {
+            if one.value != other.value {
+                self.open_output(one);
+            }
+        }
+    }
+
+    /// Leaves open what spans decide.
+    fn leave_open(&self, judgement: &mut Judgement) {
+        let open = statements(judgement).into_iter();
+        open.filter(|one| *one.decided != Decided::Response).for_each(|one| self.open(one));
+        judgement.outputs.iter_mut().for_each(|output| self.open_output(output));
+    }
+
+    fn open(&self, statement: Statement<'_>) {
+        let Statement { verdict, decided, reason, spans } = statement;
+        (*verdict, *decided) = (Verdict::Inconclusive, Decided::Absence);
+        *reason = Some(self.reason(spans));
+    }
+
+    fn open_output(&self, output: &mut OutputValue) {
+        output.value = None;
+        output.reason = Some(self.reason(&[]));
+    }
+
+    fn reason(&self, spans: &[SpanEvidence]) -> String {
+        let id_of = |choice: &Vec<SpanIx>| self.trace.span(choice[0]).id();
+        let mut ids = self.choices.iter().map(id_of);
+        let is_listed = |id: &SpanId| spans.iter().any(|span| span.span_id == Some(*id));
+        let id = ids.clone().find(is_listed).or_else(|| ids.next());
+        let words = id.map_or_else(String::new, |id| words(id, self.trace));
+        format!("{words}, and which of them is true may decide this")
+    }
+}
+
+fn statements(judgement: &mut Judgement) -> Vec<Statement<'_>> {
+    let Judgement { specs, claims, .. } = judgement;
+    let assertions = specs.iter_mut().flat_map(|spec| &mut spec.assertions).map(|one| Statement {
+        verdict: &mut one.verdict,
+        decided: &mut one.decided,
+        reason: &mut one.reason,
+        spans: &one.spans,
+    });
+    let claims = claims.iter_mut().map(|one| Statement {
+        verdict: &mut one.verdict,
+        decided: &mut one.decided,
+        reason: &mut one.reason,
+        spans: &one.spans,
+    });
+    assertions.chain(claims).collect()
+}
+
+/// The properties that the test asks for, each once.
+fn asked(resolved: &Resolved) -> Vec<&Property> {
+    let (expressions, selectors) = parts(resolved);
+    let mut found = Vec::new();
+    expressions.into_iter().for_each(|expression| asked_by(expression, &mut found));
+    selectors.into_iter().for_each(|selector| asked_within(selector, &mut found));
+    let mut asked: Vec<&Property> = Vec::new();
+    for property in found {
+        if !asked.contains(&property) {
+            asked.push(property);
+        }
+    }
+    asked
+}
+
+/// Whether the test sees no difference: all but attributes is the same, and so is each that it asks for.
+fn is_alike<'a>(one: Span<'a>, other: Span<'a>, asked: &[&Property], world: &World<'a>) -> bool {
+    let bare = |span: Span<'_>| {
+        let attributes = Vec::new();
+        SpanData { attributes, dropped_attributes: 0, ..span.to_data() }
+    };
+    let found = |property: &Property, span| world.look_up(property, &world.scene_of(span));
+    bare(one) == bare(other)
+        && asked.iter().all(|property| found(property, one) == found(property, other))
+}
