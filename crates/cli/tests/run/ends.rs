@@ -4,7 +4,6 @@ use std::{process::Stdio, time::Duration};
 
 use anyhow::Result;
 use bench::parts::free_port;
-use tokio::time::Instant;
 use tokio::{process::Command, time::Instant};
 
 use crate::stand::{
