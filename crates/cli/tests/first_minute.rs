@@ -152,7 +152,7 @@ fn the_commands_of_the_readme_say_what_the_readme_says() -> Result<()> {
     ensure!(typed.len() == 3, "three blocks of commands with what they say, not {}", typed.len());
     for (at, ((_, commands), (_, said))) in typed.into_iter().enumerate() {
         // Each block has a shell of its own, and jobs end with their shell.
-        let commands = commands.replace("kill %1\n", "");
+        let commands = commands.replace("kill $!; wait\n", "");
         let commands = commands.replace(":11634", &format!(":{}", machine.shop));
         let found = machine.shell(&commands)?;
         let expected = if at == 1 { Some(1) } else { Some(0) };
