@@ -2,9 +2,9 @@
 
 mod run;
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{ffi::OsStr, net::SocketAddr, path::PathBuf};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use clap_complete::Shell;
 use model::TraceId;
 
@@ -20,6 +20,23 @@ pub(crate) use run::{Protocol, Run, Shard};
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// What can be typed, where these variables are empty: for a flag that is as good as none, since pipelines make an empty
+/// one of an input that nobody gave. A switch may be `1`, `yes` or `on` too.
+pub(crate) fn command(is_empty: fn(&OsStr) -> bool) -> clap::Command {
+    lenient(Args::command(), is_empty)
+}
+
+fn lenient(command: clap::Command, is_empty: fn(&OsStr) -> bool) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let arg = if arg.get_env().is_some_and(is_empty) { arg.env(None::<&str>) } else { arg };
+        match arg.get_action() {
+            ArgAction::SetTrue => arg.value_parser(BoolishValueParser::new()),
+            _ => arg,
+        }
+    });
+    command.mut_subcommands(|it| lenient(it, is_empty))
 }
 
 #[derive(Debug, Subcommand)]
@@ -186,7 +203,7 @@ pub(crate) struct Recording {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reports {
     /// FORMAT or FORMAT=FILE, several times; `-` is stdout. Formats: pretty, plain, json, ndjson, junit, tap, markdown,
-    /// github, html [default: pretty]
+    /// github, html [default: pretty, also where all others go to files]
     #[arg(
         long = "report",
         value_name = "FORMAT[=FILE]",

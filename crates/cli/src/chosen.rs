@@ -14,6 +14,9 @@ use source::{Diagnostic, Text};
 
 use crate::{args, documents, exit::Exit, terminal::Terminal};
 
+/// Tags, or ids and names, that are told to whoever asks for another.
+const SHOWN_MAX: usize = 10;
+
 /// What can be run by itself.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
@@ -65,13 +68,14 @@ impl Item {
 
 /// The plans of the tests that are meant.
 pub(crate) fn plans(asked: &args::Tests, terminal: &Terminal) -> Result<Vec<Arc<Plan>>, Exit> {
-    let Read { mut tests, .. } = read(&asked.paths, terminal)?;
-    let all = tests.len();
-    tests.retain(|test| is_meant(&test.plan.id, &test.plan.name, &test.plan.tags, &asked.filter));
-    if tests.is_empty() {
-        return Err(none_selected(all, terminal));
+    let read = read(&asked.paths, terminal)?;
+    let plans = read.tests.iter().map(|test| &test.plan);
+    let is_meant = |it: &&Arc<Plan>| is_meant(&it.id, &it.name, &it.tags, &asked.filter);
+    let meant: Vec<_> = plans.filter(is_meant).cloned().collect();
+    if meant.is_empty() {
+        return Err(none_selected(&read, &asked.filter, terminal));
     }
-    Ok(tests.into_iter().map(|test| test.plan).collect())
+    Ok(meant)
 }
 
 /// The tests and suites that are meant, in the order in which they are written.
@@ -116,7 +120,7 @@ pub(crate) fn items(
         });
     }
     if items.is_empty() {
-        return Err(none_selected(read.items.len(), terminal));
+        return Err(none_selected(&read, filter, terminal));
     }
     Ok(items)
 }
@@ -255,13 +259,43 @@ fn is_meant(id: &TestId, name: &str, tags: &[String], filter: &args::Filter) -> 
         && (filter.tags.is_empty() || filter.tags.iter().any(|tag| tags.contains(tag)))
 }
 
-fn none_selected(all: usize, terminal: &Terminal) -> Exit {
-    let why = match all {
+fn none_selected(read: &Read, filter: &args::Filter, terminal: &Terminal) -> Exit {
+    let why = match read.items.len() {
         0 => "there is no document of type `Test` in what was named".to_owned(),
-        all => format!("none of {} has this id, name or tag", tests(all)),
+        all => unknown(read, filter).unwrap_or_else(|| {
+            format!("none of {} is all that `--test` and `--tag` ask for", tests(all))
+        }),
     };
     terminal.line(&format!("error: no test selected: {why}"));
     Exit::Refused
+}
+
+/// What was asked for and nothing has.
+fn unknown(read: &Read, filter: &args::Filter) -> Option<String> {
+    let mut tags = BTreeSet::new();
+    let mut names = BTreeSet::new();
+    for test in &read.tests {
+        tags.extend(test.plan.tags.iter().map(String::as_str));
+        names.extend([test.plan.id.as_str(), &test.plan.name]);
+    }
+    for written in &read.items {
+        if let Written::Suite(suite, _) = written {
+            names.extend([suite.id.as_str(), &suite.name]);
+        }
+    }
+    let kinds = [("tag", &filter.tags, tags), ("id or name", &filter.tests, names)];
+    kinds.into_iter().find_map(|(kind, asked, known)| {
+        let asked = asked.iter().find(|asked| !known.contains(asked.as_str()))?;
+        let meant = match source::did_you_mean(asked, known.iter().copied()) {
+            Some(meant) => format!("; did you mean `{meant}`?"),
+            None if known.is_empty() => format!(", and none has any {kind}"),
+            None => {
+                let shown: Vec<_> = known.into_iter().take(SHOWN_MAX).collect();
+                format!("; there are `{}`", shown.join("`, `"))
+            }
+        };
+        Some(format!("none has the {kind} `{asked}`{meant}"))
+    })
 }
 
 /// So many tests, in words.

@@ -16,8 +16,8 @@ const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// A file that a test names cannot be read.
 #[derive(Debug, Error)]
 #[error(
-    "cannot read `{}`, named as `{path}` at {}:{}:{}: {why}",
-    found.display(), place.file, place.line, place.column
+    "cannot read `{}`, named{} at {}:{}:{}: {why}",
+    found.display(), as_written(path, found), place.file, place.line, place.column
 )]
 pub(crate) struct FileError {
     /// As written.
@@ -32,6 +32,11 @@ impl Faulty for FileError {
     fn fault(&self) -> Fault {
         Fault::Invalid
     }
+}
+
+/// How it is named, where that says more.
+fn as_written(path: &str, found: &Path) -> String {
+    if Path::new(path) == found { String::new() } else { format!(" as `{path}`") }
 }
 
 /// Reads all files that a plan names. A path is relative to the document that names it.

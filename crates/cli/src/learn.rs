@@ -28,7 +28,7 @@ pub(crate) fn learn(terminal: &Terminal) -> Result<Exit, Exit> {
         }
     }
     learned.merge(&local);
-    let text = write(&learned);
+    let (text, count) = write(&learned);
     if text.is_empty() {
         terminal.line(
             "error: nothing is learned yet: run tests first, three times or more, against a system that runs already",
@@ -39,7 +39,8 @@ pub(crate) fn learn(terminal: &Terminal) -> Result<Exit, Exit> {
         terminal.line(&format!("error: `{FILE}` cannot be written: {error}"));
         return Err(Exit::Refused);
     }
-    terminal.result(&format!("{FILE}: what is known of {} services", learned.services.len()));
+    let services = if count == 1 { "service" } else { "services" };
+    terminal.result(&format!("{FILE}: what is known of {count} {services}"));
     Ok(Exit::Passed)
 }
 
@@ -112,7 +113,8 @@ fn nanos(delay: Duration) -> u64 {
     u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn write(learned: &Learned) -> String {
+/// The text, and of how many services it tells.
+fn write(learned: &Learned) -> (String, usize) {
     let mut services = BTreeMap::new();
     for (name, service) in &learned.services {
         let text = write_service(service);
@@ -120,15 +122,16 @@ fn write(learned: &Learned) -> String {
             services.insert(name, text);
         }
     }
-    if services.is_empty() {
-        return String::new();
+    let count = services.len();
+    if count == 0 {
+        return (String::new(), 0);
     }
     let mut text = "# Written by `qualitytrace learn`: how late the spans of each service come, and who sends none.\nservices:\n"
         .to_owned();
     for (name, service) in services {
         let _infallible = write!(text, "  {}:\n{service}", quoted(name));
     }
-    text
+    (text, count)
 }
 
 fn write_service(service: &LearnedService) -> String {
@@ -193,7 +196,8 @@ mod tests {
         learned.services.insert("orders".to_owned(), orders);
         let seldom = LearnedService { delays_ns: vec![1], ..LearnedService::default() };
         learned.services.insert("seldom".to_owned(), seldom);
-        let text = write(&learned);
+        let (text, count) = write(&learned);
+        assert_eq!(count, 1, "{text}");
         let (read, diagnostics) = read(&Text::new(FILE.to_owned(), text.clone()));
         let read = read.unwrap_or_else(|| panic!("{diagnostics:?}"));
         assert_eq!(read.services.len(), 1, "{text}");
@@ -202,7 +206,7 @@ mod tests {
         assert!(orders.is_leaf("db:5432") && !orders.is_leaf("once"));
         assert!(orders.instrumented.contains("stock \"1\""));
         assert_eq!(orders.absent_parents(), AbsentParents::Always);
-        assert_eq!(write(&read), text, "the same again");
+        assert_eq!(write(&read).0, text, "the same again");
     }
 
     #[test]

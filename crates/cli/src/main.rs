@@ -29,12 +29,13 @@ mod variables;
 
 use std::{
     env,
+    ffi::OsStr,
     io::IsTerminal,
     process::ExitCode,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use model::{Timestamp, World};
 use source::Colour;
 use tokio::runtime::{self, Runtime};
@@ -48,7 +49,8 @@ use terminal::{Terminal, Watched};
 const NAME: &str = "qualitytrace";
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let typed = Args::from_arg_matches(&args::command(is_empty).get_matches());
+    let args = typed.unwrap_or_else(|error| error.exit());
     let terminal = Terminal::new(colour(), watched());
     let world = World::new(now, random);
     let work = || runtime("work");
@@ -169,4 +171,9 @@ fn watched() -> Watched {
 #[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]
 fn is_set(name: &str) -> bool {
     env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]
+fn is_empty(name: &OsStr) -> bool {
+    env::var_os(name).is_some_and(|value| value.is_empty())
 }

@@ -66,8 +66,9 @@ pub(crate) async fn new(
     let path = args.output.clone();
     let path = path.unwrap_or_else(|| Path::new(run::FOLDER).join(format!("{}.yaml", name.id)));
     if path.exists() {
+        let exit = terminal.refuse(&InitError::There(path.display().to_string()));
         terminal.line("note: `--output FILE` writes to another file");
-        return Err(terminal.refuse(&InitError::There(path.display().to_string())));
+        return Err(exit);
     }
     let curl = beside(curl, path.parent().unwrap_or(Path::new("")));
     let plan = plan(&fired(&name, &curl), &path);

@@ -72,10 +72,10 @@ impl FromStr for Target {
 }
 
 impl<'a> Reports<'a> {
-    /// The reports that were asked for; a person at a terminal gets one in any case.
+    /// The reports that were asked for; a person gets one in any case, where all of them go to files too.
     pub(crate) fn new(asked: &args::Reports, terminal: &'a Terminal) -> Result<Self, Exit> {
         let mut targets = asked.targets.clone();
-        if targets.is_empty() {
+        if targets.iter().all(|target| target.file.is_some()) {
             targets.push(Target { format: Format::Pretty, file: None });
         }
         let on_stdout = targets.iter().filter(|target| target.file.is_none()).count();

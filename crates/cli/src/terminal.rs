@@ -36,9 +36,7 @@ impl Terminal {
 
     /// A line of results. What strangers wrote into it cannot steer the terminal.
     pub(crate) fn result(&self, line: &str) {
-        self.above(|| {
-            let _closed = writeln!(io::stdout().lock(), "{}", report::harmless(line));
-        });
+        self.above(|| write(&mut io::stdout().lock(), &report::harmless(line)));
     }
 
     /// A line of progress, or a mistake; nothing for nothing. What strangers wrote cannot steer the terminal.
@@ -46,9 +44,7 @@ impl Terminal {
         if line.is_empty() {
             return;
         }
-        self.above(|| {
-            let _closed = writeln!(io::stderr().lock(), "{}", report::harmless(line));
-        });
+        self.above(|| write(&mut io::stderr().lock(), &report::harmless(line)));
     }
 
     /// Tells why the command cannot go on, and how it then ends.
@@ -61,9 +57,7 @@ impl Terminal {
     pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if !diagnostics.is_empty() {
             let drawn = source::draw(diagnostics, self.colour);
-            self.above(|| {
-                let _closed = writeln!(io::stderr().lock(), "{}", drawn.trim_end());
-            });
+            self.above(|| write(&mut io::stderr().lock(), drawn.trim_end()));
         }
     }
 
@@ -83,4 +77,9 @@ impl Terminal {
             None => write(),
         }
     }
+}
+
+/// Writes a text and the end of its line at once: where both streams go to one log, the other's line must not come between.
+fn write(stream: &mut impl Write, text: &str) {
+    let _closed = stream.write_all(format!("{text}\n").as_bytes());
 }

@@ -34,6 +34,13 @@ pub(crate) fn read(
             return Err(Exit::Refused);
         }
     }
+    // Not refused where it is typed: that would repeat the value.
+    if let Some((name, _)) = asked.secrets.iter().find_map(|secret| secret.split_once('=')) {
+        terminal.line(&format!(
+            "error: `--secret` takes a name alone; its value is given by `--set {name}=…`, or by a file of `--vars`"
+        ));
+        return Err(Exit::Refused);
+    }
     variables.extend(asked.variables.iter().cloned());
     secrets.extend(asked.secrets.iter().cloned());
     Ok(Vars { variables, environment: environment.into_iter().collect(), secrets })

@@ -1,8 +1,6 @@
 //! What can be typed behind `run`.
 
-use std::{
-    ffi::OsString, net::SocketAddr, num::NonZeroU32, path::PathBuf, str::FromStr, time::Duration,
-};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::ValueEnum;
 
@@ -88,7 +86,13 @@ pub(crate) struct SystemFlags {
     pub(crate) drain: bool,
     /// Where OTLP is received, by gRPC and HTTP on each [default: 127.0.0.1:4317 and 127.0.0.1:4318; with COMMAND a
     /// free port, which it is told]
-    #[arg(long, value_name = "ADDRESS", env = "QUALITYTRACE_OTLP", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_parser = address,
+        env = "QUALITYTRACE_OTLP",
+        value_delimiter = ','
+    )]
     pub(crate) otlp: Vec<SocketAddr>,
     /// The protocol that COMMAND is told to export by [default: its OTEL_EXPORTER_OTLP_PROTOCOL, else http/protobuf]
     #[arg(long, value_enum, requires = "command", env = "QUALITYTRACE_PROTOCOL")]
@@ -103,8 +107,8 @@ pub(crate) struct Pace {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), env = "QUALITYTRACE_JOBS")]
     pub(crate) jobs: Option<u16>,
     /// Run each test so many times, and report every run
-    #[arg(long, value_name = "N", env = "QUALITYTRACE_REPEAT")]
-    pub(crate) repeat: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), env = "QUALITYTRACE_REPEAT")]
+    pub(crate) repeat: Option<u32>,
     /// Run a test that did not pass again, up to so many times; one that then passes is reported as flaky
     #[arg(long, value_name = "N", conflicts_with = "repeat", env = "QUALITYTRACE_RETRIES")]
     pub(crate) retries: Option<u32>,
@@ -178,6 +182,11 @@ impl FromStr for Shard {
         let (part, of) = (part.parse().map_err(|_| refused)?, of.parse().map_err(|_| refused)?);
         if part == 0 || part > of { Err(refused) } else { Ok(Self { part, of }) }
     }
+}
+
+/// An address to listen on. A name could be several.
+pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "expected an IP address and a port, such as `127.0.0.1:4317`")
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -133,7 +133,7 @@ impl Rounds<'_> {
                 Arc::clone(self.session.insert(opened))
             }
         };
-        let agenda = Agenda::new(&items, args.pace.repeat.map_or(1, u32::from));
+        let agenda = Agenda::new(&items, args.pace.repeat.unwrap_or(1));
         reports.expect(agenda.cases().len());
         let names: Vec<_> = agenda.cases().iter().map(|case| case.name.clone()).collect();
         let telling = telling(args);

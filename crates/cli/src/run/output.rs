@@ -26,6 +26,8 @@ pub(crate) struct Output {
     kept: Mutex<Kept>,
     /// Where it is shown as it comes.
     live: Option<Terminal>,
+    /// What colours a text, and no more; all else that could steer a terminal is made harmless where it is shown.
+    colours: Regex,
     /// What a line has to match for the command to be ready.
     awaited: Option<Regex>,
     is_matched: watch::Sender<bool>,
@@ -39,7 +41,14 @@ struct Kept {
 
 impl Output {
     pub(crate) fn new(live: Option<Terminal>, awaited: Option<Regex>) -> Self {
-        Self { kept: Mutex::default(), live, awaited, is_matched: watch::Sender::new(false) }
+        let colours = Regex::new(r"\x1b\[[0-9;]*m").expect("a pattern that is right");
+        Self {
+            kept: Mutex::default(),
+            live,
+            colours,
+            awaited,
+            is_matched: watch::Sender::new(false),
+        }
     }
 
     /// The last lines, at most so many.
@@ -81,7 +90,8 @@ impl Output {
     }
 
     fn add(&self, line: &[u8]) {
-        let line = String::from_utf8_lossy(line).trim_end_matches('\r').to_owned();
+        let line = String::from_utf8_lossy(line);
+        let line = self.colours.replace_all(line.trim_end_matches('\r'), "").into_owned();
         if let Some(terminal) = &self.live {
             terminal.line(&format!("| {line}"));
         }
@@ -117,7 +127,7 @@ mod tests {
         assert_eq!(output.last(2), ["line 1003", "line 1004"]);
         assert_eq!(output.last(usize::MAX).len(), LINES_MAX);
         assert!(!*output.is_matched.borrow());
-        output.keep(&b"ready on 80\r\nno line end"[..]).await;
+        output.keep(&b"\x1b[1;32mready on \x1b[0m80\r\nno line end"[..]).await;
         output.matched().await;
         assert_eq!(output.last(2), ["ready on 80", "no line end"]);
         output.keep("x".repeat(BYTES_MAX * 2).as_bytes()).await;

@@ -53,7 +53,17 @@ impl Stand {
 
     /// Starts the binary; what is told of the system under test in our environment is not its.
     pub(crate) fn start(&self, arguments: &[&str]) -> Result<Child> {
+        self.start_with(arguments, &[])
+    }
+
+    /// Starts it with these variables too.
+    pub(crate) fn start_with(
+        &self,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Child> {
         let mut command = Command::new(BINARY);
+        command.envs(variables.iter().copied());
         command.args(arguments).current_dir(self.folder.path()).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command.spawn()?)
