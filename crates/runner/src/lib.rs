@@ -160,11 +160,15 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     tell(ports, What::Judged { verdict });
     let fired = Fired { attempt: &attempt, request: &request, answer: &answer, began: listening };
     let gathered = traced.trace.as_deref().zip(traced.settlement.as_ref());
-    let diagnoses = explain(ports, job.started, fired, verdict, gathered);
-    let mut reasons = reasons(&resolved, &answer, traced.settlement.as_ref(), &diagnoses);
-    if ends.is_some_and(|ends| ends <= Instant::now()) {
-        reasons.push(OUT_OF_TIME.to_owned());
-    }
+    let mut diagnoses = explain(ports, job.started, fired, verdict, gathered);
+    let reasons = match ends.is_some_and(|ends| ends <= Instant::now()) {
+        // What is missing may only be late, and no other limit was reached.
+        true => {
+            diagnoses.retain(|diagnosis| !diagnosis::is_for_want_of_time(diagnosis));
+            vec![OUT_OF_TIME.to_owned()]
+        }
+        false => reasons(&resolved, &answer, traced.settlement.as_ref(), &diagnoses),
+    };
     let outcome = Outcome {
         run_id: Some(job.run_id),
         test: job.plan.name.clone(),
@@ -199,7 +203,8 @@ fn resolve(job: &Job<'_>, seed: &Seed) -> Result<(Request, Resolved), ResolveErr
 }
 
 /// What is said of a run that its own timeout ended.
-const OUT_OF_TIME: &str = "the run's own time was up: give it more, or find out what took so long";
+const OUT_OF_TIME: &str =
+    "the run's own time (`--timeout`) was up: give it more, or find out what took so long";
 
 /// What a trace came to.
 struct Traced {

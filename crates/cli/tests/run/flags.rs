@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::Result;
 use tokio::time::Instant;
 
-use crate::stand::{Answer, Answers, Stand, names, outcomes, plain, traced};
+use crate::stand::{Answer, Answers, Stand, finished, names, outcomes, plain, traced};
 
 const JSON: [&str; 4] = ["--report", "json", "--otlp", "127.0.0.1:0"];
 
@@ -156,8 +156,16 @@ async fn tests_are_chosen_by_id_name_and_tag() -> Result<()> {
         let finished = stand.run(&typed(arguments)).await?;
         assert_eq!(names(&finished)?, expected, "{finished:?}");
     }
-    let none = stand.run(&typed(&["tests", "--tag", "nobody"])).await?;
-    assert_eq!(none.code, Some(2), "{none:?}");
+    for (arguments, words) in [
+        (&["--tag", "nobody"][..], "none has the tag `nobody`; there are `smoke`"),
+        (&["--tag", "smok"], "none has the tag `smok`; did you mean `smoke`?"),
+        (&["--test", "test-4"], "none has the id or name `test-4`; did you mean `test-"),
+        (&["--test", "test-2", "--tag", "smoke"], "is all that `--test` and `--tag` ask for"),
+    ] {
+        let none = stand.run(&typed(&[&["tests"], arguments].concat())).await?;
+        assert_eq!(none.code, Some(2), "{none:?}");
+        assert!(none.err.contains(words), "`{words}` is not in {}", none.err);
+    }
     Ok(())
 }
 
@@ -176,7 +184,13 @@ async fn nothing_is_waited_for_longer_than_the_timeout() -> Result<()> {
     let finished = stand.run(&typed(&arguments)).await?;
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     assert_eq!(finished.code, Some(3), "{finished:?}");
-    assert_eq!(outcomes(&finished)?.len(), 2);
+    let outcomes = outcomes(&finished)?;
+    assert_eq!(outcomes.len(), 2);
+    for outcome in &outcomes {
+        let reasons = outcome["reasons"].to_string();
+        assert!(reasons.contains("(`--timeout`) was up"), "{outcome}");
+        assert!(!reasons.contains("settle.timeout") && !reasons.contains("trigger's"), "{outcome}");
+    }
     Ok(())
 }
 
@@ -234,5 +248,37 @@ async fn files_of_reports_are_in_the_order_of_the_documents() -> Result<()> {
     let tap = stand.read("out.tap")?;
     let order: Vec<_> = (1..=3).map(|number| tap.find(&format!("test {number}"))).collect();
     assert!(order.is_sorted() && order[0].is_some(), "{tap}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn variables_of_pipelines_are_understood() -> Result<()> {
+    let answers = Answers::start(|_, _| Answer::status(200)).await?;
+    let stand = stand_of(2, &answers)?;
+    for (name, value, code) in [
+        ("QUIET", "1", 0),
+        ("QUIET", "yes", 0),
+        ("QUIET", "maybe", 2),
+        ("FAIL_FAST", "", 0),
+        ("TAG", "", 0),
+        ("REPEAT", "", 0),
+        ("REPEAT", "0", 2),
+    ] {
+        let variable = [(&format!("QUALITYTRACE_{name}")[..], value)];
+        let finished = finished(stand.start_with(&typed(&["tests"]), &variable)?).await?;
+        assert_eq!(finished.code, Some(code), "{name}={value}: {finished:?}");
+        assert_eq!(finished.err.is_empty(), name == "QUIET" && code == 0, "{finished:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_person_is_told_where_all_reports_go_to_files() -> Result<()> {
+    let answers = Answers::start(|_, _| Answer::status(200)).await?;
+    let stand = stand_of(1, &answers)?;
+    let run = ["run", "tests", "--otlp", "127.0.0.1:0", "--report", "html=out.html"];
+    let finished = stand.run(&run).await?;
+    assert!(finished.out.contains("passed: test 1"), "{finished:?}");
+    assert!(stand.read("out.html")?.contains("test 1"));
     Ok(())
 }

@@ -134,6 +134,12 @@ pub(crate) fn is_explained(unsettled: &Unsettled, by: &[Diagnosis]) -> bool {
     by.iter().any(|diagnosis| causes.contains(&diagnosis.cause))
 }
 
+/// Whether more time may be all that it takes.
+pub(crate) fn is_for_want_of_time(diagnosis: &Diagnosis) -> bool {
+    use Cause::{NotQuiet, OtherSideAbsent, ParentLocal, ParentRemote};
+    matches!(diagnosis.cause, NotQuiet | OtherSideAbsent | ParentLocal | ParentRemote)
+}
+
 fn is_answered(case: &Case<'_>) -> bool {
     !case.settlement.unsettled.contains(&Unsettled::NotAnswered)
 }
