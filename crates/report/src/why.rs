@@ -1,8 +1,14 @@
 //! Why a verdict is what it is beyond what assertions and claims say, in sentences.
 
-use model::{Answer, Diagnosis, Outcome, Overtaken, Verdict};
+use model::{Answer, Because, Diagnosis, Outcome, Overtaken, Settlement, Verdict};
 
-use crate::{text::duration, totals::counted};
+use crate::{
+    text::{duration, shown},
+    totals::counted,
+};
+
+/// Characters of a service's name that are told.
+const SERVICE_CHARS_MAX: usize = 60;
 
 /// The sentences, each with what to do: the last word of a command that failed, what was seen of missing telemetry, then
 /// the reasons, then what came too late, then how earlier tries ended.
@@ -32,6 +38,14 @@ fn diagnosis(diagnosis: &Diagnosis) -> String {
     }
 }
 
+/// Why so long a quiet was asked for, where that is for want of knowledge; behind the words of how long.
+pub(crate) fn unknown(settlement: &Settlement) -> Option<String> {
+    let longest = settlement.processes.iter().max_by_key(|process| process.quiet_ns)?;
+    let service = shown(&longest.service, SERVICE_CHARS_MAX);
+    (longest.because == Because::Unknown)
+        .then(|| format!(" (nothing is known of `{service}` yet: declare `settle.flush`)"))
+}
+
 /// How earlier tries ended; nothing where this was the first.
 fn earlier(outcome: &Outcome) -> Option<String> {
     if outcome.earlier.is_empty() {
@@ -43,7 +57,10 @@ fn earlier(outcome: &Outcome) -> Option<String> {
         true => format!(
             "flaky: passed at try {tries}, {before} before: find out what differs between the tries"
         ),
-        false => format!("try {tries}, {before} before"),
+        false if outcome.earlier.iter().all(|it| *it == outcome.verdict) => {
+            format!("{} at all {tries} tries", outcome.verdict.as_str())
+        }
+        false => format!("{} at try {tries}, {before} before", outcome.verdict.as_str()),
     })
 }
 

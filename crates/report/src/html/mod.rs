@@ -17,7 +17,7 @@ use crate::{
     points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, Point, VALUE_CHARS_MAX, checks, placed, urgency},
     text::{duration, markup, shown},
     totals::{Totals, counted, elapsed_ns},
-    why::whys,
+    why::{unknown, whys},
 };
 
 /// What all waterfalls of a page may have together; later ones are left out with a remark.
@@ -129,7 +129,8 @@ fn facts(outcome: &Outcome) -> String {
             });
         }
         if settlement.quiet_ns > 0 {
-            facts.push(format!("quiet for {}", duration(settlement.quiet_ns)));
+            let why = unknown(settlement).unwrap_or_default();
+            facts.push(format!("quiet for {}{why}", duration(settlement.quiet_ns)));
         }
     }
     facts.extend(outcome.trace_id.map(|id| format!("trace {id}")));

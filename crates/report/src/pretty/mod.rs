@@ -20,7 +20,7 @@ use crate::{
     points::{NAME_CHARS_MAX, VALUE_CHARS_MAX},
     text::shown,
     totals::{Totals, counted, elapsed_ns},
-    why::whys,
+    why::{unknown, whys},
 };
 
 /// How many spans with absent parents are named.
@@ -210,7 +210,10 @@ fn quiet(page: &Page, settlement: &Settlement) -> String {
     match settlement.quiet_ns {
         _ if settlement.drained => ", all that the system had was sent".to_owned(),
         0 => String::new(),
-        nanos => format!(", quiet for {}", page.duration(nanos)),
+        nanos => {
+            let why = unknown(settlement).unwrap_or_default();
+            format!(", quiet for {}{why}", page.duration(nanos))
+        }
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) fn cases() -> Vec<(&'static str, Outcome)> {
         ("diagnosed", diagnosed()),
         ("overtaken", overtaken()),
         ("flaky", flaky()),
+        ("first-run", first_run()),
         ("tried-again", Outcome { earlier: vec![Inconclusive], ..failed() }),
         ("no-answer", no_answer()),
         ("command", command()),
@@ -167,6 +168,24 @@ pub(crate) fn diagnosed() -> Outcome {
         settlement: Some(not_settled(vec![Unsettled::EdgesOpen(vec![span_id(1)])], 4)),
         diagnoses: vec![lost],
         ..no_telemetry()
+    }
+}
+
+/// Nothing is known yet of a service, so that it was waited for long.
+pub(crate) fn first_run() -> Outcome {
+    let process = ProcessQuiet {
+        service: "stock".to_owned(),
+        instance: None,
+        spans: 3,
+        delay_ns: 4_000_000,
+        silent_ns: 6_000_000_000,
+        quiet_ns: 6_000_000_000,
+        because: Because::Unknown,
+    };
+    let quiet_ns = process.quiet_ns;
+    Outcome {
+        settlement: Some(Settlement { processes: vec![process], quiet_ns, ..whole(7) }),
+        ..passed()
     }
 }
 
