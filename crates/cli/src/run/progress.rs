@@ -32,6 +32,11 @@ pub(crate) struct Line {
 impl Line {
     /// Begins to tell of a test.
     pub(crate) fn begin(name: &str, terminal: &Terminal, telling: Telling) -> Self {
+        Self::of(name, "running", terminal, telling)
+    }
+
+    /// Begins to tell of what takes its time.
+    pub(crate) fn of(name: &str, doing: &str, terminal: &Terminal, telling: Telling) -> Self {
         let bars = terminal.bars().filter(|_| telling != Telling::Quiet);
         let bar = bars.map(|bars| {
             let bar = bars.add(ProgressBar::new_spinner());
@@ -41,11 +46,12 @@ impl Line {
                 bar.set_style(style);
             }
             bar.set_prefix(report::harmless(name));
+            bar.set_message(report::harmless(doing));
             bar.enable_steady_tick(TICK);
             bar
         });
         if bar.is_none() && telling != Telling::Quiet {
-            terminal.line(&format!("{name}: running"));
+            terminal.line(&format!("{name}: {doing}"));
         }
         Self { name: name.to_owned(), bar, terminal: terminal.clone(), telling }
     }

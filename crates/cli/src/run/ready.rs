@@ -1,6 +1,10 @@
 //! When the command under test is ready for its first request.
 
-use std::{str::FromStr, time::Duration};
+use std::{
+    str::FromStr,
+    sync::atomic::{AtomicU16, Ordering},
+    time::Duration,
+};
 
 use regex::Regex;
 use reqwest::{Client, Url, redirect::Policy};
@@ -78,8 +82,17 @@ impl Ready {
         accepts(host, *port).await.then(|| format!("{host}:{port}"))
     }
 
-    /// Waits until it is so, for ever if need be.
-    pub(crate) async fn wait(&self, output: &Output) {
+    /// What is waited for, in words that go on with an until.
+    pub(crate) fn awaited(&self) -> String {
+        match self {
+            Self::Url(url) => format!("`{url}` answers with a status below 400"),
+            Self::Tcp { host, port } => format!("`{host}:{port}` accepts a connection"),
+            Self::Log(pattern) => format!("a line of its output matches `{pattern}`"),
+        }
+    }
+
+    /// Waits until it is so, for ever if need be; `met` is the last status that was answered instead.
+    pub(crate) async fn wait(&self, output: &Output, met: &AtomicU16) {
         match self {
             Self::Log(_) => output.matched().await,
             Self::Tcp { host, port } => {
@@ -95,9 +108,11 @@ impl Ready {
                 };
                 loop {
                     let answer = client.get(url.clone()).send().await;
-                    if answer.is_ok_and(|answer| answer.status().as_u16() < 400) {
+                    let status = answer.map_or(0, |answer| answer.status().as_u16());
+                    if (1..400).contains(&status) {
                         return;
                     }
+                    met.store(status, Ordering::Relaxed);
                     sleep(TRY).await;
                 }
             }
@@ -109,7 +124,7 @@ async fn accepts(host: &str, port: u16) -> bool {
     matches!(timeout(TRY_MAX, TcpStream::connect((host, port))).await, Ok(Ok(_)))
 }
 
-/// What is waited for, in words.
+/// What was waited for in vain, in words.
 impl std::fmt::Display for Ready {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

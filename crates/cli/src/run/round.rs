@@ -11,7 +11,7 @@ use runner::{Finished, RunError};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::{
-    agenda::{Agenda, Case},
+    agenda::Agenda,
     progress::{Line, Telling},
     session::{Session, SessionError},
     signals::Signals,
@@ -107,10 +107,7 @@ impl Round<'_> {
             is_stopped: false,
             ended: Ended::default(),
         };
-        if let Err(exit) = self.begin(going.agenda.cases(), signals).await {
-            going.ended.exits.push(exit);
-            going.is_stopped = true;
-        }
+        going.begin(signals).await;
         loop {
             going.fill();
             let joined = tokio::select! {
@@ -129,16 +126,6 @@ impl Round<'_> {
         }
         going.leave_rest();
         going.ended
-    }
-
-    /// Has the system ready before the first test, so that the time of a test is its own.
-    async fn begin(&self, cases: &[Case], signals: &mut Signals) -> Result<(), Exit> {
-        let target = cases.iter().find_map(|case| self.session.target(&case.test.plan, self.vars));
-        tokio::select! {
-            // Why there is none is what every test then says.
-            _ = self.session.begin(target) => Ok(()),
-            exit = signals.end() => Err(exit),
-        }
     }
 
     fn jobs(&self) -> usize {
@@ -163,6 +150,28 @@ impl Going<'_, '_> {
         while let Some(joined) = self.running.join_next_with_id().await {
             if !joined.as_ref().is_err_and(JoinError::is_cancelled) {
                 self.take(joined);
+            }
+        }
+    }
+
+    /// Has the system ready before the first test, so that the time of a test is its own.
+    async fn begin(&mut self, signals: &mut Signals) {
+        let Round { session, vars, .. } = self.round;
+        let cases = self.agenda.cases();
+        let target = cases.iter().find_map(|case| session.target(&case.test.plan, vars));
+        tokio::select! {
+            begun = session.begin(target) => match begun {
+                // No test would say anything else, so that it is told once.
+                Err(error @ (SystemError::Start { .. } | SystemError::Taken { .. })) => {
+                    self.refuse(0, &error);
+                    self.is_stopped = true;
+                }
+                // Why it is not ready is what every test then says.
+                Err(SystemError::NotReady { .. } | SystemError::Ended { .. }) | Ok(()) => {}
+            },
+            exit = signals.end() => {
+                self.ended.exits.push(exit);
+                self.is_stopped = true;
             }
         }
     }

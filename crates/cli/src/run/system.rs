@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     process::ExitStatus,
-    sync::{self, Arc, PoisonError},
+    sync::{self, Arc, PoisonError, atomic::AtomicU16},
     time::Duration,
 };
 
@@ -16,6 +16,7 @@ use super::{
     look,
     output::Output,
     process::{Process, STOP_MAX, Stopped},
+    progress::{Line, Telling},
     ready::Ready,
 };
 use crate::terminal::Terminal;
@@ -37,6 +38,9 @@ pub(crate) struct Launch {
     pub(crate) life: Life,
     /// Where its output is shown as it comes.
     pub(crate) live: Option<Terminal>,
+    /// Where it is told that it is waited for, and how much.
+    pub(crate) terminal: Terminal,
+    pub(crate) telling: Telling,
 }
 
 /// How long a command runs.
@@ -76,7 +80,11 @@ pub(crate) enum SystemError {
          what listens there, or say by `--ready` when the command is ready"
     )]
     Taken { command: String, at: String },
-    #[error("`{command}` was not ready within {}: {awaited}{last_words}", seconds(*.within))]
+    #[error(
+        "`{command}` was not ready within {}: {awaited}{last_words}. `--ready` says when it is, `--ready-timeout` how \
+         long that may take",
+        seconds(*.within)
+    )]
     NotReady { command: String, within: Duration, awaited: String, last_words: String },
     #[error("`{command}` ended by itself, with {status}{last_words}")]
     Ended { command: String, status: String, last_words: String },
@@ -156,11 +164,19 @@ impl System {
         let running = Arc::new(Running { process, output, name });
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&running));
         let Some(ready) = ready else { return Ok(running) };
+        let doing = format!("starting, until {}", ready.awaited());
+        let telling = match (launch.life, launch.telling) {
+            // The test says that it runs.
+            (Life::PerTest, Telling::Tests) => Telling::Quiet,
+            (_, telling) => telling,
+        };
+        let _line = Line::of(&format!("`{}`", running.name), &doing, &launch.terminal, telling);
+        let met = AtomicU16::new(0);
         let waited = timeout(launch.ready_timeout, async {
             tokio::select! {
                 biased;
                 ended = running.ends_early() => Err(ended),
-                () = ready.wait(&running.output) => Ok(()),
+                () = ready.wait(&running.output, &met) => Ok(()),
             }
         });
         let missing = match waited.await {
@@ -169,7 +185,10 @@ impl System {
             Err(_) => SystemError::NotReady {
                 command: running.name.clone(),
                 within: launch.ready_timeout,
-                awaited: ready.to_string(),
+                awaited: match met.into_inner() {
+                    0 => ready.to_string(),
+                    status => format!("{ready}, but with {status}"),
+                },
                 last_words: running.last_words(),
             },
         };

@@ -116,6 +116,18 @@ async fn each_way_to_be_ready() -> Result<()> {
 }
 
 #[tokio::test]
+async fn what_was_answered_instead_of_being_ready_is_told() -> Result<()> {
+    let (_answers, stand) = easy().await?;
+    let other = Answers::start(|_, _| Answer::status(404)).await?;
+    let ready = ["--ready", &other.url, "--ready-timeout", "1s", "--report", "json"];
+    let run = [&["run", "a.yaml"], &ready[..], &["--", "sleep", "300"]].concat();
+    let finished = stand.run(&run).await?;
+    assert_eq!(finished.code, Some(3), "{finished:?}");
+    assert!(finished.out.contains("but with 404"), "{finished:?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_listens_already_is_not_taken_for_the_command() -> Result<()> {
     let (answers, stand) = easy().await?;
     let run = ["run", "a.yaml", "--", "sh", "-c", "echo > started; exec sleep 300"];
@@ -141,8 +153,11 @@ async fn what_is_never_ready_leaves_every_test_open() -> Result<()> {
         assert!(reason.contains("not ready within 0.3 s"), "{reason}");
         assert!(reason.contains("no line of its output matched `open`"), "{reason}");
         assert!(reason.contains("warming up"), "{reason}");
+        assert!(reason.contains("--ready-timeout"), "{reason}");
     }
     assert!(finished.err.contains("| warming up"), "{}", finished.err);
+    let told = ": starting, until a line of its output matches `open`";
+    assert!(finished.err.contains(told), "{}", finished.err);
     assert!(answers.asked().is_empty(), "nothing was fired");
     assert!(!is_alive(&stand.line_of("pid").await?));
     Ok(())

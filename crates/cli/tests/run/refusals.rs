@@ -44,6 +44,22 @@ async fn combinations_without_sense_are_refused() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_command_that_cannot_be_started_is_told_once() -> Result<()> {
+    let stand = Stand::new()?;
+    for name in ["a", "b", "c"] {
+        stand.write(&format!("{name}.yaml"), &plain(name, "http://127.0.0.1:1"))?;
+    }
+    let finished = stand.run(&["run", ".", "--", "./no-such-program"]).await?;
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    for (words, count) in [("cannot start", 1), (": running", 0), ("not run: 2 tests", 1)] {
+        assert_eq!(finished.err.matches(words).count(), count, "{words}: {}", finished.err);
+    }
+    let empty = stand.run(&["run", "a.yaml", "--shard", "2/2", "--", "./no-such-program"]).await?;
+    assert_eq!(empty.code, Some(0), "nothing is started for nothing: {empty:?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_taken_port_is_refused_with_what_to_do() -> Result<()> {
     let stand = Stand::new()?;
     stand.write("a.yaml", &plain("a", "http://127.0.0.1:1"))?;
