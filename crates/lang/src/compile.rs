@@ -8,7 +8,7 @@ use source::{Diagnostic, Diagnostics, Scalar, Span};
 use crate::{
     document::{self, Auth, Http, Test, Trigger, TriggerKind, place_at, place_of},
     plan::{Claim, Expect, OpenText, Output, Plan, Spec, Written},
-    request::split_scheme,
+    request::{split_scheme, wrong_port},
     syntax::{
         ast::{Expr, ExprKind, Piece, Selector, Template},
         parse::{self, Parsed},
@@ -104,7 +104,12 @@ impl Compiler<'_> {
             return;
         }
         let span = self.found.text().first_line(http.url.span);
-        let scheme = split_scheme(head).map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let (scheme, rest) = split_scheme(head).map_or((None, head), |(it, rest)| (Some(it), rest));
+        if let Some(port) = wrong_port(rest, is_all) {
+            let error = self.found.error(span, format!("`{port}` is no port"));
+            self.found.push(error.help("a port is a number up to 65535"));
+        }
+        let scheme = scheme.map(str::to_ascii_lowercase);
         self.found.push(match scheme.as_deref() {
             Some("http") => return,
             Some("https") if http.ssl_verification.is_some() => return,

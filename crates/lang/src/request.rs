@@ -20,7 +20,7 @@ use crate::{
 };
 pub use files::Files;
 use fill::Filler;
-pub(crate) use url::split_scheme;
+pub(crate) use url::{split_scheme, wrong_port};
 
 /// Why a plan cannot be resolved.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -50,6 +50,12 @@ pub enum ResolveError {
         At(place)
     )]
     Url {
+        /// Where the URL stands.
+        place: Place,
+    },
+    /// The URL, filled in, names a port that is none.
+    #[error("the port of the URL at {} is none: expected a number up to 65535", At(place))]
+    Port {
         /// Where the URL stands.
         place: Place,
     },

@@ -80,7 +80,7 @@ fn a_document_stands_alone() {
 
 #[test]
 fn what_cannot_be_fired_names_its_place() {
-    let variables = [("HOST", "/x"), ("BREAK", "a\nb"), ("FTP", "ftp://x")];
+    let variables = [("HOST", "/x"), ("BREAK", "a\nb"), ("FTP", "ftp://x"), ("PORT", "99999")];
     let missing = "has no value: set it, or take it out of the test";
     let url = "is not complete: expected `http://` or `https://` and a host";
     let control = "its value holds a line break or another control character";
@@ -98,6 +98,10 @@ fn what_cannot_be_fired_names_its_place() {
         ),
         ("httpRequest: {url: \"${var:HOST}\"}", format!("the URL at t.yaml:6:25 {url}")),
         ("httpRequest: {url: \"${var:FTP}\"}", format!("the URL at t.yaml:6:25 {url}")),
+        (
+            "httpRequest: {url: \"http://x:${var:PORT}/\"}",
+            "the port of the URL at t.yaml:6:25 is none: expected a number up to 65535".to_owned(),
+        ),
         (
             "httpRequest: {url: \"http://x\", headers: [{key: X Y, value: z}]}",
             "the header at t.yaml:6:52 cannot be sent: its name may hold letters, digits and `-` only"

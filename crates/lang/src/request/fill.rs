@@ -8,7 +8,7 @@ use source::Text;
 
 use super::{
     Files, ResolveError,
-    url::{escaped, split_scheme, with_query},
+    url::{escaped, split_scheme, with_query, wrong_port},
 };
 use crate::{
     document::{
@@ -206,6 +206,9 @@ impl Filler<'_> {
         let is_web = scheme == "http" || scheme == "https";
         if !is_web || rest.is_empty() || rest.starts_with(['/', '?', '#']) {
             return Err(ResolveError::Url { place: url.place.clone() });
+        }
+        if wrong_port(rest, true).is_some() {
+            return Err(ResolveError::Port { place: url.place.clone() });
         }
         Ok(format!("{scheme}://{rest}"))
     }

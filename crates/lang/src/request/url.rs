@@ -9,6 +9,19 @@ pub(crate) fn split_scheme(url: &str) -> Option<(&str, &str)> {
         .then_some((scheme, rest))
 }
 
+/// The port behind a scheme, where one is written that is none. What has a `${…}` in it is not known yet.
+pub(crate) fn wrong_port(rest: &str, is_all: bool) -> Option<&str> {
+    let authority = match rest.split_once(['/', '?', '#']) {
+        Some((authority, _)) => authority,
+        None if is_all => rest,
+        None => return None,
+    };
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let (_, port) = host.rsplit_once(']').unwrap_or(("", host)).1.rsplit_once(':')?;
+    let is_port = port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    (!is_port && !port.is_empty()).then_some(port)
+}
+
 /// The URL with one more parameter, in front of the fragment.
 pub(super) fn with_query(url: &str, key: &str, value: &str) -> String {
     let (head, fragment) = match url.split_once('#') {
