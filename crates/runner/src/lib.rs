@@ -162,11 +162,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     let gathered = traced.trace.as_deref().zip(traced.settlement.as_ref());
     let mut diagnoses = explain(ports, job.started, fired, verdict, gathered);
     let reasons = match ends.is_some_and(|ends| ends <= Instant::now()) {
-        // What is missing may only be late, and no other limit was reached.
-        true => {
-            diagnoses.retain(|diagnosis| !diagnosis::is_for_want_of_time(diagnosis));
-            vec![OUT_OF_TIME.to_owned()]
-        }
+        true => out_of_time(&resolved, &answer, &mut diagnoses),
         false => reasons(&resolved, &answer, traced.settlement.as_ref(), &diagnoses),
     };
     let outcome = Outcome {
@@ -204,7 +200,7 @@ fn resolve(job: &Job<'_>, seed: &Seed) -> Result<(Request, Resolved), ResolveErr
 
 /// What is said of a run that its own timeout ended.
 const OUT_OF_TIME: &str =
-    "the run's own time (`--timeout`) was up: give it more, or find out what took so long";
+    "the run's own time was up (`--timeout`): give it more, or find out what took so long";
 
 /// What a trace came to.
 struct Traced {
@@ -390,6 +386,17 @@ fn reasons(
         reasons.extend(settlement.unsettled.iter().filter(is_news).filter_map(reason));
     }
     reasons
+}
+
+/// The same of a run that its own time ended: what is missing may only be late, and no other limit was reached.
+fn out_of_time(
+    resolved: &Resolved,
+    answer: &Answer,
+    diagnoses: &mut Vec<Diagnosis>,
+) -> Vec<String> {
+    diagnoses.retain(|diagnosis| !diagnosis::is_for_want_of_time(diagnosis));
+    let unsaid = resolved.is_failure_unsaid(answer).then_some(FAILURE_UNSAID);
+    [OUT_OF_TIME].into_iter().chain(unsaid).map(str::to_owned).collect()
 }
 
 fn no_answer_reason(kind: NoAnswerKind) -> &'static str {

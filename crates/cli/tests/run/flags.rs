@@ -188,7 +188,7 @@ async fn nothing_is_waited_for_longer_than_the_timeout() -> Result<()> {
     assert_eq!(outcomes.len(), 2);
     for outcome in &outcomes {
         let reasons = outcome["reasons"].to_string();
-        assert!(reasons.contains("(`--timeout`) was up"), "{outcome}");
+        assert!(reasons.contains("own time was up (`--timeout`)"), "{outcome}");
         assert!(!reasons.contains("settle.timeout") && !reasons.contains("trigger's"), "{outcome}");
     }
     Ok(())
