@@ -112,12 +112,13 @@ impl Process {
         if self.is_stopped.load(Ordering::SeqCst) { None } else { *self.ended.borrow() }
     }
 
-    /// Waits until it has ended by itself; for ever where we stop it.
+    /// Waits until it has ended by itself, and its last words are read; for ever where we stop it.
     pub(crate) async fn ends_early(&self) -> ExitStatus {
         let status = self.ended().await;
         if self.is_stopped.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
+        self.read_out().await;
         status
     }
 
@@ -131,8 +132,7 @@ impl Process {
             self.signal(Signal::KILL);
             self.is_gone_within(KILL_MAX).await;
         }
-        let mut tasks = self.tasks.lock().await;
-        let _rest = timeout(OUTPUT_MAX, async { while tasks.join_next().await.is_some() {} }).await;
+        self.read_out().await;
         let status = *self.ended.borrow();
         match (early, status) {
             (Some(status), _) => Stopped::Early(status),
@@ -140,6 +140,12 @@ impl Process {
             (None, Some(status)) if is_graceful => Stopped::Signalled(status),
             (None, _) => Stopped::Killed,
         }
+    }
+
+    /// Reads what it has written to its end, unless somebody else keeps that open.
+    async fn read_out(&self) {
+        let mut tasks = self.tasks.lock().await;
+        let _rest = timeout(OUTPUT_MAX, async { while tasks.join_next().await.is_some() {} }).await;
     }
 
     async fn is_gone_within(&self, max: Duration) -> bool {
