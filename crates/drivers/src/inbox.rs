@@ -4,6 +4,9 @@
 //! go is no longer wanted. An inbox that is full refuses, so that senders keep what they have and send it again. Taking
 //! a batch costs the same however many traces there are.
 //!
+//! A trace of another minter may be several runs' matter, such as all tests of one browser session: each gets all of it,
+//! also what came before it asked, as long as one of them holds it.
+//!
 //! Deliberately absent: anything that outlives the process.
 
 use std::{
@@ -17,10 +20,7 @@ use std::{
 use model::{KeyRing, TraceId};
 use otlp::Batch;
 use tokio::{
-    sync::{
-        Semaphore,
-        mpsc::{self, error::TrySendError},
-    },
+    sync::{Semaphore, mpsc},
     time::Instant,
 };
 
@@ -73,11 +73,14 @@ struct State {
 
 #[derive(Debug)]
 struct Slot {
-    /// None when the trace is over, that is when the run has dropped its [`Arrivals`].
-    sender: Option<mpsc::Sender<Arrival>>,
+    /// None when the trace is over, that is when every run has dropped its [`Arrivals`]. Of a trace that these keys minted
+    /// there is one at most.
+    readers: Vec<Reader>,
     /// The other end, until a run asks for it.
     unclaimed: Option<mpsc::Receiver<Arrival>>,
-    /// Which claim is the present one.
+    /// What came of a trace of another minter, for whoever asks later.
+    kept: Vec<Arrival>,
+    /// The newest claim.
     claim: u64,
     is_foreign: bool,
     bytes: usize,
@@ -86,7 +89,14 @@ struct Slot {
     unread_before: u64,
 }
 
-/// A run's right to a trace. When it is dropped, the trace is over.
+/// Where a run hears of its trace.
+#[derive(Debug)]
+struct Reader {
+    claim: u64,
+    sender: mpsc::Sender<Arrival>,
+}
+
+/// A run's right to a trace. When the last one is dropped, the trace is over.
 #[derive(Debug)]
 pub(crate) struct Claim {
     shared: Arc<Shared>,
@@ -122,30 +132,39 @@ impl Inbox {
 
     /// The spans of this trace: those that came already, then those that come.
     ///
-    /// The trace may have any id. Of one that these keys did not mint, what came before is not there.
+    /// The trace may have any id. One that these keys did not mint can be asked for by several, and each gets all that came
+    /// since the first of them asked.
     ///
-    /// Only one can read them. Asking again starts afresh, and the earlier [`Arrivals`] end.
+    /// Else only one can read them. Asking again starts afresh, and the earlier [`Arrivals`] end.
     pub fn expect(&self, trace_id: TraceId) -> Arrivals {
         let shared = &self.shared;
         let mut state = shared.state();
         state.claims += 1;
         let number = state.claims;
         let claim = Claim { shared: Arc::clone(shared), trace_id, number };
-        if let Some(slot) = state.slots.get_mut(&trace_id)
-            && let Some(waiting) = slot.unclaimed.take()
-        {
-            slot.claim = number;
-            return Arrivals::claimed(waiting, claim);
+        if let Some(slot) = state.slots.get_mut(&trace_id) {
+            if let Some(waiting) = slot.unclaimed.take() {
+                slot.claim = number;
+                slot.readers.iter_mut().for_each(|reader| reader.claim = number);
+                return Arrivals::claimed(waiting, claim);
+            }
+            if slot.is_foreign && !slot.readers.is_empty() {
+                return Arrivals::claimed(shared.join(slot, number), claim);
+            }
         }
         shared.end(&mut state, trace_id, None);
-        let (mut slot, receiver) = shared.slot();
-        slot.claim = number;
+        let (mut slot, receiver) = shared.slot(number);
         slot.is_foreign = shared.ring.verify(&trace_id).is_none();
         if slot.is_foreign {
             shared.foreign_expected.fetch_add(1, Ordering::Relaxed);
         }
         state.slots.insert(trace_id, slot);
         Arrivals::claimed(receiver, claim)
+    }
+
+    /// Ends the [`Arrivals`] of this trace, whoever has them: nothing more will come.
+    pub fn let_go(&self, trace_id: TraceId) {
+        self.shared.end(&mut self.shared.state(), trace_id, None);
     }
 
     /// How often spans of this trace were refused, or told to be lost, since it was first heard of.
@@ -164,28 +183,33 @@ impl Shared {
         let mut state = self.state();
         let held = state.bytes;
         let slot = self.slot_of(batch.trace_id, &mut state)?;
-        // Without a sender the run has let go since it was asked whether it wants this.
-        let Some(sender) = &slot.sender else { return Ok(()) };
+        // Without a reader the run has let go since it was asked whether it wants this.
+        if slot.readers.is_empty() {
+            return Ok(());
+        }
         let size = batch.bytes.len();
         if slot.bytes + size > self.limits.trace_bytes_max {
             // Waiting does not make a trace smaller.
             slot.refused += 1;
             return Ok(());
         }
-        if held + size > self.limits.bytes_max {
+        // All readers take it or none does: it is sent again to all.
+        let is_full = |reader: &Reader| reader.sender.capacity() == 0 && !reader.sender.is_closed();
+        if held + size > self.limits.bytes_max || slot.readers.iter().any(is_full) {
             slot.refused += 1;
             return Err(full(batch.trace_id));
         }
-        match sender.try_send(Arrival { at: Instant::now(), bytes: batch.bytes }) {
-            Ok(()) => {
-                slot.bytes += size;
-                state.bytes += size;
+        let arrival = Arrival { at: Instant::now(), bytes: batch.bytes };
+        let taken = slot.readers.iter().filter(|reader| {
+            // Only a reader that is going away does not take it.
+            reader.sender.try_send(arrival.clone()).is_ok()
+        });
+        if taken.count() > 0 {
+            slot.bytes += size;
+            if slot.is_foreign {
+                slot.kept.push(arrival);
             }
-            Err(TrySendError::Full(_)) => {
-                slot.refused += 1;
-                return Err(full(batch.trace_id));
-            }
-            Err(TrySendError::Closed(_)) => {}
+            state.bytes += size;
         }
         Ok(())
     }
@@ -200,7 +224,7 @@ impl Shared {
             self.make_room(state)?;
         }
         Ok(state.slots.entry(trace_id).or_insert_with(|| {
-            let (mut slot, receiver) = self.slot();
+            let (mut slot, receiver) = self.slot(0);
             slot.unclaimed = Some(receiver);
             slot
         }))
@@ -217,14 +241,30 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends a trace, if this claim is still the present one, or whichever is. It is remembered, so that what comes late
-    /// is not kept for nobody.
+    /// One more reader of a trace, which gets what came before too.
+    fn join(&self, slot: &mut Slot, claim: u64) -> mpsc::Receiver<Arrival> {
+        let (sender, receiver) = self.channel(slot.kept.len());
+        for arrival in &slot.kept {
+            // There is room for all of them.
+            let _taken = sender.try_send(arrival.clone());
+        }
+        slot.claim = claim;
+        slot.readers.push(Reader { claim, sender });
+        receiver
+    }
+
+    /// Ends a claim to a trace, or all of them. A trace without one is over, and is remembered, so that what comes late is
+    /// not kept for nobody.
     fn end(&self, state: &mut State, trace_id: TraceId, claim: Option<u64>) {
         let Some(slot) = state.slots.get_mut(&trace_id) else { return };
-        if slot.sender.is_none() || claim.is_some_and(|claim| claim != slot.claim) {
+        if slot.readers.is_empty() {
             return;
         }
-        slot.sender = None;
+        slot.readers.retain(|reader| claim.is_some_and(|claim| claim != reader.claim));
+        if !slot.readers.is_empty() {
+            return;
+        }
+        slot.kept = Vec::new();
         state.bytes -= slot.bytes;
         if slot.is_foreign {
             self.foreign_expected.fetch_sub(1, Ordering::Relaxed);
@@ -236,19 +276,25 @@ impl Shared {
         }
     }
 
-    fn slot(&self) -> (Slot, mpsc::Receiver<Arrival>) {
-        let messages_max = self.limits.messages_max.clamp(1, Semaphore::MAX_PERMITS);
-        let (sender, receiver) = mpsc::channel(messages_max);
+    fn slot(&self, claim: u64) -> (Slot, mpsc::Receiver<Arrival>) {
+        let (sender, receiver) = self.channel(0);
         let slot = Slot {
-            sender: Some(sender),
+            readers: vec![Reader { claim, sender }],
             unclaimed: None,
-            claim: 0,
+            kept: Vec::new(),
+            claim,
             is_foreign: false,
             bytes: 0,
             refused: 0,
             unread_before: self.unread.load(Ordering::Relaxed),
         };
         (slot, receiver)
+    }
+
+    /// A channel with room for so many messages beside those that wait to be read.
+    fn channel(&self, more: usize) -> (mpsc::Sender<Arrival>, mpsc::Receiver<Arrival>) {
+        let messages_max = self.limits.messages_max.saturating_add(more);
+        mpsc::channel(messages_max.clamp(1, Semaphore::MAX_PERMITS))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -283,7 +329,7 @@ impl Sink for Inbox {
             return false;
         }
         match shared.state().slots.get(trace_id) {
-            Some(slot) => slot.sender.is_some(),
+            Some(slot) => !slot.readers.is_empty(),
             None => is_minted,
         }
     }
@@ -471,6 +517,34 @@ mod tests {
         assert!(inbox.wants(&foreign), "the first reader takes nothing from the second");
         drop(second);
         assert!(!inbox.wants(&foreign));
+    }
+
+    #[tokio::test]
+    async fn a_trace_of_another_minter_is_shared_by_all_who_ask() {
+        let inbox = inbox(Limits { messages_max: 1, ..Limits::default() });
+        let foreign = TraceId::from_bytes([9; 16]).expect("an id");
+        let mut first = inbox.expect(foreign);
+        assert_eq!(send(&inbox, foreign, "early").await, Ok(()));
+        assert_eq!(next(&mut first).await, "early");
+        let mut second = inbox.expect(foreign);
+        assert_eq!(send(&inbox, foreign, "live").await, Ok(()));
+        assert!(send(&inbox, foreign, "more").await.is_err(), "the first has no room");
+        assert_eq!(next(&mut first).await, "live");
+        for text in ["early", "live"] {
+            assert_eq!(next(&mut second).await, text);
+        }
+        drop(first);
+        assert_eq!(send(&inbox, foreign, "last").await, Ok(()));
+        assert_eq!(next(&mut second).await, "last");
+        let mut third = inbox.expect(foreign);
+        inbox.let_go(foreign);
+        assert_eq!(second.next().await, None);
+        for text in ["early", "live", "last"] {
+            assert_eq!(next(&mut third).await, text);
+        }
+        assert_eq!(third.next().await, None);
+        assert!(!inbox.wants(&foreign));
+        assert_eq!(inbox.shared.state().bytes, 0);
     }
 
     #[tokio::test]

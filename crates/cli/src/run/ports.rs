@@ -26,8 +26,9 @@ impl LocalPorts<'_> {
     /// No span is waited for any more: the run goes on with what there is.
     pub(super) fn let_go(&self) {
         let trace = *self.trace.lock().unwrap_or_else(PoisonError::into_inner);
-        // Asking again ends what the run listens to.
-        drop(trace.map(|trace| self.session.inbox.expect(trace)));
+        if let Some(trace) = trace {
+            self.session.inbox.let_go(trace);
+        }
     }
 }
 
