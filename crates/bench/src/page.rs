@@ -89,7 +89,7 @@ pub fn page(spans: usize) -> Result<String> {
         analysis: None,
         steps: vec![StepTime { step: Step::Judge, began: moment, ended: moment }],
     };
-    let waterfall = Waterfall::of(&trace, &outcome);
+    let waterfall = Waterfall::of(&trace, &outcome, &|text| text.into());
     Ok(report::html(&[outcome], &[Some(waterfall)]))
 }
 

@@ -115,6 +115,8 @@ impl<'a> Reports<'a> {
     }
 
     fn take(&mut self, mut told: Told, trace: Option<&Trace>) {
+        let secrets = self.terminal.secrets();
+        secrets.hide_all(told.outcome.said_mut());
         let outcome = &told.outcome;
         for target in self.targets.iter().filter(|target| target.file.is_none()) {
             let colour = self.terminal.colour;
@@ -130,7 +132,8 @@ impl<'a> Reports<'a> {
         }
         let is_drawn = self.targets.iter().any(|target| target.format == Format::Html);
         let trace = trace.filter(|_| is_drawn);
-        told.waterfall = trace.map(|trace| Waterfall::of(trace, outcome));
+        told.waterfall =
+            trace.map(|trace| Waterfall::of(trace, outcome, &|text| secrets.hide(text)));
         self.told.push(told);
     }
 
@@ -138,6 +141,7 @@ impl<'a> Reports<'a> {
     pub(crate) fn overtaken(&mut self, place: usize, overtaken: &Overtaken) {
         for told in self.told.iter_mut().filter(|told| told.place == place) {
             told.outcome.overtaken = Some(overtaken.clone());
+            self.terminal.secrets().hide_all(told.outcome.said_mut());
         }
     }
 

@@ -1,8 +1,12 @@
 //! The two streams that people and pipelines read.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use indicatif::MultiProgress;
+use lang::Secrets;
 use model::Faulty;
 use source::{Colour, Diagnostic};
 
@@ -14,6 +18,8 @@ pub(crate) struct Terminal {
     pub(crate) colour: Colour,
     /// Lines that change while others are written above them; none where nobody watches.
     bars: Option<MultiProgress>,
+    /// What is written nowhere.
+    secrets: Arc<Mutex<Secrets>>,
 }
 
 /// Whether somebody watches the progress as it goes on.
@@ -26,7 +32,17 @@ pub(crate) enum Watched {
 impl Terminal {
     pub(crate) fn new(colour: Colour, watched: Watched) -> Self {
         let bars = (watched == Watched::Yes).then(MultiProgress::new);
-        Self { colour, bars }
+        Self { colour, bars, secrets: Arc::default() }
+    }
+
+    /// Shows these nowhere, from now on: not on a line, and not in a report.
+    pub(crate) fn keep_secret(&self, secrets: &Secrets) {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).extend(secrets);
+    }
+
+    /// What is shown nowhere.
+    pub(crate) fn secrets(&self) -> Secrets {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The lines that change, where somebody watches.
@@ -36,7 +52,7 @@ impl Terminal {
 
     /// A line of results. What strangers wrote into it cannot steer the terminal.
     pub(crate) fn result(&self, line: &str) {
-        self.above(|| write(&mut io::stdout().lock(), &report::harmless(line)));
+        self.above(|| write(&mut io::stdout().lock(), &self.harmless(line)));
     }
 
     /// A line of progress, or a mistake; nothing for nothing. What strangers wrote cannot steer the terminal.
@@ -44,7 +60,7 @@ impl Terminal {
         if line.is_empty() {
             return;
         }
-        self.above(|| write(&mut io::stderr().lock(), &report::harmless(line)));
+        self.above(|| write(&mut io::stderr().lock(), &self.harmless(line)));
     }
 
     /// Tells why the command cannot go on, and how it then ends.
@@ -69,6 +85,11 @@ impl Terminal {
         self.above(|| {
             let _closed = write!(io::stdout().lock(), "{text}");
         });
+    }
+
+    /// A text that tells no secret and does not steer the terminal.
+    pub(crate) fn harmless(&self, text: &str) -> String {
+        report::harmless(&self.secrets().hide(text))
     }
 
     fn above(&self, write: impl FnOnce()) {

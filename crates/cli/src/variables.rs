@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lang::{Document, Variable, Vars};
+use lang::{Document, Secrets, Variable, Vars};
 
 use crate::{args, documents, exit::Exit, terminal::Terminal};
 
-/// All variables that a test may name. A flag goes before a file, and a later file before an earlier one.
+/// All variables that a test may name. A flag goes before a file, and a later file before an earlier one. Those that are
+/// secret the terminal shows nowhere from now on.
 pub(crate) fn read(
     asked: &args::Variables,
     environment: Vec<(String, String)>,
@@ -43,5 +44,7 @@ pub(crate) fn read(
     }
     variables.extend(asked.variables.iter().cloned());
     secrets.extend(asked.secrets.iter().cloned());
-    Ok(Vars { variables, environment: environment.into_iter().collect(), secrets })
+    let vars = Vars { variables, environment: environment.into_iter().collect(), secrets };
+    terminal.keep_secret(&Secrets::of(&vars));
+    Ok(vars)
 }

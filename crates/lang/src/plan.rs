@@ -9,6 +9,7 @@ use model::{Place, TestId};
 
 use crate::{
     document::{FileRef, PollingProfile, Reference, Trigger},
+    secrets::Secrets,
     syntax::ast::{Expr, Piece, Selector, Template},
 };
 
@@ -104,7 +105,7 @@ pub struct Resolved {
     pub(crate) expect: Vec<Expect>,
     pub(crate) skip_trace_collection: bool,
     /// The texts that nobody may see.
-    pub(crate) secrets: Vec<String>,
+    pub(crate) secrets: Secrets,
 }
 
 impl Plan {

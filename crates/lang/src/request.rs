@@ -9,13 +9,14 @@ mod url;
 
 use std::path::Path;
 
-use model::{ExecRequest, Fault, Faulty, Place, Request, Secret};
+use model::{ExecRequest, Fault, Faulty, Place, Request};
 use thiserror::Error;
 
 use crate::{
     document::TriggerKind,
     eval::resolve::Vars,
-    plan::Plan,
+    plan::{Plan, Resolved},
+    secrets::Secrets,
     value::function::{Draw, Purpose, Seed},
 };
 pub use files::Files;
@@ -111,7 +112,7 @@ pub struct Asked {
     /// What is fired.
     pub request: Request,
     /// The texts in it that were computed from secrets.
-    pub(crate) secrets: Vec<Secret>,
+    pub(crate) secrets: Secrets,
 }
 
 /// What is fired for a run of the plan.
@@ -123,7 +124,7 @@ pub fn request(
 ) -> Result<Asked, ResolveError> {
     let trigger = &plan.trigger;
     let draw = Draw::new(seed, Purpose::Request);
-    let mut filler = Filler { vars, files, draw, secrets: Vec::new() };
+    let mut filler = Filler { vars, files, draw, secrets: Secrets::default() };
     let request = match &trigger.kind {
         TriggerKind::Http(http) => Request::Http(filler.http(http, trigger)?),
         TriggerKind::Graphql(graphql) => Request::Http(filler.graphql(graphql, trigger)?),
@@ -141,6 +142,28 @@ pub fn request(
         }
     };
     Ok(Asked { request, secrets: filler.secrets })
+}
+
+impl Resolved {
+    /// Keeps secret what was computed from secrets for the request.
+    pub fn hide(&mut self, asked: &Asked) {
+        self.secrets.extend(&asked.secrets);
+    }
+
+    /// What nobody may see of all that is told of the run.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+}
+
+/// What nobody may see of all that is told of a run of the plan.
+pub fn secrets(plan: &Plan, vars: &Vars, seed: &Seed, files: &Files) -> Secrets {
+    let mut secrets = Secrets::of(vars);
+    // Where it cannot be fired, nothing is computed for it.
+    if let Ok(asked) = request(plan, vars, seed, files) {
+        secrets.extend(&asked.secrets);
+    }
+    secrets
 }
 
 /// The folder of the document, or one that is named from there.

@@ -13,6 +13,7 @@ mod learned;
 mod mint;
 mod request;
 mod run;
+mod said;
 mod secret;
 mod settlement;
 mod time;
@@ -34,6 +35,7 @@ pub use request::{
     Propagator, Request, Response, Tls, Verify,
 };
 pub use run::{Attempt, Event, Outcome, Progress, Step, StepTime, What};
+pub use said::Said;
 pub use secret::Secret;
 pub use settlement::{Because, Overtaken, ProcessQuiet, Settlement, Unsettled};
 pub use time::Timestamp;

@@ -257,27 +257,6 @@ impl Answer {
             Self::NotFired | Self::NoAnswer(_) => None,
         }
     }
-
-    /// Every text in it that a stranger wrote.
-    pub fn texts_mut(&mut self) -> Vec<&mut String> {
-        fn text(body: &mut Body) -> Option<&mut String> {
-            match body {
-                Body::Text(text) => Some(text),
-                Body::Bytes(_) => None,
-            }
-        }
-        match self {
-            Self::Response(response) => {
-                let headers = response.headers.iter_mut().map(|(_, value)| value);
-                headers.chain(text(&mut response.body)).collect()
-            }
-            Self::Exit(exit) => {
-                text(&mut exit.stdout).into_iter().chain([&mut exit.stderr]).collect()
-            }
-            Self::NotFired => Vec::new(),
-            Self::NoAnswer(no_answer) => vec![&mut no_answer.message],
-        }
-    }
 }
 
 impl Default for Body {

@@ -42,7 +42,7 @@ use source::Colour;
 
 pub use format::Format;
 pub use github::github;
-pub use html::{WATERFALL_SPANS_MAX, Waterfall, html};
+pub use html::{Hide, WATERFALL_SPANS_MAX, Waterfall, html};
 pub use json::{SCHEMA_VERSION, json};
 pub use junit::junit;
 pub use markdown::{COMMENT_BYTES_MAX, SUMMARY_BYTES_MAX, markdown};

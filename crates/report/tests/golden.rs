@@ -49,7 +49,7 @@ fn content(page: &str) -> String {
 #[test]
 fn a_page_draws_its_trace() {
     let outcome = outcomes::failed();
-    let waterfall = Waterfall::of(&traces::small(), &outcome);
+    let waterfall = Waterfall::of(&traces::small(), &outcome, &|text| text.into());
     check([("waterfall.page".to_owned(), content(&html(&[outcome], &[Some(waterfall)])))]);
 }
 
@@ -59,7 +59,7 @@ fn of_a_long_trace_those_that_decided_stay() {
     let spans = WATERFALL_SPANS_MAX + 500;
     let page = html(
         std::slice::from_ref(&outcome),
-        &[Some(Waterfall::of(&traces::long(spans), &outcome))],
+        &[Some(Waterfall::of(&traces::long(spans), &outcome, &|text| text.into()))],
     );
     assert!(page.contains("\"leftOut\":500"), "the rest is counted");
     assert!(page.contains(r#""id":"0101010101010101""#), "it decided, and stands at the very end");

@@ -137,7 +137,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     let firing = fire(job.progress.clone(), attempt, &request, ports);
     let (attempt, answer) = in_time(firing, attempt, ends, ports).await?;
     steps.add(Step::Trigger, began);
-    let told = resolved.masked(&answer);
+    let told = resolved.secrets().masked(&answer);
     let trigger = trigger_span(&attempt, &request, &told);
     let (resolved, answer) = (Arc::new(resolved), Arc::new(answer));
     let judging = Judging {
@@ -165,7 +165,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
         true => out_of_time(&resolved, &answer, &mut diagnoses),
         false => reasons(&resolved, &answer, traced.settlement.as_ref(), &diagnoses),
     };
-    let outcome = Outcome {
+    let mut outcome = Outcome {
         run_id: Some(job.run_id),
         test: job.plan.name.clone(),
         verdict,
@@ -180,6 +180,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
         analysis: None,
         steps: steps.done,
     };
+    resolved.secrets().hide_all(outcome.said_mut());
     Ok(Finished {
         outcome,
         trace: traced.trace,
@@ -235,7 +236,9 @@ async fn trace<P: Ports>(
         settlement.unsettled.push(Unsettled::SpansLost);
     }
     steps.add(Step::Settle, began);
-    tell(ports, What::Settled(settlement.clone()));
+    let mut told = settlement.clone();
+    waiting.judging.resolved.secrets().hide_all(told.said_mut());
+    tell(ports, What::Settled(told));
     let trace = gathering.judged()?;
     let judgement = match judgement {
         Some(judgement) => steps.time(Step::Judge, || judgement),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use lang::Secrets;
 
 use crate::terminal::Terminal;
 
@@ -45,8 +46,8 @@ impl Line {
             {
                 bar.set_style(style);
             }
-            bar.set_prefix(report::harmless(name));
-            bar.set_message(report::harmless(doing));
+            bar.set_prefix(terminal.harmless(name));
+            bar.set_message(terminal.harmless(doing));
             bar.enable_steady_tick(TICK);
             bar
         });
@@ -56,10 +57,15 @@ impl Line {
         Self { name: name.to_owned(), bar, terminal: terminal.clone(), telling }
     }
 
+    /// Has nobody see these, in what is told of the test and elsewhere.
+    pub(crate) fn keep_secret(&self, secrets: &Secrets) {
+        self.terminal.keep_secret(secrets);
+    }
+
     /// Tells what happens now.
     pub(crate) fn say(&self, what: &str) {
         if let Some(bar) = &self.bar {
-            bar.set_message(report::harmless(what));
+            bar.set_message(self.terminal.harmless(what));
         }
         if self.telling == Telling::Steps {
             self.terminal.line(&format!("{}: {what}", self.name));

@@ -213,8 +213,10 @@ impl Session {
         line: &Line,
     ) -> Result<Finished, SessionError> {
         let learned = Arc::clone(&self.known().learned);
+        let run_id = RunId::new(self.world.now(), self.world.random());
+        line.keep_secret(&lang::secrets(plan, vars, &runner::seed(run_id), files));
         let job = Job {
-            run_id: RunId::new(self.world.now(), self.world.random()),
+            run_id,
             plan,
             vars,
             files,

@@ -14,6 +14,7 @@ use super::expression::{Values, constant};
 use crate::{
     plan::{Claim, Expect, Output, Plan, Resolved, Spec, Written},
     request::ResolveError,
+    secrets::Secrets,
     syntax::ast::{
         Aggregate, Expr, ExprKind, Hop, Known, Part, Piece, Pseudo, Selector, Step, Subject,
         Template, VariableScope,
@@ -76,14 +77,13 @@ pub fn resolve(plan: &Plan, vars: &Vars, seed: &Seed) -> Result<Resolved, Resolv
             Expect::Span(span) => Expect::Span(resolver.written(span, Resolver::selector)?),
         });
     }
-    let named = |name: &String| vars.variables.get(name).or_else(|| vars.environment.get(name));
     Ok(Resolved {
         specs,
         claims,
         outputs,
         expect,
         skip_trace_collection: plan.skip_trace_collection,
-        secrets: vars.secrets.iter().filter_map(named).cloned().collect(),
+        secrets: Secrets::of(vars),
     })
 }
 

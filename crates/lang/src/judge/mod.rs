@@ -10,7 +10,6 @@
 mod claim;
 mod copies;
 mod decide;
-mod mask;
 mod spec;
 mod tree;
 mod words;
@@ -30,6 +29,7 @@ use crate::{
         world::{Scene, TRIGGER_NAMES, World},
     },
     plan::{Output, Resolved},
+    secrets::MASK,
     syntax::ast::{Expr, Selector},
     value::Value,
 };
@@ -68,7 +68,7 @@ pub struct Taken {
 
 impl std::fmt::Debug for Taken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let value = if self.is_secret { mask::MASK } else { &self.value };
+        let value = if self.is_secret { MASK } else { &self.value };
         f.debug_struct("Taken").field("name", &self.name).field("value", &value).finish()
     }
 }
@@ -106,7 +106,7 @@ fn judge_reading(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
         None => Vec::new(),
     };
     let mut judgement = Judgement { verdict, specs, claims, outputs, tree };
-    mask::mask(&mut judgement, &resolved.secrets);
+    resolved.secrets.hide_all(judgement.said_mut());
     judgement
 }
 
@@ -132,7 +132,11 @@ fn take_outputs(resolved: &Resolved, evidence: &Evidence<'_>) -> Vec<Taken> {
     let mut world = World::new(trace, evidence.trigger, evidence.answer);
     prepare(&mut world, resolved);
     let taken = resolved.outputs.iter().filter_map(|output| take(output, &world).ok());
-    taken.map(|taken| mask::marked(taken, &resolved.secrets)).collect()
+    let marked = |taken: Taken| {
+        let is_secret = taken.is_secret || resolved.secrets.are_in(&taken.value);
+        Taken { is_secret, ..taken }
+    };
+    taken.map(marked).collect()
 }
 
 impl Resolved {
@@ -240,7 +244,7 @@ fn reported<'a>(output: &'a Output, world: &World<'a>) -> OutputValue {
     let name = output.name.clone();
     match take(output, world) {
         Ok(taken) if taken.is_secret => {
-            OutputValue { name, value: Some(mask::MASK.to_owned()), reason: None }
+            OutputValue { name, value: Some(MASK.to_owned()), reason: None }
         }
         Ok(taken) => OutputValue { name, value: Some(taken.value), reason: None },
         Err(reason) => OutputValue { name, value: None, reason: Some(reason) },

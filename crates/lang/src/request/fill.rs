@@ -17,6 +17,7 @@ use crate::{
     },
     eval::resolve::{self, Vars},
     plan::OpenText,
+    secrets::Secrets,
     syntax::{
         ast::{Piece, Template},
         parse,
@@ -30,7 +31,7 @@ pub(super) struct Filler<'a> {
     pub(super) files: &'a Files,
     pub(super) draw: Draw,
     /// Texts that were computed from secrets.
-    pub(super) secrets: Vec<Secret>,
+    pub(super) secrets: Secrets,
 }
 
 /// Where a request goes, and who asks: what a URL, headers and an authentication come to.
@@ -314,7 +315,7 @@ impl Filler<'_> {
 
     fn note(&mut self, is_secret: bool, text: String) {
         if is_secret {
-            self.secrets.push(Secret::new(text));
+            self.secrets.add(&text);
         }
     }
 }

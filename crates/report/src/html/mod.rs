@@ -10,7 +10,7 @@ mod waterfall;
 
 use model::{Answer, Outcome, Verdict};
 
-pub use waterfall::{WATERFALL_SPANS_MAX, Waterfall};
+pub use waterfall::{Hide, WATERFALL_SPANS_MAX, Waterfall};
 
 use crate::{
     analysis::{broken, score},

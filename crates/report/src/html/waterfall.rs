@@ -3,7 +3,7 @@
 //! Deliberately absent: the drawing, which is the page's, and spans beyond the bound, of which only those that decided
 //! something are kept.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use model::{
     Outcome, SpanId, Trace, Verdict,
@@ -24,6 +24,9 @@ const DETAILS_MAX: usize = 64;
 const DEPTH_MAX: usize = 4;
 /// How many values of a list or a map are shown.
 const VALUES_MAX: usize = 20;
+
+/// Takes out of a text what nobody may see. It is asked before a text is cut.
+pub type Hide<'a> = &'a dyn for<'t> Fn(&'t str) -> Cow<'t, str>;
 
 /// A trace as a page draws it: JSON that holds nothing a page would take for markup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,13 +70,13 @@ struct Row {
 
 impl Waterfall {
     /// The trace of an outcome. Of more spans than are drawn, those that decided something stay.
-    pub fn of(trace: &Trace, outcome: &Outcome) -> Self {
+    pub fn of(trace: &Trace, outcome: &Outcome, hide: Hide<'_>) -> Self {
         let tree = Tree::of(trace);
         let verdicts = verdicts(outcome);
         let kept = kept(trace, &tree, &verdicts);
         let began = trace.spans().map(|span| span.start().as_nanos()).min().unwrap_or_default();
         let ended = trace.spans().map(|span| span.end().as_nanos()).max().unwrap_or_default();
-        let mut services = Services::default();
+        let mut services = Services { hide, names: Vec::new(), known: BTreeMap::new() };
         let mut spans = Vec::with_capacity(kept.len());
         let mut depths: Vec<u32> = vec![0; tree.order().len()];
         for (place, ix) in tree.order().iter().enumerate() {
@@ -135,18 +138,18 @@ fn kept(trace: &Trace, tree: &Tree, verdicts: &BTreeMap<SpanId, Verdict>) -> Vec
 }
 
 /// The services in the order in which they are met.
-#[derive(Default)]
-struct Services {
+struct Services<'a> {
+    hide: Hide<'a>,
     names: Vec<String>,
     known: BTreeMap<String, usize>,
 }
 
-impl Services {
+impl Services<'_> {
     fn index(&mut self, name: &str) -> usize {
         if let Some(known) = self.known.get(name) {
             return *known;
         }
-        self.names.push(shown(name, NAME_CHARS_MAX));
+        self.names.push(shown(&(self.hide)(name), NAME_CHARS_MAX));
         self.known.insert(name.to_owned(), self.names.len() - 1);
         self.names.len() - 1
     }
@@ -155,16 +158,17 @@ impl Services {
 fn row(
     span: Span<'_>,
     (depth, began, verdict): (u32, u64, Option<Verdict>),
-    services: &mut Services,
+    services: &mut Services<'_>,
 ) -> Row {
     let service = match span.resource().attributes().get("service.name") {
         Some(ValueRef::Str(name)) => Some(services.index(name)),
         _ => None,
     };
+    let hide = services.hide;
     let (start, end) = (span.start().as_nanos(), span.end().as_nanos());
     Row {
         id: span.id(),
-        n: shown(span.name(), VALUE_CHARS_MAX),
+        n: shown(&hide(span.name()), VALUE_CHARS_MAX),
         s: service,
         d: depth,
         t: start.saturating_sub(began),
@@ -172,19 +176,20 @@ fn row(
         k: span.kind().as_str(),
         e: span.status() == StatusCode::Error,
         v: verdict,
-        a: details(span),
+        a: details(span, hide),
     }
 }
 
 /// Everything else that is to be told of a span.
-fn details(span: Span<'_>) -> Vec<(String, String)> {
+fn details(span: Span<'_>, hide: Hide<'_>) -> Vec<(String, String)> {
     let mut details = Vec::new();
     if !span.status_message().is_empty() {
-        details.push(("status".to_owned(), shown(span.status_message(), PROSE_CHARS_MAX)));
+        details.push(("status".to_owned(), shown(&hide(span.status_message()), PROSE_CHARS_MAX)));
     }
+    let pairs = |of, prefix, details: &mut _| pairs(of, (prefix, hide), details);
     pairs(span.attributes(), "", &mut details);
     for event in span.events().take(DETAILS_MAX) {
-        details.push(("event".to_owned(), shown(event.name(), NAME_CHARS_MAX)));
+        details.push(("event".to_owned(), shown(&hide(event.name()), NAME_CHARS_MAX)));
         pairs(event.attributes(), "  ", &mut details);
     }
     for link in span.links().take(DETAILS_MAX) {
@@ -196,30 +201,35 @@ fn details(span: Span<'_>) -> Vec<(String, String)> {
     details
 }
 
-fn pairs(attributes: Attributes<'_>, prefix: &str, details: &mut Vec<(String, String)>) {
+fn pairs(
+    attributes: Attributes<'_>,
+    (prefix, hide): (&str, Hide<'_>),
+    details: &mut Vec<(String, String)>,
+) {
     for (key, value) in attributes.iter().take(DETAILS_MAX) {
-        let key = format!("{prefix}{}", shown(key, NAME_CHARS_MAX));
+        let key = format!("{prefix}{}", shown(&hide(key), NAME_CHARS_MAX));
         let mut text = String::new();
-        write(value, DEPTH_MAX, &mut text);
+        write(value, DEPTH_MAX, hide, &mut text);
         details.push((key, shown(&text, VALUE_CHARS_MAX)));
     }
 }
 
 /// A value as a person reads it.
-fn write(value: ValueRef<'_>, depth: usize, text: &mut String) {
+fn write(value: ValueRef<'_>, depth: usize, hide: Hide<'_>, text: &mut String) {
+    let mut put = |value: &str| text.extend(hide(value).chars().take(VALUE_CHARS_MAX + 1));
     match value {
         ValueRef::Empty => {}
-        ValueRef::Bool(value) => text.push_str(&value.to_string()),
-        ValueRef::Int(value) => text.push_str(&value.to_string()),
-        ValueRef::Double(value) => text.push_str(&value.to_string()),
-        ValueRef::Str(value) => text.extend(value.chars().take(VALUE_CHARS_MAX + 1)),
+        ValueRef::Bool(value) => put(&value.to_string()),
+        ValueRef::Int(value) => put(&value.to_string()),
+        ValueRef::Double(value) => put(&value.to_string()),
+        ValueRef::Str(value) => put(value),
         ValueRef::Bytes(bytes) => text.push_str(&format!("{} bytes", bytes.len())),
         ValueRef::Array(_) | ValueRef::Map(_) if depth == 0 => text.push('…'),
         ValueRef::Array(values) => {
             text.push('[');
             for (at, value) in values.iter().take(VALUES_MAX).enumerate() {
                 text.push_str(if at > 0 { ", " } else { "" });
-                write(value, depth - 1, text);
+                write(value, depth - 1, hide, text);
             }
             text.push_str(if values.len() > VALUES_MAX { ", …]" } else { "]" });
         }
@@ -227,8 +237,8 @@ fn write(value: ValueRef<'_>, depth: usize, text: &mut String) {
             text.push('{');
             for (at, (key, value)) in pairs.iter().take(VALUES_MAX).enumerate() {
                 text.push_str(if at > 0 { ", " } else { "" });
-                text.push_str(&format!("{key}: "));
-                write(value, depth - 1, text);
+                text.push_str(&format!("{}: ", hide(key)));
+                write(value, depth - 1, hide, text);
             }
             text.push_str(if pairs.len() > VALUES_MAX { ", …}" } else { "}" });
         }

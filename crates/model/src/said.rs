@@ -1,0 +1,209 @@
+//! Every text in an outcome: where a secret may have got to, and where a stranger may have written.
+//!
+//! Each structure is taken apart by name, so that a field that joins has to be thought of here. Deliberately absent: what
+//! is looked for and put in its place.
+
+use crate::{
+    Analysis, Answer, AssertionJudgement, Body, ClaimJudgement, Diagnosis, Exit, Finding,
+    Judgement, NoAnswer, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet,
+    Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement, TreeSpan, Unsettled,
+};
+
+/// Something that is said in words.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// A text.
+    Text(&'a mut String),
+    /// A body that is no UTF-8; texts may stand in it all the same.
+    Bytes(&'a mut Vec<u8>),
+}
+
+impl Outcome {
+    /// Everything in it that is said in words.
+    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+        let Self {
+            run_id: _,
+            test,
+            verdict: _,
+            earlier: _,
+            reasons,
+            diagnoses,
+            trace_id: _,
+            answer,
+            settlement,
+            overtaken,
+            judgement,
+            analysis,
+            steps: _,
+        } = self;
+        let mut said = vec![Said::Text(test)];
+        said.extend(reasons.iter_mut().map(Said::Text));
+        for Diagnosis { cause: _, says, spans: _, advice } in diagnoses {
+            said.extend([says, advice].map(Said::Text));
+        }
+        said.extend(answer.iter_mut().flat_map(Answer::said_mut));
+        said.extend(settlement.iter_mut().flat_map(Settlement::said_mut));
+        said.extend(overtaken.iter_mut().flat_map(Overtaken::said_mut));
+        said.extend(judgement.said_mut());
+        said.extend(analysis.iter_mut().flat_map(Analysis::said_mut));
+        said
+    }
+}
+
+impl Answer {
+    /// Everything in it that is said in words.
+    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+        match self {
+            Self::Response(Response { status: _, headers, body, duration_ns: _ }) => {
+                let headers = headers.iter_mut().flat_map(|(name, value)| [name, value]);
+                headers.map(Said::Text).chain([body.said_mut()]).collect()
+            }
+            Self::Exit(Exit { code: _, stdout, stderr, duration_ns: _ }) => {
+                vec![stdout.said_mut(), Said::Text(stderr)]
+            }
+            Self::NotFired => Vec::new(),
+            Self::NoAnswer(NoAnswer { kind: _, message }) => vec![Said::Text(message)],
+        }
+    }
+}
+
+impl Body {
+    fn said_mut(&mut self) -> Said<'_> {
+        match self {
+            Self::Text(text) => Said::Text(text),
+            Self::Bytes(bytes) => Said::Bytes(bytes),
+        }
+    }
+}
+
+impl Settlement {
+    /// Everything in it that is said in words.
+    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+        let Self {
+            unsettled,
+            spans: _,
+            waited_ns: _,
+            silent_ns: _,
+            quiet_ns: _,
+            last_at: _,
+            drained: _,
+            processes,
+        } = self;
+        let mut said = Vec::new();
+        for unsettled in unsettled {
+            match unsettled {
+                Unsettled::ExpectedAbsent(expected) => {
+                    said.extend(expected.iter_mut().map(Said::Text));
+                }
+                Unsettled::NoTelemetry
+                | Unsettled::NotAnswered
+                | Unsettled::ParentsAbsent(_)
+                | Unsettled::EdgesOpen(_)
+                | Unsettled::NotQuiet
+                | Unsettled::NotWaited
+                | Unsettled::TooLarge
+                | Unsettled::SpansLost
+                | Unsettled::Partial => {}
+            }
+        }
+        for process in processes {
+            let ProcessQuiet {
+                service,
+                instance,
+                spans: _,
+                delay_ns: _,
+                silent_ns: _,
+                quiet_ns: _,
+                because: _,
+            } = process;
+            said.push(Said::Text(service));
+            said.extend(instance.iter_mut().map(Said::Text));
+        }
+        said
+    }
+}
+
+impl Overtaken {
+    /// Everything in it that is said in words.
+    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+        let Self { verdict: _, spans: _, after_ns: _, service } = self;
+        service.iter_mut().map(Said::Text).collect()
+    }
+}
+
+impl Judgement {
+    /// Everything in it that is said in words.
+    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+        let Self { verdict: _, specs, claims, outputs, tree } = self;
+        let mut said = Vec::new();
+        for SpecJudgement { name, selector, place, verdict: _, matched: _, assertions } in specs {
+            said.extend(name.iter_mut().chain([selector]).map(Said::Text));
+            said.push(place.said_mut());
+            said.extend(assertions.iter_mut().flat_map(AssertionJudgement::said_mut));
+        }
+        for claim in claims {
+            let ClaimJudgement {
+                name,
+                claim,
+                place,
+                verdict: _,
+                decided: _,
+                reason,
+                spans,
+                more_spans: _,
+            } = claim;
+            said.extend(name.iter_mut().chain([claim]).chain(reason).map(Said::Text));
+            said.push(place.said_mut());
+            said.extend(spans.iter_mut().flat_map(SpanEvidence::said_mut));
+        }
+        for OutputValue { name, value, reason } in outputs {
+            said.extend([name].into_iter().chain(value).chain(reason).map(Said::Text));
+        }
+        for span in tree {
+            let TreeSpan { span_id: _, name, service, depth: _, duration_ns: _, is_error: _ } =
+                span;
+            said.extend([name].into_iter().chain(service).map(Said::Text));
+        }
+        said
+    }
+}
+
+impl AssertionJudgement {
+    fn said_mut(&mut self) -> Vec<Said<'_>> {
+        let Self { assertion, place, verdict: _, decided: _, reason, spans, more_spans: _ } = self;
+        let texts = [assertion].into_iter().chain(reason).map(Said::Text);
+        let spans = spans.iter_mut().flat_map(SpanEvidence::said_mut);
+        texts.chain([place.said_mut()]).chain(spans).collect()
+    }
+}
+
+impl SpanEvidence {
+    fn said_mut(&mut self) -> [Said<'_>; 2] {
+        let Self { span_id: _, name, verdict: _, found } = self;
+        [name, found].map(Said::Text)
+    }
+}
+
+impl Place {
+    fn said_mut(&mut self) -> Said<'_> {
+        let Self { file, line: _, column: _ } = self;
+        Said::Text(file)
+    }
+}
+
+impl Analysis {
+    fn said_mut(&mut self) -> Vec<Said<'_>> {
+        let Self { score: _, minimum_score: _, plugins } = self;
+        let mut said = Vec::new();
+        for PluginAnalysis { id, score: _, rules } in plugins {
+            said.push(Said::Text(id));
+            for RuleAnalysis { id, level: _, weight: _, findings, more_findings: _ } in rules {
+                said.push(Said::Text(id));
+                for Finding { span_id: _, name, message } in findings {
+                    said.extend([name, message].map(Said::Text));
+                }
+            }
+        }
+        said
+    }
+}
