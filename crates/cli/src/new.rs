@@ -150,6 +150,7 @@ async fn fire(
     let finished = session.run(plan, &Vars::default(), &line).await;
     let finished = finished.map_err(|error| terminal.refuse(&error))?;
     drop(line);
+    let _lock = state::lock().await;
     let mut learned = state::learned(terminal);
     learned.observe(&finished.seen);
     state::keep_learned(learned, terminal);

@@ -153,7 +153,7 @@ impl Rounds<'_> {
                 reports.overtaken(case, &overtaken);
             }
         }
-        keep(&session, &items, &ended.items, terminal);
+        keep(&session, &items, &ended.items, terminal).await;
         let exit = Exit::over(ended.exits);
         if exit != Exit::Passed {
             show_output(&round);
@@ -178,8 +178,13 @@ impl Rounds<'_> {
 }
 
 /// Keeps what was learned, and what did not pass.
-fn keep(session: &Session, items: &[Item], ran: &BTreeMap<usize, bool>, terminal: &Terminal) {
-    if let Some(seen) = session.take_seen() {
+async fn keep(session: &Session, items: &[Item], ran: &BTreeMap<usize, bool>, terminal: &Terminal) {
+    let seen = session.take_seen();
+    if seen.is_none() && ran.is_empty() {
+        return;
+    }
+    let _lock = state::lock().await;
+    if let Some(seen) = seen {
         let mut learned = state::learned(terminal);
         learned.observe(&seen);
         state::keep_learned(learned, terminal);

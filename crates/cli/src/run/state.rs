@@ -1,16 +1,22 @@
 //! What is kept between runs, in the folder `.qualitytrace` of the working folder: what was learned, and what failed.
 //!
 //! Both files help and neither is needed: a broken one is told of and goes unread, and where none can be written that is
-//! told too, and the verdicts stand. Each is written whole and moved into its place, so that nobody reads half of one.
+//! told too, and the verdicts stand. Each is written whole and moved into its place, so that nobody reads half of one. Who
+//! adds to what is there holds the [`lock`] meanwhile: parts of a `--shard` side by side end together.
 
 use std::{
-    fs,
+    fs::{self, File, TryLockError},
     io::{self, ErrorKind, Read},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use model::Learned;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, Error},
+};
+use tokio::time::{Instant, sleep};
 
 use crate::{chosen::Item, terminal::Terminal};
 
@@ -18,6 +24,11 @@ use crate::{chosen::Item, terminal::Terminal};
 pub(crate) const FOLDER: &str = ".qualitytrace";
 const LEARNED: &str = "learned.json";
 const LAST: &str = "last.json";
+const LOCK: &str = "lock";
+/// How long another run may hold the lock. It holds it for milliseconds, unless it is stopped.
+const LOCK_MAX: Duration = Duration::from_secs(5);
+/// How often somebody looks whether the lock is free.
+const LOCK_TICK: Duration = Duration::from_millis(10);
 /// The form of the files.
 const VERSION: u32 = 1;
 /// Bytes of a file that is read.
@@ -29,6 +40,7 @@ const FAILED_MAX: usize = 10_000;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LearnedFile {
+    #[serde(deserialize_with = "version")]
     version: u32,
     learned: Learned,
 }
@@ -37,6 +49,7 @@ struct LearnedFile {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LastFile {
+    #[serde(deserialize_with = "version")]
     version: u32,
     failed: Vec<Failed>,
 }
@@ -57,6 +70,21 @@ impl Failed {
         let here = Path::new(".").canonicalize().unwrap_or_default();
         let file = file.strip_prefix(&here).map(Path::to_owned).unwrap_or(file);
         Self { file, id: item.id().to_string() }
+    }
+}
+
+/// Keeps other runs in this folder from adding to the files, until it is dropped. None where there can be no lock, or
+/// where it is held for too long: what is kept helps, and no run waits for it.
+pub(crate) async fn lock() -> Option<File> {
+    make_folder().ok()?;
+    let file = File::create(Path::new(FOLDER).join(LOCK)).ok()?;
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_MAX => sleep(LOCK_TICK).await,
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return None,
+        }
     }
 }
 
@@ -109,15 +137,28 @@ fn write(name: &str, value: &impl Serialize, terminal: &Terminal) {
 }
 
 fn try_write(name: &str, value: &impl Serialize) -> io::Result<()> {
+    make_folder()?;
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    replace(&Path::new(FOLDER).join(name), &text)
+}
+
+fn make_folder() -> io::Result<()> {
     let folder = Path::new(FOLDER);
     if !folder.exists() {
         fs::create_dir_all(folder)?;
         // What is in here is for this machine: `qualitytrace learn` writes what is to be committed.
         fs::write(folder.join(".gitignore"), "*\n")?;
     }
-    let mut text = serde_json::to_string_pretty(value)?;
-    text.push('\n');
-    replace(&folder.join(name), &text)
+    Ok(())
+}
+
+/// Refuses a form that is not ours: what its fields mean is not known here.
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        VERSION => Ok(VERSION),
+        other => Err(D::Error::custom(format!("its version is {other}, expected {VERSION}"))),
+    }
 }
 
 /// Writes a file whole, or not at all.

@@ -1,9 +1,9 @@
 //! Each flag that says which tests, how many at a time, how often and how long.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fs::File, time::Duration};
 
 use anyhow::Result;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::stand::{Answer, Answers, Stand, finished, names, outcomes, plain, traced};
 
@@ -134,10 +134,34 @@ async fn what_failed_is_run_again() -> Result<()> {
         assert_eq!(finished.code, Some(code), "{finished:?}");
         assert_eq!(names(&finished)?, expected, "{}", finished.err);
     }
-    stand.write(".qualitytrace/last.json", "{broken")?;
-    let finished = stand.run(&again).await?;
-    assert_eq!(names(&finished)?, all);
-    assert!(finished.err.contains("last.json` is not used"), "{}", finished.err);
+    let other = r#"{"version": 2, "failed": [{"file": "tests/01.yaml", "id": "test-1"}]}"#;
+    for (text, why) in [("{broken", "last.json` is not used"), (other, "version is 2, expected 1")]
+    {
+        stand.write(".qualitytrace/last.json", text)?;
+        let finished = stand.run(&again).await?;
+        assert_eq!(names(&finished)?, all);
+        assert!(finished.err.contains(why), "{}", finished.err);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_another_run_keeps_meanwhile_is_not_lost() -> Result<()> {
+    let answers = Answers::start(|_, _| Answer::status(500)).await?;
+    let stand = stand_of(2, &answers)?;
+    let other = r#"{"version": 1, "failed": [{"file": "tests/02.yaml", "id": "test-2"}]}"#;
+    stand.write(".qualitytrace/lock", "")?;
+    let lock = File::open(stand.folder.path().join(".qualitytrace/lock"))?;
+    lock.lock()?;
+    let child = stand.start(&typed(&["tests/01.yaml"]))?;
+    answers.wait_for("/1").await?;
+    sleep(Duration::from_millis(1500)).await;
+    stand.write(".qualitytrace/last.json", other)?;
+    drop(lock);
+    let finished = finished(child).await?;
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let last = stand.read(".qualitytrace/last.json")?;
+    assert!(last.contains("tests/01.yaml") && last.contains("tests/02.yaml"), "{last}");
     Ok(())
 }
 
