@@ -186,14 +186,91 @@ fn pattern(part: &str) -> Regex {
     built.expect("characters that are escaped are a pattern, and they are few")
 }
 
-/// How a character is found.
+/// The forms in which a character is found: as it is, as JSON and Rust escape it, and as a URL does; each of them more
+/// than once too, as in JSON within JSON.
 fn spelled(c: char) -> String {
-    regex::escape(c.encode_utf8(&mut [0; 4]))
+    let mut bytes = [0; 4];
+    let plain = regex::escape(c.encode_utf8(&mut bytes));
+    if c.is_ascii_alphanumeric() {
+        return plain;
+    }
+    let short = match c {
+        '"' | '\\' | '/' => format!(r"\\+{plain}"),
+        '\n' => r"\\+n".to_owned(),
+        '\r' => r"\\+r".to_owned(),
+        '\t' => r"\\+t".to_owned(),
+        // As a form sends it.
+        ' ' => r"\+".to_owned(),
+        _ => plain.clone(),
+    };
+    let units =
+        c.encode_utf16(&mut [0; 2]).iter().map(|it| format!(r"\\+u{it:04x}")).collect::<String>();
+    let braced = format!(r"\\+u\{{{:x}\}}", u32::from(c));
+    let percent: String =
+        bytes[..c.len_utf8()].iter().map(|byte| format!("%(?:25)*{byte:02x}")).collect();
+    format!("(?:{plain}|{short}|(?i:{units}|{braced}|{percent}))")
 }
 
 /// Only how many: nobody may see them.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} secrets", self.0.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(texts: &[&str]) -> Secrets {
+        let mut secrets = Secrets::default();
+        texts.iter().for_each(|text| secrets.add(text));
+        secrets
+    }
+
+    #[test]
+    fn a_secret_is_found_in_every_form() {
+        let secret = "pa\"s s\\w/ö\nrd1";
+        let hidden = secrets(&[secret]);
+        let json = serde_json::Value::from(secret).to_string();
+        let inner = json[1..json.len() - 1].to_owned();
+        let twice = serde_json::Value::from(json).to_string();
+        for said in [
+            secret.to_owned(),
+            inner,
+            r"pa\u0022s s\u005Cw\/\u00f6\u000Ard1".to_owned(),
+            format!("{secret:?}").trim_matches('"').to_owned(),
+            "pa%22s+s%5cw%2F%c3%B6%0Ard1".to_owned(),
+            "pa%2522s%2520s%255Cw%252f%25C3%25B6%250ard1".to_owned(),
+            twice[3..twice.len() - 3].to_owned(),
+        ] {
+            assert_eq!(hidden.hide(&format!("a {said} b")), "a *** b", "{said}");
+        }
+        assert_eq!(hidden.hide("pass sw/örd1"), "pass sw/örd1", "something else");
+    }
+
+    #[test]
+    fn bytes_around_a_secret_need_not_be_text() {
+        let mut bytes = b"caf\xe9 sup3r-s3cr3t\xff".to_vec();
+        secrets(&["sup3r-s3cr3t"]).hide_all([Said::Bytes(&mut bytes)]);
+        assert_eq!(bytes, b"caf\xe9 ***\xff");
+    }
+
+    #[test]
+    fn secrets_that_overlap_are_cut_or_long_are_hidden_whole() {
+        let long: String = (0..2_000).map(|at| char::from(b'a' + (at * at % 26) as u8)).collect();
+        let key = "-----BEGIN KEY-----\nMIIBVQIBADANBgkqhkiG\n-----END KEY-----\n";
+        let secrets = secrets(&["abcdefgh", "defghijk", "abcabcabc", &long, key, "short"]);
+        for (said, told) in [
+            ("1abcdefghijk2", "1***2"),
+            ("abcabcabcabcabc", "***"),
+            ("no secret: short", "no secret: short"),
+            ("the value abcdefg… is cut", "the value ***… is cut"),
+            ("| MIIBVQIBADANBgkqhkiG", "| ***"),
+        ] {
+            assert_eq!(secrets.hide(said), told);
+        }
+        assert!(!secrets.hide(&format!("x{long}x")).contains(&long[600..620]));
+        assert_eq!(format!("{secrets:?}"), "5 secrets");
     }
 }
