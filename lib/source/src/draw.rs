@@ -63,7 +63,9 @@ pub fn draw(diagnostics: &[Diagnostic], colour: Colour) -> String {
             lines.join("\n")
         })
         .collect();
-    let mut drawn = pictures.join("\n\n");
+    // The renderer leaves the control characters behind ASCII, which terminals obey. Counted they are already.
+    let mut drawn =
+        pictures.join("\n\n").replace(|c: char| ('\u{80}'..='\u{9f}').contains(&c), "\u{fffd}");
     if !drawn.is_empty() {
         drawn.push('\n');
     }
@@ -240,6 +242,18 @@ fn one_line(words: &str) -> String {
 mod tests {
     use super::*;
     use crate::{DIAGNOSTICS_MAX, read_yaml};
+
+    #[test]
+    fn no_control_character_reaches_a_terminal() {
+        let text = Text::new("t\u{9b}", "a: b\u{9b}31m\u{1b}c\u{85}d\n");
+        let diagnostic = Diagnostic::error(&text, Span { start: 3, end: 8 }, "m\u{90}")
+            .label("l\u{9d}")
+            .help("h\u{80}");
+        let drawn = draw(&[diagnostic], Colour::Never);
+        let steering: Vec<_> = drawn.chars().filter(|c| c.is_control() && *c != '\n').collect();
+        assert_eq!(steering, [], "{drawn}");
+        assert!(drawn.contains("b\u{fffd}31m"), "{drawn}");
+    }
 
     #[test]
     fn a_line_of_megabytes_is_cut_around_the_place() {
