@@ -124,7 +124,7 @@ pub fn request(
 ) -> Result<Asked, ResolveError> {
     let trigger = &plan.trigger;
     let draw = Draw::new(seed, Purpose::Request);
-    let mut filler = Filler { vars, files, draw, secrets: Secrets::default() };
+    let mut filler = Filler { vars, files, draw, secrets: Secrets::default(), noted: 0 };
     let request = match &trigger.kind {
         TriggerKind::Http(http) => Request::Http(filler.http(http, trigger)?),
         TriggerKind::Graphql(graphql) => Request::Http(filler.graphql(graphql, trigger)?),

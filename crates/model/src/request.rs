@@ -30,6 +30,10 @@ pub struct HttpRequest {
     pub auth: Option<(String, String)>,
     /// The body; empty for none.
     pub body: Body,
+    /// The names of headers that hold a secret. They do not follow a redirect to another origin either.
+    pub secret_headers: Vec<String>,
+    /// Whether the body holds a secret. A redirect that would take it to another origin is not followed.
+    pub is_body_secret: bool,
     /// How long the whole exchange may take, redirects included.
     pub timeout: Duration,
     /// In which forms it tells of the trace.

@@ -52,6 +52,8 @@ pub(crate) fn get(url: &str) -> HttpRequest {
         headers: Vec::new(),
         auth: None,
         body: Body::default(),
+        secret_headers: Vec::new(),
+        is_body_secret: false,
         timeout: Duration::from_secs(10),
         propagation: vec![Propagator::W3c],
         tls: Tls::default(),

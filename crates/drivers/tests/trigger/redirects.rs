@@ -82,6 +82,37 @@ async fn credentials_stay_with_their_origin() {
     }
 }
 
+/// What holds a secret, or usually does, stays with its origin; a body that must go along stops the way there.
+#[tokio::test]
+async fn what_holds_a_secret_stays_with_its_origin() {
+    let (first, second) = (Server::plain().await, Server::plain().await);
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    for (status, server, arrives) in
+        [(307, &second, false), (308, &first, true), (303, &second, true)]
+    {
+        let there = server.url("http", "127.0.0.1", "/there");
+        let request = HttpRequest {
+            method: "POST".to_owned(),
+            headers: vec![
+                header("X-Api-Key", "written"),
+                header("X-Mine", "s3cr3t"),
+                header("X-Kept", "yes"),
+            ],
+            secret_headers: vec!["X-Mine".to_owned()],
+            body: Body::Text("password=s3cr3t".to_owned()),
+            is_body_secret: true,
+            ..redirected(&first, &format!("/leads/{status}?{there}"), 1)
+        };
+        let expected = if arrives { 200 } else { status };
+        assert_eq!(response(&triggers(&[]), request).await.status, expected, "{status}");
+    }
+    let asked = second.requests();
+    assert!(asked.len() == 1 && asked[0].contains("x-kept: yes\n"), "{asked:?}");
+    assert!(!asked[0].contains("s3cr3t") && !asked[0].contains("written"), "{asked:?}");
+    let mut asked = first.requests().into_iter().filter(|asked| asked.contains("/there "));
+    assert!(asked.all(|asked| asked.contains("x-mine: s3cr3t\n")), "its own origin");
+}
+
 /// With none to follow, a redirect is the answer; so is one that leads nowhere.
 #[tokio::test]
 async fn a_redirect_that_is_not_followed_is_the_answer() {

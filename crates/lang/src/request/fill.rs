@@ -32,6 +32,8 @@ pub(super) struct Filler<'a> {
     pub(super) draw: Draw,
     /// Texts that were computed from secrets.
     pub(super) secrets: Secrets,
+    /// How often a secret was filled in.
+    pub(super) noted: usize,
 }
 
 /// Where a request goes, and who asks: what a URL, headers and an authentication come to.
@@ -48,11 +50,13 @@ impl Filler<'_> {
         trigger: &Trigger<OpenText>,
     ) -> Result<HttpRequest, ResolveError> {
         let url = self.url(&http.url)?;
-        let headers = self.headers(&http.headers)?;
+        let (headers, secret_headers) = self.headers(&http.headers)?;
+        let before = self.noted;
         let body = match &http.body {
             Some(body) => self.content(body)?,
             None => Body::default(),
         };
+        let is_body_secret = self.noted > before;
         let Asking { url, headers, auth } = self.asking(url, headers, http.auth.as_ref())?;
         Ok(HttpRequest {
             method: http.method.clone(),
@@ -60,6 +64,8 @@ impl Filler<'_> {
             headers,
             auth,
             body,
+            secret_headers,
+            is_body_secret,
             timeout: trigger.timeout,
             propagation: trigger.propagation.clone(),
             tls: self.tls(trigger.tls.as_ref(), http.ssl_verification)?,
@@ -74,10 +80,11 @@ impl Filler<'_> {
         trigger: &Trigger<OpenText>,
     ) -> Result<HttpRequest, ResolveError> {
         let url = self.url(&graphql.url)?;
-        let mut headers = self.headers(&graphql.headers)?;
+        let (mut headers, secret_headers) = self.headers(&graphql.headers)?;
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
             headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
         }
+        let before = self.noted;
         let query = match self.content(&graphql.query)? {
             Body::Text(query) => query,
             Body::Bytes(_) => return Err(not_text(&graphql.query)),
@@ -90,6 +97,7 @@ impl Filler<'_> {
         if let Some(operation) = operation.filter(|operation| !operation.is_empty()) {
             members.push(format!("\"operationName\":{}", quoted(&operation)));
         }
+        let is_body_secret = self.noted > before;
         let Asking { url, headers, auth } = self.asking(url, headers, graphql.auth.as_ref())?;
         Ok(HttpRequest {
             method: "POST".to_owned(),
@@ -97,6 +105,8 @@ impl Filler<'_> {
             headers,
             auth,
             body: Body::Text(format!("{{{}}}", members.join(","))),
+            secret_headers,
+            is_body_secret,
             timeout: trigger.timeout,
             propagation: trigger.propagation.clone(),
             tls: self.tls(trigger.tls.as_ref(), graphql.ssl_verification)?,
@@ -214,16 +224,22 @@ impl Filler<'_> {
         Ok(format!("{scheme}://{rest}"))
     }
 
+    /// The headers, and the names of those that hold a secret.
     fn headers(
         &mut self,
         headers: &[Header<OpenText>],
-    ) -> Result<Vec<(String, String)>, ResolveError> {
-        let header = |header: &Header<OpenText>| {
+    ) -> Result<(Vec<(String, String)>, Vec<String>), ResolveError> {
+        let (mut filled, mut secret) = (Vec::with_capacity(headers.len()), Vec::new());
+        for header in headers {
+            let before = self.noted;
             let key = self.text(&header.key)?;
             let value = self.optional(header.value.as_ref())?.unwrap_or_default();
-            checked(key, value, &header.key.place)
-        };
-        headers.iter().map(header).collect()
+            if self.noted > before {
+                secret.push(key.clone());
+            }
+            filled.push(checked(key, value, &header.key.place)?);
+        }
+        Ok((filled, secret))
     }
 
     /// A text, or what a file holds: text with its `${…}` filled in, or any bytes as they are.
@@ -315,6 +331,7 @@ impl Filler<'_> {
 
     fn note(&mut self, is_secret: bool, text: String) {
         if is_secret {
+            self.noted += 1;
             self.secrets.add(&text);
         }
     }

@@ -214,6 +214,8 @@ impl Scene {
                 status: 200,
                 headers: self.headers.clone(),
                 body: Body::Text(String::new()),
+                secret_headers: Vec::new(),
+                is_body_secret: false,
                 duration_ns: 50_000_000,
             })
         });

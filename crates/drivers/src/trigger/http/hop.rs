@@ -25,6 +25,7 @@ use super::{
 
 /// What a request says of who asks. It does not go to another origin.
 const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
+const MORE_CREDENTIALS: [&str; 3] = ["cookie2", "x-api-key", "x-auth-token"];
 
 /// What a request says of its body. It goes with it.
 const OF_THE_BODY: [HeaderName; 4] =
@@ -39,8 +40,9 @@ pub(super) struct Hop {
     /// With `host`.
     headers: HeaderMap,
     body: Bytes,
-    /// The name of the header that an authentication is in.
-    auth: Option<HeaderName>,
+    /// The names of the headers that an authentication or a secret is in.
+    confidential: Vec<HeaderName>,
+    is_body_secret: bool,
 }
 
 impl Hop {
@@ -50,11 +52,14 @@ impl Hop {
         let origin = origin(&url).map_err(|why| unsendable("its URL", why))?;
         let method = Method::from_bytes(request.method.as_bytes());
         let method = method.map_err(|error| unsendable("its method", error))?;
-        let auth = request.auth.as_ref().map(|(name, _)| name.parse::<HeaderName>());
-        let auth = auth.transpose().map_err(|error| unsendable("its authentication", error))?;
+        let auth = request.auth.iter().map(|(name, _)| name);
+        let confidential = auth.chain(&request.secret_headers).map(|name| name.parse());
+        let confidential = confidential.collect::<Result<Vec<HeaderName>, _>>();
+        let confidential = confidential.map_err(|error| unsendable("its authentication", error))?;
         let headers = headers(request, authority(&url), attempt)?;
         let body = Bytes::copy_from_slice(request.body.as_bytes());
-        Ok(Self { origin, url, method, headers, body, auth })
+        let is_body_secret = request.is_body_secret;
+        Ok(Self { origin, url, method, headers, body, confidential, is_body_secret })
     }
 
     /// Where the answer leads, if it does. One that leads where we cannot go is an answer like any other.
@@ -75,8 +80,12 @@ impl Hop {
             OF_THE_BODY.iter().for_each(|name| drop(next.headers.remove(name)));
         }
         if next.origin != self.origin {
-            let ours = CREDENTIALS.iter().chain(&self.auth);
+            if self.is_body_secret && !next.body.is_empty() {
+                return None;
+            }
+            let ours = CREDENTIALS.iter().chain(&self.confidential);
             ours.for_each(|name| drop(next.headers.remove(name)));
+            MORE_CREDENTIALS.iter().for_each(|name| drop(next.headers.remove(*name)));
             let host = HeaderValue::from_str(authority(&next.url)).ok()?;
             next.headers.insert(HOST, host);
         }
@@ -170,6 +179,8 @@ mod tests {
             headers: Vec::new(),
             auth: None,
             body: Body::default(),
+            secret_headers: Vec::new(),
+            is_body_secret: false,
             timeout: Duration::from_secs(1),
             propagation: Vec::new(),
             tls: Tls::default(),
