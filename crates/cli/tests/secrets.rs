@@ -33,8 +33,8 @@ fn secrets() -> Secrets {
 
 fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
     let file = Path::new("../model/tests/golden").join(name);
-    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{name}: {error}"));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+    let text = fs::read_to_string(&file).expect(name);
+    serde_json::from_str(&text).expect(name)
 }
 
 /// Every outcome that has the secret in one text more than the one before; the last has it in all.
@@ -81,7 +81,7 @@ fn trace() -> Trace {
         let long = Value::Str(format!("{}{SECRET}", "x".repeat(290)));
         vec![(said(), text()), ("map".to_owned(), Value::Map(map)), ("long".to_owned(), long)]
     };
-    let mut span = SpanData::new(SpanId::from_random([7; 8]), None, &said());
+    let mut span = SpanData::new(SpanId::from_random([7; 8]), None, said());
     span.status = Status { code: StatusCode::Error, message: said() };
     span.attributes = attributes();
     let at = Timestamp::from_nanos(1);

@@ -43,6 +43,9 @@ struct Asking {
     auth: Option<(String, String)>,
 }
 
+/// Names and values.
+type Headers = Vec<(String, String)>;
+
 impl Filler<'_> {
     pub(super) fn http(
         &mut self,
@@ -162,7 +165,7 @@ impl Filler<'_> {
             None => None,
             Some(Auth::ApiKey { key, value, place: KeyPlace::Query }) => {
                 let (key, (value, is_secret)) = (self.text(key)?, self.told(value)?);
-                self.note(is_secret, escaped(&value));
+                self.note(is_secret, &escaped(&value));
                 let url = with_query(&url, &key, &value);
                 return Ok(Asking { url, headers, auth: None });
             }
@@ -172,7 +175,7 @@ impl Filler<'_> {
             Some(Auth::Basic { username, password }) => {
                 let (user, password_told) = (self.told(username)?, self.told(password)?);
                 let pair = STANDARD.encode(format!("{}:{}", user.0, password_told.0));
-                self.note(user.1 || password_told.1, pair.clone());
+                self.note(user.1 || password_told.1, &pair);
                 authorization(format!("Basic {pair}"), &username.place)?
             }
             Some(Auth::Bearer { token }) => {
@@ -228,7 +231,7 @@ impl Filler<'_> {
     fn headers(
         &mut self,
         headers: &[Header<OpenText>],
-    ) -> Result<(Vec<(String, String)>, Vec<String>), ResolveError> {
+    ) -> Result<(Headers, Vec<String>), ResolveError> {
         let (mut filled, mut secret) = (Vec::with_capacity(headers.len()), Vec::new());
         for header in headers {
             let before = self.noted;
@@ -322,17 +325,17 @@ impl Filler<'_> {
                     let known = known.map_err(|unfilled| unfilled.at(place))?;
                     filled.push_str(&known.text);
                     has_secret |= known.is_secret;
-                    self.note(known.is_secret, known.text);
+                    self.note(known.is_secret, &known.text);
                 }
             }
         }
         Ok((filled, has_secret))
     }
 
-    fn note(&mut self, is_secret: bool, text: String) {
+    fn note(&mut self, is_secret: bool, text: &str) {
         if is_secret {
             self.noted += 1;
-            self.secrets.add(&text);
+            self.secrets.add(text);
         }
     }
 }

@@ -86,7 +86,9 @@ fn readings(spans: &[Drawn]) -> Vec<Vec<Drawn>> {
     copies.values().fold(vec![Vec::new()], |readings, copies| {
         let with = |copy: &&Drawn| {
             let copy = (*copy).clone();
-            readings.iter().map(move |reading| [reading.as_slice(), &[copy.clone()]].concat())
+            readings
+                .iter()
+                .map(move |reading| [reading.as_slice(), std::slice::from_ref(&copy)].concat())
         };
         copies.iter().flat_map(with).collect()
     })

@@ -214,8 +214,6 @@ impl Scene {
                 status: 200,
                 headers: self.headers.clone(),
                 body: Body::Text(String::new()),
-                secret_headers: Vec::new(),
-                is_body_secret: false,
                 duration_ns: 50_000_000,
             })
         });
@@ -262,6 +260,8 @@ impl Scene {
 
 pub(crate) fn http() -> HttpRequest {
     HttpRequest {
+        secret_headers: Vec::new(),
+        is_body_secret: false,
         method: "GET".to_owned(),
         url: "http://shop/cart?id=1".to_owned(),
         headers: Vec::new(),
