@@ -60,12 +60,16 @@ async fn signals_stop_everything_and_keep_what_ended() -> Result<()> {
         stand.write("t/b.yaml", &plain("slow", &format!("{}/slow", answers.url)))?;
         let script = "sleep 300 & echo $! > child; echo $$ > leader; echo ready; wait";
         let run = ["run", "t", "--jobs", "1", "--ready", "log:ready", "--report", "json=out.json"];
-        let child = stand.start(&[&run[..], &["--", "sh", "-c", script]].concat())?;
+        // Whoever runs these tests may ignore hangups, which would be inherited.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", BINARY]).args(run).args(["--", "sh", "-c", script]);
+        command.current_dir(stand.folder.path()).kill_on_drop(true).stdin(Stdio::null());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         answers.wait_for("/slow").await?;
         let began = Instant::now();
         signal(&child, name).await?;
         let finished = finished(child).await?;
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(10), "{name}: {:?}", began.elapsed());
         assert_eq!(finished.code, Some(code), "{finished:?}");
         assert!(finished.err.contains("not run: 1 test"), "{}", finished.err);
         let report = stand.read("out.json")?;

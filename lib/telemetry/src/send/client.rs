@@ -130,15 +130,24 @@ impl Client {
             }
             Transport::Http => message,
         };
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = uri.clone();
-        *request.headers_mut() = self.headers.clone();
-        if self.transport == Transport::Grpc {
-            *request.version_mut() = http::Version::HTTP_2;
-        }
+        let request = || {
+            let mut request = Request::new(Full::new(body.clone()));
+            *request.method_mut() = http::Method::POST;
+            *request.uri_mut() = uri.clone();
+            *request.headers_mut() = self.headers.clone();
+            if self.transport == Transport::Grpc {
+                *request.version_mut() = http::Version::HTTP_2;
+            }
+            request
+        };
         let connections = self.connections.lock().expect("no panic under this lock").clone();
-        let (head, body) = match connections.request(request).await {
+        let mut sent = connections.request(request()).await;
+        if sent.as_ref().is_err_and(|error| has_only_waited(error)) {
+            // It waited for a connection that another request failed to make; nothing of it was sent, and only who makes
+            // the connection hears why there is none.
+            sent = connections.request(request()).await;
+        }
+        let (head, body) = match sent {
             Ok(response) => response.into_parts(),
             Err(error) => return answer::failed(peer, &error),
         };
@@ -193,6 +202,15 @@ fn destination(transport: Transport, endpoint: &Uri, signal: Signal) -> Result<U
         parts.path_and_query = Some(http::uri::PathAndQuery::from_static(grpc::path(signal)));
     }
     Uri::from_parts(parts).map_err(|_| refused())
+}
+
+/// Whether a request ended before it had a connection. The pool's own error is private; its words are all there is.
+fn has_only_waited(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string() == "request was canceled"
 }
 
 /// What every request carries. Ours come last, since a request with another content type would mean something else; only
