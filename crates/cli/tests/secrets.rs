@@ -170,7 +170,7 @@ impl Written {
 fn a_command_that_tells_a_secret_and_ends_is_not_quoted() -> Result<()> {
     let test = "type: Test\nspec:\n  name: t\n  trigger: {type: http, httpRequest: {url: 'http://127.0.0.1:1/'}}\n";
     for more in [&["--verbose"][..], &[]] {
-        let command = ["--", "sh", "-c", "echo using $TOKEN; exit 1", SECRET];
+        let command = ["--", "sh", "-c", "echo using $TOKEN; sleep 0.5; exit 1", SECRET];
         let written = run(test, &[more, &command].concat())?;
         assert_eq!(written.code, Some(3), "{:?}", written.texts);
         written.shows_none();
