@@ -69,7 +69,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests",
         what: "all other tests",
-        services: &["postgres", "collector", "sdks"],
+        services: &["postgres", "collector", "sdks", "contract"],
         run: tests,
     },
 ];

@@ -39,6 +39,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   bench NAME                        measure, in release mode, with the services that it needs up: decode, lang,
                                     layout, telemetry (--short, --only GROUP, --faults), thread
   prove lang [--short]              the long form of the language's proofs by chance, in release mode
+  prove kill [KILLS]                kills the server with runs in flight, 50 times: every run ends, none is fired twice
   compat --corpus DIR               compile the predecessor's documents in a folder as they are
   compat --verdicts DIR             compare with the predecessor's measured answers in a folder
 

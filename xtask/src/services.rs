@@ -6,6 +6,7 @@
 //! Linux only, because `/proc` tells whether a process is still the one that was started.
 
 mod collector;
+mod contract;
 mod golang;
 mod ports;
 mod postgres;
@@ -84,6 +85,7 @@ const ALL: &[Part] = &[
     Part::Service(&postgres::Postgres),
     Part::Service(&collector::Collector),
     Part::Programs(&sdks::SDKS),
+    Part::Programs(&contract::CONTRACT),
 ];
 
 /// A free port can be taken by someone else before the server binds it; then others are tried.

@@ -9,6 +9,7 @@
 mod load;
 pub mod prove;
 mod receivers;
+pub mod served;
 
 use std::{fs, path::Path, process::Stdio, time::Duration};
 
@@ -208,14 +209,8 @@ impl Receiver {
         Ok(fs::read_to_string(format!("/proc/{pid}/{file}"))?)
     }
 
-    /// What it has had of the CPU, all threads together, those that ended included.
     fn cpu_ns(&self) -> Result<f64> {
-        let stat = self.proc("stat")?;
-        // The name of the program stands in parentheses and may hold anything.
-        let (_, figures) = stat.rsplit_once(')').context("a name")?;
-        let mut figures = figures.split_whitespace().skip(11);
-        let mut next = || -> Result<f64> { Ok(figures.next().context("a figure")?.parse()?) };
-        Ok((next()? + next()?) * 1e9 / TICKS_PER_SECOND)
+        cpu_ns_of(self.child.id())
     }
 
     fn resident_mb(&self) -> Result<f64> {
@@ -233,6 +228,16 @@ impl Receiver {
         ensure!(said.trim() == "ok", "the receiver says: {said}");
         Ok(())
     }
+}
+
+/// What a process has had of the CPU, all threads together, those that ended included.
+fn cpu_ns_of(process: Option<u32>) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.context("it runs")?))?;
+    // The name of the program stands in parentheses and may hold anything.
+    let (_, figures) = stat.rsplit_once(')').context("a name")?;
+    let mut figures = figures.split_whitespace().skip(11);
+    let mut next = || -> Result<f64> { Ok(figures.next().context("a figure")?.parse()?) };
+    Ok((next()? + next()?) * 1e9 / TICKS_PER_SECOND)
 }
 
 fn row(name: &str, value: f64, unit: &'static str, goal: Option<Goal>) -> Row {

@@ -6,6 +6,7 @@
 pub mod compat;
 pub mod decode;
 pub mod ingest;
+pub mod kill;
 pub mod lang;
 pub mod layout;
 pub mod page;

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bench::{
-    compat, decode, ingest, lang, layout, page, run as running, settle, table, telemetry, thread,
+    compat, decode, ingest, kill, lang, layout, page, run as running, settle, table, telemetry,
+    thread,
 };
 
 fn main() -> ExitCode {
@@ -39,6 +40,7 @@ fn run(arguments: &[String]) -> Result<String> {
             return Ok(table::render("prove lang", &lang::prove::measure(rest)?));
         }
         ("prove", [what, rest @ ..]) if what == "ingest" => return prove_ingest(rest),
+        ("prove", [what, rest @ ..]) if what == "kill" => return prove_kill(rest),
         ("prove", [what, rest @ ..]) if what == "settle" => return settle::prove(rest),
         _ => {}
     }
@@ -63,10 +65,16 @@ async fn prove_ingest(rest: &[String]) -> Result<String> {
 }
 
 #[tokio::main]
+async fn prove_kill(rest: &[String]) -> Result<String> {
+    Ok(table::render("prove kill", &kill::measure(rest).await?))
+}
+
+#[tokio::main]
 async fn measure(name: &str, rest: &[String]) -> Result<String> {
     let rows = match name {
         "decode" => decode::measure().await?,
         "ingest" => ingest::measure(rest).await?,
+        "served" => ingest::served::measure(rest).await?,
         "lang" => lang::measure().await?,
         "layout" => layout::measure().await?,
         "page" => page::measure(rest).await?,
@@ -75,7 +83,7 @@ async fn measure(name: &str, rest: &[String]) -> Result<String> {
         "thread" => thread::measure().await?,
         _ => {
             bail!(
-                "there is no bench `{name}`; there are: decode, ingest, lang, layout, page, run, telemetry, thread"
+                "there is no bench `{name}`; there are: decode, ingest, lang, layout, page, run, served, telemetry, thread"
             )
         }
     };

@@ -3,8 +3,11 @@
 //! Where Postgres listens and where the Collector's binary lies is told by the environment that
 //! `cargo xtask services env` prints.
 
+mod api;
+mod cluster;
 mod collector;
 mod database;
+mod gate;
 mod relay;
 mod server;
 mod sink;
@@ -14,8 +17,11 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context, Result};
 
+pub use api::{Api, answer};
+pub use cluster::Cluster;
 pub use collector::{Collected, CollectedSpan, Collector};
 pub use database::Database;
+pub use gate::{Gate, Hold};
 pub use relay::Relay;
 pub(crate) use relay::steady_port;
 pub use server::{Finished, Server, qualitytrace};

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod run;
+mod server;
 
 use std::{ffi::OsStr, net::SocketAddr, path::PathBuf};
 
@@ -11,6 +12,7 @@ use model::TraceId;
 use crate::{demo, init, new, reports::Target};
 
 pub(crate) use run::{Protocol, Run, Shard};
+pub(crate) use server::{Apply, Delete, Export, Get, List, Versioned};
 
 /// Trace-based testing for distributed systems.
 ///
@@ -54,12 +56,18 @@ pub(crate) enum Command {
     Schema(Schema),
     Completion(Completion),
     Apply(Apply),
+    Get(Get),
+    List(List),
+    Delete(Delete),
+    Export(Export),
     Serve(Serve),
     Init(init::Args),
     New(new::Args),
     Demo(demo::Args),
     #[command(name = demo::SERVICE, hide = true)]
     DemoService(demo::Service),
+    #[command(subcommand)]
+    Config(Config),
     #[command(subcommand)]
     Telemetry(Telemetry),
 }
@@ -212,21 +220,6 @@ pub(crate) struct Reports {
     )]
     pub(crate) targets: Vec<Target>,
 }
-/// Keep the tests of a file on a server
-#[derive(Debug, clap::Args)]
-pub(crate) struct Apply {
-    /// A YAML file with one or more tests
-    pub(crate) file: PathBuf,
-    /// The server
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = "http://127.0.0.1:11633",
-        env = "QUALITYTRACE_SERVER"
-    )]
-    pub(crate) server: String,
-}
-
 /// Run the server
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
@@ -241,6 +234,13 @@ pub(crate) struct Serve {
     /// Where OTLP is received by HTTP; loopback only [default: 127.0.0.1:4318]
     #[arg(long, value_name = "ADDRESS", env = "QUALITYTRACE_OTLP_HTTP")]
     pub(crate) otlp_http: Option<SocketAddr>,
+}
+
+/// The server's configuration
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Read a configuration and the files that it names, and start nothing
+    Check(Configuration),
 }
 
 /// Where the server's own telemetry goes

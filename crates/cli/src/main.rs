@@ -17,6 +17,7 @@ mod format;
 mod init;
 mod learn;
 mod lint;
+mod log;
 mod new;
 mod observe;
 mod recording;
@@ -85,6 +86,18 @@ fn main() -> ExitCode {
         Command::Apply(args) => {
             on(work(), &terminal, |work| work.block_on(remote::apply(&args, &terminal)))
         }
+        Command::Get(args) => {
+            on(work(), &terminal, |work| work.block_on(remote::get(&args, &terminal)))
+        }
+        Command::List(args) => {
+            on(work(), &terminal, |work| work.block_on(remote::list(&args, &terminal)))
+        }
+        Command::Delete(args) => {
+            on(work(), &terminal, |work| work.block_on(remote::delete(&args, &terminal)))
+        }
+        Command::Export(args) => {
+            on(work(), &terminal, |work| work.block_on(remote::export(&args, &terminal)))
+        }
         Command::Serve(args) => on(work(), &terminal, |work| {
             let environment = environment().collect();
             let outside = Outside { environment, world, work: work.handle().clone() };
@@ -102,6 +115,7 @@ fn main() -> ExitCode {
         Command::DemoService(_) => {
             on(work(), &terminal, |work| work.block_on(demo::service(world, &terminal)))
         }
+        Command::Config(args) => observe::config(&args, &environment().collect(), &terminal),
         Command::Telemetry(args) => observe::telemetry(&args, &environment().collect(), &terminal),
     };
     exit.into()

@@ -1,8 +1,25 @@
-//! `telemetry plan` and `telemetry probe`: what a configuration will do, and whether it would work.
+//! `config check`, `telemetry plan` and `telemetry probe`: whether a configuration is right, what it will do, and whether
+//! that would work.
 
 use server::config::Environment;
 
 use crate::{args, configuration, exit::Exit, terminal::Terminal};
+
+/// Carries out `config …`.
+pub(crate) fn config(
+    args: &args::Config,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let args::Config::Check(args) = args;
+    let configured = configuration::read(args, environment, terminal)?;
+    server::check(&configured.config).map_err(|error| terminal.refuse(&error))?;
+    for note in &configured.config.telemetry.plan.notes {
+        terminal.line(&format!("note: {note}"));
+    }
+    terminal.result(&format!("`{}` is right", configured.path.display()));
+    Ok(Exit::Passed)
+}
 
 /// Carries out `telemetry …`.
 pub(crate) fn telemetry(

@@ -1,15 +1,34 @@
-//! The client of a server: applies tests, starts runs, waits for their outcomes.
+//! The client of a server: applies documents, starts runs, waits for their outcomes.
+//!
+//! Client and server may be of different versions: what a newer server adds to its answers is passed over, and what an
+//! older one does not have is asked for in the older way.
+
+mod documents;
+mod tolerant;
 
 use std::{collections::HashSet, time::Duration};
 
-use model::{Fault, Faulty, Outcome, RunId, TestId};
+use model::{DocumentKind, Fault, Faulty, Outcome, RunId, TestId};
 use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
 use serde::{Deserialize, de::DeserializeOwned};
 use source::Text;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 
-use crate::{args, chosen::Item, documents, exit::Exit, reports::Reports, run, terminal::Terminal};
+use crate::{
+    args,
+    chosen::Item,
+    documents::{files, read},
+    exit::Exit,
+    reports::Reports,
+    run,
+    terminal::Terminal,
+};
+
+pub(crate) use documents::{delete, export, get, list};
+
+/// The project of runs.
+const PROJECT: &str = "default";
 
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
@@ -24,12 +43,16 @@ const POLL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Deserialize)]
 struct Applied {
-    tests: Vec<Kept>,
+    /// Older servers keep tests alone, and call them so.
+    #[serde(alias = "tests")]
+    documents: Vec<Kept>,
     notices: String,
 }
 
 #[derive(Debug, Deserialize)]
 struct Kept {
+    #[serde(default)]
+    kind: Option<DocumentKind>,
     id: TestId,
     name: String,
     version: i32,
@@ -54,7 +77,7 @@ enum ClientError {
     Client { reason: String },
     #[error("the server at `{url}` cannot be reached: {reason}")]
     Unreachable { url: String, reason: String },
-    #[error("the server at `{url}` refused: {detail}")]
+    #[error("the server at `{url}` refused: {}", refusal(.detail))]
     Refused { url: String, status: u16, detail: String },
     #[error("the server at `{url}` answered what this version does not understand: {reason}")]
     Foreign { url: String, reason: String },
@@ -78,16 +101,22 @@ impl Faulty for ClientError {
     }
 }
 
-/// Keeps the tests of a file on a server.
+/// Keeps the documents of files on a server.
 pub(crate) async fn apply(args: &args::Apply, terminal: &Terminal) -> Result<Exit, Exit> {
-    let text = documents::read(&args.file, terminal)?;
-    let server = Server::new(&args.server).map_err(|error| terminal.refuse(&error))?;
-    let applied = server.apply(&text).await.map_err(|error| terminal.refuse(&error))?;
-    terminal.line(&applied.notices);
-    for test in applied.tests {
-        let change = if test.changed { "new" } else { "unchanged" };
-        terminal
-            .result(&format!("{} `{}`: version {} ({change})", test.id, test.name, test.version));
+    let server = Server::new(&args.at.server).map_err(|error| terminal.refuse(&error))?;
+    for file in files(&args.paths, terminal)? {
+        let text = read(&file, terminal)?;
+        let applied = server.apply(&text, &args.at.project).await;
+        let applied = applied.map_err(|error| terminal.refuse(&error))?;
+        terminal.line(&applied.notices);
+        for one in applied.documents {
+            let kind = one.kind.unwrap_or(DocumentKind::Test);
+            let change = if one.changed { "new" } else { "unchanged" };
+            terminal.result(&format!(
+                "{kind} {} `{}`: version {} ({change})",
+                one.id, one.name, one.version
+            ));
+        }
     }
     Ok(Exit::Passed)
 }
@@ -106,8 +135,9 @@ pub(crate) async fn run(url: &str, args: &args::Run, terminal: &Terminal) -> Res
             return Err(Exit::Refused);
         };
         if kept.insert(test.file.clone()) {
-            let text = documents::read(&test.file, terminal)?;
-            let applied = server.apply(&text).await.map_err(|error| terminal.refuse(&error))?;
+            let text = read(&test.file, terminal)?;
+            let applied =
+                server.apply(&text, PROJECT).await.map_err(|error| terminal.refuse(&error))?;
             terminal.line(&applied.notices);
         }
         if !args.output.quiet {
@@ -143,13 +173,18 @@ impl<'a> Server<'a> {
         Ok(Self { url: url.trim_end_matches('/'), client })
     }
 
-    async fn apply(&self, text: &Text) -> Result<Applied, ClientError> {
-        let request = self
-            .request(Method::PUT, "/api/v1/tests")
-            .query(&[("file", text.name())])
-            .header("content-type", "application/yaml")
-            .body(text.content().to_owned());
-        self.send(request).await
+    async fn apply(&self, text: &Text, project: &str) -> Result<Applied, ClientError> {
+        let put = |path| {
+            self.request(Method::PUT, path)
+                .query(&[("project", project), ("file", text.name())])
+                .header("content-type", "application/yaml")
+                .body(text.content().to_owned())
+        };
+        match self.send(put("/api/v1/documents")).await {
+            // An older server.
+            Err(ClientError::Refused { status: 404, .. }) => self.send(put("/api/v1/tests")).await,
+            other => other,
+        }
     }
 
     async fn run(&self, test: &TestId) -> Result<Outcome, ClientError> {
@@ -176,6 +211,19 @@ impl<'a> Server<'a> {
     }
 
     async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let body = self.body(request).await?;
+        tolerant::read(&body).map_err(|error| self.foreign(&error))
+    }
+
+    async fn text(&self, request: RequestBuilder) -> Result<String, ClientError> {
+        String::from_utf8(self.body(request).await?).map_err(|error| self.foreign(&error))
+    }
+
+    fn foreign(&self, reason: &dyn std::error::Error) -> ClientError {
+        ClientError::Foreign { url: self.url.to_owned(), reason: reason.to_string() }
+    }
+
+    async fn body(&self, request: RequestBuilder) -> Result<Vec<u8>, ClientError> {
         let url = || self.url.to_owned();
         let unreachable =
             |error: reqwest::Error| ClientError::Unreachable { url: url(), reason: chain(&error) };
@@ -189,13 +237,18 @@ impl<'a> Server<'a> {
             }
         }
         if status.is_success() {
-            return serde_json::from_slice(&body)
-                .map_err(|error| ClientError::Foreign { url: url(), reason: error.to_string() });
+            return Ok(body);
         }
         let detail = serde_json::from_slice::<Problem>(&body)
             .map_or_else(|_| format!("HTTP {status}"), |problem| problem.detail);
-        Err(ClientError::Refused { url: url(), status: status.as_u16(), detail })
+        let status = status.as_u16();
+        Err(ClientError::Refused { url: url(), status, detail })
     }
+}
+
+/// What a server says; pictures of mistakes begin on a line of their own.
+fn refusal(detail: &str) -> String {
+    if detail.contains('\n') { format!("\n{}", detail.trim_end()) } else { detail.to_owned() }
 }
 
 /// An error with what lies under it, since the outermost alone says little.

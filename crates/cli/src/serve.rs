@@ -2,29 +2,27 @@
 
 use std::{
     path::Path,
+    pin::pin,
     sync::Arc,
     time::{Duration, SystemTime},
-};
-
-use model::World;
-use server::{
-    Telemetry,
-    config::{Config, Environment},
-};
-use tokio::{
-    runtime,
-    signal::unix::{Signal, SignalKind, signal},
-    time::sleep,
-};
-use tracing_subscriber::{
-    Layer, filter::LevelFilter, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
 use crate::{
     args,
     configuration::{self, Configured},
     exit::Exit,
+    log,
     terminal::Terminal,
+};
+use model::World;
+use server::{
+    Telemetry,
+    config::{Config, Environment, Listen, Log},
+};
+use tokio::{
+    runtime,
+    signal::unix::{Signal, SignalKind, signal},
+    time::sleep,
 };
 
 /// How often the configuration file is looked at.
@@ -57,18 +55,17 @@ pub(crate) async fn serve(
     })?;
     let telemetry = Telemetry::start(&config, server::host());
     let telemetry = Arc::new(telemetry.map_err(|error| terminal.refuse(&error))?);
-    let to_stderr = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .with_filter(LevelFilter::WARN);
-    tracing_subscriber::registry().with(to_stderr).with(telemetry.library().tracing_layer()).init();
+    let levels = log::start(config.log, &telemetry);
     let handle = server::start(config.clone(), Arc::clone(&telemetry), world, work).await;
     let mut handle = handle.map_err(|error| terminal.refuse(&error))?;
     let addresses = handle.addresses();
-    terminal.result(&format!(
-        "ready: API http://{}, OTLP {} (gRPC) and {} (HTTP)",
-        addresses.http, addresses.otlp_grpc, addresses.otlp_http
-    ));
+    let where_to = where_to(&config, addresses);
+    let mut waits = handle.waits_for();
+    terminal.result(&match &waits {
+        None => format!("ready: {where_to}"),
+        Some(why) => format!("started: {where_to}, not ready: {why}"),
+    });
+    let mut ready = pin!(handle.ready());
     let mut running = config;
     let exit = loop {
         tokio::select! {
@@ -78,6 +75,11 @@ pub(crate) async fn serve(
                 terminal.line(&format!("error: the server cannot go on: {why}"));
                 break Exit::Inconclusive;
             }
+            () = &mut ready, if waits.is_some() => {
+                waits = None;
+                terminal.result(&format!("ready: {where_to}"));
+                continue;
+            }
             _ = signals.hang_up.recv() => {}
             () = changed(&path, seen) => {}
         }
@@ -85,7 +87,11 @@ pub(crate) async fn serve(
         let again =
             configuration::read_at(&path, &environment, terminal).map(|it| overruled(it, args));
         let again = again.and_then(|again| match telemetry.reload(&again, addresses) {
-            Ok(()) => Ok(again),
+            Ok(()) => {
+                // It fails only after the end of the subscriber, which is that of the process.
+                let _ended = levels.reload(log::targets(again.log.level));
+                Ok(again)
+            }
             Err(error) => Err(terminal.refuse(&error)),
         });
         running = taken_over(running, again, terminal);
@@ -98,6 +104,19 @@ pub(crate) async fn serve(
         _ = signals.terminate.recv() => return Err(Exit::Inconclusive),
         _ = signals.interrupt.recv() => return Err(Exit::Inconclusive),
     };
+    tell_undelivered(&report, terminal);
+    Ok(exit)
+}
+
+/// Where callers and senders find the server.
+fn where_to(config: &Config, addresses: Listen) -> String {
+    let scheme = if config.tls.api.is_some() { "https" } else { "http" };
+    let Listen { http, otlp_grpc, otlp_http } = addresses;
+    format!("API {scheme}://{http}, OTLP {otlp_grpc} (gRPC) and {otlp_http} (HTTP)")
+}
+
+/// Tells what telemetry did not reach its destination.
+fn tell_undelivered(report: &telemetry::Report, terminal: &Terminal) {
     for counts in report.exporters.iter().filter(|counts| counts.delivered < counts.accepted) {
         terminal.line(&format!(
             "telemetry: `{}` delivered {} of {}; {} wait on disk for the next start, {} were refused, {} dropped{}",
@@ -110,7 +129,6 @@ pub(crate) async fn serve(
             counts.trouble.as_ref().map(|why| format!(" ({why})")).unwrap_or_default(),
         ));
     }
-    Ok(exit)
 }
 
 /// The configuration with what flags say instead.
@@ -122,19 +140,24 @@ fn overruled(mut config: Config, args: &args::Serve) -> Config {
     config
 }
 
-/// The configuration that holds from now on. Only telemetry changes while the server runs; a configuration with mistakes
-/// changes nothing.
+/// The configuration that holds from now on. Only telemetry and the log's level change while the server runs; a
+/// configuration with mistakes changes nothing.
 fn taken_over(running: Config, again: Result<Config, Exit>, terminal: &Terminal) -> Config {
     let Ok(again) = again else {
         terminal
             .line("the configuration is not taken over: the server goes on with the last good one");
         return running;
     };
-    let same_rest = Config { telemetry: running.telemetry.clone(), ..again.clone() } == running;
-    terminal.line(if same_rest {
+    let level = running.log.level;
+    let same_rest = Config {
+        telemetry: running.telemetry.clone(),
+        log: Log { level, ..again.log },
+        ..again.clone()
+    };
+    terminal.line(if same_rest == running {
         "the configuration was taken over"
     } else {
-        "of the configuration, telemetry was taken over; the rest needs a restart"
+        "of the configuration, telemetry and the log's level were taken over; the rest needs a restart"
     });
     again
 }

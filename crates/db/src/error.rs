@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use model::{Fault, Faulty, Project, RunId, TestId};
+use model::{DocumentKind, Fault, Faulty, Project, RunId, TestId};
 use sqlx::{Error, migrate::MigrateError};
 use thiserror::Error;
 
@@ -111,11 +111,47 @@ pub enum DbError {
         /// What was looked for.
         test: TestId,
     },
+    /// The document is not in the version that the caller knows.
+    #[error("the {kind} `{id}` {}: read it again, and decide anew", found.map_or_else(|| "is not there".to_owned(), |version| format!("is at version {version}")))]
+    Changed {
+        /// What it is.
+        kind: DocumentKind,
+        /// Its id.
+        id: TestId,
+        /// The version that is there.
+        found: Option<i32>,
+    },
+    /// There is no key to seal with.
+    #[error(
+        "a {kind} may hold secrets, and there is no key to keep them under: set `secrets.keys` in the configuration"
+    )]
+    NoSecretKey {
+        /// What was to be kept.
+        kind: DocumentKind,
+    },
+    /// The key that something was sealed with is gone.
+    #[error(
+        "the {kind} `{id}` was sealed with a key that is not among `secrets.keys` in the configuration: add that key again, behind the first"
+    )]
+    LostSecretKey {
+        /// What it is.
+        kind: DocumentKind,
+        /// Its id.
+        id: TestId,
+    },
     /// The id is taken.
     #[error("run `{run}` exists already: draw another id")]
     RunExists {
         /// The run.
         run: RunId,
+    },
+    /// The key stands for another request.
+    #[error(
+        "the idempotency key `{key}` has been used by another request: give this one a key of its own"
+    )]
+    OtherRequest {
+        /// The key.
+        key: String,
     },
     /// The writer does not own the run, or takes a step again with other values. Nothing was written.
     #[error(
@@ -171,17 +207,21 @@ impl Faulty for DbError {
             }
             Self::Denied { .. } => Fault::Denied,
             Self::NoDatabase { .. } | Self::NoSuchTest { .. } => Fault::Missing,
-            Self::OtherVersion { .. } | Self::RunExists { .. } | Self::Fenced { .. } => {
-                Fault::Conflict
-            }
+            Self::OtherVersion { .. }
+            | Self::RunExists { .. }
+            | Self::OtherRequest { .. }
+            | Self::Fenced { .. }
+            | Self::Changed { .. }
+            | Self::NoSecretKey { .. } => Fault::Conflict,
             Self::UnknownParam { .. }
             | Self::Param { .. }
             | Self::NoConnections
             | Self::Nul
             | Self::TraceTooLarge { .. } => Fault::Invalid,
-            Self::Unwritable { .. } | Self::Corrupt { .. } | Self::Refused { .. } => {
-                Fault::Internal
-            }
+            Self::Unwritable { .. }
+            | Self::Corrupt { .. }
+            | Self::Refused { .. }
+            | Self::LostSecretKey { .. } => Fault::Internal,
         }
     }
 }

@@ -7,26 +7,46 @@
 //! Queries are checked against the migrations when this crate is compiled, from the data in `.sqlx`.
 //!
 //! Deliberately absent: HTTP, spans (a trace is bytes here), retries (a caller knows better whether the same
-//! call makes sense later), and any deletion.
+//! call makes sense later).
 
+mod awaited;
 mod connect;
+mod document;
 mod error;
+mod history;
 mod id_key;
+mod learned;
 mod lease;
+mod months;
 mod run;
+mod secret;
+mod suite_run;
+mod take;
 mod test;
 mod trace;
+mod waiting;
 
 use std::{fmt, sync::Arc};
 
-use sqlx::{PgPool, migrate::Migrator};
+use sqlx::{Connection, PgPool, migrate::Migrator};
 
 pub use connect::Connect;
+pub use document::{
+    Applied, Applying, Expected, Listed, NewDocument, StoredDocument, StoredVersion,
+};
 pub use error::DbError;
-pub use lease::{Finished, Taken};
-pub use run::{NewRun, State, StoredRun};
-pub use test::{Applied, NewTest, StoredTest};
+pub use history::{ListedRun, Wanted};
+pub use lease::Finished;
+pub use months::{Keep, Upkept};
+pub use run::{Accepted, IdempotencyKey, NewRun, RunVars, State, StoredRun};
+pub use secret::SecretKeys;
+pub use suite_run::{
+    NewSuiteRun, StepOutcome, StepRun, StoredSuiteRun, SuiteOutcome, SuiteStep, TakenSuite,
+};
+pub use take::{Damaged, Taken, Taking, Took};
+pub use test::{NewTest, StoredTest};
 pub use trace::OtlpTrace;
+pub use waiting::Waiting;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
@@ -37,6 +57,7 @@ pub struct Db {
     /// Where it is, for messages: host, port and name of the database.
     at: Arc<str>,
     trace_bytes_max: usize,
+    secrets: Arc<SecretKeys>,
 }
 
 impl Db {
@@ -48,7 +69,37 @@ impl Db {
             .connect_with(connect.options()?)
             .await
             .map_err(|error| DbError::of(&at, error))?;
-        Ok(Self { pool, at, trace_bytes_max: connect.trace_bytes_max })
+        Ok(Self::of(pool, connect))
+    }
+
+    fn of(pool: PgPool, connect: &Connect) -> Self {
+        Self {
+            pool,
+            at: connect.at().into(),
+            trace_bytes_max: connect.trace_bytes_max,
+            secrets: Arc::new(SecretKeys::none()),
+        }
+    }
+
+    /// The same record, which seals secrets under these keys.
+    #[must_use]
+    pub fn with_secrets(self, keys: SecretKeys) -> Self {
+        Self { secrets: Arc::new(keys), ..self }
+    }
+
+    /// The record at this place, which need not be there yet: connections are made when they are needed.
+    pub fn lazy(connect: &Connect) -> Result<Self, DbError> {
+        let options = connect.options()?;
+        let pool = connect.pool()?.connect_lazy_with(options);
+        Ok(Self::of(pool, connect))
+    }
+
+    /// Makes a connection beside the pool, which tells at once why there is none where a pool waits and says less.
+    pub async fn greet(&self) -> Result<(), DbError> {
+        let options = self.pool.connect_options();
+        let greeted = sqlx::PgConnection::connect_with(&options).await;
+        let connection = greeted.map_err(|error| self.error(error))?;
+        connection.close().await.map_err(|error| self.error(error))
     }
 
     /// Brings the tables up to date. Several may do it at once: they wait for each other.

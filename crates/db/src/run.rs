@@ -1,9 +1,9 @@
-//! Runs as anyone may read them, and how one begins.
+//! Runs as anyone may read them, how one begins, and how one is asked to stop.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use model::{Event, Outcome, Project, RunId, TestId, Timestamp, TraceId, Verdict, What};
-use serde::Serialize;
+use model::{Event, Outcome, Overtaken, Project, RunId, TestId, Timestamp, TraceId, Verdict, What};
+use serde::{Deserialize, Serialize};
 use sqlx::types::Json;
 
 use crate::{Db, DbError};
@@ -21,6 +21,48 @@ pub struct NewRun {
     pub accepted_at: Timestamp,
     /// The `traceparent` of the request that started it.
     pub traceparent: Option<String>,
+    /// The values that it is started with.
+    pub vars: RunVars,
+    /// How long it may take; none leaves that to the worker.
+    pub timeout: Option<Duration>,
+    /// By what a repeated request is known.
+    pub key: Option<IdempotencyKey>,
+}
+
+/// The values that a run is started with. Never secrets: those stay in variable sets, which it names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunVars {
+    /// Variable sets; of two that have the same variable, the later one holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<String>,
+    /// Values given at the start, which overrule those of the sets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, String>,
+}
+
+/// By what a repeated request is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The caller's word for it.
+    pub key: String,
+    /// All that the request says, as one text. Only a hash of it is kept.
+    pub request: String,
+}
+
+/// What became of a run that was to be accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It waits for a worker, in this version of its test.
+    New {
+        /// The version.
+        version: i32,
+    },
+    /// The same request has started this run before; nothing was written.
+    Again {
+        /// The run of that time.
+        run: RunId,
+    },
 }
 
 /// Where a run is in its life.
@@ -51,8 +93,17 @@ pub struct StoredRun {
     pub accepted_at: Timestamp,
     /// The trace under test, once the attempt is recorded.
     pub trace_id: Option<TraceId>,
-    /// What it ended with.
+    /// Since when it is asked to stop.
+    pub stop_at: Option<Timestamp>,
+    /// What it ended with, and what became of that later.
     pub outcome: Option<Outcome>,
+}
+
+impl RunVars {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty() && self.values.is_empty()
+    }
 }
 
 impl State {
@@ -67,45 +118,113 @@ impl State {
 }
 
 impl Db {
-    /// Accepts a run of the current version of its test, which it keeps, and tells that version.
-    pub async fn create_run(&self, run: &NewRun) -> Result<i32, DbError> {
+    /// Accepts a run of the current version of its test, which it keeps. With a key that is known it starts nothing, and
+    /// tells what was started under it; the key of another request is refused.
+    pub async fn create_run(&self, run: &NewRun) -> Result<Accepted, DbError> {
         let accepted = json(run.id, "event", &Event { at: run.accepted_at, what: What::Accepted })?;
-        let version = sqlx::query_scalar!(
-            "with run as (
-                 insert into runs (project, id, test_id, test_version, accepted_at_ns, traceparent, events_last)
-                 select project, $2, id, version, $4, $5, 1 from tests where project = $1 and id = $3
-                 returning project, id, test_version, events_last
+        let vars = match run.vars.is_empty() {
+            true => None,
+            false => Some(json(run.id, "variables", &run.vars)?),
+        };
+        let row = sqlx::query!(
+            "with test as (
+                 select tests.project, tests.id, tests.version, host
+                 from tests join test_versions on test_versions.project = tests.project
+                     and test_versions.test_id = tests.id and test_versions.version = tests.version
+                 where tests.project = $1 and tests.id = $3 and not deleted
+             ), key as (
+                 insert into idempotency_keys (project, key, request, started)
+                 select project, $9, sha256(convert_to($10, 'UTF8')), $2 from test where $9::text is not null
+                 on conflict (project, key) do nothing
+                 returning key
+             ), run as (
+                 insert into runs (project, id, test_id, test_version, host, accepted_at_ns, traceparent,
+                     vars, timeout_ms, events_last)
+                 select project, $2, id, version, host, $4, $5, $7::text::json, $8, 1 from test
+                 where $9::text is null or exists (select from key)
+                 returning project, id, events_last
              ), event as (
                  insert into events (project, run_id, n, event)
                  select project, id, events_last, $6::text::json from run
              )
-             select test_version from run",
+             select version, exists (select from run) as \"is_started!\" from test",
             run.project.as_str(),
             run.id.as_uuid(),
             run.test.as_str(),
             nanos(run.accepted_at),
             run.traceparent.as_deref(),
             accepted,
+            vars,
+            run.timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
+            run.key.as_ref().map(|key| key.key.as_str()),
+            run.key.as_ref().map(|key| key.request.as_str()),
         )
         .fetch_optional(&self.pool)
         .await;
-        match version {
-            Ok(Some(version)) => Ok(version),
-            Ok(None) => {
+        match (row, &run.key) {
+            (Ok(Some(row)), Some(key)) if !row.is_started => {
+                let run = self.started_before(&run.project, key).await?;
+                Ok(Accepted::Again { run })
+            }
+            (Ok(Some(row)), _) => Ok(Accepted::New { version: row.version }),
+            (Ok(None), _) => {
                 Err(DbError::NoSuchTest { project: run.project.clone(), test: run.test.clone() })
             }
-            Err(sqlx::Error::Database(answer)) if answer.is_unique_violation() => {
+            (Err(sqlx::Error::Database(answer)), _) if answer.is_unique_violation() => {
                 Err(DbError::RunExists { run: run.id })
             }
-            Err(error) => Err(self.error(error)),
+            (Err(error), _) => Err(self.error(error)),
         }
+    }
+
+    /// What was started under a key, by the same request.
+    pub(crate) async fn started_before(
+        &self,
+        project: &Project,
+        key: &IdempotencyKey,
+    ) -> Result<RunId, DbError> {
+        let row = sqlx::query!(
+            "select started, request = sha256(convert_to($3, 'UTF8')) as \"is_same!\"
+             from idempotency_keys where project = $1 and key = $2",
+            project.as_str(),
+            key.key,
+            key.request,
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        match row {
+            Some(row) if row.is_same => Ok(RunId::from(row.started)),
+            // Pruned in between, or another request's.
+            _ => Err(DbError::OtherRequest { key: key.key.clone() }),
+        }
+    }
+
+    /// Asks a run to stop, unless it has its verdict; its owner sees it soon. To ask again changes nothing.
+    pub async fn stop_run(
+        &self,
+        project: &Project,
+        run: RunId,
+        at: Timestamp,
+    ) -> Result<(), DbError> {
+        sqlx::query!(
+            "update runs set stop_at_ns = $3
+             where project = $1 and id = $2 and verdict is null and stop_at_ns is null",
+            project.as_str(),
+            run.as_uuid(),
+            nanos(at),
+        )
+        .execute(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        Ok(())
     }
 
     /// A run.
     pub async fn run(&self, project: &Project, run: RunId) -> Result<Option<StoredRun>, DbError> {
         let row = sqlx::query!(
-            "select test_id, test_version, state as \"state!\", verdict, accepted_at_ns, trace_id,
-                 outcome as \"outcome: Json<Outcome>\"
+            "select test_id, test_version, state as \"state!\", verdict, accepted_at_ns, trace_id, stop_at_ns,
+                 outcome as \"outcome: Json<Outcome>\", overtaken as \"overtaken: Json<Overtaken>\"
              from runs where project = $1 and id = $2",
             project.as_str(),
             run.as_uuid(),
@@ -122,7 +241,11 @@ impl Db {
             verdict: row.verdict.map(|word| verdict(run, &word)).transpose()?,
             accepted_at: moment(row.accepted_at_ns),
             trace_id: row.trace_id.map(|bytes| trace_id(run, bytes)).transpose()?,
-            outcome: row.outcome.map(|Json(outcome)| outcome),
+            stop_at: row.stop_at_ns.map(moment),
+            outcome: row.outcome.map(|Json(outcome)| Outcome {
+                overtaken: row.overtaken.map(|Json(overtaken)| overtaken),
+                ..outcome
+            }),
         }))
     }
 
@@ -186,13 +309,13 @@ pub(crate) fn trace_id(run: RunId, bytes: Vec<u8>) -> Result<TraceId, DbError> {
     read(run, id.ok_or("its trace id is not one"))
 }
 
-fn state(run: RunId, word: &str) -> Result<State, DbError> {
+pub(crate) fn state(run: RunId, word: &str) -> Result<State, DbError> {
     let states = [State::Queued, State::Running, State::Ended];
     let state = states.into_iter().find(|state| state.as_str() == word);
     read(run, state.ok_or_else(|| format!("`{word}` is not a state")))
 }
 
-fn verdict(run: RunId, word: &str) -> Result<Verdict, DbError> {
+pub(crate) fn verdict(run: RunId, word: &str) -> Result<Verdict, DbError> {
     let verdicts = [Verdict::Passed, Verdict::Failed, Verdict::Inconclusive];
     let verdict = verdicts.into_iter().find(|verdict| verdict.as_str() == word);
     read(run, verdict.ok_or_else(|| format!("`{word}` is not a verdict")))

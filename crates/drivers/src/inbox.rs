@@ -380,7 +380,7 @@ mod tests {
 
     async fn send(inbox: &Inbox, trace_id: TraceId, text: &'static str) -> Result<(), String> {
         let bytes = Bytes::from_static(text.as_bytes());
-        let batch = Batch { trace_id, bytes };
+        let batch = Batch { trace_id, spans: 1, bytes };
         inbox.accept(vec![batch]).await.map_err(|refused| refused.to_string())
     }
 
@@ -472,6 +472,7 @@ mod tests {
         let inbox = inbox(Limits { trace_bytes_max: 4, ..Limits::default() });
         let batch = |number, text: &'static str| Batch {
             trace_id: minted(&inbox, number),
+            spans: 1,
             bytes: Bytes::from_static(text.as_bytes()),
         };
         inbox.accept(vec![batch(1, "too long"), batch(2, "fits")]).await.expect("taken or lost");

@@ -24,6 +24,7 @@ mod eval;
 mod explain;
 mod format;
 mod judge;
+mod kept;
 mod plan;
 mod planned;
 mod request;
@@ -47,6 +48,7 @@ pub use explain::{
 };
 pub use format::{Formatted, format};
 pub use judge::{Evidence, Taken, judge, outputs};
+pub use kept::{Kept, kept};
 pub use plan::{Plan, Resolved, Settle};
 pub use planned::{Planned, plans, plans_if_any};
 pub use request::{Asked, Files, ResolveError, request, secrets};

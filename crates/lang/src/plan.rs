@@ -8,7 +8,8 @@ use std::time::Duration;
 use model::{Place, TestId};
 
 use crate::{
-    document::{FileRef, PollingProfile, Reference, Trigger},
+    document::{FileRef, PollingProfile, Reference, Trigger, TriggerKind},
+    request::split_scheme,
     secrets::Secrets,
     syntax::ast::{Expr, Piece, Selector, Template},
 };
@@ -139,6 +140,21 @@ impl Plan {
         if let Some(timeout) = profile.timeout.filter(|_| !self.says_timeout) {
             self.settle.timeout = timeout;
         }
+    }
+
+    /// Host and port that the trigger calls, in small letters; none where that is not known before variables are.
+    pub fn host(&self) -> Option<String> {
+        let url = match &self.trigger.kind {
+            TriggerKind::Http(http) => &http.url,
+            TriggerKind::Graphql(graphql) => &graphql.url,
+            _ => return None,
+        };
+        let (head, is_all) = url.head();
+        let (_, rest) = split_scheme(head)?;
+        let end = rest.find(['/', '?', '#']);
+        let authority = &rest[..end.or(is_all.then_some(rest.len()))?];
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        (!host.is_empty()).then(|| host.to_ascii_lowercase())
     }
 
     /// The files that the trigger needs, in the order written.

@@ -9,6 +9,7 @@ mod diagnosis;
 mod fault;
 mod id;
 mod judgement;
+mod kind;
 mod learned;
 mod mint;
 mod request;
@@ -28,6 +29,7 @@ pub use judgement::{
     AssertionJudgement, ClaimJudgement, Decided, Judgement, OutputValue, Place, SpanEvidence,
     SpecJudgement, TreeSpan, Verdict,
 };
+pub use kind::{DocumentKind, UnknownKind};
 pub use learned::{AbsentParents, Learned, LearnedService};
 pub use mint::{InvalidKey, Key, KeyRing};
 pub use request::{

@@ -22,6 +22,8 @@ use crate::{
 pub struct Batch {
     /// The trace that all of them belong to.
     pub trace_id: TraceId,
+    /// How many there are.
+    pub spans: u32,
     /// An OTLP `TracesData` message that can be decoded.
     pub bytes: Bytes,
 }
@@ -85,7 +87,8 @@ pub fn split(request: &[u8], wanted: impl Fn(&TraceId) -> bool) -> Result<Split,
     for of_trace in spans.chunk_by(|a, b| a.trace_id == b.trace_id) {
         let bytes = traces_data(of_trace, &around, room)?;
         room = room.saturating_sub(bytes.len());
-        split.batches.push(Batch { trace_id: of_trace[0].trace_id, bytes: bytes.into() });
+        let (trace_id, spans) = (of_trace[0].trace_id, of_trace.len() as u32);
+        split.batches.push(Batch { trace_id, spans, bytes: bytes.into() });
     }
     Ok(split)
 }

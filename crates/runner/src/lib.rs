@@ -152,8 +152,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
             let gathering = Gathering::new(&attempt, trigger.clone(), rules, (clock, job.limits))?;
             let (rule, expects) = (job.plan.settle(), !job.plan.expected().is_empty());
             let waiting = Waiting { rule, judging: &judging, clock, ends, expects };
-            let is_resumed = job.progress != Progress::New;
-            trace(gathering, &waiting, arrivals, is_resumed, &mut steps).await?
+            trace(gathering, &waiting, arrivals, &mut steps).await?
         }
     };
     let verdict = traced.judgement.verdict;
@@ -224,14 +223,12 @@ async fn trace<P: Ports>(
     gathering: Gathering,
     waiting: &Waiting<'_>,
     mut arrivals: Arrivals,
-    is_resumed: bool,
     steps: &mut Steps<'_, P>,
 ) -> Result<Traced, TraceFull> {
     let (ports, began) = (steps.ports, steps.ports.now());
     let Settled { gathering, mut settlement, judgement, is_waited_out } =
         settle(gathering, waiting, &mut arrivals, ports).await;
-    // Spans are held in process, so those acknowledged before a restart are gone.
-    let has_lost = is_resumed || ports.has_lost_spans(gathering.trace.id());
+    let has_lost = ports.has_lost_spans(gathering.trace.id());
     if has_lost && !settlement.unsettled.contains(&Unsettled::SpansLost) {
         settlement.unsettled.push(Unsettled::SpansLost);
     }

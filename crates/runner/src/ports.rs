@@ -22,7 +22,8 @@ pub trait Ports: Send + Sync {
     /// Starts to listen for the spans of a trace, those that came already included.
     fn spans(&self, trace: TraceId) -> impl Future<Output = Arrivals> + Send;
 
-    /// Whether spans of the trace were refused on their way here. Asked before absence is concluded.
+    /// Whether spans of the trace may have been lost on their way here: refused, or sent while nobody listened, as
+    /// before a run was resumed. Asked before absence is concluded.
     fn has_lost_spans(&self, trace: TraceId) -> bool;
 
     /// Records the attempt. It MUST be durable when this returns; on [`Lost`] nothing is sent.

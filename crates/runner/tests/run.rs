@@ -253,7 +253,8 @@ async fn the_trigger_span_that_comes_back_is_the_same_span() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_attempted_is_never_fired_again() {
-    let world = World::new(&[(5, 1, 0, "cart")]);
+    let mut world = World::new(&[(5, 1, 0, "cart")]);
+    world.refused = true;
     let finished = world.run(Progress::Attempted(attempt())).await.expect("a verdict");
     assert!(!world.log().contains(&"fires".to_owned()), "{:?}", world.log());
     assert_eq!(finished.outcome.trace_id, Some(attempt().trace_id));
@@ -269,12 +270,24 @@ async fn what_was_attempted_is_never_fired_again() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_answered_is_judged_on_the_recorded_answer() {
-    let world = World::new(&[(5, 1, 0, "cart")]);
+    let mut world = World::new(&[(5, 1, 0, "cart")]);
+    world.refused = true;
     let progress = Progress::Answered(attempt(), answered());
     let finished = world.run(progress).await.expect("a verdict");
     assert_eq!(world.log(), ["listens", "settled", "inconclusive"]);
     assert_eq!(finished.outcome.answer, Some(answered()));
     assert_eq!(finished.outcome.settlement.expect("settled").unsettled, [Unsettled::SpansLost]);
+}
+
+/// Whoever listened all along hears no less because another worker goes on.
+#[tokio::test(start_paused = true)]
+async fn a_resumed_run_concludes_where_nothing_was_lost() {
+    let world = World::new(&[(5, 1, 0, "cart"), (6, 14, 99, "query")]);
+    let fresh = world.run(Progress::New).await.expect("a verdict").outcome;
+    let progress = Progress::Answered(attempt(), answered());
+    let resumed = world.run(progress).await.expect("a verdict").outcome;
+    assert_eq!(resumed.settlement.map(|it| it.unsettled), fresh.settlement.map(|it| it.unsettled));
+    assert_eq!(resumed.verdict, fresh.verdict);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,14 +3,23 @@
 //! One error form for all of it (RFC 9457, see `problem`). Deliberately absent: access control, which is why
 //! the server binds to loopback only and `guard` turns browsers away.
 
+mod documents;
+mod form;
 mod given;
 mod guard;
+mod history;
 mod observe;
+mod openapi;
+mod page;
 mod problem;
 mod runs;
+mod suite_runs;
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use axum::{
     Json, Router,
@@ -18,14 +27,15 @@ use axum::{
     http::{StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
-    routing::{get, post, put},
+    routing::get,
 };
-use bus::{Bus, Subject};
+use bus::{Local, Subject};
 use db::Db;
-use model::{Fault, World};
+use model::{Fault, RunId, World};
 use tokio::{sync::Semaphore, task::JoinSet};
+use utoipa_axum::router::OpenApiRouter;
 
-use crate::watch::Watch;
+use crate::{opening::Opening, watch::Watch};
 use problem::Problem;
 
 /// A document's bytes at the most.
@@ -43,9 +53,10 @@ pub(crate) struct App {
     pub(crate) calm_db: Db,
     /// The runtime for all that may be held.
     pub(crate) work: tokio::runtime::Handle,
-    pub(crate) bus: Arc<Bus>,
+    pub(crate) bus: Arc<Local>,
     pub(crate) watch: Watch,
     pub(crate) world: World,
+    pub(crate) opening: Opening,
     /// Places for those who read a trace: each may hold tens of megabytes.
     pub(crate) trace_reads: Arc<Semaphore>,
 }
@@ -58,17 +69,52 @@ pub(crate) fn runs_waiting() -> Subject {
     Subject("runs.waiting".to_owned())
 }
 
+/// The subject under which workers hear that a suite waits.
+pub(crate) fn suites_waiting() -> Subject {
+    Subject("suites.waiting".to_owned())
+}
+
+/// What stands before the id of a run in the subject under which its owner hears that it is asked to stop.
+pub(crate) const RUN_STOPPED: &str = "run.stopped.";
+
+/// The subject under which the owner of a run hears that it is asked to stop.
+pub(crate) fn run_stopped(run: RunId) -> Subject {
+    Subject(format!("{RUN_STOPPED}{run}"))
+}
+
+/// The subject under which anyone hears that there is something new about a run.
+pub(crate) fn run_news(run: RunId) -> Subject {
+    Subject(format!("run.{run}"))
+}
+
+/// The API as a document, made once.
+static DOCUMENT: LazyLock<String> =
+    LazyLock::new(|| openapi::text(&openapi::document(routes().into_openapi())));
+
+/// The API as OpenAPI 3.1: JSON.
+pub fn openapi() -> &'static str {
+    &DOCUMENT
+}
+
+/// Every operation of the API. Each area offers its own.
+fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .merge(tests::routes())
+        .merge(documents::routes())
+        .merge(runs::routes())
+        .merge(suite_runs::routes())
+        .merge(history::routes())
+}
+
 /// The router of the whole HTTP edge.
 pub(crate) fn router(app: App) -> Router {
-    let api = Router::new()
-        .route("/api/v1/tests", put(tests::apply))
-        .route("/api/v1/tests/{test}/runs", post(runs::start))
-        .route("/api/v1/runs/{run}", get(runs::read))
-        .route("/api/v1/runs/{run}/events", get(runs::events))
-        .route("/api/v1/runs/{run}/trace", get(runs::trace))
+    let (api, _document) = routes().split_for_parts();
+    let api = api
+        .route(openapi::PATH, get(|| async { openapi::answer(&DOCUMENT) }))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(app.clone(), once_open))
         // Every answer below is a span, refusals included.
         .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
         // Whoever ends a span may be held, so all of this runs apart from the probes.
@@ -99,6 +145,18 @@ async fn on_work(State(app): State<App>, request: Request, next: Next) -> Respon
     }
 }
 
+/// Refuses at once while there is no database to ask: a caller need not wait to hear it.
+async fn once_open(State(app): State<App>, request: Request, next: Next) -> Response {
+    match app.opening.waits_for() {
+        None => next.run(request).await,
+        Some(why) => not_ready(&why).into_response(),
+    }
+}
+
+fn not_ready(why: &str) -> Problem {
+    Problem::new(Fault::Upstream, format!("not ready: {why}"))
+}
+
 /// All instruments, for Prometheus.
 async fn metrics(State(app): State<App>, uri: Uri) -> Response {
     // To be collected takes a lock that may be held for as long as a disk takes.
@@ -111,14 +169,16 @@ async fn metrics(State(app): State<App>, uri: Uri) -> Response {
 }
 
 async fn ready(State(app): State<App>) -> Response {
+    if let Some(why) = app.opening.waits_for() {
+        return not_ready(&why).into_response();
+    }
     match tokio::time::timeout(PING_MAX, app.calm_db.ping()).await {
         Ok(Ok(())) => Json(serde_json::json!({"status": "ready"})).into_response(),
-        Ok(Err(error)) => Problem::from(error).into_response(),
-        Err(_) => Problem::new(
-            Fault::Upstream,
-            format!("the database did not answer within {} s", PING_MAX.as_secs()),
-        )
-        .into_response(),
+        Ok(Err(error)) => not_ready(&error.to_string()).into_response(),
+        Err(_) => {
+            let why = format!("the database did not answer within {} s", PING_MAX.as_secs());
+            not_ready(&why).into_response()
+        }
     }
 }
 

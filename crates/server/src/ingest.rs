@@ -1,19 +1,31 @@
 //! Spans on their way in: from the OTLP receiver to the bus.
 //!
-//! Whether a span belongs to a run is told by its trace id: one that was minted here, or one that a run waits for. Ingest is never traced, so that telemetry
+//! Whether a span belongs to a run is told by its trace id: one that was minted here, or one that a run waits for. All
+//! others are counted and go by: they touch neither the bus nor its journal. Ingest is never traced, so that telemetry
 //! about telemetry cannot loop.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use bus::{Bus, Full};
-use drivers::receiver::{Refused, Sink};
-use model::{KeyRing, TraceId, World};
+use bus::{Bus, Local};
+use drivers::receiver::{self, Gate, Refused, Sink, Tls, TlsError};
+use model::{Timestamp, TraceId, World};
 use otlp::Batch;
+use thiserror::Error;
 
-use crate::interests::Interests;
+use crate::{
+    StartError,
+    config::{self, Config, OtlpTls},
+    interests::Interests,
+    opening::Keys,
+};
 
 /// How old an id may be, in seconds: runs are over long before, and an old id is a replay.
 const EPOCH_AGE_MAX: u32 = 24 * 60 * 60;
@@ -23,17 +35,98 @@ const EPOCH_AHEAD_MAX: u32 = 5 * 60;
 /// Takes spans of runs, and lets all others go by.
 #[derive(Debug)]
 pub(crate) struct Ingest {
-    pub(crate) bus: Arc<Bus>,
-    pub(crate) keys: KeyRing,
+    pub(crate) bus: Arc<Local>,
+    /// Until they are known, nobody knows whose spans are whose, and senders keep what they have.
+    pub(crate) keys: Keys,
     pub(crate) interests: Interests,
     pub(crate) world: World,
     /// Exports that were not taken, and that may have been anybody's.
     pub(crate) unread: Arc<AtomicU64>,
 }
 
+/// How spans are taken and kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    addresses: Vec<SocketAddr>,
+    tls: Option<OtlpTls>,
+    directory: PathBuf,
+    limits: config::Limits,
+}
+
+/// Why OTLP cannot be taken by TLS.
+#[derive(Debug, Error)]
+pub enum OtlpTlsError {
+    /// A file cannot be read.
+    #[error("`{}` of `server.otlpTls` cannot be read: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// What is in them is of no use.
+    #[error("`server.otlpTls`: {0}")]
+    Tls(#[from] TlsError),
+}
+
+impl Settings {
+    pub(crate) fn of(config: &Config) -> Self {
+        Self {
+            // Both take everything; that there are two is for senders that expect OTLP's usual ports.
+            addresses: vec![config.listen.otlp_grpc, config.listen.otlp_http],
+            tls: config.tls.otlp.clone(),
+            directory: config.data_directory.join("spans"),
+            limits: config.limits,
+        }
+    }
+
+    /// Opens the bus with what is in its journal, and says what that is.
+    pub(crate) async fn open_bus(&self, now: Timestamp) -> Result<Local, StartError> {
+        let limits = bus::Limits {
+            trace_bytes_max: self.limits.trace_bytes_max,
+            trace_spans_max: self.limits.trace_spans_max as u64,
+            ..bus::Limits::default()
+        };
+        // An export is the largest batch that there can be.
+        let batch_bytes_max = receiver::Config::new(Vec::new()).message_bytes_max;
+        let options = bus::Options { directory: self.directory.clone(), limits, batch_bytes_max };
+        let bus = tokio::task::spawn_blocking(move || Local::open(options, now)).await??;
+        let bus::Replayed { traces, spans, damaged_bytes, left_out_spans } = bus.replayed();
+        if traces > 0 {
+            tracing::info!(traces, spans, "spans were found that a server before this one kept");
+        }
+        if damaged_bytes > 0 || left_out_spans > 0 {
+            tracing::warn!(
+                directory = %self.directory.display(), damaged_bytes, left_out_spans,
+                "the journal of spans was damaged, and what could not be read is left out: runs that were in flight \
+                 conclude nothing from absence"
+            );
+        }
+        Ok(bus)
+    }
+
+    /// How the receiver listens, and to whom.
+    pub(crate) fn receiver(&self, gate: Option<Gate>) -> Result<receiver::Config, OtlpTlsError> {
+        let tls = self.tls.as_ref().map(read_tls).transpose()?;
+        Ok(receiver::Config { tls, gate, ..receiver::Config::new(self.addresses.clone()) })
+    }
+}
+
+fn read_tls(files: &OtlpTls) -> Result<Tls, OtlpTlsError> {
+    let read = |path: &PathBuf| {
+        fs::read(path).map_err(|reason| OtlpTlsError::File { path: path.clone(), reason })
+    };
+    let (certificate, key) = (read(&files.identity.cert)?, read(&files.identity.key)?);
+    Ok(match &files.client_ca {
+        None => Tls::from_pem(&certificate, &key)?,
+        Some(ca) => Tls::with_clients(&certificate, &key, &read(ca)?)?,
+    })
+}
+
 impl Sink for Ingest {
     fn wants(&self, id: &TraceId) -> bool {
-        let is_ours = self.keys.verify(id).is_some_and(|minted| {
+        let Some(keys) = self.keys.get() else { return true };
+        let is_ours = keys.verify(id).is_some_and(|minted| {
             // Epoch seconds wrap in 2106, and so does their difference.
             let now = (self.world.now().as_secs() & u64::from(u32::MAX)) as u32;
             now.wrapping_sub(minted) <= EPOCH_AGE_MAX || minted.wrapping_sub(now) <= EPOCH_AHEAD_MAX
@@ -50,16 +143,13 @@ impl Sink for Ingest {
     }
 
     async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
-        let now = self.world.now();
-        let mut refused = Ok(());
-        for batch in batches {
-            match self.bus.publish(now, batch.trace_id, batch.bytes) {
-                // The bus has counted it, so that the run knows; waiting does not make a trace smaller.
-                Ok(()) | Err(Full::Trace { .. }) => {}
-                Err(full @ Full::Bus { .. }) => refused = Err(Refused { reason: full.to_string() }),
-            }
+        if self.keys.get().is_none() {
+            return Err(Refused { reason: "the server waits for its database".to_owned() });
         }
-        refused
+        let batch = |Batch { trace_id: trace, spans, bytes }| bus::Batch { trace, spans, bytes };
+        let batches = batches.into_iter().map(batch).collect();
+        let published = self.bus.publish(self.world.now(), batches).await;
+        published.map_err(|refused| Refused { reason: refused.to_string() })
     }
 }
 
@@ -67,35 +157,40 @@ impl Sink for Ingest {
 mod tests {
     use std::sync::{Arc, atomic::Ordering};
 
-    use bus::{Bus, Limits};
+    use bus::{Bus, Limits, Local, Next, Options};
     use drivers::receiver::{
         Sink,
         conformance::{Facts, conforms},
     };
     use model::{Key, KeyRing, Timestamp, TraceId, World};
 
-    use super::{Ingest, Interests};
+    use super::{Ingest, Interests, Keys};
 
     const NOW: u64 = 1_800_000_000;
 
-    fn ingest() -> Ingest {
+    fn ingest() -> (Ingest, tempfile::TempDir) {
         let limits = Limits { trace_bytes_max: 100_000, ..Limits::default() };
-        Ingest {
-            bus: Arc::new(Bus::new(limits)),
-            keys: KeyRing::new(Key::from_bytes([1; 16]), Vec::new()),
+        let directory = tempfile::tempdir().expect("a directory");
+        let options =
+            Options { directory: directory.path().to_owned(), limits, batch_bytes_max: 1 << 20 };
+        let bus = Local::open(options, Timestamp::from_nanos(0)).expect("it is there");
+        let ingest = Ingest {
+            bus: Arc::new(bus),
+            keys: KeyRing::new(Key::from_bytes([1; 16]), Vec::new()).into(),
             interests: Interests::default(),
             world: World::new(|| Timestamp::from_nanos(NOW * 1_000_000_000), || [0; 32]),
             unread: Arc::default(),
-        }
+        };
+        (ingest, directory)
     }
 
     fn minted(ingest: &Ingest, seconds: u64) -> TraceId {
-        ingest.keys.mint(Timestamp::from_nanos(seconds * 1_000_000_000), [2; 7])
+        ingest.keys.of_open().mint(Timestamp::from_nanos(seconds * 1_000_000_000), [2; 7])
     }
 
     #[tokio::test]
     async fn the_bus_is_a_sink() {
-        let ingest = ingest();
+        let (ingest, _directory) = ingest();
         let facts = Facts {
             wanted: minted(&ingest, NOW),
             foreign: TraceId::from_random([5; 16]),
@@ -119,7 +214,7 @@ mod tests {
 
     #[test]
     fn an_id_that_a_run_waits_for_is_wanted() {
-        let ingest = ingest();
+        let (ingest, _directory) = ingest();
         let foreign = TraceId::from_random([5; 16]);
         let interest = ingest.interests.register(foreign);
         assert!(ingest.wants(&foreign));
@@ -127,9 +222,18 @@ mod tests {
         assert!(!ingest.wants(&foreign));
     }
 
+    #[tokio::test]
+    async fn before_the_database_is_there_senders_keep_their_spans() {
+        let (known, _directory) = ingest();
+        let ingest = Ingest { keys: Keys::default(), ..known };
+        assert!(ingest.wants(&TraceId::from_random([5; 16])));
+        let refused = ingest.accept(Vec::new()).await.expect_err("refused for now");
+        assert!(refused.reason.contains("waits for its database"), "{refused}");
+    }
+
     #[test]
     fn ids_from_another_time_are_not_wanted() {
-        let ingest = ingest();
+        let (ingest, _directory) = ingest();
         let cases = [
             (NOW - 24 * 60 * 60, true),
             (NOW - 24 * 60 * 60 - 1, false),

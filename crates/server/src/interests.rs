@@ -8,9 +8,20 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
-use model::TraceId;
+use db::{Db, DbError};
+use model::{KeyRing, TraceId};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long traces are wanted whose runs were in flight when the server started: a worker takes each of them when its
+/// lease is over, and then has an interest of its own.
+const RESUMED_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// So many of them.
+const RESUMED_TRACES_MAX: u32 = 10_000;
 
 /// The traces. A clone is the same set.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +33,8 @@ struct Shared {
     traces: AtomicUsize,
     /// With each, how many runs wait for it; as many traces as there are runs at the most.
     runs: Mutex<HashMap<TraceId, usize>>,
+    /// Those of runs that were in flight when the record was opened, and since when they are here.
+    resumed: Mutex<Option<(Instant, Vec<TraceId>)>>,
 }
 
 /// One run's interest, until it is dropped.
@@ -32,10 +45,33 @@ pub(crate) struct Interest {
 }
 
 impl Interests {
+    /// Wants what runs in flight wait for, before a worker has taken them again: spans come as soon as they are taken.
+    pub(crate) async fn resume(&self, db: &Db, keys: &KeyRing) -> Result<(), DbError> {
+        let traces = db.awaited_traces(RESUMED_TRACES_MAX).await?.into_iter();
+        let foreign: Vec<_> = traces.filter(|trace| keys.verify(trace).is_none()).collect();
+        self.let_go();
+        foreign.iter().for_each(|trace| self.0.add(*trace));
+        *self.0.resumed() = Some((Instant::now(), foreign));
+        Ok(())
+    }
+
+    /// Lets go of those, once workers have interests of their own.
+    pub(crate) async fn keep(self, stop: CancellationToken) {
+        while tokio::time::timeout(RESUMED_MAX / 10, stop.cancelled()).await.is_err() {
+            let since = self.0.resumed().as_ref().map(|(since, _)| *since);
+            if since.is_some_and(|since| since.elapsed() > RESUMED_MAX) {
+                self.let_go();
+            }
+        }
+    }
+
+    fn let_go(&self) {
+        let resumed = self.0.resumed().take();
+        resumed.into_iter().flat_map(|(_, traces)| traces).for_each(|trace| self.0.remove(trace));
+    }
+
     pub(crate) fn register(&self, trace: TraceId) -> Interest {
-        let mut runs = self.0.runs();
-        *runs.entry(trace).or_default() += 1;
-        self.0.traces.store(runs.len(), Ordering::Release);
+        self.0.add(trace);
         Interest { trace, of: self.clone() }
     }
 
@@ -45,22 +81,35 @@ impl Interests {
 }
 
 impl Shared {
+    fn add(&self, trace: TraceId) {
+        let mut runs = self.runs();
+        *runs.entry(trace).or_default() += 1;
+        self.traces.store(runs.len(), Ordering::Release);
+    }
+
+    fn remove(&self, trace: TraceId) {
+        let mut runs = self.runs();
+        if let Some(count) = runs.get_mut(&trace) {
+            *count -= 1;
+            if *count == 0 {
+                runs.remove(&trace);
+            }
+        }
+        self.traces.store(runs.len(), Ordering::Release);
+    }
+
     fn runs(&self) -> MutexGuard<'_, HashMap<TraceId, usize>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn resumed(&self) -> MutexGuard<'_, Option<(Instant, Vec<TraceId>)>> {
+        self.resumed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Interest {
     fn drop(&mut self) {
-        let shared = &self.of.0;
-        let mut runs = shared.runs();
-        if let Some(count) = runs.get_mut(&self.trace) {
-            *count -= 1;
-            if *count == 0 {
-                runs.remove(&self.trace);
-            }
-        }
-        shared.traces.store(runs.len(), Ordering::Release);
+        self.of.0.remove(self.trace);
     }
 }
 

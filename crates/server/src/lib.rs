@@ -2,17 +2,24 @@
 //!
 //! [`start`] reads as the list of what a server is made of. It stands on two runtimes. On the one for work, whoever ends a
 //! span may be held by a full buffer. On the calm one, on which `start` is called, run health, ingest, the renewal of
-//! leases, and whoever tells the server to stop; its threads are suppressed, so that nothing on it is ever held. Deliberately absent so far: access control, so that any address
-//! but loopback is refused.
+//! leases, and whoever tells the server to stop; its threads are suppressed, so that nothing on it is ever held.
+//! Deliberately absent so far: access control, so that any address but loopback is refused.
 
 mod api;
+pub mod catalogue;
 pub mod config;
 mod ingest;
 mod interests;
 mod listen;
+mod opening;
+mod own_metrics;
 mod own_spans;
 mod own_telemetry;
+mod provision;
+mod suites;
+mod tls;
 mod traceparent;
+mod upkeep;
 mod watch;
 mod worker;
 
@@ -23,22 +30,28 @@ use std::{
     time::Duration,
 };
 
-use bus::Bus;
-use db::{Connect, Db, DbError};
+use db::{Connect, Db, DbError, SecretKeys};
 use drivers::{
     receiver,
     trigger::{self, Triggers},
 };
-use model::{Fault, Faulty, Key, KeyRing, World};
+use model::{Fault, Faulty, World};
 use telemetry::Report;
 use thiserror::Error;
 use tokio::{net::TcpListener, runtime, sync::Semaphore, task::JoinSet};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+pub use api::openapi;
 pub use own_telemetry::{Telemetry, describe, host, probe};
+pub use provision::ProvisionError;
+
+pub use tls::TlsError;
 
 use config::Config;
+use opening::Opening;
 use watch::Watch;
+use worker::Worker;
 
 /// How long requests and runs in flight may take to end.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
@@ -46,8 +59,7 @@ const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
 const TELEMETRY_MAX: Duration = Duration::from_secs(5);
 /// How long tasks that were cut off, and connections, may take to be gone.
 const REST_MAX: Duration = Duration::from_secs(5);
-/// Connections to the record for work, and for what must not wait behind it.
-const POOL_MAX: u32 = 16;
+/// Connections to the record for what must not wait behind work.
 const CALM_POOL_MAX: u32 = 2;
 
 /// A server that runs.
@@ -58,6 +70,7 @@ pub struct Handle {
     tasks: JoinSet<()>,
     receiver: receiver::Receiver,
     telemetry: Arc<Telemetry>,
+    opening: Opening,
     dbs: [Db; 2],
 }
 
@@ -70,6 +83,9 @@ pub enum StartError {
          127.0.0.1 or [::1] only"
     )]
     NotLoopback(SocketAddr),
+    /// A key that is read and would do nothing.
+    #[error("`{0}` does not work yet: leave it out")]
+    NotYet(&'static str),
     /// An exporter that would feed the server's own ingest.
     #[error(
         "`{exporter}` sends to `{endpoint}`, which is this server's own OTLP port: give its `endpoint` the address \
@@ -96,12 +112,24 @@ pub enum StartError {
     /// The record cannot be reached.
     #[error(transparent)]
     Db(#[from] DbError),
+    /// Spans cannot be kept.
+    #[error("spans cannot be kept in `server.dataDirectory`: {0}")]
+    Bus(#[from] bus::OpenError),
+    /// OTLP cannot be taken by TLS.
+    #[error(transparent)]
+    OtlpTls(#[from] ingest::OtlpTlsError),
+    /// The API cannot be served by TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The OTLP receiver cannot start.
     #[error(transparent)]
     Receiver(#[from] receiver::StartError),
     /// An exporter cannot be started.
     #[error(transparent)]
     Telemetry(#[from] telemetry::StartError),
+    /// Documents that are applied at every start.
+    #[error(transparent)]
+    Provision(#[from] ProvisionError),
     /// The runtime for work ended early.
     #[error("a part of the server could not be started: {0}")]
     Work(#[from] tokio::task::JoinError),
@@ -110,18 +138,24 @@ pub enum StartError {
 impl Faulty for StartError {
     fn fault(&self) -> Fault {
         match self {
-            Self::NotLoopback(_) | Self::OwnEndpoint { .. } => Fault::Invalid,
+            Self::NotLoopback(_) | Self::NotYet(_) | Self::OwnEndpoint { .. } | Self::Tls(_) => {
+                Fault::Invalid
+            }
             Self::Listen { .. } => Fault::Conflict,
             Self::Db(error) => error.fault(),
+            Self::Bus(error) => error.fault(),
+            Self::OtlpTls(_) => Fault::Invalid,
             Self::Receiver(error) => error.fault(),
             // A folder or a file that the operator named.
             Self::Telemetry(_) => Fault::Invalid,
+            Self::Provision(error) => error.fault(),
             Self::Work(_) => Fault::Internal,
         }
     }
 }
 
-/// Starts a server. It is ready when this returns; a Collector need not be.
+/// Starts a server. It is ready when this returns, unless its Postgres is not there: then it waits for it, and says so.
+/// A Collector need not be there.
 ///
 /// Called on the calm runtime. `telemetry` has been started from the same configuration; `work` is the runtime for all
 /// that a full buffer may hold.
@@ -131,19 +165,19 @@ pub async fn start(
     world: World,
     work: runtime::Handle,
 ) -> Result<Handle, StartError> {
-    let Config { postgres, telemetry: exporters, listen, workers } = config;
-    for address in [listen.http, listen.otlp_grpc, listen.otlp_http] {
-        if !address.ip().is_loopback() {
-            return Err(StartError::NotLoopback(address));
-        }
-    }
-    // The record, brought to this version's form, with the key under which all replicas mint trace ids. A connection is
-    // driven by the runtime that made it, so each runtime has its own.
-    let (db, keys) = work.spawn(open(connect(&postgres, POOL_MAX), world)).await??;
-    let calm_db = Db::connect(&connect(&postgres, CALM_POOL_MAX)).await?;
-    // Spans in: receiver to bus.
-    let bus = Arc::new(Bus::new(bus::Limits::default()));
+    let tls = check(&config)?;
+    let spans = ingest::Settings::of(&config);
+    // What the server's own files bring is read before anything is touched.
+    let provided = config.provisioning.as_deref().map(provision::read).transpose()?;
+    let (db, calm_db) = records(&config, world, &work)?;
+    let Config { telemetry: exporters, listen, workers, ids, retention, .. } = config;
+    // Traces that runs wait for though nobody here minted their ids.
     let interests = interests::Interests::default();
+    // The record, brought to this version's form, with the key under which all replicas mint trace ids.
+    let opening = Opening::new(db.clone(), ids.keys, interests.clone(), world).with(provided);
+    let keys = opening.keys();
+    // Spans in: receiver to bus, which has what a server before this one was told to keep.
+    let bus = Arc::new(spans.open_bus(world.now()).await?);
     let unread = Arc::new(AtomicU64::default());
     let ingest = ingest::Ingest {
         bus: Arc::clone(&bus),
@@ -152,19 +186,11 @@ pub async fn start(
         world,
         unread: Arc::clone(&unread),
     };
-    let receiving = receiver::Config::new(vec![listen.otlp_grpc, listen.otlp_http]);
-    let receiver = receiver::start(receiving, Arc::new(ingest)).await?;
-    let http = TcpListener::bind(listen.http)
-        .await
-        .map_err(|reason| StartError::Listen { address: listen.http, reason })?;
-    let addresses = config::Listen {
-        http: http.local_addr().unwrap_or(listen.http),
-        // Both take everything; that there are two is for senders that expect OTLP's usual ports.
-        otlp_grpc: receiver.addresses().first().copied().unwrap_or(listen.otlp_grpc),
-        otlp_http: receiver.addresses().last().copied().unwrap_or(listen.otlp_http),
-    };
+    let receiver = receiver::start(spans.receiver(None)?, Arc::new(ingest)).await?;
+    let (http, addresses) = listen_on(listen, &receiver).await?;
     // Ports that were left open are known only now.
     own_telemetry::refuse_own_endpoints(&exporters, addresses)?;
+    work.spawn(opening.clone().first()).await??;
     // The API: heard here, carried out on the runtime for work.
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
     let app = api::App {
@@ -174,13 +200,16 @@ pub async fn start(
         bus: Arc::clone(&bus),
         watch: watch.clone(),
         world,
+        opening: opening.clone(),
         trace_reads: Arc::new(Semaphore::new(api::TRACE_READS_MAX)),
     };
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
-    tasks.spawn(listen::serve(http, api::router(app), stop.clone()));
-    // The workers.
-    let worker = worker::Worker {
+    tasks.spawn(interests.clone().keep(stop.clone()));
+    tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));
+    tasks.spawn(listen::serve(http, tls, api::router(app), stop.clone()));
+    // The workers, once the record is open.
+    let worker = Worker {
         name: worker_name(world),
         config: workers,
         db: db.clone(),
@@ -190,6 +219,7 @@ pub async fn start(
         keys,
         interests,
         unread,
+        witness: receiver.witness(),
         // Tests are strangers': no commands, and nothing of this process's environment.
         triggers: Triggers::new(trigger::Config {
             limits: trigger::Limits::default(),
@@ -198,17 +228,79 @@ pub async fn start(
         }),
         watch,
         world,
+        shared: worker::Shared::default(),
     };
-    tasks.spawn_on(worker::work(Arc::new(worker), stop.clone()), &work);
-    Ok(Handle { addresses, stop, tasks, receiver, telemetry, dbs: [db, calm_db] })
+    let working = working(Arc::new(worker), retention, stop.clone());
+    tasks.spawn_on(opening.clone().then(working, stop.clone()), &work);
+    Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, dbs: [db, calm_db] })
 }
 
-/// The record and the key in it.
-async fn open(connect: Connect, world: World) -> Result<(Db, KeyRing), StartError> {
-    let db = Db::connect(&connect).await?;
-    db.migrate().await?;
-    let key = db.id_key(Key::from_bytes(world.random())).await?;
-    Ok((db, KeyRing::new(key, Vec::new())))
+/// Refuses a configuration that cannot work, as far as that can be told without starting anything: its files are read.
+pub fn check(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
+    let config::Listen { http, otlp_grpc, otlp_http } = config.listen;
+    for address in [http, otlp_grpc, otlp_http] {
+        if !address.ip().is_loopback() {
+            return Err(StartError::NotLoopback(address));
+        }
+    }
+    if let Some(key) = not_yet(config) {
+        return Err(StartError::NotYet(key));
+    }
+    own_telemetry::refuse_own_endpoints(&config.telemetry, config.listen)?;
+    ingest::Settings::of(config).receiver(None)?;
+    Ok(config.tls.api.as_ref().map(tls::acceptor).transpose()?)
+}
+
+/// A key that is set and that nothing follows yet: better said than found out.
+fn not_yet(config: &Config) -> Option<&'static str> {
+    let (limits, retention) = (config::Limits::default(), config::Retention::default());
+    let keys = [
+        ("server.auth", config.access != config::Access::default()),
+        ("server.triggers", config.triggers != config::Triggers::default()),
+        ("server.limits.bodyBytes", config.limits.body_bytes_max != limits.body_bytes_max),
+        (
+            "server.limits.requestsPerSecond",
+            config.limits.requests_per_second_max != limits.requests_per_second_max,
+        ),
+        ("retention.audit", config.retention.audit != retention.audit),
+    ];
+    keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+}
+
+/// The record, twice: a connection is driven by the runtime that made it, so each runtime has its own. Neither is
+/// connected yet.
+fn records(config: &Config, world: World, work: &runtime::Handle) -> Result<(Db, Db), DbError> {
+    let postgres = &config.postgres;
+    let secrets = config.secrets.keys.iter().map(|key| (key.id.as_str(), key.expose()));
+    let calm_db = Db::lazy(&connect(postgres, CALM_POOL_MAX))?;
+    let _on_work = work.enter();
+    let db = Db::lazy(&connect(postgres, postgres.pool_max))?;
+    Ok((db.with_secrets(SecretKeys::new(secrets, world)), calm_db))
+}
+
+/// All that is done once the record is open: runs, suites, and what the record itself needs.
+async fn working(worker: Arc<Worker>, retention: config::Retention, stop: CancellationToken) {
+    let keep = db::Keep { runs: retention.runs, traces: retention.traces };
+    let upkeep = upkeep::upkeep(worker.db.clone(), keep, worker.world, stop.clone());
+    let runs = worker::work(Arc::clone(&worker), stop.clone());
+    tokio::join!(runs, suites::work(worker, stop), upkeep);
+}
+
+/// The API's listener, and where the server listens in fact.
+async fn listen_on(
+    listen: config::Listen,
+    receiver: &receiver::Receiver,
+) -> Result<(TcpListener, config::Listen), StartError> {
+    let http = TcpListener::bind(listen.http)
+        .await
+        .map_err(|reason| StartError::Listen { address: listen.http, reason })?;
+    let addresses = config::Listen {
+        http: http.local_addr().unwrap_or(listen.http),
+        // Both take everything; that there are two is for senders that expect OTLP's usual ports.
+        otlp_grpc: receiver.addresses().first().copied().unwrap_or(listen.otlp_grpc),
+        otlp_http: receiver.addresses().last().copied().unwrap_or(listen.otlp_http),
+    };
+    Ok((http, addresses))
 }
 
 impl Handle {
@@ -223,7 +315,18 @@ impl Handle {
             ended = self.tasks.join_next() => ended.and_then(Result::err).map(|error| error.to_string()),
             why = self.receiver.ended() => why,
         };
+        let ended = ended.or_else(|| self.opening.waits_for());
         ended.unwrap_or_else(|| "a part of the server ended by itself".to_owned())
+    }
+
+    /// Why the server is not ready; none where it is.
+    pub fn waits_for(&self) -> Option<String> {
+        self.opening.waits_for()
+    }
+
+    /// Ends when the server is ready.
+    pub fn ready(&self) -> impl Future<Output = ()> + use<> {
+        self.opening.clone().opened()
     }
 
     /// Stops taking work, lets runs in flight end, sends the telemetry that is queued, and tells what came of it.

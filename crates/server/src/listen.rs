@@ -1,7 +1,7 @@
 //! The API's listener: the router over hyper, with the bounds that a server needs.
 //!
 //! Connections are counted, a peer has a limited time to say what it wants, and a stop lets requests in flight
-//! end. Deliberately absent: TLS and HTTP/2, until the server listens beyond loopback.
+//! end. With a certificate there is TLS and nothing else. Deliberately absent: HTTP/2.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -9,15 +9,17 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
+    server::graceful::{GracefulShutdown, Watcher},
     service::TowerToHyperService,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
 };
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 /// Connections at a time; further ones wait to be accepted.
@@ -30,22 +32,34 @@ const CONNECTION_MAX: Duration = Duration::from_secs(10 * 60);
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// Serves until told to stop, then until the requests in flight are answered.
-pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    stop: CancellationToken,
+) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     while let Some(stream) = next(&listener, &places, &stop).await {
         while connections.try_join_next().is_some() {}
         let (stream, place) = stream;
-        let service = TowerToHyperService::new(router.clone());
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_MAX)
-            .serve_connection(TokioIo::new(stream), service);
-        let connection = graceful.watch(connection);
+        let (tls, router, watcher) = (tls.clone(), router.clone(), graceful.watcher());
         connections.spawn(async move {
-            if let Ok(Err(error)) = timeout(CONNECTION_MAX, connection).await {
-                tracing::debug!(%error, "a connection to the API broke");
+            let served = async {
+                match tls {
+                    None => connection(stream, router, watcher).await,
+                    Some(tls) => match timeout(HEAD_MAX, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => connection(stream, router, watcher).await,
+                        Ok(Err(error)) => {
+                            tracing::debug!(%error, "a caller of the API spoke no TLS");
+                        }
+                        Err(_) => tracing::debug!("a caller of the API did not speak in time"),
+                    },
+                }
+            };
+            if timeout(CONNECTION_MAX, served).await.is_err() {
+                tracing::debug!("a connection to the API lasted too long");
             }
             drop(place);
         });
@@ -53,6 +67,20 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
     // Whoever comes now is refused at once and not left waiting.
     drop(listener);
     graceful.shutdown().await;
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    router: Router,
+    watcher: Watcher,
+) {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_MAX)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection to the API broke");
+    }
 }
 
 /// The next connection and its place, or nothing after a stop.

@@ -1,18 +1,19 @@
-//! What the server says about itself: the names and attributes of its own spans.
+//! What the server says about itself: its own spans, by the names of the catalogue.
 //!
-//! Telemetry is an interface, so every name stands here and nowhere else. Deliberately absent: how a span
-//! gets out, and anything about ingest, which is never traced.
+//! Deliberately absent: how a span gets out, and anything about ingest, which is never traced.
 
 use std::time::Duration;
 
 use model::{
-    Outcome, SpanId, Step, StepTime, Timestamp, TraceId, Verdict, World,
+    Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Unsettled, Verdict, World,
     trace::{Kind, LinkData, SpanData, Status, StatusCode, Value},
 };
 
-use crate::{own_telemetry::Telemetry, traceparent::TraceParent};
-
-const RUN: &str = "qualitytrace.run";
+use crate::{
+    catalogue::{RUN, attribute},
+    own_telemetry::Telemetry,
+    traceparent::TraceParent,
+};
 
 /// The places of a run in its trace. They are known from its taking, so that what happens in a step can be told at once
 /// and still hang below it.
@@ -41,6 +42,11 @@ impl RunTrace {
             parent: parent.map(|parent| parent.span_id),
             steps: std::array::from_fn(|_| span()),
         }
+    }
+
+    /// The place of the run itself.
+    pub(crate) fn own(&self) -> TraceParent {
+        self.own
     }
 
     /// The place of a step.
@@ -85,25 +91,45 @@ pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
 
 fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
     let mut attributes = vec![
-        text("test.case.name", &outcome.test),
-        text("qualitytrace.run.verdict", outcome.verdict.as_str()),
+        text(attribute::TEST_CASE, &outcome.test),
+        text(attribute::VERDICT, outcome.verdict.as_str()),
     ];
-    attributes.extend(outcome.run_id.map(|id| text("qualitytrace.run.id", &id.to_string())));
+    attributes.extend(outcome.run_id.map(|id| text(attribute::RUN_ID, &id.to_string())));
     // The conventions know two results; a run that shows neither says nothing here.
     match outcome.verdict {
-        Verdict::Passed => attributes.push(text("test.case.result.status", "pass")),
-        Verdict::Failed => attributes.push(text("test.case.result.status", "fail")),
+        Verdict::Passed => attributes.push(text(attribute::TEST_STATUS, "pass")),
+        Verdict::Failed => attributes.push(text(attribute::TEST_STATUS, "fail")),
         Verdict::Inconclusive => {}
     }
     if let Some(settlement) = &outcome.settlement {
         let waited = Duration::from_nanos(settlement.waited_ns).as_secs_f64();
-        attributes
-            .push(("qualitytrace.settle.whole".to_owned(), Value::Bool(settlement.is_whole())));
-        attributes.push(("qualitytrace.settle.waited".to_owned(), Value::Double(waited)));
+        attributes.push((attribute::SETTLE_WHOLE.to_owned(), Value::Bool(settlement.is_whole())));
+        attributes.push(text(attribute::SETTLE_REASON, &reason(settlement)));
+        attributes.push((attribute::SETTLE_WAITED.to_owned(), Value::Double(waited)));
         let spans = i64::try_from(settlement.spans).unwrap_or(i64::MAX);
-        attributes.push(("qualitytrace.settle.spans".to_owned(), Value::Int(spans)));
+        attributes.push((attribute::SETTLE_SPANS.to_owned(), Value::Int(spans)));
     }
     attributes
+}
+
+/// What kept the trace from being whole, in words without values.
+fn reason(settlement: &Settlement) -> String {
+    let word = |unsettled: &Unsettled| match unsettled {
+        Unsettled::NoTelemetry => "no telemetry",
+        Unsettled::NotAnswered => "not answered",
+        Unsettled::ParentsAbsent(_) => "parents absent",
+        Unsettled::EdgesOpen(_) => "edges open",
+        Unsettled::ExpectedAbsent(_) => "expected absent",
+        Unsettled::NotQuiet => "not quiet",
+        Unsettled::NotWaited => "decided early",
+        Unsettled::TooLarge => "too large",
+        Unsettled::SpansLost => "spans lost",
+        Unsettled::Partial => "partial",
+    };
+    match settlement.unsettled.as_slice() {
+        [] => "whole".to_owned(),
+        unsettled => unsettled.iter().map(word).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// The trigger's span as the application's trace store gets it: without what the response held.
@@ -132,6 +158,7 @@ pub(crate) struct HttpSpan<'a> {
 
 /// Sends the span of a served request, named by the stable semantic conventions.
 pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
+    telemetry.metrics().served(http);
     let name = match http.route {
         Some(route) => format!("{} {route}", http.method),
         None => http.method.to_owned(),
@@ -140,14 +167,14 @@ pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
     span.kind = Kind::Server;
     (span.start, span.end) = (http.began, http.ended);
     span.attributes = vec![
-        text("http.request.method", http.method),
-        text("url.path", http.path),
-        text("url.scheme", "http"),
-        ("http.response.status_code".to_owned(), Value::Int(i64::from(http.status))),
+        text(attribute::METHOD, http.method),
+        text(attribute::PATH, http.path),
+        text(attribute::SCHEME, "http"),
+        (attribute::STATUS.to_owned(), Value::Int(i64::from(http.status))),
     ];
-    span.attributes.extend(http.route.map(|route| text("http.route", route)));
+    span.attributes.extend(http.route.map(|route| text(attribute::ROUTE, route)));
     if http.status >= 500 {
-        span.attributes.push(text("error.type", &http.status.to_string()));
+        span.attributes.push(text(attribute::ERROR, &http.status.to_string()));
         span.status = Status { code: StatusCode::Error, message: String::new() };
     }
     telemetry.own(&http.context, span);
@@ -171,20 +198,41 @@ pub(crate) struct Call(pub(crate) &'static str, pub(crate) &'static str);
 
 /// Sends the span of a statement, named by the stable semantic conventions. No values and no SQL are in it.
 pub(crate) fn send_db(telemetry: &Telemetry, db: &DbSpan) {
+    telemetry.metrics().asked(db.call, db.ended.max(db.began).since(db.began), db.error);
     let Call(operation, table) = db.call;
     let mut span = SpanData::new(db.id, Some(db.within.span_id), format!("{operation} {table}"));
     span.kind = Kind::Client;
     (span.start, span.end) = (db.began, db.ended);
     span.attributes = vec![
-        text("db.system.name", "postgresql"),
-        text("db.operation.name", operation),
-        text("db.collection.name", table),
+        text(attribute::DB_SYSTEM, "postgresql"),
+        text(attribute::DB_OPERATION, operation),
+        text(attribute::DB_TABLE, table),
     ];
     if let Some(kind) = db.error {
-        span.attributes.push(text("error.type", kind));
+        span.attributes.push(text(attribute::ERROR, kind));
         span.status = Status { code: StatusCode::Error, message: String::new() };
     }
     telemetry.own(&db.within, span);
+}
+
+/// Sends the span of a hint on the bus, named by the semantic conventions of messaging.
+pub(crate) fn send_hint(
+    telemetry: &Telemetry,
+    within: TraceParent,
+    id: SpanId,
+    subject: &str,
+    times: (Timestamp, Timestamp),
+) {
+    let mut span = SpanData::new(id, Some(within.span_id), format!("send {subject}"));
+    span.kind = Kind::Producer;
+    (span.start, span.end) = times;
+    span.attributes = vec![
+        text(attribute::BUS_SYSTEM, "qualitytrace"),
+        text(attribute::BUS_OPERATION, "send"),
+        text(attribute::BUS_KIND, "send"),
+        text(attribute::BUS_SUBJECT, subject),
+    ];
+    telemetry.own(&within, span);
 }
 
 fn text(key: &str, value: &str) -> (String, Value) {

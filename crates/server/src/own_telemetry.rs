@@ -1,6 +1,6 @@
 //! The server's own telemetry: from the words of `model` to the library that delivers it.
 //!
-//! The one module that knows OpenTelemetry's types. What an exporter accepts is delivered, through
+//! With `own_metrics`, the one module that knows OpenTelemetry's types. What an exporter accepts is delivered, through
 //! outages and restarts; when its buffer is nearly full, [`Telemetry::pressure`] says so and new runs are refused, since
 //! a full one holds whoever ends a span. Deliberately absent: names of spans (`own_spans`).
 
@@ -12,21 +12,34 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use db::Db;
+use drivers::receiver::Witness;
 use model::{
-    SpanId, Timestamp, TraceId, Verdict,
+    SpanId, Timestamp, TraceId, World,
     trace::{Kind, LinkData, SpanData, StatusCode, Value},
 };
 use telemetry::{
     FinishedSpan, Host, Report, To,
     opentelemetry::{
-        InstrumentationScope, KeyValue,
-        metrics::{Counter, Histogram, MeterProvider},
-        trace::{Link, SpanContext, SpanKind, Status, TraceFlags, TraceState},
+        Context, InstrumentationScope, KeyValue,
+        context::{FutureExt, WithContext},
+        metrics::MeterProvider,
+        trace::{Link, SpanContext, SpanKind, Status, TraceContextExt, TraceFlags, TraceState},
     },
     plan::Destination,
 };
 
-use crate::{StartError, config, listen, traceparent::TraceParent};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    StartError, config, listen,
+    own_metrics::{self, OwnMetrics, Waiting},
+    traceparent::TraceParent,
+};
+
+/// How often the record is asked how many runs wait.
+const WAITING_POLL: Duration = Duration::from_secs(5);
 
 /// From this share of a buffer on, new runs are refused; the rest is for those in flight.
 const PRESSURE_MAX: f64 = 0.8;
@@ -40,8 +53,7 @@ pub struct Telemetry {
     /// The exporter of trigger spans; changes with the configuration.
     application: Mutex<Option<String>>,
     prometheus: AtomicBool,
-    runs: Counter<u64>,
-    durations: Histogram<f64>,
+    metrics: OwnMetrics,
 }
 
 impl Telemetry {
@@ -51,21 +63,10 @@ impl Telemetry {
         refuse_own_endpoints(&config.telemetry, config.listen)?;
         let config = &config.telemetry;
         let inner = telemetry::Telemetry::start(&config.plan, &config.roles(), host)?;
-        let meter = inner.meter_provider().meter(SCOPE);
-        let runs = meter
-            .u64_counter("qualitytrace.runs")
-            .with_unit("{run}")
-            .with_description("Runs that ended, by verdict.")
-            .build();
-        let durations = meter
-            .f64_histogram("qualitytrace.run.duration")
-            .with_unit("s")
-            .with_description("Time from the acceptance of a run to its record, by verdict.")
-            .with_boundaries(vec![0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0])
-            .build();
+        let metrics = OwnMetrics::new(inner.meter_provider().meter(SCOPE));
         let application = Mutex::new(config.application_exporter.clone());
         let prometheus = AtomicBool::new(config.plan.prometheus);
-        Ok(Self { inner, application, prometheus, runs, durations })
+        Ok(Self { inner, application, prometheus, metrics })
     }
 
     /// Goes on by another configuration; what was accepted is kept. `listen` is where the server listens in fact.
@@ -98,12 +99,29 @@ impl Telemetry {
         }
     }
 
-    /// Counts a run that ended.
-    pub(crate) fn ran(&self, verdict: Verdict, took: Duration) {
-        // No ids in here: a metric must not grow with the number of runs.
-        let attributes = [KeyValue::new("qualitytrace.run.verdict", verdict.as_str())];
-        self.runs.add(1, &attributes);
-        self.durations.record(took.as_secs_f64(), &attributes);
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> &OwnMetrics {
+        &self.metrics
+    }
+
+    /// Shows what is received and what waits, until told to stop. Runs where nothing is told.
+    pub(crate) fn watch(
+        &self,
+        witness: Witness,
+        db: Db,
+        world: World,
+        stop: CancellationToken,
+    ) -> impl Future<Output = ()> + use<> {
+        let waiting = Waiting::default();
+        self.metrics.show_ingest(witness);
+        self.metrics.show_waiting(&waiting);
+        async move {
+            while stop.run_until_cancelled(sleep(WAITING_POLL)).await.is_some() {
+                let known = timeout(WAITING_POLL, db.waiting()).await.ok().and_then(Result::ok);
+                let known = known.map(|it| (it.runs, own_metrics::age(it.oldest, world.now())));
+                *waiting.lock().unwrap_or_else(PoisonError::into_inner) = known;
+            }
+        }
     }
 
     /// Whether a buffer is so full that new work should wait.
@@ -157,6 +175,12 @@ pub(crate) fn refuse_own_endpoints(
         }
     }
     Ok(())
+}
+
+/// Work for this place in a trace: what is logged meanwhile names it.
+pub(crate) fn within<F: Future>(place: TraceParent, work: F) -> WithContext<F> {
+    let place = context(place.trace_id, place.span_id, true);
+    work.with_context(Context::new().with_remote_span_context(place))
 }
 
 fn finished(trace: TraceId, followed: bool, span: SpanData) -> FinishedSpan {

@@ -1,15 +1,16 @@
-//! The record, watched: what is asked of it for a request or a run is a span of that.
+//! Record and bus, watched: what is asked of them for a request or a run is a span of that.
 //!
-//! `db` knows no telemetry, so the watching stands here. Deliberately absent: renewals of leases and probes, which run
+//! `db` and `bus` know no telemetry, so the watching stands here. Deliberately absent: renewals of leases and probes, which run
 //! where nothing is told.
 
 use std::sync::Arc;
 
+use bus::{Bus, Subject};
 use db::DbError;
 use model::{Faulty, SpanId, Timestamp, World};
 
 use crate::{
-    own_spans::{Call, DbSpan, send_db},
+    own_spans::{Call, DbSpan, send_db, send_hint},
     own_telemetry::Telemetry,
     traceparent::TraceParent,
 };
@@ -52,5 +53,14 @@ impl Watch {
             error: error.map(|error| error.fault().as_str()),
         };
         send_db(&self.telemetry, &span);
+    }
+
+    /// Gives a hint, and tells so as a part of `within`.
+    pub(crate) fn hint(&self, within: TraceParent, bus: &impl Bus, subject: Subject) {
+        let began = self.world.now();
+        let name = subject.0.clone();
+        bus.hint(subject);
+        let id = SpanId::from_random(self.world.random());
+        send_hint(&self.telemetry, within, id, &name, (began, self.world.now()));
     }
 }

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use bench::parts::Database;
-use db::{Connect, Db, NewRun};
+use db::{Connect, Db, NewRun, RunVars, Taking};
 use model::{Project, RunId, Timestamp, World};
 use reqwest::{Client, Method};
 use serde_json::Value;
@@ -44,8 +44,12 @@ async fn start(database: &Database) -> Result<Handle> {
     let mut config = configuration(database)?;
     let any: SocketAddr = "127.0.0.1:0".parse()?;
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any };
+    config.data_directory = env!("CARGO_TARGET_TMPDIR").into();
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-    Ok(server::start(config, telemetry, WORLD, runtime::Handle::current()).await?)
+    let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await?;
+    // On a busy machine the database is opened after the start.
+    server.ready().await;
+    Ok(server)
 }
 
 const TEST: &str = "type: Test
@@ -65,14 +69,18 @@ const REFUSALS: &[(&str, &str, &str, u16, &str)] = &[
     ("GET", "/", "", 404, "there is nothing at `/`"),
     ("DELETE", "/api/v1/tests", "", 405, "does not take `DELETE`"),
     ("POST", "/livez", "", 405, "does not take `POST`"),
-    ("PUT", "/api/v1/tests", "type: Test\nspec: {nmae: x}\n", 400, "unknown key `nmae`"),
-    ("PUT", "/api/v1/tests", "type: Kest\nspec: {}\n", 400, "did you mean `Test`?"),
-    ("PUT", "/api/v1/tests", "", 400, "holds no test"),
+    ("PUT", "/api/v1/tests", "type: Test\nspec: {nmae: x}\n", 422, "unknown key `nmae`"),
+    ("PUT", "/api/v1/tests", "type: Kest\nspec: {}\n", 422, "did you mean `Test`?"),
+    ("PUT", "/api/v1/tests", "", 422, "holds no test"),
     ("PUT", "/api/v1/tests?projct=a", TEST, 400, "unknown field `projct`"),
     ("PUT", "/api/v1/tests?project=a%20b", TEST, 400, "1 to 128 letters"),
     ("POST", "/api/v1/tests/absent/runs", "", 404, "absent"),
     ("POST", "/api/v1/tests/a%20b/runs", "", 400, "is not a test id"),
     ("GET", "/api/v1/runs/7", "", 400, "`7` is not a run id"),
+    ("GET", "/api/v1/runs?verdict=maybe", "", 400, "maybe"),
+    ("GET", "/api/v1/runs?limit=0", "", 400, "expected 1 to 500"),
+    ("GET", "/api/v1/runs?cursor=x", "", 404, "there is no page at this `cursor`"),
+    ("GET", "/api/v1/tests/absent/trend", "", 404, "there is no test `absent`"),
     ("GET", "/api/v1/runs/01a1dcee-cd00-7101-8101-010101010101", "", 404, "there is no run"),
     ("GET", "/api/v1/runs/01a1dcee-cd00-7101-8101-010101010101/events", "", 404, "there is no run"),
     ("GET", "/api/v1/runs/01a1dcee-cd00-7101-8101-010101010101/trace", "", 404, "has no trace"),
@@ -178,11 +186,27 @@ async fn a_run_that_ended_five_workers_ends_as_inconclusive() -> Result<()> {
     .await?;
     let id = RunId::new(now(), [7; 10]);
     let (project, test) = (Project::default(), "nobody".parse()?);
-    record.create_run(&NewRun { id, project, test, accepted_at: now(), traceparent: None }).await?;
+    let new = NewRun {
+        id,
+        project,
+        test,
+        accepted_at: now(),
+        traceparent: None,
+        vars: RunVars::default(),
+        timeout: None,
+        key: None,
+    };
+    record.create_run(&new).await?;
     for epoch in 1..=5 {
-        let taken =
-            record.take("a dead worker", Duration::ZERO, now()).await?.context("it waits")?;
-        assert_eq!(taken.epoch, epoch);
+        let taking = Taking {
+            worker: "a dead worker",
+            lease: Duration::ZERO,
+            at: now(),
+            runs_max: 1,
+            host_max: 1,
+        };
+        let took = record.take(&taking).await?;
+        assert_eq!(took.runs.first().context("it waits")?.epoch, epoch);
     }
     record.close().await;
 
@@ -219,4 +243,47 @@ async fn ended(client: &Client, url: &str) -> Result<Value> {
         }
         sleep(Duration::from_millis(50)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_are_listed_a_page_at_a_time_and_have_a_trend() -> Result<()> {
+    let database = Database::create("api_history").await?;
+    let server = start(&database).await?;
+    let base = format!("http://{}/api/v1", server.addresses().http);
+    let client = Client::builder().no_proxy().build()?;
+    client.put(format!("{base}/tests")).body(TEST).send().await?.error_for_status()?;
+    let get = async |path: &str| -> Result<Value> {
+        let answer = client.get(format!("{base}{path}")).send().await?.error_for_status()?;
+        Ok(serde_json::from_slice(&answer.bytes().await?)?)
+    };
+    for _ in 0..3 {
+        let started = client.post(format!("{base}/tests/nobody/runs")).send().await?;
+        assert_eq!(started.status(), 202);
+    }
+    let began = Instant::now();
+    let trend = loop {
+        let trend = get("/tests/nobody/trend").await?;
+        if trend["runs"] == 3 {
+            break trend;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{trend}");
+        sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!((&trend["inconclusive"], &trend["flips"]), (&3.into(), &0.into()), "{trend}");
+    assert!(trend["medianNs"].as_u64().is_some_and(|ns| ns > 0), "{trend}");
+    let mut seen = Vec::new();
+    let mut path = "/runs?limit=2&test=nobody&verdict=inconclusive".to_owned();
+    loop {
+        let page = get(&path).await?;
+        let items = page["items"].as_array().context("items")?;
+        seen.extend(items.iter().map(|item| item["id"].to_string()));
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/runs?limit=2&test=nobody&verdict=inconclusive&cursor={next}");
+    }
+    let last = trend["last"].as_array().context("runs")?;
+    let expected: Vec<_> = last.iter().map(|item| item["id"].to_string()).collect();
+    assert_eq!(seen, expected, "each once, the newest first");
+    assert_eq!(get("/runs?verdict=passed").await?["items"], serde_json::json!([]));
+    assert!(server.shutdown().await.is_delivered());
+    database.remove().await
 }

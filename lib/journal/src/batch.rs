@@ -1,11 +1,11 @@
 //! What the reader gets: records that stand behind one another under one head.
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{fmt, mem, ops::Range, sync::Arc};
 
 use crate::{
     chunk::{Chunk, Placed},
     format::{HEADER_BYTES, Header},
-    settled::Mark,
+    settled::{Mark, Stretch},
 };
 
 /// Records that stand behind one another, all of one head. Cheap to clone.
@@ -50,8 +50,19 @@ impl Batch {
         self.0.pieces.iter().flat_map(|(chunk, range)| Records(&chunk.bytes()[range.clone()]))
     }
 
-    pub(crate) fn from(&self) -> Mark {
-        self.0.from
+    /// The same, each with where it stands.
+    pub fn placed(&self) -> impl Iterator<Item = (Stretch, Record<'_>)> {
+        let mut from = self.0.from;
+        self.records().map(move |record| {
+            let at = from.at + (HEADER_BYTES + record.bytes.len()) as u64;
+            let to = Mark { at, items: from.items + u64::from(record.items) };
+            (Stretch { from: mem::replace(&mut from, to), to }, record)
+        })
+    }
+
+    /// Where all of it stands.
+    pub fn stretch(&self) -> Stretch {
+        Stretch { from: self.0.from, to: self.0.to }
     }
 
     pub(crate) fn to(&self) -> Mark {

@@ -9,13 +9,14 @@ use std::{
 
 use crate::{
     batch::{Batch, Max},
-    counts::{Appended, Closed, Counts},
+    counts::{Appended, Closed, Counts, Why},
     flusher,
     folder::{Folder, OpenError},
     format::{self, HEADER_BYTES},
     limits::Limits,
     options::{Durability, Full, Options, Ready},
     recover::Recovered,
+    settled::Stretch,
     shared::{Chosen, Shared, lock, tell},
     state::State,
 };
@@ -117,6 +118,12 @@ impl Journal {
 
     /// Takes a record that stands for so many items. Waits for room if [`Full`] says so.
     pub fn append(&self, items: u32, record: &[u8]) -> Appended {
+        self.append_at(items, record).map_or_else(Appended::Dropped, |_| Appended::Kept)
+    }
+
+    /// The same, and says where the record stands, for an owner that keeps its records elsewhere as well: it need not
+    /// read one to [`settle`](Self::settle) it.
+    pub fn append_at(&self, items: u32, record: &[u8]) -> Result<Stretch, Why> {
         let shared = &*self.shared;
         let header = if shared.folder.is_some() {
             format::checked_header(items, record)
@@ -136,17 +143,19 @@ impl Journal {
                 Ok(state) => state,
                 Err((mut state, why)) => {
                     state.tally.refused += u64::from(items);
-                    return Appended::Dropped(why);
+                    return Err(why);
                 }
             };
         }
+        let from = state.end;
         let reached = state.push(items, &header, record);
+        let stretch = Stretch { from, to: state.end };
         match (now, durability) {
             (Some(now), _) => shared.write_if_due(state, reached, now),
             (None, Durability::WriteThrough) => shared.write_through(state, reached),
             (None, _) => tell(state, reached),
         }
-        Appended::Kept
+        Ok(stretch)
     }
 
     /// The next unread records, all under one head: no more items and bytes than these, but one record at the least.
@@ -157,11 +166,16 @@ impl Journal {
     /// The reader is done with a batch. In any order, and more than once is as good as once. Says how many items this
     /// call has settled: none of those that were before, and none once the journal is closed.
     pub fn acknowledge(&self, batch: &Batch) -> u64 {
+        self.settle(batch.stretch())
+    }
+
+    /// The same for what stands in this stretch, read or not.
+    pub fn settle(&self, stretch: Stretch) -> u64 {
         let mut state = lock(&self.shared.state);
         if state.is_over {
             return 0;
         }
-        let fresh = state.acknowledge(batch.from(), batch.to());
+        let fresh = state.acknowledge(stretch.from, stretch.to);
         drop(state);
         self.shared.after_settling();
         fresh

@@ -43,3 +43,4 @@ pub use counts::{Appended, Closed, Counts, Why};
 pub use folder::OpenError;
 pub use journal::Journal;
 pub use options::{Durability, Full, Options, Ready};
+pub use settled::Stretch;

@@ -10,6 +10,13 @@ pub(crate) struct Mark {
     pub(crate) items: u64,
 }
 
+/// Where one or more records stand in a journal that is open. Earlier ones are less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stretch {
+    pub(crate) from: Mark,
+    pub(crate) to: Mark,
+}
+
 /// Everything before the cursor is settled, and perhaps stretches behind it.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {

@@ -294,3 +294,26 @@ fn a_durability_that_is_chosen_later_holds_from_then_on() {
     assert_eq!(journal.append(1, b"two"), Appended::Kept);
     assert_eq!(files(), 1);
 }
+
+/// An owner that has its records elsewhere settles them by where they stand, and finds the rest again.
+#[test]
+fn what_stands_somewhere_is_settled_without_reading() {
+    let directory = tempfile::tempdir().unwrap();
+    let options =
+        Options { durability: Durability::Memory, ..Options::in_directory(directory.path(), now) };
+    let journal = Journal::open(options.clone(), b"head").unwrap();
+    let places: Vec<_> =
+        ["a", "bb", "ccc"].iter().map(|it| journal.append_at(2, it.as_bytes()).unwrap()).collect();
+    assert!(places.is_sorted());
+    let batch = journal.read(u64::MAX, 1024).unwrap();
+    let placed: Vec<_> = batch.placed().map(|(stretch, record)| (stretch, record.items)).collect();
+    assert_eq!(placed, places.iter().map(|stretch| (*stretch, 2)).collect::<Vec<_>>());
+    assert_eq!((journal.settle(places[0]), journal.settle(places[0])), (2, 0));
+    journal.close();
+
+    let journal = Journal::open(options, b"head").unwrap();
+    let batch = journal.read(u64::MAX, 1024).unwrap();
+    let left: Vec<_> = batch.records().map(|record| record.bytes.to_vec()).collect();
+    assert_eq!(left, [b"bb".to_vec(), b"ccc".to_vec()]);
+    assert_eq!(journal.settle(batch.stretch()), 4);
+}

@@ -107,7 +107,7 @@ fn sample(key: &Key) -> &'static str {
         Kind::Headers => "x-header=secret",
         Kind::Text | Kind::Secret if key.path.contains(".endpoint") => "h:1",
         Kind::Text | Kind::Secret if key.path.ends_with("on-full") => "block-timeout(7s)",
-        Kind::Text | Kind::Secret => "words",
+        Kind::Text | Kind::Secret | Kind::List | Kind::Secrets => "words",
     }
 }
 

@@ -125,6 +125,7 @@ impl Service for Postgres {
                     format!("postgres://postgres:{password}@{address}/postgres"),
                 ),
                 ("QUALITYTRACE_TEST_POSTGRES_PASSWORD", password),
+                ("QUALITYTRACE_TEST_POSTGRES_BIN", bin.display().to_string()),
             ],
         })
     }

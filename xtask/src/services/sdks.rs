@@ -23,32 +23,32 @@ use crate::{
 
 pub(super) const SDKS: Programs = Programs { name: "sdks", install, installed };
 
-struct Sdk {
-    /// The name of its folder in `tests/sdks`.
-    language: &'static str,
-    variable: &'static str,
+pub(super) struct Sdk {
+    /// The folder of its files, from the root of the checkout.
+    pub(super) folder: &'static str,
+    pub(super) variable: &'static str,
     /// What a machine needs for it: a program, and the package that has it.
-    needs: &'static [(&'static str, &'static str)],
+    pub(super) needs: &'static [(&'static str, &'static str)],
     /// Leaves `bin/echo` in the folder, which holds a copy of the service's files.
-    build: fn(&Machine, &str, &Path) -> Result<()>,
+    pub(super) build: fn(&Machine, &str, &Path) -> Result<()>,
 }
 
 const ALL: [Sdk; 4] = [
     Sdk {
-        language: "python",
+        folder: "tests/sdks/python",
         variable: "QUALITYTRACE_TEST_SDK_PYTHON",
         needs: &[("python3", "python3-venv")],
         build: python,
     },
     Sdk {
-        language: "node",
+        folder: "tests/sdks/node",
         variable: "QUALITYTRACE_TEST_SDK_NODE",
         needs: &[("npm", "npm")],
         build: node,
     },
-    Sdk { language: "go", variable: "QUALITYTRACE_TEST_SDK_GO", needs: &[], build: go },
+    Sdk { folder: "tests/sdks/go", variable: "QUALITYTRACE_TEST_SDK_GO", needs: &[], build: go },
     Sdk {
-        language: "java",
+        folder: "tests/sdks/java",
         variable: "QUALITYTRACE_TEST_SDK_JAVA",
         needs: &[("javac", "default-jdk-headless"), ("curl", "curl")],
         build: java,
@@ -60,17 +60,25 @@ const PROGRAM: &str = "echo";
 const JARS: &str = "https://repo1.maven.org/maven2";
 
 fn install(machine: &Machine) -> Result<Told> {
+    install_all(machine, &ALL)
+}
+
+fn installed(machine: &Machine) -> Option<Told> {
+    installed_all(machine, &ALL)
+}
+
+pub(super) fn install_all(machine: &Machine, all: &[Sdk]) -> Result<Told> {
     // Registries are slow and have little to do with each other.
     thread::scope(|scope| {
-        let each = ALL.each_ref().map(|sdk| scope.spawn(|| sdk.install(machine)));
-        each.map(|one| one.join().map_err(|_| anyhow!("an installation panicked"))?)
-            .into_iter()
+        let each: Vec<_> = all.iter().map(|sdk| scope.spawn(|| sdk.install(machine))).collect();
+        each.into_iter()
+            .map(|one| one.join().map_err(|_| anyhow!("an installation panicked"))?)
             .collect()
     })
 }
 
-fn installed(machine: &Machine) -> Option<Told> {
-    ALL.iter()
+pub(super) fn installed_all(machine: &Machine, all: &[Sdk]) -> Option<Told> {
+    all.iter()
         .map(|sdk| {
             let program = machine.cache.join(sdk.key(&sdk.files(machine).ok()?)).join("bin/echo");
             program.is_file().then(|| (sdk.variable, program.display().to_string()))
@@ -99,15 +107,14 @@ impl Sdk {
             eprintln!(
                 "{key}: installing it from its package registry; a minute or two, once per machine"
             );
-            (self.build)(machine, &key, part).with_context(|| {
-                format!("the echo service of `tests/sdks/{}` could not be installed", self.language)
-            })
+            (self.build)(machine, &key, part)
+                .with_context(|| format!("the program of `{}` could not be installed", self.folder))
         })?;
         Ok((self.variable, bin.join(PROGRAM).display().to_string()))
     }
 
     fn files(&self, machine: &Machine) -> Result<Files> {
-        let folder = machine.root.join("tests/sdks").join(self.language);
+        let folder = machine.root.join(self.folder);
         let read = || {
             let mut files = Vec::new();
             for entry in fs::read_dir(&folder)? {
@@ -129,11 +136,20 @@ impl Sdk {
             all.extend_from_slice(&content.len().to_be_bytes());
             all.extend_from_slice(content);
         }
-        format!("sdk-{}-{:08x}", self.language, fingerprint(&all) >> 32)
+        let name =
+            self.folder.trim_start_matches("tests/").replace("sdks/", "sdk-").replace('/', "-");
+        format!("{name}-{:08x}", fingerprint(&all) >> 32)
     }
 }
 
 fn python(machine: &Machine, key: &str, part: &Path) -> Result<()> {
+    python_packages(machine, key, part)?;
+    // The environment's scripts name the interpreter by a path that is not its last one.
+    launcher(part, "venv/bin/python venv/bin/opentelemetry-instrument venv/bin/python echo.py")
+}
+
+/// The packages of `requirements.txt` in a virtual environment of the folder.
+pub(super) fn python_packages(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     let run = |command: &mut Command| in_folder(machine, key, part, command);
     // Debian's Python comes without what a virtual environment needs.
     if spawn::output(Command::new("python3").args(["-c", "import ensurepip, venv"])).is_err() {
@@ -143,19 +159,22 @@ fn python(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     run(Command::new("python3").args(["-m", "venv", "venv"]))?;
     let mut pip = Command::new(part.join("venv/bin/python"));
     pip.args(["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--no-deps"]);
-    run(pip.args(["--requirement", "requirements.txt"]))?;
-    // The environment's scripts name the interpreter by a path that is not its last one.
-    launcher(part, "venv/bin/python venv/bin/opentelemetry-instrument venv/bin/python echo.py")
+    run(pip.args(["--requirement", "requirements.txt"]))
 }
 
 fn node(machine: &Machine, key: &str, part: &Path) -> Result<()> {
-    let mut npm = Command::new("npm");
-    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-    in_folder(machine, key, part, &mut npm)?;
+    node_packages(machine, key, part)?;
     launcher(
         part,
         "node_modules/node-linux-*/bin/node --require @opentelemetry/auto-instrumentations-node/register echo.js",
     )
+}
+
+/// The packages of `package-lock.json` in the folder.
+pub(super) fn node_packages(machine: &Machine, key: &str, part: &Path) -> Result<()> {
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    in_folder(machine, key, part, &mut npm)
 }
 
 fn go(machine: &Machine, key: &str, part: &Path) -> Result<()> {
@@ -194,7 +213,7 @@ fn in_folder(machine: &Machine, key: &str, part: &Path, command: &mut Command) -
 }
 
 /// Writes `bin/echo`, which becomes the command; paths in it are those of the folder, wherever that is.
-fn launcher(part: &Path, command: &str) -> Result<()> {
+pub(super) fn launcher(part: &Path, command: &str) -> Result<()> {
     let program = part.join("bin").join(PROGRAM);
     fs::write(&program, format!("#!/bin/sh\ncd \"$(dirname \"$0\")/..\" && exec {command}\n"))?;
     Ok(fs::set_permissions(&program, Permissions::from_mode(0o755))?)
@@ -220,7 +239,7 @@ mod tests {
         let machine = machine_with_cache(cache.path());
         for sdk in &ALL {
             let files = sdk.files(&machine).expect("its folder");
-            assert!(files.len() >= 2, "{}: a source and its versions", sdk.language);
+            assert!(files.len() >= 2, "{}: a source and its versions", sdk.folder);
         }
         assert_eq!(installed(&machine), None);
     }

@@ -28,22 +28,47 @@ impl Database {
     /// The `postgres` section of a configuration that names this database, on one line.
     pub fn section(&self) -> Result<String> {
         let options: PgConnectOptions = self.url.parse()?;
+        self.section_at(options.get_port())
+    }
+
+    /// The same, by another port.
+    pub fn section_at(&self, port: u16) -> Result<String> {
+        let options: PgConnectOptions = self.url.parse()?;
         // sqlx does not give back the one in the URL.
         let password = setting("QUALITYTRACE_TEST_POSTGRES_PASSWORD")?;
         Ok(format!(
-            "postgres: {{host: '{}', port: {}, user: '{}', password: '{password}', dbname: {}}}",
+            "postgres: {{host: '{}', port: {port}, user: '{}', password: '{password}', dbname: {}}}",
             options.get_host(),
-            options.get_port(),
             options.get_username(),
             self.name
         ))
     }
 
+    /// Where Postgres listens.
+    pub(crate) fn address(&self) -> Result<(String, u16)> {
+        let options: PgConnectOptions = self.url.parse()?;
+        Ok((options.get_host().to_owned(), options.get_port()))
+    }
+
     /// One number out of this database.
     pub async fn count(&self, query: &'static str) -> Result<i64> {
+        Ok(sqlx::query_scalar(query).fetch_one(&mut self.connect().await?).await?)
+    }
+
+    /// One text out of this database.
+    pub async fn text(&self, query: &'static str) -> Result<String> {
+        Ok(sqlx::query_scalar(query).fetch_one(&mut self.connect().await?).await?)
+    }
+
+    /// Does something to this database, past everyone.
+    pub async fn execute(&self, statement: &'static str) -> Result<()> {
+        sqlx::query(statement).execute(&mut self.connect().await?).await?;
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<PgConnection> {
         let options: PgConnectOptions = self.url.parse()?;
-        let mut connection = PgConnection::connect_with(&options.database(&self.name)).await?;
-        Ok(sqlx::query_scalar(query).fetch_one(&mut connection).await?)
+        Ok(PgConnection::connect_with(&options.database(&self.name)).await?)
     }
 
     /// Removes the database, whoever is still connected.

@@ -79,8 +79,13 @@ impl Server {
             .with_context(|| format!("cannot start `{}`", binary.display()))?;
         let stdout = child.stdout.take().context("the server has a stdout")?;
         let mut lines = BufReader::new(stdout).lines();
-        let Some(ready) = timeout(READY_MAX, lines.next_line()).await?? else {
-            bail!("the server ended before it was ready: {}", child.wait().await?);
+        // On a busy machine it may have to say first that it waits for its database.
+        let ready = loop {
+            match timeout(READY_MAX, lines.next_line()).await?? {
+                Some(line) if line.starts_with("ready: ") => break line,
+                Some(_) => {}
+                None => bail!("the server ended before it was ready: {}", child.wait().await?),
+            }
         };
         let ready_after = began.elapsed();
         let word = |after: &str| {
@@ -102,9 +107,21 @@ impl Server {
         Ok(binary)
     }
 
+    /// Its process.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// Ends the server as a crash would: SIGKILL.
     pub async fn kill(mut self) -> Result<()> {
         Ok(self.child.kill().await?)
+    }
+
+    /// Sends it a signal, such as `-STOP`.
+    pub async fn signal(&self, signal: &str) -> Result<()> {
+        let id = self.child.id().context("the server runs")?;
+        Command::new("kill").arg(signal).arg(id.to_string()).status().await?;
+        Ok(())
     }
 
     /// Asks the server to end, and tells how it did.

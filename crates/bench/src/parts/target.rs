@@ -1,8 +1,9 @@
 //! A small instrumented system under test: the official SDK, a real HTTP server, a request counter.
 
 use std::{
+    collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,7 +12,7 @@ use std::{
 use anyhow::Result;
 use axum::{
     Router,
-    extract::State,
+    extract::{Query, State},
     http::{HeaderMap, StatusCode},
     routing::get,
 };
@@ -33,12 +34,14 @@ const SLOW: Duration = Duration::from_secs(3);
 
 /// A system under test that runs until it is dropped.
 ///
-/// `GET /cart` answers at once, `GET /slow` after three seconds. Each makes a SERVER span with a CLIENT span below.
+/// `GET /cart` answers at once, or after as many milliseconds as `?wait=` says; `GET /slow` after three seconds. Each makes
+/// a SERVER span with a CLIENT span below. Requests are counted, and those with a `?run=` by its value.
 #[derive(Debug)]
 pub struct Target {
     /// Where it serves, as an URL.
     pub url: String,
     requests: Arc<AtomicU64>,
+    runs: Arc<Mutex<BTreeMap<String, u64>>>,
     // Sends what is queued when it is dropped.
     _provider: Option<SdkTracerProvider>,
     // Aborts the server with the target.
@@ -48,6 +51,7 @@ pub struct Target {
 #[derive(Clone)]
 struct Shop {
     requests: Arc<AtomicU64>,
+    runs: Arc<Mutex<BTreeMap<String, u64>>>,
     tracer: Option<SdkTracer>,
 }
 
@@ -57,7 +61,8 @@ impl Target {
         let provider = otlp_grpc.map(provider).transpose()?;
         let requests = Arc::new(AtomicU64::new(0));
         let tracer = provider.as_ref().map(|provider| provider.tracer("shop"));
-        let shop = Shop { requests: Arc::clone(&requests), tracer };
+        let runs = Arc::default();
+        let shop = Shop { requests: Arc::clone(&requests), runs: Arc::clone(&runs), tracer };
         let router =
             Router::new().route("/cart", get(cart)).route("/slow", get(slow)).with_state(shop);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -67,13 +72,26 @@ impl Target {
             // It ends with the target; until then an error shows as a test that gets no answer.
             let _ended = axum::serve(listener, router).await;
         });
-        Ok(Self { url, requests, _provider: provider, _tasks: tasks })
+        Ok(Self { url, requests, runs, _provider: provider, _tasks: tasks })
     }
 
     /// How many requests came.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::SeqCst)
     }
+
+    /// How many requests came, by the value of `run` in their query.
+    pub fn requests_of_runs(&self) -> BTreeMap<String, u64> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Asked {
+    run: Option<String>,
+    /// Milliseconds.
+    wait: u64,
 }
 
 fn provider(port: u16) -> Result<SdkTracerProvider> {
@@ -88,8 +106,16 @@ fn provider(port: u16) -> Result<SdkTracerProvider> {
     Ok(SdkTracerProvider::builder().with_span_processor(processor).with_resource(resource).build())
 }
 
-async fn cart(State(shop): State<Shop>, headers: HeaderMap) -> (StatusCode, &'static str) {
+async fn cart(
+    State(shop): State<Shop>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+) -> (StatusCode, &'static str) {
     shop.requests.fetch_add(1, Ordering::SeqCst);
+    if let Some(run) = asked.run {
+        *shop.runs.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_default() += 1;
+    }
+    sleep(Duration::from_millis(asked.wait)).await;
     shop.observe("/cart", &headers);
     (StatusCode::OK, "{\"items\": 3}")
 }

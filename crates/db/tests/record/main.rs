@@ -1,8 +1,15 @@
 //! The record against a real Postgres, one database for each test.
 
+mod documents;
 mod events;
+mod history;
+mod learned;
 mod lease;
+mod life;
+mod migrated;
+mod months;
 mod scratch;
+mod share;
 mod start;
 mod test_version;
 mod trace;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use db::{Connect, Db, NewRun, NewTest, Taken};
+use db::{Connect, Db, DbError, NewRun, NewTest, RunVars, Taken, Taking, Took};
 use model::{
     Answer, Attempt, Body, Judgement, Outcome, Project, Response, RunId, SpanId, TestId, Timestamp,
     TraceId, Verdict,
@@ -72,9 +72,26 @@ impl Scratch {
 
     /// Takes a run that must be there.
     pub(crate) async fn take(&self, lease: Duration) -> Taken {
-        let taken = self.db.take("worker", lease, at(2)).await.expect("asked");
+        let taken = take(&self.db, "worker", lease).await.expect("asked");
         taken.expect("there is a run to take")
     }
+
+    /// Takes up to so many runs, of which as many as `host_max` may go to one host.
+    pub(crate) async fn take_many(&self, runs_max: usize, host_max: usize) -> Took {
+        let taking = Taking { runs_max, host_max, ..taking("worker", LEASE) };
+        self.db.take(&taking).await.expect("asked")
+    }
+}
+
+/// Takes one run, where there is one.
+pub(crate) async fn take(db: &Db, worker: &str, lease: Duration) -> Result<Option<Taken>, DbError> {
+    let took = db.take(&taking(worker, lease)).await?;
+    assert_eq!(took.damaged, [], "nothing is damaged");
+    Ok(took.runs.into_iter().next())
+}
+
+pub(crate) fn taking(worker: &str, lease: Duration) -> Taking<'_> {
+    Taking { worker, lease, at: at(2), runs_max: 1, host_max: 1000 }
 }
 
 /// Applies one test.
@@ -109,6 +126,7 @@ pub(crate) fn new_test(document: &str) -> NewTest {
         name: "Shop".to_owned(),
         file: "tests/shop.yaml".to_owned(),
         document: document.to_owned(),
+        host: None,
     }
 }
 
@@ -119,6 +137,9 @@ pub(crate) fn new_run(number: u32) -> NewRun {
         test: test_id(),
         accepted_at: at(1),
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+        vars: RunVars::default(),
+        timeout: None,
+        key: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests and their versions.
 
-use db::{Applied, DbError, NewTest, StoredTest};
+use db::{Accepted, Applied, DbError, NewTest, StoredTest};
 use model::{Fault, Faulty, Project};
 use sqlx::Row;
 
@@ -116,9 +116,15 @@ fn a_version_never_changes() {
 fn a_run_keeps_the_version_it_started_with() {
     scratch::with(|scratch| async move {
         scratch.apply("a").await;
-        assert_eq!(scratch.db.create_run(&new_run(1)).await.expect("accepted"), 1);
+        assert_eq!(
+            scratch.db.create_run(&new_run(1)).await.expect("accepted"),
+            Accepted::New { version: 1 }
+        );
         scratch.apply("b").await;
-        assert_eq!(scratch.db.create_run(&new_run(2)).await.expect("accepted"), 2);
+        assert_eq!(
+            scratch.db.create_run(&new_run(2)).await.expect("accepted"),
+            Accepted::New { version: 2 }
+        );
         for (version, document) in [(1, "a"), (2, "b")] {
             let test = scratch.take(LEASE).await.test;
             assert_eq!((test.version, test.document.as_str()), (version, document));

@@ -30,7 +30,7 @@ pub async fn conforms<S, F>(
     S: Sink,
     F: Future<Output = Vec<Bytes>>,
 {
-    let batch = |bytes: Bytes| Batch { trace_id: facts.wanted, bytes };
+    let batch = |bytes: Bytes| Batch { trace_id: facts.wanted, spans: 1, bytes };
     assert!(sink.wants(&facts.wanted), "a trace that is waited for is wanted");
     assert!(!sink.wants(&facts.foreign), "a foreign one is not");
     sink.accept(Vec::new()).await.expect("nothing is always accepted");

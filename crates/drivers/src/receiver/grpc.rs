@@ -67,6 +67,7 @@ async fn call<S: Sink>(
     request: Request<Incoming>,
 ) -> Result<Bytes, Unanswered> {
     let (head, body) = request.into_parts();
+    intake.admit(&head.headers).await?;
     let signal = match head.uri.path() {
         TRACES => Signal::Traces,
         "/opentelemetry.proto.collector.logs.v1.LogsService/Export" => Signal::Logs,

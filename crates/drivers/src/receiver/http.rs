@@ -2,8 +2,11 @@
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, Version,
-    header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, RETRY_AFTER},
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
+    header::{
+        ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, RETRY_AFTER,
+        WWW_AUTHENTICATE,
+    },
 };
 use hyper::body::{Body, Incoming};
 
@@ -54,6 +57,7 @@ async fn export<S: Sink>(
     request: Request<Incoming>,
 ) -> Result<(Signal, Rejected), Unanswered> {
     let bytes_max = intake.message_bytes_max;
+    intake.admit(request.headers()).await?;
     let Asked { signal, form, packing } = match asked(&request) {
         Ok(asked) => asked,
         Err(error) => {
@@ -113,9 +117,10 @@ fn refuse(form: Form, version: Version, error: &Unanswered, said: &str) -> Respo
     if let Unanswered::Method(_) = error {
         headers.insert(ALLOW, HeaderValue::from_static("POST"));
     }
-    let may_be_unread =
-        matches!(error, Unanswered::TooLarge(_) | Unanswered::NoRoom(_) | Unanswered::Late(_));
-    if may_be_unread && version < Version::HTTP_2 {
+    if error.status() == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if error.may_be_unread() && version < Version::HTTP_2 {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response

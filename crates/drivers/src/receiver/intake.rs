@@ -10,11 +10,12 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::HeaderMap;
 use otlp::ReadError;
 use tokio::time::timeout;
 
 use super::{
-    Config, Sink,
+    Config, Gate, Sink,
     seen::{Watch, add},
     unanswered::Unanswered,
 };
@@ -64,6 +65,7 @@ pub(super) struct Intake<S> {
     pub(super) message_bytes_max: usize,
     pub(super) header_timeout: Duration,
     pub(super) watch: Arc<Watch>,
+    gate: Option<Gate>,
     export_timeout: Duration,
     sink: Arc<S>,
     buffered_bytes_max: usize,
@@ -83,10 +85,19 @@ impl<S: Sink> Intake<S> {
             message_bytes_max: config.message_bytes_max,
             header_timeout: config.header_timeout,
             watch,
+            gate: config.gate.clone(),
             export_timeout: config.export_timeout,
             sink,
             buffered_bytes_max: config.buffered_bytes_max,
             buffered: AtomicUsize::default(),
+        }
+    }
+
+    /// Lets a request in whose sender may send, before its body is read.
+    pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<(), Unanswered> {
+        match &self.gate {
+            Some(gate) => self.in_time(gate.pass(headers)).await,
+            None => Ok(()),
         }
     }
 
@@ -102,9 +113,11 @@ impl<S: Sink> Intake<S> {
     /// Takes note of a request that is refused, and gives the words for it.
     ///
     /// The spans in it may be those of a run, which then must not conclude anything from their absence: the sender may
-    /// not come back, or not in time. What the sink refused it knows itself.
+    /// not come back, or not in time. What the sink refused it knows itself; and who may not send at all has no say in
+    /// what a run concludes.
     pub(super) fn refused(&self, has_spans: bool, error: &Unanswered) -> String {
-        if has_spans && !matches!(error, Unanswered::Refused(_)) {
+        use Unanswered::{Refused, TokenMissing, TokenRefused};
+        if has_spans && !matches!(error, Refused(_) | TokenMissing | TokenRefused) {
             self.sink.lost_unread();
         }
         let said = error.to_string();

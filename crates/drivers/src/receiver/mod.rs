@@ -6,12 +6,13 @@
 //!
 //! Foreign exports are kept for a while, as bytes, for whoever asks why a trace is missing ([`Seen`]).
 //!
-//! Deliberately absent: authentication (the addresses are for loopback until it exists), and any telemetry of its own,
-//! which could come back in here.
+//! A [`Gate`] decides who may send. Deliberately absent: what it decides by, and any telemetry of its own, which could
+//! come back in here.
 
 mod body;
 pub mod conformance;
 mod connection;
+mod gate;
 mod grpc;
 mod http;
 mod intake;
@@ -35,6 +36,7 @@ use thiserror::Error;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use connection::Server;
+pub use gate::{Entry, Gate};
 pub use intake::Counts;
 use intake::Intake;
 use listen::Listening;
@@ -49,6 +51,8 @@ pub struct Config {
     pub addresses: Vec<SocketAddr>,
     /// With a certificate there is TLS on all of them, and nothing else.
     pub tls: Option<Tls>,
+    /// Decides who may send; without one, everyone.
+    pub gate: Option<Gate>,
     /// Bytes of a message, packed or not.
     pub message_bytes_max: usize,
     /// Connections to each address; further ones wait to be accepted.
@@ -126,12 +130,29 @@ pub struct Receiver {
     tasks: JoinSet<()>,
 }
 
+/// Tells what a receiver has met, also after its end.
+#[derive(Clone, Debug)]
+pub struct Witness(Arc<Watch>);
+
+impl Witness {
+    /// What it has received so far.
+    pub fn counts(&self) -> Counts {
+        self.0.counts()
+    }
+
+    /// What it has met so far, for whoever asks why a trace is missing.
+    pub fn seen(&self) -> Seen {
+        self.0.seen()
+    }
+}
+
 impl Config {
     /// The usual limits, on these addresses.
     pub fn new(addresses: Vec<SocketAddr>) -> Self {
         Self {
             addresses,
             tls: None,
+            gate: None,
             message_bytes_max: 16 * 1024 * 1024,
             connections_max: 512,
             buffered_bytes_max: 128 * 1024 * 1024,
@@ -211,6 +232,11 @@ impl Receiver {
     /// What it has met so far, for whoever asks why a trace is missing.
     pub fn seen(&self) -> Seen {
         self.watch.seen()
+    }
+
+    /// The same, for whoever must not hold the receiver itself.
+    pub fn witness(&self) -> Witness {
+        Witness(Arc::clone(&self.watch))
     }
 
     /// Waits until a listener ends that should not, and tells why where it can.

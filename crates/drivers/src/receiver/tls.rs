@@ -7,16 +7,17 @@ use thiserror::Error;
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
-        self, ServerConfig,
+        self, RootCertStore, ServerConfig,
         crypto::ring,
         pki_types::{
             CertificateDer, PrivateKeyDer,
             pem::{Error as PemError, PemObject},
         },
+        server::{WebPkiClientVerifier, danger::ClientCertVerifier},
     },
 };
 
-/// A certificate with its key. Clients are not asked for one of theirs.
+/// A certificate with its key, and whether clients are asked for one of theirs.
 #[derive(Clone)]
 pub struct Tls(Arc<ServerConfig>);
 
@@ -29,6 +30,9 @@ pub enum TlsError {
     /// The key's text. The error does not show it.
     #[error("no private key in PEM form: {0}")]
     Key(PemError),
+    /// The text of those who sign for clients.
+    #[error("no certificate in PEM form that signs for clients: {0}")]
+    ClientCa(String),
     /// They do not go together, or are of a kind that is not known.
     #[error("the certificate and its key cannot be used: {0}")]
     Unusable(#[from] rustls::Error),
@@ -37,6 +41,30 @@ pub enum TlsError {
 impl Tls {
     /// Reads a chain of certificates, the receiver's own first, and the key of the first, both in PEM form.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        Self::new(certificates, key, WebPkiClientVerifier::no_client_auth())
+    }
+
+    /// The same, and clients must show a certificate that one of `signers`, in PEM form too, has signed.
+    pub fn with_clients(certificates: &[u8], key: &[u8], signers: &[u8]) -> Result<Self, TlsError> {
+        let unusable = |error: &dyn fmt::Display| TlsError::ClientCa(error.to_string());
+        let mut roots = RootCertStore::empty();
+        for signer in CertificateDer::pem_slice_iter(signers) {
+            roots
+                .add(signer.map_err(|error| unusable(&error))?)
+                .map_err(|error| unusable(&error))?;
+        }
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|error| unusable(&error))?;
+        Self::new(certificates, key, verifier)
+    }
+
+    fn new(
+        certificates: &[u8],
+        key: &[u8],
+        clients: Arc<dyn ClientCertVerifier>,
+    ) -> Result<Self, TlsError> {
         let certificates: Result<Vec<_>, _> =
             CertificateDer::pem_slice_iter(certificates).collect();
         let certificates = certificates.map_err(TlsError::Certificate)?;
@@ -46,7 +74,7 @@ impl Tls {
         let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsError::Key)?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_single_cert(certificates, key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self(Arc::new(config)))

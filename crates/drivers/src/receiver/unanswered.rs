@@ -14,6 +14,17 @@ pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Why a request was not answered with what it asked for.
 #[derive(Debug, Error)]
 pub(super) enum Unanswered {
+    #[error(
+        "nobody may send without a token here: set the header `authorization` to `Bearer` and a token that may send, as by \
+         `OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20<token>`"
+    )]
+    TokenMissing,
+    #[error(
+        "the token is not known, has expired, or may not send: make another one, and set the header `authorization` to it"
+    )]
+    TokenRefused,
+    #[error("whether the token may send cannot be told now; send it again later")]
+    TokenUnread,
     #[error("nothing is at `{0}`; send to `/v1/traces`, `/v1/logs` or `/v1/metrics`")]
     Path(String),
     #[error(
@@ -57,6 +68,7 @@ pub(super) enum Code {
     ResourceExhausted = 8,
     Unimplemented = 12,
     Unavailable = 14,
+    Unauthenticated = 16,
 }
 
 impl Unanswered {
@@ -71,7 +83,8 @@ impl Unanswered {
             Self::Broken(_) | Self::Undecodable(_) | Self::Json(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge(_) | Self::TooIntricate(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Refused(_) | Self::NoRoom(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Late(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Late(_) | Self::TokenUnread => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TokenMissing | Self::TokenRefused => StatusCode::UNAUTHORIZED,
         }
     }
 
@@ -88,8 +101,24 @@ impl Unanswered {
             }
             // Without a time to come back this says that it will never fit.
             Self::TooLarge(_) | Self::TooIntricate(_) => Code::ResourceExhausted,
-            Self::Refused(_) | Self::NoRoom(_) | Self::Late(_) => Code::Unavailable,
+            Self::Refused(_) | Self::NoRoom(_) | Self::Late(_) | Self::TokenUnread => {
+                Code::Unavailable
+            }
+            Self::TokenMissing | Self::TokenRefused => Code::Unauthenticated,
         }
+    }
+
+    /// Whether some of the request may not have been read, so that nothing can follow it on its connection.
+    pub(super) fn may_be_unread(&self) -> bool {
+        matches!(
+            self,
+            Self::TooLarge(_)
+                | Self::NoRoom(_)
+                | Self::Late(_)
+                | Self::TokenMissing
+                | Self::TokenRefused
+                | Self::TokenUnread
+        )
     }
 
     /// When to send the same again, if that can help.

@@ -1,5 +1,6 @@
 //! The OTLP receiver, met by real exporters, and by clients that make the mistakes themselves over bare sockets.
 
+mod gate;
 mod grpc;
 mod http;
 mod json;

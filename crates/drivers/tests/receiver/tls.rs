@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use drivers::receiver::{Config, Counts, Tls, start};
 use model::{Fault, Faulty};
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -15,7 +15,7 @@ use tokio_rustls::{
     client::TlsStream,
     rustls::{
         ClientConfig, RootCertStore,
-        pki_types::{CertificateDer, ServerName},
+        pki_types::{CertificateDer, PrivateKeyDer, ServerName},
     },
 };
 
@@ -88,6 +88,60 @@ async fn every_protocol_is_served_under_tls() {
     }
     let expected = Counts { kept: 8, ..Counts::default() };
     assert_eq!(receiver.shutdown().await, expected);
+}
+
+/// Connects, shows what it has, sends an export, and tells whether it was answered.
+async fn is_answered(
+    address: SocketAddr,
+    trusted: &CertificateDer<'static>,
+    shown: Option<(CertificateDer<'static>, &CertifiedKey<KeyPair>)>,
+) -> bool {
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted.clone()).expect("a root");
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots);
+    let config = match shown {
+        None => config.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let key = PrivateKeyDer::try_from(key.signing_key.serialize_der()).expect("a key");
+            config.with_client_auth_cert(vec![certificate], key).expect("a pair")
+        }
+    };
+    let stream = TcpStream::connect(address).await.expect("connected");
+    let name = ServerName::try_from("receiver").expect("a name");
+    let connected = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+    let Ok(mut stream) = connected else { return false };
+    let head = "GET /v1/traces HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let mut answer = Vec::new();
+    let sent = stream.write_all(head.as_bytes()).await;
+    sent.is_ok()
+        && stream.read_to_end(&mut answer).await.is_ok()
+        && answer.starts_with(b"HTTP/1.1 405")
+}
+
+#[tokio::test]
+async fn clients_show_a_certificate_where_they_are_asked_to() {
+    let (certificate, key, trusted) = certificate();
+    let known = generate_simple_self_signed(vec!["sender".to_owned()]).expect("a certificate");
+    let unknown = generate_simple_self_signed(vec!["sender".to_owned()]).expect("a certificate");
+    let signers = pem("CERTIFICATE", known.cert.der());
+    let tls = Tls::with_clients(certificate.as_bytes(), key.as_bytes(), signers.as_bytes());
+    let config = Config { tls: Some(tls.expect("usable")), ..config() };
+    let receiver = start(config, told(false, 0)).await.expect("started");
+    let address = receiver.addresses()[0];
+    let shown = Some((known.cert.der().clone(), &known));
+    assert!(is_answered(address, &trusted, shown).await);
+    assert!(!is_answered(address, &trusted, None).await, "nothing is shown");
+    let shown = Some((unknown.cert.der().clone(), &unknown));
+    assert!(!is_answered(address, &trusted, shown).await, "signed by somebody else");
+    for signers in ["", "noise"] {
+        let tls = Tls::with_clients(certificate.as_bytes(), key.as_bytes(), signers.as_bytes());
+        let error = tls.expect_err("nobody could sign").to_string();
+        assert!(error.contains("that signs for clients"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -100,6 +100,12 @@ const PAID_ENVIRONMENT: &[&str] = &["resources", "agentConfiguration", "organiza
 
 /// Reads all documents of a file, as far as they can be read, with everything that is wrong with them.
 pub fn read(text: &Text) -> (Vec<Document>, Vec<Diagnostic>) {
+    let (documents, mistakes) = read_placed(text);
+    (documents.into_iter().map(|(document, _)| document).collect(), mistakes)
+}
+
+/// The same, each document with where it stands.
+pub(crate) fn read_placed(text: &Text) -> (Vec<(Document, Span)>, Vec<Diagnostic>) {
     let (nodes, mistakes) = read_yaml(text);
     let all = Diagnostics::new(text);
     all.extend(mistakes);
@@ -109,16 +115,29 @@ pub fn read(text: &Text) -> (Vec<Document>, Vec<Diagnostic>) {
         let found = Diagnostics::new(text);
         let document = read_document(node, &found);
         let is_broken = found.has_errors() || !is_valid;
-        documents.extend(document.and_then(|document| match document {
+        let document = document.and_then(|document| match document {
             Document::Test(test) => {
                 Some(Document::Test(Box::new(Test { is_broken, whole: node.span, ..*test })))
             }
             // Of a broken test the strings are still worth a look; nothing else has strings.
             document => (!found.has_errors()).then_some(document),
-        }));
+        });
+        documents.extend(document.map(|document| (document, node.span)));
         all.extend(found.into_vec());
     }
     (documents, all.into_vec())
+}
+
+/// A document without the others of its file, as a text in which it stands where it stood.
+pub(crate) fn alone(text: &Text, whole: Span) -> String {
+    let at = text.place(whole.start);
+    let (lines, columns) = ("\n".repeat(at.line - 1), " ".repeat(at.column - 1));
+    // A comment behind its last value may be the reason of a mistake, so it goes along.
+    let rest = text.content().get(whole.end..).unwrap_or_default();
+    let is_comment = |line: &&str| line.trim_start().starts_with('#');
+    let comment = rest.lines().next().filter(is_comment).unwrap_or_default();
+    let document = format!("{}{comment}", text.slice(whole));
+    format!("{lines}{columns}{}\n", document.trim_end())
 }
 
 fn read_document(node: &Node, found: &Diagnostics) -> Option<Document> {

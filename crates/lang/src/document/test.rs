@@ -2,7 +2,7 @@
 
 use source::{Diagnostics, Fields, Item, Scalar, Span, Text};
 
-use super::{Reference, Trigger, read_wait, take_read_only, texts};
+use super::{Reference, Trigger, alone, read_wait, take_read_only, texts};
 use crate::plan::Settle;
 
 /// A test as written; [`compile`](crate::compile) makes a plan of it.
@@ -65,14 +65,7 @@ impl Test {
 
     /// The document without the others of its file, as a text in which it stands where it stood.
     pub fn document(&self) -> String {
-        let at = self.text.place(self.whole.start);
-        let (lines, columns) = ("\n".repeat(at.line - 1), " ".repeat(at.column - 1));
-        // A comment behind its last value may be the reason of a mistake, so it goes along.
-        let rest = self.text.content().get(self.whole.end..).unwrap_or_default();
-        let is_comment = |line: &&str| line.trim_start().starts_with('#');
-        let comment = rest.lines().next().filter(is_comment).unwrap_or_default();
-        let document = format!("{}{comment}", self.text.slice(self.whole));
-        format!("{lines}{columns}{}\n", document.trim_end())
+        alone(&self.text, self.whole)
     }
 
     /// Where its id stands, or the name that the id is made from.

@@ -17,6 +17,10 @@ const TRACES_MAX: usize = 1024;
 /// By how much the clocks of machines that are kept in step still differ.
 const TOLERANCE: Duration = Duration::from_millis(20);
 
+/// The scope of what Qualitytrace tells of itself. It comes in here where a Collector sends on all that it gets, and says
+/// nothing of the system.
+const OWN_SCOPE: &str = "qualitytrace";
+
 /// The foreign traces of the ring, by the moment at which each began.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
@@ -61,8 +65,9 @@ impl Foreign {
                 let _malformed = drivers::append(&mut stranger.trace, &batch.bytes);
             }
         }
-        let mut traces: Vec<_> =
-            found.into_values().filter(|stranger| !stranger.trace.is_empty()).collect();
+        let is_own = |span: Span<'_>| span.scope().name() == OWN_SCOPE;
+        let is_stranger = |it: &Stranger| first(&it.trace).is_some_and(|span| !is_own(span));
+        let mut traces: Vec<_> = found.into_values().filter(is_stranger).collect();
         traces.sort_by_key(|it| (first(&it.trace).map(Span::start), it.trace.id()));
         Self { traces }
     }

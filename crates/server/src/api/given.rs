@@ -5,12 +5,13 @@ use std::str::FromStr;
 use axum::{
     RequestPartsExt,
     extract::{FromRequest, FromRequestParts, Path, Query, Request, rejection::StringRejection},
-    http::request::Parts,
+    http::{HeaderMap, request::Parts},
 };
 use model::{Fault, InvalidId};
 use serde::de::DeserializeOwned;
 
 use super::{App, problem::Problem};
+use crate::traceparent::TraceParent;
 
 /// The query of a request. A type of it MUST refuse unknown fields: a misspelt `project` is not the default one.
 pub(super) struct Asked<T>(pub(super) T);
@@ -18,8 +19,31 @@ pub(super) struct Asked<T>(pub(super) T);
 /// The one id in a path.
 pub(super) struct Named<T>(pub(super) T);
 
+/// What every handler of documents needs: who answers, what is continued, how the answer shall look.
+pub(super) struct Heard {
+    pub(super) app: App,
+    pub(super) context: TraceParent,
+    pub(super) headers: HeaderMap,
+}
+
 /// A body that is text.
 pub(super) struct Document(pub(super) String);
+
+/// The longest name of a file, in characters.
+const FILE_CHARACTERS_MAX: usize = 1024;
+
+/// The name of a file, as somebody gave it.
+pub(super) fn file(name: Option<String>) -> Result<String, Problem> {
+    let name = name.unwrap_or_else(|| "document.yaml".to_owned());
+    let is_plain = !name.is_empty() && !name.contains(char::is_control);
+    if !is_plain || name.chars().count() > FILE_CHARACTERS_MAX {
+        let detail = format!(
+            "`file` is no name: expected 1 to {FILE_CHARACTERS_MAX} characters, none of them a control character"
+        );
+        return Err(Problem::new(Fault::Invalid, detail));
+    }
+    Ok(name)
+}
 
 impl<T: DeserializeOwned + Send + 'static> FromRequestParts<App> for Asked<T> {
     type Rejection = Problem;
@@ -43,6 +67,18 @@ impl<T: FromStr<Err = InvalidId>> FromRequestParts<App> for Named<T> {
             .parse()
             .map_err(|error: InvalidId| Problem::new(Fault::Invalid, error.to_string()))?;
         Ok(Self(id))
+    }
+}
+
+impl FromRequestParts<App> for Heard {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        // `observe` stands before every route.
+        let context = parts.extensions.get::<TraceParent>().copied();
+        let context =
+            context.ok_or_else(|| Problem::new(Fault::Internal, "the request has no context"))?;
+        Ok(Self { app: app.clone(), context, headers: parts.headers.clone() })
     }
 }
 

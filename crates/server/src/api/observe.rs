@@ -12,6 +12,7 @@ use model::{Fault, SpanId, TraceId};
 use super::{App, problem::Problem};
 use crate::{
     own_spans::{HttpSpan, send_http},
+    own_telemetry::within,
     traceparent::TraceParent,
 };
 
@@ -33,7 +34,8 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let path = request.uri().path().to_owned();
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(context);
-    let response = match tokio::time::timeout(REQUEST_MAX, next.run(request)).await {
+    let response = match tokio::time::timeout(REQUEST_MAX, within(context, next.run(request))).await
+    {
         Ok(response) => response,
         Err(_) => {
             let detail = format!("the request was not done within {} s", REQUEST_MAX.as_secs());

@@ -8,6 +8,10 @@ use db::DbError;
 use model::{Fault, Faulty};
 use serde::Serialize;
 use source::{Diagnostic, Severity};
+use utoipa::ToSchema;
+
+/// The media type of a problem.
+pub(super) const CONTENT_TYPE: &str = "application/problem+json";
 
 /// What went wrong with a request.
 #[derive(Debug)]
@@ -19,24 +23,32 @@ pub(crate) struct Problem {
 }
 
 /// One mistake in a document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Mistake {
+    /// `error`, `warning` or `note`.
     severity: &'static str,
     message: String,
     file: String,
+    /// From 1; none where the mistake has no place.
     line: Option<u32>,
+    /// In characters, from 1.
     column: Option<u32>,
 }
 
-#[derive(Serialize)]
+/// What went wrong, as RFC 9457 has it.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Form<'a> {
+#[schema(as = Problem)]
+pub(super) struct Form<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'static str,
+    /// The status of the answer.
     status: u16,
+    /// What happened, and what to do; the mistakes of a document drawn.
     detail: &'a str,
+    /// The mistakes of a document, each with its place.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     diagnostics: &'a [Mistake],
 }
@@ -51,7 +63,8 @@ impl Problem {
         let picture = source::draw(diagnostics, source::Colour::Never);
         Self {
             diagnostics: diagnostics.iter().map(mistake).collect(),
-            ..Self::new(Fault::Invalid, picture)
+            // Not 400: the request itself is in order.
+            ..Self::new(Fault::Invalid, picture).with_status(StatusCode::UNPROCESSABLE_ENTITY)
         }
     }
 
@@ -63,7 +76,11 @@ impl Problem {
 
 impl From<DbError> for Problem {
     fn from(error: DbError) -> Self {
-        Self::new(error.fault(), error.to_string())
+        let problem = Self::new(error.fault(), error.to_string());
+        match error {
+            DbError::Changed { .. } => problem.with_status(StatusCode::PRECONDITION_FAILED),
+            _ => problem,
+        }
     }
 }
 
@@ -82,8 +99,7 @@ impl IntoResponse for Problem {
         // A form of plain texts and numbers can always be written.
         let body = serde_json::to_vec(&form).unwrap_or_default();
         let mut response =
-            (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body)
-                .into_response();
+            (self.status, [(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response();
         if self.fault.is_transient() {
             response.headers_mut().insert(header::RETRY_AFTER, axum::http::HeaderValue::from(1));
         }

@@ -1,105 +1,329 @@
-//! Runs: started, and read with their events and trace.
+//! Runs: started, stopped, and read with their events and trace.
+
+use std::{collections::BTreeMap, time::Duration};
 
 use axum::{
     Extension, Json,
     extract::State,
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use bus::Bus;
 use bytes::Bytes;
-use db::{NewRun, State as RunState};
+use db::{Accepted, DbError, IdempotencyKey, NewRun, RunVars, State as RunState, StoredRun};
 use model::{Event, Fault, Outcome, Project, RunId, TestId, Timestamp, TraceId, Verdict};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::{Asked, Named},
+    given::{Asked, Document, Named},
+    openapi,
     problem::Problem,
-    runs_waiting,
+    run_stopped, runs_waiting,
 };
 use crate::{own_spans::Call, traceparent::TraceParent};
 
 /// Events in one answer at the most.
 const EVENTS_MAX: u32 = 1000;
+/// Variables of one run at the most.
+const VARIABLES_MAX: usize = 1000;
+/// Letters of an idempotency key at the most.
+const KEY_CHARS_MAX: usize = 255;
+/// Seconds that a run may be given.
+const TIMEOUT_SECS: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
+/// The header that names a start, so that a repeated request is known.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-#[derive(Debug, Serialize)]
+/// The last number of an event that every reader of JSON knows exactly.
+const AFTER_MAX: i64 = (1 << 53) - 1;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(start))
+        .routes(routes!(stop))
+        .routes(routes!(read))
+        .routes(routes!(events))
+        .routes(routes!(trace))
+}
+
+/// A run.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Run {
+    #[schema(schema_with = openapi::run_id)]
     id: RunId,
+    #[schema(schema_with = openapi::word)]
     test: TestId,
+    /// The version of the test that it runs.
     version: i32,
+    /// `queued`, `running` or `ended`.
     state: &'static str,
+    #[schema(schema_with = openapi::moment)]
     accepted_at: Timestamp,
+    /// The trace under test, once the attempt is recorded.
+    #[schema(value_type = Option<String>)]
     trace_id: Option<TraceId>,
+    /// `passed`, `failed` or `inconclusive`, once it ended.
+    #[schema(value_type = Option<String>)]
     verdict: Option<Verdict>,
+    /// Since when it is asked to stop.
+    #[schema(value_type = Option<String>)]
+    stop_at: Option<Timestamp>,
+    /// What it ended with.
+    #[schema(value_type = Option<Object>)]
     outcome: Option<Outcome>,
 }
 
-#[derive(Debug, Serialize)]
+/// What a run is started with; an empty body asks for nothing in particular.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Start {
+    /// Values of variables. They are kept with the run and shown to whoever may read it: no place for secrets.
+    #[serde(default)]
+    variables: BTreeMap<String, String>,
+    /// Variable sets by their ids; a later one overrules an earlier one, and `variables` overrule all of them.
+    #[serde(default)]
+    #[schema(max_items = 1000)]
+    variable_sets: Vec<String>,
+    /// How long the run may take, in seconds.
+    #[serde(default)]
+    #[schema(minimum = 0.1, maximum = 86400)]
+    timeout_seconds: Option<f64>,
+}
+
+/// Something that happened in a run, with its number.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = NumberedEvent)]
 struct Numbered {
+    /// From 1, without gaps.
     n: i64,
+    #[schema(value_type = Object)]
     event: Event,
 }
 
 /// `?project=`: whose runs are meant.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Owner {
+    /// Whose it is.
     #[serde(default)]
-    project: Project,
+    #[param(schema_with = openapi::word, required = false)]
+    pub(super) project: Project,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct After {
+    /// Whose it is.
     #[serde(default)]
+    #[param(schema_with = openapi::word, required = false)]
     project: Project,
     /// The last event that the caller knows.
     #[serde(default)]
+    #[param(minimum = 0, maximum = 9007199254740991_i64)]
     after: i64,
 }
 
+/// The header under which a start is repeated.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it only describes the header, which is read by its name")]
+pub(super) struct Keyed {
+    /// A word for this start, of up to 255 visible letters. The same request with the same word starts nothing and answers
+    /// with the run of the first time; another request with it is refused with 422.
+    #[param(rename = "idempotency-key", schema_with = openapi::key, required = false)]
+    key: String,
+}
+
 /// Accepts a run of the test's latest version; a worker takes it from there.
+#[utoipa::path(
+    post,
+    path = "/api/v1/tests/{test}/runs",
+    tag = "runs",
+    operation_id = "startRun",
+    params(
+        Owner,
+        ("test" = inline(openapi::Word), Path, description = "The test."),
+        Keyed,
+    ),
+    request_body(content = Option<Start>, description = "What it is started with."),
+    responses(
+        (
+            status = 202,
+            description = "The run is accepted.",
+            body = Run,
+            headers(("location" = String, description = "Where the run is read.")),
+        ),
+        (status = 200, description = "The same request has started this run before.", body = Run),
+    ),
+)]
 pub(super) async fn start(
     State(app): State<App>,
     Asked(Owner { project }): Asked<Owner>,
     Extension(context): Extension<TraceParent>,
     Named(test): Named<TestId>,
+    headers: HeaderMap,
+    Document(body): Document,
 ) -> Result<Response, Problem> {
-    if app.watch.telemetry.is_pressed() {
-        return Err(Problem::new(
-            Fault::Overloaded,
-            "no new runs for now: an exporter's buffer is nearly full, because its destination does not take the \
-             server's telemetry; try again later, or see `GET /metrics` (telemetry_exporter_…)",
-        ));
-    }
+    pressed(&app)?;
+    let start = Start::read(&body)?;
+    let key = idempotency_key(&headers, format!("start {test} {body}"))?;
     let accepted_at = app.world.now();
     let new = NewRun {
         id: RunId::new(accepted_at, app.world.random()),
         project,
-        test: test.clone(),
+        test,
         accepted_at,
         traceparent: Some(context.stored()),
+        timeout: start.timeout_seconds.map(Duration::from_secs_f64),
+        vars: start.vars(),
+        key,
     };
     let created = app.db.create_run(&new);
-    let version = app.watch.db(context, Call("INSERT", "runs"), created).await?;
-    app.bus.hint(runs_waiting());
+    let accepted = app.watch.db(context, Call("INSERT", "runs"), created).await;
+    let version = match accepted.map_err(refused)? {
+        Accepted::New { version } => version,
+        Accepted::Again { run } => {
+            let before = app.db.run(&new.project, run);
+            let before = app.watch.db(context, Call("SELECT", "runs"), before).await?;
+            let before = before.ok_or_else(|| no_such_run(run))?;
+            return Ok(Json(Run::from(before)).into_response());
+        }
+    };
+    app.watch.hint(context, &*app.bus, runs_waiting());
+    let location = format!("/api/v1/runs/{}", new.id);
     let run = Run {
         id: new.id,
-        test,
+        test: new.test,
         version,
         state: RunState::Queued.as_str(),
         accepted_at,
         trace_id: None,
         verdict: None,
+        stop_at: None,
         outcome: None,
     };
-    let location = format!("/api/v1/runs/{}", new.id);
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(run)).into_response())
 }
 
+/// Asks a run to stop. It ends soon, as inconclusive; one that has its verdict stays as it is.
+#[utoipa::path(
+    post,
+    path = "/api/v1/runs/{run}/stop",
+    tag = "runs",
+    operation_id = "stopRun",
+    params(Owner, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    responses((status = 200, description = "The run, asked to stop unless it had ended.", body = Run)),
+)]
+pub(super) async fn stop(
+    State(app): State<App>,
+    Asked(Owner { project }): Asked<Owner>,
+    Extension(context): Extension<TraceParent>,
+    Named(id): Named<RunId>,
+) -> Result<Response, Problem> {
+    let stopped = app.db.stop_run(&project, id, app.world.now());
+    app.watch.db(context, Call("UPDATE", "runs"), stopped).await?;
+    app.bus.hint(run_stopped(id));
+    let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(&project, id)).await?;
+    let stored = stored.ok_or_else(|| no_such_run(id))?;
+    Ok(Json(Run::from(stored)).into_response())
+}
+
+/// Refuses new work while telemetry has nowhere to go.
+pub(super) fn pressed(app: &App) -> Result<(), Problem> {
+    if !app.watch.telemetry.is_pressed() {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Fault::Overloaded,
+        "no new runs for now: an exporter's buffer is nearly full, because its destination does not take the \
+         server's telemetry; try again later, or see `GET /metrics` (telemetry_exporter_…)",
+    ))
+}
+
+impl Start {
+    pub(super) fn read(body: &str) -> Result<Self, Problem> {
+        if body.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        // No body, and one that says nothing, are the same.
+        let start: Option<Self> = serde_json::from_str(body).map_err(|error| {
+            Problem::new(Fault::Invalid, format!("the body is not a start of a run: {error}"))
+        })?;
+        let start = start.unwrap_or_default();
+        if start.variables.len().max(start.variable_sets.len()) > VARIABLES_MAX {
+            let detail =
+                format!("a run has at most {VARIABLES_MAX} variables, and as many sets of them");
+            return Err(Problem::new(Fault::Invalid, detail));
+        }
+        if start.timeout_seconds.is_some_and(|seconds| !TIMEOUT_SECS.contains(&seconds)) {
+            let detail = "`timeoutSeconds` must be from 0.1 to 86400";
+            return Err(Problem::new(Fault::Invalid, detail));
+        }
+        Ok(start)
+    }
+
+    pub(super) fn vars(self) -> RunVars {
+        RunVars { sets: self.variable_sets, values: self.variables }
+    }
+}
+
+/// The key of a request, if it has one.
+pub(super) fn idempotency_key(
+    headers: &HeaderMap,
+    request: String,
+) -> Result<Option<IdempotencyKey>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let is_key = |key: &&str| {
+        (1..=KEY_CHARS_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    let key = value.to_str().ok().filter(is_key).ok_or_else(|| {
+        let detail = format!(
+            "`{IDEMPOTENCY_KEY}` must be 1 to {KEY_CHARS_MAX} visible letters without spaces"
+        );
+        Problem::new(Fault::Invalid, detail)
+    })?;
+    Ok(Some(IdempotencyKey { key: key.to_owned(), request }))
+}
+
+/// A key of another request has a status of its own.
+pub(super) fn refused(error: DbError) -> Problem {
+    let is_other = matches!(error, DbError::OtherRequest { .. });
+    let problem = Problem::from(error);
+    if is_other { problem.with_status(StatusCode::UNPROCESSABLE_ENTITY) } else { problem }
+}
+
+impl From<StoredRun> for Run {
+    fn from(stored: StoredRun) -> Self {
+        Self {
+            id: stored.id,
+            test: stored.test,
+            version: stored.version,
+            state: stored.state.as_str(),
+            accepted_at: stored.accepted_at,
+            trace_id: stored.trace_id,
+            verdict: stored.verdict,
+            stop_at: stored.stop_at,
+            outcome: stored.outcome,
+        }
+    }
+}
+
+/// A run, with what it ended with.
+#[utoipa::path(
+    get,
+    path = "/api/v1/runs/{run}",
+    tag = "runs",
+    operation_id = "readRun",
+    params(Owner, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    responses((status = 200, description = "The run.", body = Run)),
+)]
 pub(super) async fn read(
     State(app): State<App>,
     Asked(Owner { project }): Asked<Owner>,
@@ -108,25 +332,28 @@ pub(super) async fn read(
 ) -> Result<Response, Problem> {
     let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(&project, id)).await?;
     let stored = stored.ok_or_else(|| no_such_run(id))?;
-    Ok(Json(Run {
-        id,
-        test: stored.test,
-        version: stored.version,
-        state: stored.state.as_str(),
-        accepted_at: stored.accepted_at,
-        trace_id: stored.trace_id,
-        verdict: stored.verdict,
-        outcome: stored.outcome,
-    })
-    .into_response())
+    Ok(Json(Run::from(stored)).into_response())
 }
 
+/// What happened in a run, oldest first, at most 1000 at a time.
+#[utoipa::path(
+    get,
+    path = "/api/v1/runs/{run}/events",
+    tag = "runs",
+    operation_id = "readEvents",
+    params(After, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    responses((status = 200, description = "The events.", body = Vec<Numbered>)),
+)]
 pub(super) async fn events(
     State(app): State<App>,
     Asked(After { project, after }): Asked<After>,
     Extension(context): Extension<TraceParent>,
     Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
+    if !(0..=AFTER_MAX).contains(&after) {
+        let detail = format!("`after` is {after}: expected 0 to {AFTER_MAX}");
+        return Err(Problem::new(Fault::Invalid, detail));
+    }
     let run = app.watch.db(context, Call("SELECT", "runs"), app.db.run(&project, id)).await?;
     run.ok_or_else(|| no_such_run(id))?;
     let events = app.db.events(&project, id, after, EVENTS_MAX);
@@ -136,6 +363,19 @@ pub(super) async fn events(
 }
 
 /// The trace that was judged, as OTLP protobuf.
+#[utoipa::path(
+    get,
+    path = "/api/v1/runs/{run}/trace",
+    tag = "runs",
+    operation_id = "readTrace",
+    params(Owner, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    responses((
+        status = 200,
+        description = "An OTLP `TracesData` message.",
+        body = Vec<u8>,
+        content_type = "application/x-protobuf",
+    )),
+)]
 pub(super) async fn trace(
     State(app): State<App>,
     Asked(Owner { project }): Asked<Owner>,

@@ -1,69 +1,97 @@
-//! Tests: applied as documents, kept with their versions.
+//! Tests applied alone: a file that holds nothing else. All that can be done with documents of any kind is in `documents`.
 
 use axum::{Extension, Json, extract::State};
-use db::NewTest;
-use model::{Project, TestId};
+use db::{Applying, Expected, NewDocument};
+use model::{DocumentKind, Project, TestId};
 use serde::{Deserialize, Serialize};
 use source::{Colour, Diagnostic, Text};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::{Asked, Document},
+    documents::Body,
+    given::{self, Asked, Document},
+    openapi,
     problem::Problem,
 };
 use crate::{own_spans::Call, traceparent::TraceParent};
 
-#[derive(Debug, Deserialize)]
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(apply))
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Apply {
     /// Whose tests they are.
     #[serde(default)]
+    #[param(schema_with = openapi::word, required = false)]
     project: Project,
     /// The name that messages and evidence give as the place.
     #[serde(default)]
+    #[param(schema_with = openapi::file, required = false)]
     file: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AppliedTests)]
 pub(super) struct Applied {
     tests: Vec<Kept>,
     /// What is worth a word about the documents, drawn; empty for nothing.
     notices: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AppliedTest)]
 struct Kept {
+    #[schema(schema_with = openapi::word)]
     id: TestId,
     name: String,
+    /// The version that new runs use, from 1.
     version: i32,
+    /// Whether this request made it.
     changed: bool,
 }
 
 /// Keeps every test of a YAML file, or none of them.
+#[utoipa::path(
+    put,
+    path = "/api/v1/tests",
+    tag = "tests",
+    operation_id = "applyTests",
+    params(Apply),
+    request_body(content((Body = "application/yaml"), (Body = "application/json")), description = "Documents of type `Test`."),
+    responses((status = 200, description = "All of them are kept.", body = Applied)),
+)]
 pub(super) async fn apply(
     State(app): State<App>,
     Asked(Apply { project, file }): Asked<Apply>,
     Extension(context): Extension<TraceParent>,
     Document(body): Document,
 ) -> Result<Json<Applied>, Problem> {
-    let text = Text::new(file.unwrap_or_else(|| "document.yaml".to_owned()), body);
+    let text = Text::new(given::file(file)?, body);
     let (planned, diagnostics) = lang::plans(&text);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(Problem::document(&diagnostics));
     }
     let new: Vec<_> = planned
         .into_iter()
-        .map(|planned| NewTest {
+        .map(|planned| NewDocument {
+            host: planned.plan.host(),
             project: project.clone(),
+            kind: DocumentKind::Test,
             id: planned.plan.id,
             name: planned.plan.name,
             file: text.name().to_owned(),
             document: planned.document,
         })
         .collect();
-    let kept = app.db.apply_tests(&new);
+    let applying = Applying { at: Some(app.world.now()), expected: Expected::Anything };
+    let kept = app.db.apply(&new, applying);
     let kept = app.watch.db(context, Call("INSERT", "test_versions"), kept).await?;
     let tests = new.into_iter().zip(kept).map(|(new, kept)| Kept {
         id: new.id,

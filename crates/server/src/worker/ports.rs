@@ -1,28 +1,33 @@
 //! What a worker lends to a run: the record under its lease, the bus, the trigger.
 
 use std::{
-    sync::{Mutex, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
+use bus::{Bus, Local, Next};
 use db::{Db, DbError, Taken};
-use drivers::arrivals::{Arrival, Arrivals};
+use drivers::{
+    arrivals::{Arrival, Arrivals},
+    receiver::Seen,
+};
 use model::{Answer, Attempt, Event, Faulty, KeyRing, Request, RunId, Step, Timestamp, TraceId};
 use runner::{Lost, Ports};
 use tokio::{
-    sync::mpsc,
+    sync::{Notify, mpsc},
     task::JoinSet,
     time::{Instant, sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
-use super::Worker;
+use super::{Worker, flights::Flight};
 use crate::{
     interests::Interest,
     own_spans::{Call, RunTrace},
 };
 
 /// How long to wait before a write that the database did not take is tried again.
-const RETRY: Duration = Duration::from_millis(200);
+pub(super) const RETRY: Duration = Duration::from_millis(200);
 
 /// Batches between the bus and a run; the bus keeps the rest.
 const ARRIVALS_MAX: usize = 16;
@@ -36,24 +41,45 @@ pub(super) struct Lease {
     length: Duration,
     /// Never later than the database's end of the lease: it counts from before the renewal was asked for.
     until: Mutex<Instant>,
+    /// Told when there may be news in the run's row.
+    news: Arc<Notify>,
+    /// Done once the run was seen to be asked to stop.
+    stopped: CancellationToken,
 }
 
 impl Lease {
     /// The lease of a run whose taking was asked for at `asked`.
-    pub(super) fn new(db: Db, taken: &Taken, length: Duration, asked: Instant) -> Self {
-        let until = Mutex::new(asked + length);
-        Self { db, run: taken.run_id, epoch: taken.epoch, length, until }
+    pub(super) fn new(worker: &Worker, taken: &Taken, asked: Instant, flight: &Flight) -> Self {
+        let length = worker.config.lease;
+        Self {
+            db: worker.calm_db.clone(),
+            run: taken.run_id,
+            epoch: taken.epoch,
+            length,
+            until: Mutex::new(asked + length),
+            news: Arc::clone(&flight.news),
+            stopped: CancellationToken::new(),
+        }
     }
 
-    /// Renews the lease whenever a third of it is used, until it is lost.
+    /// Renews the lease whenever a third of it is used, or there are news, until it is lost. A renewal also tells
+    /// whether the run is asked to stop.
     pub(super) async fn keep(&self) -> Lost {
         loop {
             let used = self.length - self.left().min(self.length);
-            sleep((self.length / 3).saturating_sub(used)).await;
+            tokio::select! {
+                () = sleep((self.length / 3).saturating_sub(used)) => {}
+                () = self.news.notified() => {}
+            }
             let asked = Instant::now();
             let renewed = timeout(self.left(), self.db.renew(self.run, self.epoch, self.length));
             match renewed.await {
-                Ok(Ok(())) => self.set_until(asked + self.length),
+                Ok(Ok(stop_at)) => {
+                    self.set_until(asked + self.length);
+                    if stop_at.is_some() {
+                        self.stopped.cancel();
+                    }
+                }
                 Ok(Err(error)) if error.fault().is_transient() => {
                     tracing::warn!(run = %self.run, %error, "a lease could not be renewed; trying again");
                     sleep(RETRY).await;
@@ -93,12 +119,20 @@ pub(super) struct WorkerPorts<'a> {
     trace: RunTrace,
     /// What is recorded together with the verdict.
     events: Mutex<Vec<Event>>,
-    /// What carries spans from the bus to the run, ended with the ports.
-    pumps: Mutex<JoinSet<()>>,
-    /// That spans of a trace are wanted whose id is not ours.
-    interest: Mutex<Option<Interest>>,
+    /// The attempt that was recorded here.
+    attempt: Mutex<Option<Attempt>>,
+    listening: Mutex<Listening>,
     /// Exports that nobody had read when the run began.
     unread_before: u64,
+}
+
+/// What brings spans to a run, for as long as it is held.
+#[derive(Debug, Default)]
+pub(super) struct Listening {
+    /// Carries spans from the bus to the run.
+    pumps: JoinSet<()>,
+    /// That spans of a trace are wanted whose id is not ours.
+    interest: Option<Interest>,
 }
 
 impl<'a> WorkerPorts<'a> {
@@ -108,14 +142,37 @@ impl<'a> WorkerPorts<'a> {
             lease,
             trace,
             events: Mutex::default(),
-            pumps: Mutex::default(),
-            interest: Mutex::default(),
+            attempt: Mutex::default(),
+            listening: Mutex::default(),
             unread_before: worker.unread.load(Ordering::Relaxed),
         }
     }
 
+    pub(super) fn bus(&self) -> &'a Arc<Local> {
+        &self.worker.bus
+    }
+
+    /// Waits until the run is asked to stop.
+    pub(super) async fn stopped(&self) {
+        self.lease.stopped.cancelled().await;
+    }
+
+    /// The attempt that was recorded here; none where none was.
+    pub(super) fn attempt(&self) -> Option<Attempt> {
+        *self.attempt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What goes on to bring spans after the verdict.
+    pub(super) fn into_listening(self) -> Listening {
+        self.listening.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn trace(&self) -> RunTrace {
         self.trace
+    }
+
+    fn listening(&self) -> MutexGuard<'_, Listening> {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn take_events(&self) -> Vec<Event> {
@@ -154,13 +211,12 @@ impl Ports for WorkerPorts<'_> {
     }
 
     fn keys(&self) -> &KeyRing {
-        &self.worker.keys
+        self.worker.keys.of_open()
     }
 
     async fn spans(&self, trace: TraceId) -> Arrivals {
-        if self.worker.keys.verify(&trace).is_none() {
-            let interest = self.worker.interests.register(trace);
-            *self.interest.lock().unwrap_or_else(PoisonError::into_inner) = Some(interest);
+        if self.keys().verify(&trace).is_none() {
+            self.listening().interest = Some(self.worker.interests.register(trace));
         }
         let mut subscription = self.worker.bus.subscribe(trace);
         let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
@@ -172,17 +228,23 @@ impl Ports for WorkerPorts<'_> {
                 }
             }
         };
-        self.pumps.lock().unwrap_or_else(PoisonError::into_inner).spawn(pump);
+        self.listening().pumps.spawn(pump);
         Arrivals::new(receiver)
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {
         let unread = self.worker.unread.load(Ordering::Relaxed);
-        unread > self.unread_before || self.worker.bus.refused(trace) > 0
+        unread > self.unread_before || !self.worker.bus.is_whole(trace)
+    }
+
+    fn seen(&self) -> Option<Seen> {
+        Some(self.worker.witness.seen())
     }
 
     async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
         let Lease { run, epoch, .. } = *self.lease;
+        // Nothing was sent yet, and the run has subscribed.
+        self.worker.bus.expect(attempt.trace_id);
         // An attempt is recorded only where it can also be sent; the next renewal makes room.
         while !self.lease.is_half_left() {
             sleep(RETRY).await;
@@ -190,7 +252,9 @@ impl Ports for WorkerPorts<'_> {
         let written = self
             .insist(Step::Trigger, |db| async move { db.attempted(run, epoch, attempt).await })
             .await;
-        written.map_err(|error| lost(&error))
+        written.map_err(|error| lost(&error))?;
+        *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(*attempt);
+        Ok(())
     }
 
     async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {

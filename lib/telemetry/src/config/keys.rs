@@ -46,6 +46,10 @@ pub enum Kind {
     Words(&'static [&'static str]),
     /// A list of `Name: value` or a table; values are not shown.
     Headers,
+    /// A list of texts; in a variable, separated by commas.
+    List,
+    /// The same, of texts that are not shown.
+    Secrets,
 }
 
 impl Key {
@@ -63,7 +67,7 @@ impl Key {
     }
 
     pub(super) fn is_secret(&self) -> bool {
-        matches!(self.kind, Kind::Secret | Kind::Headers)
+        matches!(self.kind, Kind::Secret | Kind::Secrets | Kind::Headers)
     }
 }
 

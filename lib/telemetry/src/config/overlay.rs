@@ -213,12 +213,17 @@ fn override_one(root: &mut Node, this: &Override<'_>, place: Span, found: &Diagn
         found.push(found.error(place, message).help("rename one of them"));
         return;
     };
-    let value = if key.kind == Kind::Headers {
-        let items =
-            lines(this.value).into_iter().map(|line| scalar_node(Scalar::instead(line, place)));
+    let list = |items: Vec<String>| {
+        let items = items.into_iter().map(|item| scalar_node(Scalar::instead(item, place)));
         Node { span: place, value: Value::Sequence(items.collect()) }
-    } else {
-        scalar_node(typed(this.value.trim().to_owned(), place, Some(key.kind)))
+    };
+    let value = match key.kind {
+        Kind::Headers => list(lines(this.value)),
+        Kind::List | Kind::Secrets => {
+            let items = this.value.split(',').map(|item| item.trim().to_owned());
+            list(items.filter(|item| !item.is_empty()).collect())
+        }
+        kind => scalar_node(typed(this.value.trim().to_owned(), place, Some(kind))),
     };
     if let Value::Table(entries) = &mut root.value {
         set(entries, path, value, place);

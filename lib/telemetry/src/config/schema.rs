@@ -140,6 +140,10 @@ fn only_kind(kind: Kind) -> Value {
             { "type": "array", "items": { "type": "string", "pattern": format!("^[^:]+:|{VARIABLE}") } },
             { "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } },
         ] }),
+        Kind::List => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Secrets => {
+            json!({ "type": "array", "items": { "type": "string", "writeOnly": true } })
+        }
     }
 }
 

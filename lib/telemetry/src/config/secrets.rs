@@ -53,7 +53,7 @@ impl File {
         self.named.extend(names(scalar));
         let from = match kind {
             Some(Kind::Headers) => scalar.text.find(':').map_or(0, |colon| colon + 1),
-            Some(Kind::Secret) => 0,
+            Some(Kind::Secret | Kind::Secrets) => 0,
             // Whoever mistypes the key of a secret has a secret nevertheless.
             None if is_like_secret(path, known) => 0,
             _ => {

@@ -1,0 +1,203 @@
+//! Nothing is lost: a server is killed again and again with runs in flight, and every run still ends, once.
+//!
+//! Kills follow each other closely, so that runs which wait for another owner meet the next kill as well. The target counts
+//! what it is asked, by run.
+
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher, RandomState},
+    path::Path,
+    time::Duration,
+};
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use crate::{
+    parts::{Api, Database, Server, Target},
+    table::{Goal, Row},
+};
+
+/// Kills in the long form.
+pub const KILLS: usize = 50;
+/// Runs that are started before each kill.
+const RUNS: usize = 20;
+/// When a kill comes, counted from when the runs are asked for.
+const MOMENTS_MS: std::ops::Range<u64> = 10..900;
+/// The shortest that can be configured: a killed server's runs rest for so long.
+const LEASE: &str = "3s";
+/// How long the runs that are left at the end may take: a lease and a settling, several times.
+const REST_MAX: Duration = Duration::from_secs(120);
+
+const OPEN: &str = "select count(*) from runs where verdict is null";
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Killed {
+    /// Runs in flight at each kill.
+    pub in_flight: Vec<i64>,
+    /// Runs that the server said it accepted.
+    pub accepted: usize,
+    /// Of those, runs that the record does not know.
+    pub lost: i64,
+    /// Runs in the record.
+    pub runs: i64,
+    /// Runs without a verdict.
+    pub open: i64,
+    /// Runs of which not exactly one event tells a verdict.
+    pub told_wrong: i64,
+    /// Runs whose trigger came more than once.
+    pub fired_twice: usize,
+    /// Runs whose trigger came though the record has no attempt.
+    pub fired_unrecorded: i64,
+    /// Runs that another owner went on with.
+    pub resumed: i64,
+    /// Runs that were caught between the attempt's record and its answer's.
+    pub unknown: i64,
+    /// How runs ended.
+    pub verdicts: BTreeMap<&'static str, i64>,
+}
+
+impl Killed {
+    /// Whether nothing was lost.
+    pub fn is_right(&self) -> bool {
+        self.lost == 0
+            && self.open == 0
+            && self.told_wrong == 0
+            && self.fired_twice == 0
+            && self.fired_unrecorded == 0
+    }
+
+    /// One row for each figure.
+    pub fn rows(&self) -> Vec<Row> {
+        let none = Some(Goal::AtMost(0.0));
+        let row =
+            |name: &str, value: f64, goal| Row { name: name.to_owned(), value, unit: "", goal };
+        let fewest = self.in_flight.iter().min().copied().unwrap_or_default();
+        let mut rows = vec![
+            row("kills", self.in_flight.len() as f64, None),
+            row("runs in flight at a kill, at the least", fewest as f64, None),
+            row("runs accepted", self.accepted as f64, None),
+            row("runs in the record", self.runs as f64, None),
+            row("accepted and lost", self.lost as f64, none),
+            row("without a verdict", self.open as f64, none),
+            row("with another number of verdicts than one", self.told_wrong as f64, none),
+            row("fired twice", self.fired_twice as f64, none),
+            row("fired without a record", self.fired_unrecorded as f64, none),
+            row("gone on with by another owner", self.resumed as f64, None),
+            row("caught between record and answer", self.unknown as f64, None),
+        ];
+        let verdicts = self.verdicts.iter();
+        rows.extend(verdicts.map(|(verdict, count)| row(verdict, *count as f64, None)));
+        rows
+    }
+}
+
+/// `cargo xtask prove kill`.
+pub async fn measure(arguments: &[String]) -> Result<Vec<Row>> {
+    let kills = arguments.first().map_or(Ok(KILLS), |kills| kills.parse())?;
+    let killed = run(&Server::binary_beside_this()?, kills).await?;
+    ensure!(killed.is_right(), "{}", crate::table::render("prove kill", &killed.rows()));
+    Ok(killed.rows())
+}
+
+/// Kills a server so many times, and looks what became of its runs.
+pub async fn run(binary: &Path, kills: usize) -> Result<Killed> {
+    let database = Database::create("killed").await?;
+    let configuration =
+        format!("{}\nworkers: {{lease: {LEASE}, poll: 200ms}}\n", database.section()?);
+    let mut server = Server::start_with(binary, &configuration, "127.0.0.1:0").await?;
+    let otlp = format!("127.0.0.1:{}", server.otlp_grpc);
+    let target = Target::start(Some(server.otlp_grpc)).await?;
+    Api::new(&server.api)?.apply(&document(&target.url)).await?;
+    let mut killed = Killed::default();
+    let mut accepted = Vec::new();
+    for kill in 0..kills {
+        let mut starts = JoinSet::new();
+        for number in 0..RUNS {
+            let api = Api::new(&server.api)?;
+            let start = json!({"variables": {"run": format!("{kill}-{number}")}});
+            starts.spawn(async move { api.start("cart", &start).await });
+        }
+        sleep(some_time()).await;
+        killed.in_flight.push(database.count(OPEN).await?);
+        server.kill().await?;
+        // One that has no answer may be accepted or not.
+        while let Some(started) = starts.join_next().await {
+            accepted.extend(started?.ok());
+        }
+        server = Server::start_with(binary, &configuration, &otlp).await?;
+    }
+    let began = Instant::now();
+    while database.count(OPEN).await? > 0 && began.elapsed() < REST_MAX {
+        sleep(Duration::from_millis(100)).await;
+    }
+    killed.accepted = accepted.len();
+    for id in accepted {
+        if Api::new(&server.api)?.run(&id).await?["verdict"].is_null() {
+            killed.lost += 1;
+        }
+    }
+    look(&mut killed, &database, &target).await?;
+    server.terminate().await?;
+    database.remove().await?;
+    Ok(killed)
+}
+
+async fn look(killed: &mut Killed, database: &Database, target: &Target) -> Result<()> {
+    killed.runs = database.count("select count(*) from runs").await?;
+    killed.open = database.count(OPEN).await?;
+    killed.told_wrong = database
+        .count(
+            "select count(*) from runs where 1 <> (
+                 select count(*) from events where run_id = id and event->'what'->'judged' is not null)",
+        )
+        .await?;
+    killed.resumed = database.count("select count(*) from runs where epoch > 1").await?;
+    killed.unknown = database
+        .count("select count(*) from runs where answer->'noAnswer'->>'kind' = 'unknown'")
+        .await?;
+    let fired = target.requests_of_runs();
+    killed.fired_twice = fired.values().filter(|count| **count > 1).count();
+    let attempted = database.count("select count(*) from runs where attempted_at_ns is not null");
+    killed.fired_unrecorded = (fired.len() as i64 - attempted.await?).max(0);
+    for (verdict, count) in [
+        ("passed", "select count(*) from runs where verdict = 'passed'"),
+        ("failed", "select count(*) from runs where verdict = 'failed'"),
+        ("inconclusive", "select count(*) from runs where verdict = 'inconclusive'"),
+    ] {
+        killed.verdicts.insert(verdict, database.count(count).await?);
+    }
+    Ok(())
+}
+
+/// A test whose requests tell of which run they are.
+fn document(url: &str) -> String {
+    format!(
+        "type: Test
+spec:
+  id: cart
+  name: the cart
+  trigger:
+    type: http
+    httpRequest:
+      method: GET
+      url: {url}/cart?wait=200&run=${{var:run}}
+  settle: {{timeout: 3s, flush: 300ms}}
+  specs:
+    - selector: span[name=\"GET /cart\"]
+      assertions:
+        - attr:tracetest.selected_spans.count = 1
+        - attr:cart.items = 3
+"
+    )
+}
+
+fn some_time() -> Duration {
+    let random = RandomState::new().hash_one(0_u8);
+    Duration::from_millis(MOMENTS_MS.start + random % (MOMENTS_MS.end - MOMENTS_MS.start))
+}

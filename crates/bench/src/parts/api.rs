@@ -1,0 +1,73 @@
+//! A bare client of the server's API.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use reqwest::{Client, Method, RequestBuilder};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+/// How long one request may take.
+const REQUEST_MAX: Duration = Duration::from_secs(20);
+
+/// A client of one server.
+#[derive(Clone, Debug)]
+pub struct Api {
+    url: String,
+    client: Client,
+}
+
+impl Api {
+    /// A client of the server at this URL.
+    pub fn new(url: &str) -> Result<Self> {
+        let client = Client::builder().no_proxy().timeout(REQUEST_MAX).build()?;
+        Ok(Self { url: url.to_owned(), client })
+    }
+
+    /// A request to a path, to be sent by [`answer`].
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url))
+    }
+
+    /// Keeps the tests of a document.
+    pub async fn apply(&self, document: &str) -> Result<()> {
+        let applied = self.request(Method::PUT, "/api/v1/tests").body(document.to_owned());
+        let (status, body) = answer(applied).await?;
+        ensure!(status == 200, "the document is refused: {body:#}");
+        Ok(())
+    }
+
+    /// Starts a run, and gives its id.
+    pub async fn start(&self, test: &str, body: &Value) -> Result<String> {
+        let start = self.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
+        let (status, run) = answer(start.body(body.to_string())).await?;
+        ensure!(status == 202, "the run is refused: {run:#}");
+        Ok(run["id"].as_str().context("a run has an id")?.to_owned())
+    }
+
+    /// A run.
+    pub async fn run(&self, id: &str) -> Result<Value> {
+        let read = self.request(Method::GET, &format!("/api/v1/runs/{id}"));
+        Ok(answer(read).await?.1)
+    }
+
+    /// A run, once it has ended, or as it is after `max`.
+    pub async fn ended(&self, id: &str, max: Duration) -> Result<Value> {
+        let began = Instant::now();
+        loop {
+            let run = self.run(id).await?;
+            if run["state"] == "ended" || began.elapsed() > max {
+                return Ok(run);
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Status and body of what a request is answered with.
+pub async fn answer(request: RequestBuilder) -> Result<(u16, Value)> {
+    let response = request.send().await?;
+    let status = response.status().as_u16();
+    let body = response.bytes().await?;
+    Ok((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+}

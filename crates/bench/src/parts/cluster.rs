@@ -1,0 +1,151 @@
+//! A Postgres of one's own, which can be away and come back.
+
+use std::{
+    fs,
+    os::unix::fs::chown,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use sqlx::{
+    Connection, PgConnection,
+    postgres::{PgConnectOptions, PgSslMode},
+};
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::{Instant, sleep},
+};
+
+use super::{relay::steady_port, setting};
+
+/// How long it may take to be ready.
+const READY_MAX: Duration = Duration::from_secs(30);
+
+/// A cluster that runs or not, on a port that stays the same.
+#[derive(Debug)]
+pub struct Cluster {
+    bin: PathBuf,
+    /// Postgres refuses to run as root.
+    user: Option<(u32, u32)>,
+    port: u16,
+    password: String,
+    child: Option<Child>,
+    folder: TempDir,
+}
+
+impl Cluster {
+    /// Makes an empty cluster, and does not start it.
+    pub async fn create() -> Result<Self> {
+        let bin = PathBuf::from(setting("QUALITYTRACE_TEST_POSTGRES_BIN")?);
+        let folder = TempDir::new()?;
+        let user = other_user().await?;
+        let secret = folder.path().join("password");
+        let password = setting("QUALITYTRACE_TEST_POSTGRES_PASSWORD")?;
+        fs::write(&secret, &password)?;
+        if let Some((uid, gid)) = user {
+            chown(folder.path(), Some(uid), Some(gid))?;
+            chown(&secret, Some(uid), Some(gid))?;
+        }
+        let cluster = Self { bin, user, port: steady_port()?, password, child: None, folder };
+        let mut initdb = cluster.program("initdb");
+        initdb.args([
+            "-N",
+            "-U",
+            "postgres",
+            "-A",
+            "scram-sha-256",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+        ]);
+        let made = initdb.arg("--pwfile").arg(&secret).stdout(Stdio::null()).status().await?;
+        ensure!(made.success(), "`initdb` failed: {made}");
+        fs::remove_file(secret)?;
+        Ok(cluster)
+    }
+
+    /// Starts it, and waits until it lets us in.
+    pub async fn start(&mut self) -> Result<()> {
+        let mut postgres = self.program("postgres");
+        postgres.args(["-p", &self.port.to_string()]);
+        // A commit that was acknowledged outlives the process; that it need not outlive the machine makes it fast.
+        for setting in ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off"] {
+            postgres.args(["-c", setting]);
+        }
+        self.child = Some(postgres.stderr(Stdio::null()).kill_on_drop(true).spawn()?);
+        let began = Instant::now();
+        while let Err(error) = self.connect().await {
+            if began.elapsed() > READY_MAX {
+                return Err(error.context("the cluster did not get ready"));
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    }
+
+    /// Ends it, clients and all, as `pg_ctl stop` does.
+    pub async fn stop(&mut self) -> Result<()> {
+        self.end("-INT").await
+    }
+
+    /// Ends it as a crash would; the next start recovers.
+    pub async fn crash(&mut self) -> Result<()> {
+        self.end("-QUIT").await
+    }
+
+    async fn end(&mut self, signal: &str) -> Result<()> {
+        let Some(mut child) = self.child.take() else { bail!("the cluster does not run") };
+        let id = child.id().context("the cluster runs")?;
+        Command::new("kill").arg(signal).arg(id.to_string()).status().await?;
+        child.wait().await?;
+        Ok(())
+    }
+
+    /// The `postgres` section of a configuration that names it, on one line.
+    pub fn section(&self) -> String {
+        format!(
+            "postgres: {{host: 127.0.0.1, port: {}, user: postgres, password: '{}', dbname: postgres}}",
+            self.port, self.password
+        )
+    }
+
+    /// One number out of it.
+    pub async fn count(&self, query: &'static str) -> Result<i64> {
+        Ok(sqlx::query_scalar(query).fetch_one(&mut self.connect().await?).await?)
+    }
+
+    async fn connect(&self) -> Result<PgConnection> {
+        let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(self.port);
+        let options = options.username("postgres").password(&self.password).database("postgres");
+        Ok(PgConnection::connect_with(&options.ssl_mode(PgSslMode::Disable)).await?)
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = Command::new(self.bin.join(name));
+        if let Some((uid, gid)) = self.user {
+            command.uid(uid).gid(gid);
+        }
+        command.arg("-D").arg(self.data()).current_dir(self.folder.path());
+        command
+    }
+
+    fn data(&self) -> PathBuf {
+        Path::new(self.folder.path()).join("cluster")
+    }
+}
+
+/// The user and group to become, when we are root.
+async fn other_user() -> Result<Option<(u32, u32)>> {
+    if number(&["-u"]).await? != 0 {
+        return Ok(None);
+    }
+    Ok(Some((number(&["-u", "postgres"]).await?, number(&["-g", "postgres"]).await?)))
+}
+
+async fn number(arguments: &[&str]) -> Result<u32> {
+    let output = Command::new("id").args(arguments).output().await?;
+    Ok(String::from_utf8(output.stdout)?.trim().parse()?)
+}

@@ -1,0 +1,150 @@
+//! A way to Postgres that holds back one statement, or the answer to it, for as long as it is told to.
+//!
+//! So that a server can be stopped at one certain line: before the record has what it writes, or after.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::watch,
+    task::JoinSet,
+};
+
+use super::Database;
+
+/// What is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// The statement: Postgres does not get it.
+    Statement,
+    /// Its answer: Postgres has carried it out.
+    Answer,
+}
+
+/// How far the gate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Holding,
+    Released,
+}
+
+/// A way to Postgres, until it is dropped.
+#[derive(Debug)]
+pub struct Gate {
+    /// Where to connect.
+    pub port: u16,
+    state: watch::Sender<State>,
+    _tasks: JoinSet<()>,
+}
+
+#[derive(Clone)]
+struct Rule {
+    words: &'static str,
+    hold: Hold,
+    state: watch::Sender<State>,
+}
+
+impl Gate {
+    /// A way to the database's server that holds back the first statement with these words in it.
+    pub async fn start(database: &Database, words: &'static str, hold: Hold) -> Result<Self> {
+        let address = database.address()?;
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let port = listener.local_addr()?.port();
+        let (state, _) = watch::channel(State::Open);
+        let rule = Rule { words, hold, state: state.clone() };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut ways = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                let (rule, address) = (rule.clone(), address.clone());
+                ways.spawn(async move {
+                    if let Ok(server) = TcpStream::connect(address).await {
+                        carry(client, server, rule).await;
+                    }
+                });
+            }
+        });
+        Ok(Self { port, state, _tasks: tasks })
+    }
+
+    /// Waits until the statement, or its answer, is held back.
+    pub async fn held(&self) {
+        reached(&self.state, State::Holding).await;
+    }
+
+    /// Lets it through.
+    pub fn release(&self) {
+        self.state.send_replace(State::Released);
+    }
+}
+
+async fn carry(client: TcpStream, server: TcpStream, rule: Rule) {
+    let ((from_client, to_client), (from_server, to_server)) =
+        (client.into_split(), server.into_split());
+    let held = Arc::new(watch::channel(false).0);
+    let (asking, answering) = (rule.clone(), rule);
+    let (sender, receiver) = (Arc::clone(&held), held.subscribe());
+    tokio::select! {
+        () = ask(from_client, to_server, asking, sender) => {}
+        () = tell(from_server, to_client, answering, receiver) => {}
+    }
+}
+
+/// Carries statements. A statement is prepared by its words, and carried out by what comes next.
+async fn ask(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    rule: Rule,
+    answers: Arc<watch::Sender<bool>>,
+) {
+    let (mut buffer, mut is_prepared) = (vec![0; 1 << 16], false);
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let chunk = &buffer[..count];
+        if is_prepared && *rule.state.borrow() == State::Open {
+            match rule.hold {
+                Hold::Statement => {
+                    rule.state.send_replace(State::Holding);
+                    reached(&rule.state, State::Released).await;
+                }
+                // Told as held when the answer is there.
+                Hold::Answer => drop(answers.send_replace(true)),
+            }
+        }
+        let words = rule.words.as_bytes();
+        is_prepared = chunk.windows(words.len()).any(|window| window == words);
+        if to.write_all(chunk).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Carries answers.
+async fn tell(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    rule: Rule,
+    is_held: watch::Receiver<bool>,
+) {
+    let mut buffer = vec![0; 1 << 16];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        if *is_held.borrow() && *rule.state.borrow() != State::Released {
+            rule.state.send_replace(State::Holding);
+            reached(&rule.state, State::Released).await;
+        }
+        if to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits until the gate is that far. The sender is there, so that there is no error.
+async fn reached(state: &watch::Sender<State>, wanted: State) {
+    let mut states = state.subscribe();
+    drop(states.wait_for(|state| *state == wanted).await);
+}

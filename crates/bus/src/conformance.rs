@@ -1,0 +1,274 @@
+//! What every [`Bus`] has to do, as a suite that each implementation's tests run.
+//!
+//! It publishes, forgets, closes the bus by dropping it, and opens it again at the same place, so that what is promised
+//! to outlive the process is looked at from the other side. A batch may come again; the suite counts with that only where
+//! the trait allows it.
+
+use std::{future::Future, pin::pin, task::Poll, time::Duration};
+
+use bytes::Bytes;
+use model::{Timestamp, TraceId};
+
+use crate::{Batch, Bus, Next, Subject};
+
+/// What the suite needs to know of the bus that it is run on.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Bytes of a batch that is too large for any trace, and no reason to refuse others.
+    pub too_many_bytes: usize,
+    /// Spans that are too many for any trace.
+    pub too_many_spans: u32,
+    /// How many batches of `batch_bytes`, each of a trace of its own, are more than the bus keeps.
+    pub too_many_batches: u32,
+    /// Bytes of each of them.
+    pub batch_bytes: usize,
+    /// How long a trace is kept that nobody subscribes to.
+    pub age_max: Duration,
+}
+
+/// How long a subscriber may take to get what is there.
+const SOON: Duration = Duration::from_secs(10);
+
+/// When the suite begins, by its own clock.
+const BEGIN: u64 = 1_800_000_000;
+
+/// Runs the suite. `open` opens the bus, at the same place each time; there is nothing there at first, and the one before
+/// is closed.
+pub async fn conforms<B: Bus>(facts: Facts, open: impl AsyncFn(Timestamp) -> B) {
+    let mut stage = Stage { facts, secs: BEGIN, ids: 0 };
+    let bus = open(stage.now()).await;
+    stage.what_is_kept_comes_first_and_then_the_new(&bus).await;
+    stage.a_waiting_subscriber_is_woken_by_news_and_by_the_end(&bus).await;
+    stage.what_comes_after_a_forget_is_another_trace(&bus).await;
+    stage.what_one_publisher_publishes_stays_in_order(&bus).await;
+    stage.what_a_trace_cannot_hold_is_lost_to_it_alone(&bus).await;
+    stage.whole_is_what_was_expected_and_nothing_lost(&bus).await;
+    stage.what_nobody_wants_ages(&bus).await;
+    stage.hints_reach_those_who_listen(&bus).await;
+    let bus = stage.what_was_acknowledged_outlives_the_bus(bus, &open).await;
+    stage.a_full_bus_refuses_and_keeps_what_it_has(&bus).await;
+}
+
+struct Stage {
+    facts: Facts,
+    secs: u64,
+    ids: u32,
+}
+
+impl Stage {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.secs * 1_000_000_000)
+    }
+
+    fn later(&mut self, by: Duration) {
+        self.secs += by.as_secs();
+    }
+
+    /// A trace that was not there before.
+    fn trace(&mut self) -> TraceId {
+        self.ids += 1;
+        let mut id = [0xc0; 16];
+        id[..4].copy_from_slice(&self.ids.to_be_bytes());
+        TraceId::from_bytes(id).expect("not all zero")
+    }
+
+    async fn publish<B: Bus>(&self, bus: &B, trace: TraceId, texts: &[&str]) {
+        let batches = texts.iter().map(|text| batch(trace, text.as_bytes().to_vec())).collect();
+        bus.publish(self.now(), batches).await.expect("there is room");
+    }
+
+    async fn what_is_kept_comes_first_and_then_the_new<B: Bus>(&mut self, bus: &B) {
+        let (trace, other) = (self.trace(), self.trace());
+        self.publish(bus, trace, &["a", "b"]).await;
+        self.publish(bus, other, &["x"]).await;
+        let mut early = bus.subscribe(trace);
+        assert_eq!(read(&mut early, 2).await, ["a", "b"]);
+        assert!(is_waiting(&mut early).await, "there is no more");
+        self.publish(bus, trace, &["c"]).await;
+        assert_eq!(read(&mut early, 1).await, ["c"]);
+        let mut late = bus.subscribe(trace);
+        assert_eq!(read(&mut late, 3).await, ["a", "b", "c"], "each has a place of its own");
+        bus.publish(self.now(), vec![batch(trace, Vec::new())]).await.expect("nothing is taken");
+        assert!(is_waiting(&mut late).await, "and tells nobody anything");
+    }
+
+    async fn a_waiting_subscriber_is_woken_by_news_and_by_the_end<B: Bus>(&mut self, bus: &B) {
+        let trace = self.trace();
+        let mut waiting = bus.subscribe(trace);
+        let (got, ()) = tokio::join!(read(&mut waiting, 1), self.publish(bus, trace, &["a"]));
+        assert_eq!(got, ["a"]);
+        let (got, ()) = tokio::join!(soon(waiting.next()), async { bus.forget(trace) });
+        assert_eq!(got, None);
+    }
+
+    async fn what_comes_after_a_forget_is_another_trace<B: Bus>(&mut self, bus: &B) {
+        let trace = self.trace();
+        let mut before = bus.subscribe(trace);
+        self.publish(bus, trace, &["a"]).await;
+        bus.forget(trace);
+        self.publish(bus, trace, &["b"]).await;
+        assert_eq!(soon(before.next()).await, None, "a forget ends a subscription for good");
+        drop(before);
+        assert_eq!(read(&mut bus.subscribe(trace), 1).await, ["b"]);
+    }
+
+    async fn what_one_publisher_publishes_stays_in_order<B: Bus>(&mut self, bus: &B) {
+        let trace = self.trace();
+        let publisher = async |name: &str| {
+            for number in 0..20 {
+                let text = format!("{name}{number}");
+                self.publish(bus, trace, &[&text]).await;
+            }
+        };
+        tokio::join!(publisher("a"), publisher("b"), publisher("c"));
+        let got = read(&mut bus.subscribe(trace), 60).await;
+        for name in ["a", "b", "c"] {
+            let of_one: Vec<_> = got.iter().filter(|text| text.starts_with(name)).collect();
+            let expected: Vec<_> = (0..20).map(|number| format!("{name}{number}")).collect();
+            assert_eq!(of_one, expected.iter().collect::<Vec<_>>());
+        }
+        bus.forget(trace);
+    }
+
+    async fn what_a_trace_cannot_hold_is_lost_to_it_alone<B: Bus>(&mut self, bus: &B) {
+        let (large, many, small) = (self.trace(), self.trace(), self.trace());
+        let subscriptions = [large, many, small].map(|trace| bus.subscribe(trace));
+        let batches = vec![
+            batch(large, vec![b'x'; self.facts.too_many_bytes]),
+            Batch { spans: self.facts.too_many_spans, ..batch(many, b"x".to_vec()) },
+            batch(small, b"fits".to_vec()),
+        ];
+        let published = bus.publish(self.now(), batches).await;
+        published.expect("to publish again what can never be held would not help");
+        assert_eq!([large, many, small].map(|trace| bus.refused(trace)), [1, 1, 0]);
+        assert_eq!(read(&mut bus.subscribe(small), 1).await, ["fits"]);
+        drop(subscriptions);
+    }
+
+    async fn whole_is_what_was_expected_and_nothing_lost<B: Bus>(&mut self, bus: &B) {
+        let (whole, lost, unexpected) = (self.trace(), self.trace(), self.trace());
+        let subscriptions = [whole, lost, unexpected].map(|trace| bus.subscribe(trace));
+        for trace in [whole, lost] {
+            bus.expect(trace);
+        }
+        for trace in [whole, lost, unexpected] {
+            self.publish(bus, trace, &["a"]).await;
+        }
+        bus.lose(self.now(), lost);
+        let is_whole = |trace| bus.is_whole(trace);
+        assert_eq!([whole, lost, unexpected].map(is_whole), [true, false, false]);
+        drop(subscriptions);
+        let again = bus.subscribe(whole);
+        assert!(bus.is_whole(whole), "another worker goes on, and nothing was missed");
+        drop(again);
+        bus.forget(whole);
+        assert!(!bus.is_whole(whole), "nothing is known of what was forgotten");
+    }
+
+    async fn what_nobody_wants_ages<B: Bus>(&mut self, bus: &B) {
+        let (old, subscribed, fresh) = (self.trace(), self.trace(), self.trace());
+        self.publish(bus, old, &["a"]).await;
+        self.publish(bus, subscribed, &["a"]).await;
+        let mut subscription = bus.subscribe(subscribed);
+        self.later(self.facts.age_max + Duration::from_secs(1));
+        self.publish(bus, fresh, &["a"]).await;
+        assert!(is_waiting(&mut bus.subscribe(old)).await, "nobody asked for it in time");
+        assert_eq!(read(&mut subscription, 1).await, ["a"], "subscribed to");
+        assert_eq!(read(&mut bus.subscribe(fresh), 1).await, ["a"], "new");
+    }
+
+    async fn hints_reach_those_who_listen<B: Bus>(&mut self, bus: &B) {
+        let subject = |number: u32| Subject(format!("subject {number}"));
+        bus.hint(subject(0));
+        let (mut one, mut other) = (bus.hints(), bus.hints());
+        bus.hint(subject(1));
+        assert_eq!(soon(one.next()).await, Some(subject(1)), "from its start on");
+        assert_eq!(soon(other.next()).await, Some(subject(1)), "every listener");
+    }
+
+    async fn what_was_acknowledged_outlives_the_bus<B: Bus>(
+        &mut self,
+        bus: B,
+        open: &impl AsyncFn(Timestamp) -> B,
+    ) -> B {
+        let (kept, forgotten, anew) = (self.trace(), self.trace(), self.trace());
+        let subscription = bus.subscribe(kept);
+        bus.expect(kept);
+        for trace in [kept, forgotten, anew] {
+            self.publish(&bus, trace, &["a", "b"]).await;
+        }
+        bus.forget(forgotten);
+        bus.forget(anew);
+        self.publish(&bus, kept, &["c"]).await;
+        self.publish(&bus, anew, &["c"]).await;
+        drop(subscription);
+        drop(bus);
+
+        let bus = open(self.now()).await;
+        let mut again = bus.subscribe(kept);
+        assert_eq!(read(&mut again, 3).await, ["a", "b", "c"]);
+        assert!(is_waiting(&mut again).await, "and each of them once");
+        assert!(is_waiting(&mut bus.subscribe(forgotten)).await, "what is forgotten stays so");
+        assert_eq!(read(&mut bus.subscribe(anew), 1).await, ["c"], "but for what came later");
+        self.publish(&bus, kept, &["d"]).await;
+        assert_eq!(read(&mut again, 1).await, ["d"], "it goes on where it was");
+        drop(again);
+        drop(bus);
+
+        let bus = open(self.now()).await;
+        assert_eq!(read(&mut bus.subscribe(kept), 4).await, ["a", "b", "c", "d"]);
+        bus.forget(kept);
+        bus.forget(anew);
+        bus
+    }
+
+    async fn a_full_bus_refuses_and_keeps_what_it_has<B: Bus>(&mut self, bus: &B) {
+        let first = self.trace();
+        let mut subscription = bus.subscribe(first);
+        bus.expect(first);
+        self.publish(bus, first, &["a"]).await;
+        let mut traces = Vec::new();
+        let mut refused = None;
+        while refused.is_none() && traces.len() < self.facts.too_many_batches as usize {
+            let trace = self.trace();
+            traces.push((trace, bus.subscribe(trace)));
+            let large = batch(trace, vec![b'x'; self.facts.batch_bytes]);
+            refused = bus.publish(self.now(), vec![large]).await.err();
+        }
+        refused.expect("it is full");
+        let (last, _) = traces.last().expect("something was published");
+        assert_eq!(bus.refused(*last), 1, "the trace is told");
+        assert!(!bus.is_whole(*last));
+        assert_eq!(read(&mut subscription, 1).await, ["a"]);
+        assert!(bus.is_whole(first), "another's want of room is not its own");
+        for (trace, _) in &traces {
+            bus.forget(*trace);
+        }
+        self.publish(bus, first, &["b"]).await;
+        assert_eq!(read(&mut subscription, 1).await, ["b"], "the forgotten made room");
+    }
+}
+
+fn batch(trace: TraceId, bytes: Vec<u8>) -> Batch {
+    Batch { trace, spans: 1, bytes: Bytes::from(bytes) }
+}
+
+/// The next so many batches.
+async fn read(subscription: &mut impl Next, batches: usize) -> Vec<String> {
+    let mut texts = Vec::new();
+    for _ in 0..batches {
+        let bytes = soon(subscription.next()).await.expect("the trace is not forgotten");
+        texts.push(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    texts
+}
+
+/// Whether there is nothing to read now.
+async fn is_waiting(subscription: &mut impl Next) -> bool {
+    let mut next = pin!(subscription.next());
+    std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_pending())).await
+}
+
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(SOON, what).await.expect("it comes soon")
+}

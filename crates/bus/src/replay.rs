@@ -1,0 +1,150 @@
+//! What a journal holds when it is opened, brought back into memory.
+//!
+//! Read twice: first for what was forgotten, so that no more is held in memory than is alive. A batch that was copied may
+//! be there twice, and its copy before a later batch; numbers tell.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use bytes::Bytes;
+use journal::{Journal, Stretch};
+use model::{Timestamp, TraceId};
+
+use crate::{
+    Batch, Limits,
+    kept::{Coming, Kept, Stored},
+    record::{HEAD, Record},
+};
+
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// How much longer what was found is kept for a subscriber: a server may wait for its database before it can go on.
+const GRACE: Duration = Duration::from_secs(10 * 60);
+
+/// What was found in the journal when the bus was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Traces of which something was found.
+    pub traces: usize,
+    /// Spans of these.
+    pub spans: u64,
+    /// Torn or damaged bytes, which were left out. The end of a process tears at most what nobody was told to be safe.
+    pub damaged_bytes: u64,
+    /// Spans that were found and could not be taken over: written by another version, or for want of room.
+    pub left_out_spans: u64,
+}
+
+/// Brings everything back, and tells the number that comes next.
+pub(crate) fn replay(journal: &Journal, limits: &Limits, now: Timestamp) -> (Kept, u64, Replayed) {
+    let forgotten = forgotten(journal);
+    journal.rewind();
+    let mut found = Found { forgotten, ..Found::default() };
+    let mut settled = Vec::new();
+    while let Some(batch) = journal.read(u64::MAX, READ_BYTES) {
+        for (stretch, record) in batch.placed() {
+            let read = Record::read(record.bytes).filter(|_| batch.head() == HEAD);
+            if !found.take(stretch, record.items, read) {
+                settled.push(stretch);
+            }
+        }
+    }
+    let next = found.next;
+    let mut replayed = Replayed { left_out_spans: found.unread_spans, ..Replayed::default() };
+    let kept = found.keep(limits, now, &mut replayed, &mut settled);
+    for stretch in settled {
+        journal.settle(stretch);
+    }
+    let counts = journal.counts();
+    replayed.damaged_bytes = counts.cut_bytes;
+    replayed.left_out_spans += counts.damaged;
+    (kept, next, replayed)
+}
+
+/// Of each trace that was forgotten, the number before which.
+fn forgotten(journal: &Journal) -> HashMap<TraceId, u64> {
+    let mut forgotten = HashMap::new();
+    while let Some(batch) = journal.read(u64::MAX, READ_BYTES) {
+        for record in batch.records() {
+            if let Some(Record::Forgotten { before, trace }) = Record::read(record.bytes)
+                && batch.head() == HEAD
+            {
+                let last: &mut u64 = forgotten.entry(trace).or_default();
+                *last = before.max(*last);
+            }
+        }
+    }
+    forgotten
+}
+
+#[derive(Default)]
+struct Found {
+    forgotten: HashMap<TraceId, u64>,
+    traces: HashMap<TraceId, Vec<Stored>>,
+    numbers: HashSet<u64>,
+    next: u64,
+    unread_spans: u64,
+}
+
+impl Found {
+    /// Whether somebody may need the record.
+    fn take(&mut self, stretch: Stretch, spans: u32, record: Option<Record<'_>>) -> bool {
+        match record {
+            None => {
+                self.unread_spans += u64::from(spans);
+                false
+            }
+            Some(Record::Forgotten { before, .. }) => {
+                self.next = self.next.max(before);
+                false
+            }
+            Some(Record::Batch { number, trace, bytes }) => {
+                self.next = self.next.max(number.saturating_add(1));
+                let is_forgotten =
+                    self.forgotten.get(&trace).is_some_and(|before| number < *before);
+                if is_forgotten || !self.numbers.insert(number) {
+                    return false;
+                }
+                let bytes = Bytes::copy_from_slice(bytes);
+                self.traces.entry(trace).or_default().push(Stored {
+                    number,
+                    spans,
+                    bytes,
+                    stretch,
+                });
+                true
+            }
+        }
+    }
+
+    fn keep(
+        self,
+        limits: &Limits,
+        now: Timestamp,
+        replayed: &mut Replayed,
+        settled: &mut Vec<Stretch>,
+    ) -> Kept {
+        let mut kept = Kept::default();
+        let until = Timestamp::from_nanos(now.as_nanos().saturating_add(GRACE.as_nanos() as u64));
+        for (trace, mut batches) in self.traces {
+            batches.sort_unstable_by_key(|stored| stored.number);
+            replayed.traces += 1;
+            for stored in batches {
+                let Stored { spans, bytes, .. } = &stored;
+                let batch = Batch { trace, spans: *spans, bytes: bytes.clone() };
+                match kept.room(limits, &mut Coming::default(), &batch) {
+                    Ok(()) => {
+                        replayed.spans += u64::from(*spans);
+                        kept.add(until, trace, stored);
+                    }
+                    Err(_) => {
+                        replayed.left_out_spans += u64::from(*spans);
+                        kept.refuse(until, trace);
+                        settled.push(stored.stretch);
+                    }
+                }
+            }
+        }
+        kept
+    }
+}

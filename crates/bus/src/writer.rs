@@ -1,0 +1,227 @@
+//! The one thread that writes: what is published goes to the journal in groups, then to subscribers, then its publishers
+//! hear of it.
+//!
+//! Whoever publishes while a group is written is in the next one, so that the cost of a write is shared by as many as
+//! there are. A forgotten trace is settled in the journal, behind a record that says so: what was settled behind
+//! something that was not comes again when the journal is opened, and that record with it. Room on disk comes back from
+//! the front, so traces that have long been there are copied to the end before they hold up too much of what is over.
+
+use std::sync::Arc;
+
+use journal::{Journal, Stretch, Why};
+use model::{Timestamp, TraceId};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    Batch, Refused,
+    kept::{Coming, NoRoom, Released, Stored},
+    record::Record,
+    spans::Spans,
+};
+
+/// Publishers whose batches are written together at the most.
+const GROUP_MAX: usize = 256;
+
+/// From this share of the journal on, what is old is copied to its end. The journal is four times as large as what is
+/// kept, so that half of it at least is over by then, and a copy frees more than it takes.
+const COPY_FROM: f64 = 0.5;
+
+/// Bytes that are copied at a time, so that nobody waits for long.
+const COPY_BYTES_MAX: usize = 8 << 20;
+
+/// What the thread is told.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Publish(Publish),
+    /// Something was forgotten.
+    Release,
+}
+
+/// What one publisher wants to be kept.
+#[derive(Debug)]
+pub(crate) struct Publish {
+    pub(crate) now: Timestamp,
+    pub(crate) batches: Vec<Batch>,
+    pub(crate) reply: oneshot::Sender<Result<(), Refused>>,
+}
+
+/// What the thread owns.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) spans: Spans,
+    /// The number of the next batch.
+    pub(crate) next: u64,
+    pub(crate) buffer: Vec<u8>,
+}
+
+/// Batches that are appended and not written.
+#[derive(Default)]
+struct Group {
+    coming: Coming,
+    batches: Vec<(Timestamp, TraceId, Stored)>,
+}
+
+/// What a publisher is to be told.
+struct Told {
+    reply: oneshot::Sender<Result<(), Refused>>,
+    result: Result<(), Refused>,
+    /// Whether some of its batches are in the group.
+    has_some: bool,
+}
+
+impl Writer {
+    /// Writes until nobody can publish any more.
+    pub(crate) fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let mut round = Vec::new();
+        while commands.blocking_recv_many(&mut round, GROUP_MAX) > 0 {
+            self.round(round.drain(..));
+        }
+        self.round([].into_iter());
+    }
+
+    fn round(&mut self, commands: impl Iterator<Item = Command>) {
+        let mut group = Group::default();
+        let mut told = Vec::new();
+        for command in commands {
+            if let Command::Publish(publish) = command {
+                told.push(self.take(publish, &mut group));
+            }
+        }
+        let released = std::mem::take(&mut self.spans.lock().released);
+        let settled = self.bury(released);
+        let written = self.journal.flush();
+        match &written {
+            Ok(()) => self.add(group),
+            Err(_) => self.give_up(group),
+        }
+        for stretch in settled {
+            self.journal.settle(stretch);
+        }
+        for Told { reply, mut result, has_some } in told {
+            if let Err(error) = &written
+                && has_some
+            {
+                result = Err(Refused::Journal { reason: error.to_string() });
+            }
+            // One that does not listen any more was told by its own end.
+            reply.send(result).ok();
+        }
+        self.copy_oldest();
+    }
+
+    /// Appends what there is room for.
+    fn take(&mut self, publish: Publish, group: &mut Group) -> Told {
+        let Publish { now, batches, reply } = publish;
+        let limits = self.spans.limits;
+        self.spans.lock().expire(now, limits.age_max);
+        let mut told = Told { reply, result: Ok(()), has_some: false };
+        // Nothing would cost its place and tell nobody anything.
+        for batch in batches.into_iter().filter(|batch| !batch.bytes.is_empty()) {
+            let room = self.spans.lock().room(&limits, &mut group.coming, &batch);
+            let appended = match room {
+                Ok(()) => self.append(&batch),
+                Err(NoRoom::Trace) => Err(Why::TooLarge),
+                Err(NoRoom::Bus) => Err(Why::Full),
+            };
+            match appended {
+                Ok(stored) => {
+                    group.batches.push((now, batch.trace, stored));
+                    told.has_some = true;
+                }
+                Err(why) => {
+                    let mut kept = self.spans.lock();
+                    kept.refuse(now, batch.trace);
+                    match (why, room) {
+                        (Why::TooLarge, _) => kept.over_spans += u64::from(batch.spans),
+                        (_, Err(_)) => {
+                            told.result = Err(Refused::Full { bytes_max: limits.bytes_max });
+                        }
+                        (_, Ok(())) => {
+                            let reason = "it is full".to_owned();
+                            told.result = Err(Refused::Journal { reason });
+                        }
+                    }
+                }
+            }
+        }
+        told
+    }
+
+    fn append(&mut self, batch: &Batch) -> Result<Stored, Why> {
+        let number = self.next;
+        let stretch = self.put(number, batch.trace, batch.spans, &batch.bytes)?;
+        self.next += 1;
+        Ok(Stored { number, spans: batch.spans, bytes: batch.bytes.clone(), stretch })
+    }
+
+    fn put(
+        &mut self,
+        number: u64,
+        trace: TraceId,
+        spans: u32,
+        bytes: &[u8],
+    ) -> Result<Stretch, Why> {
+        Record::Batch { number, trace, bytes }.write(&mut self.buffer);
+        let stretch = self.journal.append_at(spans, &self.buffer);
+        // One large batch is no reason to keep as much memory for all that follow.
+        self.buffer.shrink_to(BUFFER_BYTES_MAX);
+        stretch
+    }
+
+    fn add(&self, group: Group) {
+        let mut kept = self.spans.lock();
+        for (now, trace, stored) in group.batches {
+            kept.add(now, trace, stored);
+        }
+    }
+
+    /// What could not be written is not kept, and must not be found by whoever opens the journal next.
+    fn give_up(&self, group: Group) {
+        for (now, trace, stored) in group.batches {
+            self.spans.lock().refuse(now, trace);
+            self.journal.settle(stored.stretch);
+        }
+    }
+
+    /// Notes what was forgotten, and says what is to be settled once that is written. Where there is no room for the note
+    /// a forgotten trace may come again after a restart, until it is too old.
+    fn bury(&mut self, released: Vec<Released>) -> Vec<Stretch> {
+        let mut settled = Vec::new();
+        for Released { trace, before, stretches } in released {
+            Record::Forgotten { before, trace }.write(&mut self.buffer);
+            settled.extend(self.journal.append_at(0, &self.buffer));
+            settled.extend(stretches);
+        }
+        settled
+    }
+
+    /// Copies to the end what has been in the journal for longest, where that holds up too much.
+    fn copy_oldest(&mut self) {
+        if self.journal.pressure() < COPY_FROM {
+            return;
+        }
+        let oldest = self.spans.lock().oldest(COPY_BYTES_MAX);
+        let mut copies = Vec::new();
+        for (trace, batches) in oldest {
+            for Stored { number, spans, bytes, .. } in batches {
+                match self.put(number, trace, spans, &bytes) {
+                    Ok(copy) => copies.push((trace, number, copy)),
+                    Err(_) => break,
+                }
+            }
+        }
+        let is_written = self.journal.flush().is_ok();
+        for (trace, number, copy) in copies {
+            let before = match is_written {
+                true => self.spans.lock().moved(trace, number, copy),
+                false => None,
+            };
+            // One that was forgotten meanwhile, or is not written, is nobody's.
+            self.journal.settle(before.unwrap_or(copy));
+        }
+    }
+}
+
+/// What is kept of the buffer between records.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;

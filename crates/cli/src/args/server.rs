@@ -1,0 +1,96 @@
+//! What can be typed behind the commands that speak to a server.
+
+use std::{path::PathBuf, str::FromStr};
+
+use model::{DocumentKind, TestId};
+
+/// Keep documents on a server: tests, suites, variable sets and the others
+///
+/// All documents of a file are kept, or none of them. A document that says the same as the one that is kept changes
+/// nothing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Apply {
+    /// YAML files with documents, and folders with files that end in .yaml or .yml
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Print a document that a server keeps, as it was written; secrets are hidden
+#[derive(Debug, clap::Args)]
+pub(crate) struct Get {
+    /// tests, suites, variable-sets, stores, settle-profiles, analyzers or gates
+    pub(crate) kind: DocumentKind,
+    /// Its id; ID@3 is version 3 of it
+    pub(crate) id: Versioned,
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// List the documents of a kind that a server keeps
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// tests, suites, variable-sets, stores, settle-profiles, analyzers or gates
+    pub(crate) kind: DocumentKind,
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Delete a document from a server; runs keep the version of the test that they started with
+#[derive(Debug, clap::Args)]
+pub(crate) struct Delete {
+    /// tests, suites, variable-sets, stores, settle-profiles, analyzers or gates
+    pub(crate) kind: DocumentKind,
+    /// Its id; ID@3 deletes it only where 3 is its version
+    pub(crate) id: Versioned,
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Print all documents that a server keeps, as one file that `apply` takes; secrets are hidden
+#[derive(Debug, clap::Args)]
+pub(crate) struct Export {
+    /// Only of these kinds: tests, suites, variable-sets, stores, settle-profiles, analyzers, gates
+    pub(crate) kinds: Vec<DocumentKind>,
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Where documents are.
+#[derive(Debug, clap::Args)]
+pub(crate) struct At {
+    /// The server
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:11633",
+        env = "QUALITYTRACE_SERVER"
+    )]
+    pub(crate) server: String,
+    /// Whose documents are meant
+    #[arg(long, value_name = "NAME", default_value = "default", env = "QUALITYTRACE_PROJECT")]
+    pub(crate) project: String,
+}
+
+/// A document, in its current version or in this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Versioned {
+    pub(crate) id: TestId,
+    pub(crate) version: Option<i32>,
+}
+
+impl FromStr for Versioned {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (id, version) = match text.split_once('@') {
+            None => (text, None),
+            Some((id, version)) => {
+                let version = version.parse().ok().filter(|version| *version > 0);
+                (id, Some(version.ok_or("expected a version behind `@`, such as `shop@3`")?))
+            }
+        };
+        Ok(Self { id: id.parse().map_err(|error: model::InvalidId| error.to_string())?, version })
+    }
+}

@@ -1,0 +1,140 @@
+//! `config check`, HTTPS and the log, with the built binary.
+
+use std::{fs, path::Path, process::Stdio, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use bench::parts::{Database, qualitytrace};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    process::Command,
+    time::timeout,
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{
+        ClientConfig, RootCertStore,
+        crypto::ring,
+        pki_types::{CertificateDer, ServerName, pem::PemObject},
+    },
+};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
+const SAID_MAX: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn a_configuration_is_checked_without_a_server() -> Result<()> {
+    let folder = TempDir::new()?;
+    let file = folder.path().join("quality-trace-config.yaml");
+    let name = file.to_str().context("a path that is text")?;
+    let cases = [
+        ("log: {level: debug}\n", Some(0), "is right"),
+        ("log: {level: loud}\n", Some(2), "`log.level` must be"),
+        (
+            "server: {tls: {cert: nowhere.pem, key: nowhere.key}}\n",
+            Some(2),
+            "`nowhere.pem` of `server.tls` cannot be read",
+        ),
+        ("server: {bind: 0.0.0.0}\n", Some(2), "is not a loopback address"),
+        ("nats: {endpoint: x}\n", Some(2), "`nats` does not work yet"),
+        ("postgresConnString: x\n", Some(2), "instead: `postgres` with `host`"),
+    ];
+    for (text, code, words) in cases {
+        fs::write(&file, text)?;
+        let checked =
+            qualitytrace(Path::new(BINARY), &["config", "check", "--config", name]).await?;
+        assert_eq!(checked.code, code, "{text}: {checked:?}");
+        assert!(format!("{}{}", checked.out, checked.err).contains(words), "{text}: {checked:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_api_is_served_by_tls_and_the_log_names_the_trace() -> Result<()> {
+    let database = Database::create("configured").await?;
+    let folder = TempDir::new()?;
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    let certificate = pem("CERTIFICATE", made.cert.der());
+    let (cert, key) = (folder.path().join("api.pem"), folder.path().join("api.key"));
+    fs::write(&cert, &certificate)?;
+    fs::write(&key, pem("PRIVATE KEY", &made.signing_key.serialize_der()))?;
+    let config = folder.path().join("quality-trace-config.yaml");
+    let text = format!(
+        "{}\nserver: {{dataDirectory: '{}', tls: {{cert: '{}', key: '{}'}}}}\nlog: {{level: debug, format: json}}\n",
+        database.section()?,
+        folder.path().display(),
+        cert.display(),
+        key.display()
+    );
+    fs::write(&config, text)?;
+    let mut child = Command::new(BINARY)
+        .args(["serve", "--http", "127.0.0.1:0", "--otlp-http", "127.0.0.1:0"])
+        .args(["--otlp-grpc", "127.0.0.1:0", "--config"])
+        .arg(&config)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut out = BufReader::new(child.stdout.take().context("stdout")?).lines();
+    let ready = timeout(SAID_MAX, out.next_line()).await??.context("a line")?;
+    let address = ready.split_once("API https://").context("it says where")?.1;
+    let address = address.split(',').next().context("an address")?.to_owned();
+    ask(&address, &certificate, "GET /livez", "").await?;
+
+    // A run that ends at once: its variable has no value.
+    let test = "type: Test\nspec:\n  id: cheap\n  name: cheap\n  trigger: {type: http, httpRequest: {method: GET, url: '${var:nowhere}'}}\n  specs: [{selector: 'span[]', assertions: ['attr:name = \"x\"']}]\n";
+    ask(&address, &certificate, "PUT /api/v1/tests", test).await?;
+    ask(&address, &certificate, "POST /api/v1/tests/cheap/runs", "").await?;
+    let mut log = BufReader::new(child.stderr.take().context("stderr")?).lines();
+    let ended = async {
+        while let Some(line) = log.next_line().await? {
+            // What is told to a person about the command itself is no part of the log.
+            let Ok(line) = serde_json::from_str::<Value>(&line) else { continue };
+            if line["message"] == "a run ended" {
+                return Ok(line);
+            }
+        }
+        anyhow::bail!("the log has no word of the run")
+    };
+    let line = timeout(SAID_MAX, ended).await??;
+    assert_eq!(
+        (line["level"].as_str(), line["verdict"].as_str()),
+        (Some("debug"), Some("inconclusive")),
+        "{line}"
+    );
+    assert_eq!(line["trace_id"].as_str().map(str::len), Some(32), "{line}");
+    assert_eq!(line["span_id"].as_str().map(str::len), Some(16), "{line}");
+    child.kill().await?;
+    database.remove().await
+}
+
+/// A request by TLS that trusts only this certificate; an answer that is no success is an error.
+async fn ask(address: &str, certificate: &str, what: &str, body: &str) -> Result<()> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(certificate.as_bytes())?)?;
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("localhost")?;
+    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    let length = body.len();
+    let request = format!(
+        "{what} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    let _closed = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8(answer)?;
+    anyhow::ensure!(answer.starts_with("HTTP/1.1 20"), "{what}: {answer}");
+    Ok(())
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = BASE64_STANDARD.encode(der);
+    format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
+}

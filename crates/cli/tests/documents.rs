@@ -1,0 +1,79 @@
+//! Documents on a server, by the built binary: applied, listed, got, exported, deleted.
+
+use std::{fs, path::Path};
+
+use anyhow::Result;
+use bench::parts::{Database, Finished, Server, qualitytrace};
+use tempfile::TempDir;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
+
+const SETS: &str = "type: VariableSet
+spec:
+  id: staging
+  name: Staging
+  values:
+    - {key: HOST, value: shop.example}
+    - {key: TOKEN, value: hunter2, type: secret}
+---
+type: TestSuite
+spec: {id: shop, name: The shop, steps: [nobody]}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_go_to_a_server_and_come_back() -> Result<()> {
+    let database = Database::create("cli_documents").await?;
+    let key = format!("secrets: {{keys: ['one:{}']}}\n", "07".repeat(32));
+    let configuration = format!("{}\n{key}", database.section()?);
+    let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
+    let folder = TempDir::new()?;
+    let file = folder.path().join("sets.yaml");
+    fs::write(&file, SETS)?;
+    let file = file.display().to_string();
+    let run = async |arguments: &[&str]| -> Result<Finished> {
+        qualitytrace(Path::new(BINARY), &[arguments, &["--server", &server.api]].concat()).await
+    };
+    let said = async |arguments: &[&str]| -> Result<String> {
+        let Finished { code, out, err } = run(arguments).await?;
+        assert_eq!(code, Some(0), "{arguments:?}: {out}{err}");
+        Ok(out)
+    };
+
+    let applied =
+        "variable set staging `Staging`: version 1 (new)\nsuite shop `The shop`: version 1 (new)\n";
+    assert_eq!(said(&["apply", &file]).await?, applied);
+    assert_eq!(
+        said(&["apply", &folder.path().display().to_string()]).await?,
+        applied.replace("new", "unchanged")
+    );
+    assert_eq!(said(&["list", "suites"]).await?, "shop `The shop`: version 1\n");
+    assert_eq!(said(&["list", "suites", "--project", "other"]).await?, "");
+    let suite = said(&["get", "suite", "shop"]).await?;
+    assert_eq!(suite, "type: TestSuite\nspec: {id: shop, name: The shop, steps: [nobody]}\n");
+    assert_eq!(said(&["get", "suites", "shop@1"]).await?, suite);
+
+    // What is exported can be applied, and a secret that nobody saw stays what it was.
+    let exported = said(&["export"]).await?;
+    assert!(exported.contains("***") && !exported.contains("hunter2"), "{exported}");
+    let copy = folder.path().join("copy.yml");
+    fs::write(&copy, exported.replace("shop.example", "other.example"))?;
+    let again = said(&["apply", &copy.display().to_string()]).await?;
+    assert!(again.contains("staging `Staging`: version 2 (new)"), "{again}");
+    assert!(again.contains("shop `The shop`: version 1 (unchanged)"), "{again}");
+
+    // A mistake is drawn as it is drawn here.
+    let wrong = folder.path().join("wrong.yaml").display().to_string();
+    fs::write(&wrong, "type: TestSuite\nspec: {name: The shop, stepps: []}\n")?;
+    let there = run(&["apply", &wrong]).await?;
+    let here = qualitytrace(Path::new(BINARY), &["run", &wrong]).await?;
+    assert_eq!((there.code, here.code), (Some(2), Some(2)), "{}{}", there.err, here.err);
+    assert!(there.err.contains(here.err.trim_end()), "{}\n{}", there.err, here.err);
+
+    let stale = run(&["delete", "suite", "shop@7"]).await?;
+    assert!(stale.code == Some(2) && stale.err.contains("is at version 1"), "{}", stale.err);
+    assert_eq!(said(&["delete", "suite", "shop@1"]).await?, "suite `shop`: deleted\n");
+    let gone = run(&["get", "suite", "shop"]).await?;
+    assert!(gone.code == Some(2) && gone.err.contains("there is no suite `shop`"), "{}", gone.err);
+    assert_eq!(server.terminate().await?, Some(0));
+    database.remove().await
+}

@@ -1,0 +1,15 @@
+//! The short form of `cargo xtask prove kill`.
+
+use std::path::Path;
+
+use bench::{kill, table};
+
+const KILLS: usize = 5;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_run_ends_once_though_its_server_is_killed() {
+    let binary = Path::new(env!("CARGO_BIN_EXE_qualitytrace"));
+    let killed = kill::run(binary, KILLS).await.expect("it runs");
+    assert!(killed.is_right(), "{}", table::render("kill", &killed.rows()));
+    assert!(killed.resumed > 0, "{killed:?}");
+}

@@ -1,0 +1,143 @@
+//! Suites on a server: durable as runs, with outputs that reach later steps.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use bench::parts::{Api, Database, Server, Target, answer, free_port};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
+const ENDED_MAX: Duration = Duration::from_secs(40);
+
+fn documents(url: &str) -> String {
+    let test = |id: &str, path: &str, items: u32, more: &str| {
+        format!(
+            "type: Test
+spec:
+  id: {id}
+  name: {id}
+  skipTraceCollection: true
+  trigger: {{type: http, httpRequest: {{method: GET, url: '{url}{path}'}}}}
+  specs:
+    - selector: span[name=\"Qualitytrace trigger\"]
+      assertions: ['attr:tracetest.response.body contains \"{items}\"']
+{more}---
+"
+        )
+    };
+    let output = "  outputs:
+    - name: items
+      selector: span[name=\"Qualitytrace trigger\"]
+      value: attr:tracetest.response.status
+";
+    let first = test("first", "/cart?wait=${var:wait}&run=first", 3, output);
+    let then = test("then", "/cart?wait=${var:wait}&run=status-${var:items}", 3, "");
+    let wrong = test("wrong", "/cart?run=wrong", 4, "");
+    format!(
+        "{first}{then}{wrong}type: TestSuite
+spec: {{id: good, name: Good, steps: [first, then]}}
+---
+type: TestSuite
+spec:
+  id: bad
+  name: Bad
+  steps:
+    - {{test: wrong, needs: []}}
+    - {{test: then, needs: [wrong]}}
+    - {{test: absent, needs: []}}
+"
+    )
+}
+
+async fn start(api: &Api, suite: &str, wait: u32) -> Result<String> {
+    let body = json!({"variables": {"wait": wait.to_string()}}).to_string();
+    let started = api.request(Method::POST, &format!("/api/v1/suites/{suite}/runs")).body(body);
+    let (status, run) = answer(started).await?;
+    ensure!(status == 202, "{run:#}");
+    Ok(run["id"].as_str().context("an id")?.to_owned())
+}
+
+async fn read(api: &Api, id: &str) -> Result<Value> {
+    Ok(answer(api.request(Method::GET, &format!("/api/v1/suite-runs/{id}"))).await?.1)
+}
+
+async fn ended(api: &Api, id: &str) -> Result<Value> {
+    let began = Instant::now();
+    loop {
+        let run = read(api, id).await?;
+        if run["state"] == "ended" || began.elapsed() > ENDED_MAX {
+            return Ok(run);
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn apply(api: &Api, documents: String) -> Result<()> {
+    let (status, applied) =
+        answer(api.request(Method::PUT, "/api/v1/documents").body(documents)).await?;
+    ensure!(status == 200, "{applied:#}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suite_goes_through_its_steps() -> Result<()> {
+    let database = Database::create("suites").await?;
+    let server = Server::start(Path::new(BINARY), &database, free_port()?).await?;
+    let target = Target::start(None).await?;
+    let api = Api::new(&server.api)?;
+    apply(&api, documents(&target.url)).await?;
+
+    let good = ended(&api, &start(&api, "good", 0).await?).await?;
+    assert_eq!(good["verdict"], "passed", "{good:#}");
+    let fired = target.requests_of_runs();
+    assert_eq!(fired, ["first", "status-200"].map(|run| (run.to_owned(), 1)).into(), "{good:#}");
+
+    let bad = ended(&api, &start(&api, "bad", 0).await?).await?;
+    assert_eq!(bad["verdict"], "failed", "{bad:#}");
+    let steps: Vec<_> =
+        bad["steps"].as_array().context("steps")?.iter().map(|step| &step["verdict"]).collect();
+    assert_eq!(steps, ["failed", "inconclusive", "inconclusive"], "{bad:#}");
+    assert!(bad["steps"][1]["reason"].to_string().contains("needs the step `wrong`"), "{bad:#}");
+    assert!(bad["steps"][2]["reason"].to_string().contains("has no test `absent`"), "{bad:#}");
+
+    let id = start(&api, "good", 3000).await?;
+    while target.requests() < 4 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let stop = api.request(Method::POST, &format!("/api/v1/suite-runs/{id}/stop"));
+    assert_eq!(answer(stop).await?.0, 200);
+    let stopped = ended(&api, &id).await?;
+    assert_eq!(stopped["verdict"], "inconclusive", "{stopped:#}");
+    assert!(stopped["steps"][1]["reason"].to_string().contains("stopped"), "{stopped:#}");
+    let none = api.request(Method::POST, "/api/v1/suites/absent/runs");
+    assert_eq!(answer(none).await?.0, 404);
+    assert_eq!(server.terminate().await?, Some(0));
+    database.remove().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suite_goes_on_after_its_server_was_killed() -> Result<()> {
+    let database = Database::create("suite_killed").await?;
+    let server = Server::start(Path::new(BINARY), &database, free_port()?).await?;
+    let target = Target::start(None).await?;
+    let api = Api::new(&server.api)?;
+    apply(&api, documents(&target.url)).await?;
+    let id = start(&api, "good", 400).await?;
+    // Past the first step, in the second one or before it.
+    let begun = "select count(*) from suite_steps where step = 1";
+    while database.count(begun).await? == 0 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    server.kill().await?;
+    let server = Server::start(Path::new(BINARY), &database, free_port()?).await?;
+    let run = ended(&Api::new(&server.api)?, &id).await?;
+    assert_eq!(run["state"], "ended", "{run:#}");
+    assert_eq!(run["steps"][0]["verdict"], "passed", "{run:#}");
+    assert!(run["steps"][1]["run"].is_string(), "{run:#}");
+    assert!(target.requests_of_runs().values().all(|count| *count == 1), "each was fired once");
+    assert_eq!(database.count("select count(*) from runs").await?, 2, "one run a step");
+    assert_eq!(server.terminate().await?, Some(0));
+    database.remove().await
+}

@@ -1,0 +1,201 @@
+//! Months of runs, events and traces: tables of their own, made ahead, and dropped when they are over.
+//!
+//! A run's id is a time, so that a month is a range of ids. One replica at a time does this; it may be done as often as
+//! one likes. Deliberately absent: moving rows. What was written before there were months stays in the default tables, and
+//! is deleted there row by row.
+
+use std::time::Duration;
+
+use model::Timestamp;
+use sqlx::{AssertSqlSafe, PgConnection, types::Uuid};
+
+use crate::{Db, DbError};
+
+/// How many months are made ahead of the present one.
+const AHEAD: i32 = 2;
+
+/// Rows that are deleted at a time from a table that is older than months.
+const ROWS_MAX: i64 = 10_000;
+
+/// The number under which replicas take turns.
+const TURN: i64 = 0x7175_616c_6974_7900;
+
+/// The bits of an id that are no time.
+const RANDOM_BITS: u32 = 80;
+
+/// How long things are kept; none: for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Runs and their events.
+    pub runs: Option<Duration>,
+    /// Their traces.
+    pub traces: Option<Duration>,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Upkept {
+    /// Tables that were made.
+    pub made: Vec<String>,
+    /// Tables that were dropped.
+    pub dropped: Vec<String>,
+    /// Rows that were deleted.
+    pub deleted: u64,
+}
+
+/// A month, as its tables are named, and the ids of its runs: from the first to before the second.
+#[derive(Debug)]
+struct Month {
+    name: String,
+    from: Uuid,
+    until: Uuid,
+}
+
+impl Db {
+    /// Makes the tables of the months to come and drops those that are over; nothing where another replica does it.
+    pub async fn upkeep(&self, now: Timestamp, keep: Keep) -> Result<Option<Upkept>, DbError> {
+        let upkeep = async {
+            let mut transaction = self.pool.begin().await?;
+            let turn =
+                sqlx::query_scalar!("select pg_try_advisory_xact_lock($1) as \"is_ours!\"", TURN);
+            if !turn.fetch_one(&mut *transaction).await? {
+                return Ok(None);
+            }
+            // Whoever reads a table that is to be dropped is not held up, and this comes again.
+            sqlx::query!("set local lock_timeout = '2s'").execute(&mut *transaction).await?;
+            let mut upkept = Upkept::default();
+            for table in ["runs", "events", "traces"] {
+                let keep = if table == "traces" { keep.traces } else { keep.runs };
+                make(&mut transaction, table, now, &mut upkept).await?;
+                if let Some(keep) = keep {
+                    let cutoff = Timestamp::from_nanos(
+                        now.as_nanos()
+                            .saturating_sub(u64::try_from(keep.as_nanos()).unwrap_or(u64::MAX)),
+                    );
+                    drop_before(&mut transaction, table, cutoff, &mut upkept).await?;
+                }
+            }
+            transaction.commit().await?;
+            Ok(Some(upkept))
+        };
+        upkeep.await.map_err(|error| self.error(error))
+    }
+}
+
+async fn make(
+    connection: &mut PgConnection,
+    table: &'static str,
+    now: Timestamp,
+    upkept: &mut Upkept,
+) -> Result<(), sqlx::Error> {
+    let known = tables(connection, table).await?;
+    for month in months(connection, now, AHEAD).await? {
+        let name = format!("{table}_{}", month.name);
+        if known.contains(&name) || has_rows(connection, table, &month).await? {
+            continue;
+        }
+        let Month { from, until, .. } = month;
+        // Made of a word of ours, a year, a month and two numbers.
+        let made = format!(
+            "create table {name} partition of {table} for values from ('{from}') to ('{until}')"
+        );
+        sqlx::query(AssertSqlSafe(made)).execute(&mut *connection).await?;
+        if table == "traces" {
+            // The bytes are compressed already.
+            let stored = format!("alter table {name} alter column otlp_zstd set storage external");
+            sqlx::query(AssertSqlSafe(stored)).execute(&mut *connection).await?;
+        }
+        upkept.made.push(name);
+    }
+    Ok(())
+}
+
+async fn drop_before(
+    connection: &mut PgConnection,
+    table: &'static str,
+    cutoff: Timestamp,
+    upkept: &mut Upkept,
+) -> Result<(), sqlx::Error> {
+    let first = months(connection, cutoff, 0).await?.pop();
+    let first = first.map(|month| format!("{table}_{}", month.name)).unwrap_or_default();
+    for name in tables(connection, table).await? {
+        // A year has four digits, so that names are in the order of time.
+        if name.len() == first.len() && name < first {
+            sqlx::query(AssertSqlSafe(format!("drop table {name}")))
+                .execute(&mut *connection)
+                .await?;
+            upkept.dropped.push(name);
+        }
+    }
+    let key = key(table);
+    let old = format!(
+        "delete from {table}_default where ctid = any (array(
+             select ctid from {table}_default where {key} < $1 limit $2))"
+    );
+    let deleted = sqlx::query(AssertSqlSafe(old)).bind(least(cutoff)).bind(ROWS_MAX);
+    upkept.deleted += deleted.execute(connection).await?.rows_affected();
+    Ok(())
+}
+
+/// The month of a moment, and so many after it.
+async fn months(
+    connection: &mut PgConnection,
+    at: Timestamp,
+    more: i32,
+) -> Result<Vec<Month>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "select to_char(month, 'YYYY_MM') as \"name!\",
+             (extract(epoch from month) * 1000)::bigint as \"from!\",
+             (extract(epoch from month + interval '1 month') * 1000)::bigint as \"until!\"
+         from generate_series(0, $2) as ahead,
+             lateral (select date_trunc('month', to_timestamp($1::bigint) at time zone 'UTC')
+                 + make_interval(months => ahead)) as of_month (month)
+         order by ahead",
+        i64::try_from(at.as_secs()).unwrap_or(i64::MAX),
+        more,
+    )
+    .fetch_all(connection)
+    .await?;
+    let id = |ms: i64| Uuid::from_u128(u128::try_from(ms).unwrap_or_default() << RANDOM_BITS);
+    let month = rows.into_iter().map(|row| Month {
+        name: row.name,
+        from: id(row.from),
+        until: id(row.until),
+    });
+    Ok(month.collect())
+}
+
+/// The least id of a moment.
+pub(crate) fn least(at: Timestamp) -> Uuid {
+    Uuid::from_u128(u128::from(at.as_nanos() / 1_000_000) << RANDOM_BITS)
+}
+
+async fn tables(connection: &mut PgConnection, table: &str) -> Result<Vec<String>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "select relname::text as \"name!\" from pg_inherits join pg_class on oid = inhrelid
+         where inhparent = $1::text::regclass order by relname",
+        table,
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// Whether rows of this month were written before it had a table.
+async fn has_rows(
+    connection: &mut PgConnection,
+    table: &'static str,
+    month: &Month,
+) -> Result<bool, sqlx::Error> {
+    let key = key(table);
+    let asked =
+        format!("select exists (select 1 from {table}_default where {key} >= $1 and {key} < $2)");
+    sqlx::query_scalar(AssertSqlSafe(asked))
+        .bind(month.from)
+        .bind(month.until)
+        .fetch_one(connection)
+        .await
+}
+
+fn key(table: &str) -> &'static str {
+    if table == "runs" { "id" } else { "run_id" }
+}

@@ -1,0 +1,157 @@
+//! Secrets sealed: AES-256-GCM under a key that is handed in and never in the database.
+//!
+//! A sealed text names the key, so that keys can be changed: the first of the ring seals, every one of it opens. It also
+//! opens only as what it was sealed as: a row that is copied to another place stays shut. Deliberately absent: where keys
+//! come from.
+
+use std::{fmt, sync::Arc};
+
+use model::{DocumentKind, Project, TestId, World};
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+
+use crate::DbError;
+
+/// The first byte of what is sealed: how the rest is laid out.
+const LAYOUT: u8 = 1;
+
+/// Keys for secrets. `Debug` does not show them.
+#[derive(Clone)]
+pub struct SecretKeys {
+    keys: Vec<(String, Arc<LessSafeKey>)>,
+    world: Option<World>,
+}
+
+/// What a sealed text is, which is sealed along.
+pub(crate) struct Place<'a> {
+    pub(crate) project: &'a Project,
+    pub(crate) kind: DocumentKind,
+    pub(crate) id: &'a TestId,
+    pub(crate) version: i32,
+}
+
+impl SecretKeys {
+    /// A ring of these keys with their names, which stand before what each seals; the first one seals. `world` has the
+    /// dice.
+    pub fn new<'a>(keys: impl IntoIterator<Item = (&'a str, &'a [u8; 32])>, world: World) -> Self {
+        let keys = keys.into_iter().map(|(name, bytes)| (name.to_owned(), key(bytes))).collect();
+        Self { keys, world: Some(world) }
+    }
+
+    /// No keys: nothing can be sealed.
+    pub fn none() -> Self {
+        Self { keys: Vec::new(), world: None }
+    }
+
+    /// Seals a text.
+    pub(crate) fn seal(&self, text: &str, place: &Place<'_>) -> Result<Vec<u8>, DbError> {
+        let (Some((name, key)), Some(world)) = (self.keys.first(), self.world) else {
+            return Err(DbError::NoSecretKey { kind: place.kind });
+        };
+        let nonce: [u8; NONCE_LEN] = world.random();
+        let mut sealed = text.as_bytes().to_vec();
+        key.seal_in_place_append_tag(
+            Nonce::assume_unique_for_key(nonce),
+            Aad::from(place.bytes()),
+            &mut sealed,
+        )
+        .map_err(|_| {
+            DbError::corrupt(
+                format!("the {} `{}`", place.kind, place.id),
+                "it is too large to seal",
+            )
+        })?;
+        let size = u8::try_from(name.len()).map_err(|_| {
+            DbError::corrupt(format!("the key `{name}`"), "its name is longer than 255 bytes")
+        })?;
+        Ok([&[LAYOUT, size][..], name.as_bytes(), &nonce, &sealed].concat())
+    }
+
+    /// Opens what was sealed as this.
+    pub(crate) fn open(&self, sealed: &[u8], place: &Place<'_>) -> Result<String, DbError> {
+        let what = || format!("the {} `{}`", place.kind, place.id);
+        let parts = sealed.split_first_chunk().and_then(|([layout, size], rest)| {
+            let (name, rest) = rest.split_at_checked(usize::from(*size))?;
+            let (nonce, rest) = rest.split_first_chunk::<NONCE_LEN>()?;
+            (*layout == LAYOUT).then_some((name, *nonce, rest))
+        });
+        let (name, nonce, rest) =
+            parts.ok_or_else(|| DbError::corrupt(what(), "it is not sealed as it should be"))?;
+        let key = self.keys.iter().find(|(known, _)| known.as_bytes() == name);
+        let (_, key) =
+            key.ok_or_else(|| DbError::LostSecretKey { kind: place.kind, id: place.id.clone() })?;
+        let mut rest = rest.to_vec();
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let text = key.open_in_place(nonce, Aad::from(place.bytes()), &mut rest).map_err(|_| {
+            DbError::corrupt(what(), "it was changed, or moved here from another place")
+        })?;
+        String::from_utf8(text.to_vec()).map_err(|error| DbError::corrupt(what(), error))
+    }
+}
+
+impl Place<'_> {
+    /// Words of a place have no `/`.
+    fn bytes(&self) -> Vec<u8> {
+        let Self { project, kind, id, version } = self;
+        format!("{}/{}/{}/{version}", project.as_str(), kind.as_str(), id.as_str()).into_bytes()
+    }
+}
+
+impl fmt::Debug for SecretKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretKeys({})", self.keys.len())
+    }
+}
+
+fn key(bytes: &[u8; 32]) -> Arc<LessSafeKey> {
+    // Thirty-two bytes are a key, whatever they are.
+    let key = UnboundKey::new(&AES_256_GCM, bytes).expect("a key of AES-256 has 32 bytes");
+    Arc::new(LessSafeKey::new(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{DocumentKind, Project, TestId, Timestamp, World};
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    use super::{Place, SecretKeys};
+    use crate::DbError;
+
+    const WORLD: World = World::new(|| Timestamp::from_nanos(1), || [9; 32]);
+
+    fn place<'a>(project: &'a Project, id: &'a TestId, version: i32) -> Place<'a> {
+        Place { project, kind: DocumentKind::VariableSet, id, version }
+    }
+
+    #[test]
+    fn what_was_sealed_opens_with_its_key_at_its_place_only() {
+        let (old, new) = (("old", &[1; 32]), ("new", &[2; 32]));
+        let ring =
+            |keys: &[(&'static str, &'static [u8; 32])]| SecretKeys::new(keys.to_vec(), WORLD);
+        let (project, id) = (Project::default(), "shop".parse().expect("an id"));
+        let here = place(&project, &id, 3);
+        let sealed = ring(&[old]).seal("hunter2", &here).expect("sealed");
+        assert!(!sealed.windows(7).any(|bytes| bytes == b"hunter2"));
+        assert_eq!(ring(&[new, old]).open(&sealed, &here).expect("opened"), "hunter2");
+        let lost = ring(&[new]).open(&sealed, &here).expect_err("the key is gone");
+        assert!(matches!(lost, DbError::LostSecretKey { .. }), "{lost}");
+        let moved = ring(&[old]).open(&sealed, &place(&project, &id, 4)).expect_err("moved");
+        assert!(matches!(moved, DbError::Corrupt { .. }), "{moved}");
+        let none = SecretKeys::none().seal("x", &here).expect_err("no key");
+        assert!(none.to_string().contains("secrets.keys"), "{none}");
+        assert_eq!(format!("{:?}", ring(&[old, new])), "SecretKeys(2)");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_comes_back_and_no_other_bytes_open(text in ".*", at in any::<u16>()) {
+            let keys = SecretKeys::new([("one", &[7; 32])], WORLD);
+            let (project, id) = (Project::default(), "shop".parse().expect("an id"));
+            let here = place(&project, &id, 1);
+            let mut sealed = keys.seal(&text, &here).expect("sealed");
+            prop_assert_eq!(keys.open(&sealed, &here).expect("opened"), text);
+            let at = usize::from(at) % sealed.len();
+            sealed[at] ^= 1;
+            prop_assert!(keys.open(&sealed, &here).is_err());
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! How work is handed out: who gets which runs.
+//!
+//! The project with the fewest runs in flight goes first, then the oldest run; a host that has as many runs as it may
+//! is passed over. All of it is one statement, which looks at open runs only, along two small indexes, and has the turn
+//! while it does: of many who take at once, each sees what the others took.
+//!
+//! A run whose row cannot be read is handed out as well, as damaged, so that it ends instead of coming back for ever.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use model::{Attempt, Learned, LearnedService, Progress, Project, RunId, SpanId, Timestamp};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Db, DbError, RunVars, StoredTest,
+    run::{moment, read, trace_id},
+};
+
+/// Runs of a lane that are looked at beyond those that are asked for: as many may have been taken by others while this
+/// one waited for its turn.
+const SPARE: i64 = 64;
+
+/// Who takes, and how much.
+#[derive(Clone, Copy, Debug)]
+pub struct Taking<'a> {
+    /// The name of the worker.
+    pub worker: &'a str,
+    /// How long the runs are its own without renewal.
+    pub lease: Duration,
+    /// When.
+    pub at: Timestamp,
+    /// Runs at the most.
+    pub runs_max: usize,
+    /// Runs in flight against one host at the most, whoever has taken them.
+    pub host_max: usize,
+}
+
+/// What a worker got.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// Runs to work on.
+    pub runs: Vec<Taken>,
+    /// Runs of which nothing can be made but an end.
+    pub damaged: Vec<Damaged>,
+}
+
+/// A run in the hands of the worker that took it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The run.
+    pub run_id: RunId,
+    /// Whose it is.
+    pub project: Project,
+    /// To be named in every write; a later taking has a higher one.
+    pub epoch: i64,
+    /// The version of the test that the run started with.
+    pub test: StoredTest,
+    /// How far an earlier owner came.
+    pub progress: Progress,
+    /// When the run was accepted.
+    pub accepted_at: Timestamp,
+    /// The `traceparent` of the request that started it.
+    pub traceparent: Option<String>,
+    /// The values that it was started with.
+    pub vars: RunVars,
+    /// How long it may take, where its start says so.
+    pub timeout: Option<Duration>,
+    /// Since when it is asked to stop.
+    pub stop_at: Option<Timestamp>,
+    /// What earlier runs of the project have shown.
+    pub learned: Learned,
+}
+
+/// A run that was taken and cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    /// The run.
+    pub run_id: RunId,
+    /// To be named when it is ended.
+    pub epoch: i64,
+    /// The name of its test.
+    pub test: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// A row as it comes.
+struct Row {
+    id: sqlx::types::Uuid,
+    project: String,
+    epoch: i64,
+    accepted_at_ns: i64,
+    traceparent: Option<String>,
+    trace_id: Option<Vec<u8>>,
+    span_id: Option<Vec<u8>>,
+    attempted_at_ns: Option<i64>,
+    answer: Option<String>,
+    vars: Option<String>,
+    timeout_ms: Option<i64>,
+    stop_at_ns: Option<i64>,
+    learned: Option<String>,
+    test_id: String,
+    version: i32,
+    name: String,
+    document: String,
+    file: String,
+}
+
+impl Db {
+    /// Takes runs that nobody owns: new ones, and those whose owner's lease is over, which come first.
+    ///
+    /// The lease counts by the database's clock, from a moment after this was called: an owner that counts
+    /// by its own clock from before the call ends earlier, never later.
+    pub async fn take(&self, taking: &Taking<'_>) -> Result<Took, DbError> {
+        let runs_max = i64::try_from(taking.runs_max).unwrap_or(i64::MAX);
+        // The event's epoch is known only there, so the event is written there, in the form of `model::Event`.
+        let rows = sqlx::query_file_as!(
+            Row,
+            "queries/take.sql",
+            taking.worker,
+            taking.lease.as_secs_f64(),
+            runs_max,
+            i64::try_from(taking.host_max).unwrap_or(i64::MAX),
+            taking.at.to_string(),
+            SPARE,
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        let mut took = Took::default();
+        for row in rows {
+            let (run_id, epoch, test) = (RunId::from(row.id), row.epoch, row.name.clone());
+            match row.read() {
+                Ok(taken) => took.runs.push(taken),
+                Err(error) => {
+                    let reason = error.to_string();
+                    took.damaged.push(Damaged { run_id, epoch, test, reason });
+                }
+            }
+        }
+        Ok(took)
+    }
+}
+
+impl Row {
+    fn read(self) -> Result<Taken, DbError> {
+        let run_id = RunId::from(self.id);
+        let attempt = match (self.trace_id, self.span_id, self.attempted_at_ns) {
+            (Some(trace), Some(span), Some(at)) => Some(Attempt {
+                trace_id: trace_id(run_id, trace)?,
+                span_id: span_id(run_id, span)?,
+                at: moment(at),
+            }),
+            _ => None,
+        };
+        let answer = parsed(run_id, self.answer)?;
+        // What is learned only shortens waits: what cannot be read of it is learned again.
+        let services: BTreeMap<String, LearnedService> =
+            parsed(run_id, self.learned).ok().flatten().unwrap_or_default();
+        Ok(Taken {
+            run_id,
+            project: read(run_id, self.project.parse())?,
+            epoch: self.epoch,
+            test: StoredTest {
+                id: read(run_id, self.test_id.parse())?,
+                name: self.name,
+                version: self.version,
+                file: self.file,
+                document: self.document,
+            },
+            progress: match (attempt, answer) {
+                (None, _) => Progress::New,
+                (Some(attempt), None) => Progress::Attempted(attempt),
+                (Some(attempt), Some(answer)) => Progress::Answered(attempt, answer),
+            },
+            accepted_at: moment(self.accepted_at_ns),
+            traceparent: self.traceparent,
+            vars: parsed(run_id, self.vars)?.unwrap_or_default(),
+            timeout: self
+                .timeout_ms
+                .and_then(|ms| u64::try_from(ms).ok())
+                .map(Duration::from_millis),
+            stop_at: self.stop_at_ns.map(moment),
+            learned: Learned { services },
+        })
+    }
+}
+
+fn parsed<T: DeserializeOwned>(run: RunId, text: Option<String>) -> Result<Option<T>, DbError> {
+    text.map(|text| read(run, serde_json::from_str(&text))).transpose()
+}
+
+fn span_id(run: RunId, bytes: Vec<u8>) -> Result<SpanId, DbError> {
+    let id = bytes.try_into().ok().and_then(SpanId::from_bytes);
+    read(run, id.ok_or("its span id is not one"))
+}

@@ -1,0 +1,132 @@
+//! Lists of runs: what is in them, and that they cost the same however long the history is.
+
+use db::{Finished, Keep, Wanted};
+use model::{Event, RunId, Verdict, What};
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, Row};
+
+use crate::scratch::{
+    LEASE, Scratch, at, attempt, new_test, outcome, project, run_id, test_id, with,
+};
+
+/// Ends the next run with this verdict.
+async fn end(scratch: &Scratch, verdict: Verdict) -> RunId {
+    let taken = scratch.take(LEASE).await;
+    scratch.db.attempted(taken.run_id, taken.epoch, &attempt()).await.expect("written");
+    let events = [Event { at: at(9), what: What::Judged { verdict } }];
+    let outcome = outcome(taken.run_id, verdict);
+    let finished = Finished { outcome: &outcome, events: &events, trace: None };
+    scratch.db.finish(taken.run_id, taken.epoch, &finished).await.expect("finished");
+    taken.run_id
+}
+
+#[test]
+fn runs_are_listed_by_what_is_asked() {
+    with(|scratch| async move {
+        scratch.apply("one").await;
+        for number in 1..=4 {
+            scratch.accept(number).await;
+        }
+        end(&scratch, Verdict::Passed).await;
+        end(&scratch, Verdict::Failed).await;
+        let all = Wanted { project: project(), limit: 10, ..Wanted::default() };
+        let cases = [
+            (all.clone(), vec![4, 3, 2, 1]),
+            (Wanted { limit: 2, ..all.clone() }, vec![4, 3]),
+            (Wanted { before: Some(run_id(3)), ..all.clone() }, vec![2, 1]),
+            (Wanted { test: Some(test_id()), ..all.clone() }, vec![4, 3, 2, 1]),
+            (Wanted { test: Some("other".parse().expect("an id")), ..all.clone() }, vec![]),
+            (Wanted { verdict: Some(Verdict::Failed), ..all.clone() }, vec![2]),
+            (
+                Wanted { test: Some(test_id()), verdict: Some(Verdict::Passed), ..all.clone() },
+                vec![1],
+            ),
+            (Wanted { from: Some(at(2)), until: Some(at(4)), ..all.clone() }, vec![3, 2]),
+            (Wanted { project: "other".parse().expect("a project"), ..all.clone() }, vec![]),
+        ];
+        for (wanted, expected) in cases {
+            let listed = scratch.db.runs(&wanted).await.expect("listed");
+            let ids: Vec<_> = listed.iter().map(|run| run.id).collect();
+            let expected: Vec<_> = expected.into_iter().map(run_id).collect();
+            assert_eq!(ids, expected, "{wanted:?}");
+        }
+        let of_trace =
+            scratch.db.runs_of_trace(&project(), attempt().trace_id, 10).await.expect("listed");
+        assert_eq!(of_trace.len(), 2);
+        assert_eq!(of_trace[0].verdict, Some(Verdict::Failed));
+        assert_eq!(of_trace[0].ended_at, Some(at(9)));
+    });
+}
+
+/// Every statement of a list, with the values that it is asked with.
+const STATEMENTS: [(&str, &str); 5] = [
+    (include_str!("../../queries/history/newest.sql"), "'default', $FROM, $UNTIL, 50"),
+    (include_str!("../../queries/history/of_test.sql"), "'default', $FROM, $UNTIL, 50, 'shop'"),
+    (
+        include_str!("../../queries/history/by_verdict.sql"),
+        "'default', $FROM, $UNTIL, 50, 'failed'",
+    ),
+    (
+        include_str!("../../queries/history/of_test_by_verdict.sql"),
+        "'default', $FROM, $UNTIL, 50, 'shop', 'passed'",
+    ),
+    (
+        include_str!("../../queries/history/of_trace.sql"),
+        "'default', '\\xabababababababababababababababab', 50",
+    ),
+];
+
+/// Pages that a list of fifty may touch: its rows, and the way to them in the index of each month.
+const PAGES_MAX: u64 = 400;
+
+#[test]
+fn lists_go_by_an_index_however_long_the_history_is() {
+    with(|scratch| async move {
+        scratch.db.upkeep(at(0), Keep::default()).await.expect("done");
+        scratch.db.apply_tests(&[new_test("one")]).await.expect("applied");
+        let mut raw = scratch.raw().await;
+        // Every hundredth failed; ids are times, a second apart, over three months.
+        let fill = "insert into runs (project, id, test_id, test_version, accepted_at_ns, events_last, epoch, verdict, outcome,
+                trace_id, span_id, attempted_at_ns, attempted_epoch)
+            select 'default', (lpad(to_hex(1794708000000 + n::bigint * 100000), 12, '0') || '70007000700070007000')::uuid,
+                'shop', 1, 1, 1, 1, case when n % 100 = 0 then 'failed' else 'passed' end, '{}'::json,
+                decode(md5(n::text), 'hex'), decode(left(md5(n::text), 16), 'hex'), 1, 1
+            from generate_series(1, 60000) as n";
+        sqlx::query(fill).execute(&mut raw).await.expect("filled");
+        sqlx::query("analyze").execute(&mut raw).await.expect("analyzed");
+        for (number, (statement, values)) in STATEMENTS.iter().enumerate() {
+            // As a driver asks: prepared, and with a plan that does not know the values.
+            let values = values
+                .replace("$FROM", "'00000000-0000-0000-0000-000000000000'")
+                .replace("$UNTIL", "'ffffffff-ffff-ffff-ffff-ffffffffffff'");
+            for text in [
+                "set plan_cache_mode = force_generic_plan".to_owned(),
+                format!("prepare list{number} as {statement}"),
+            ] {
+                sqlx::raw_sql(AssertSqlSafe(text)).execute(&mut raw).await.expect("prepared");
+            }
+            let asked =
+                format!("explain (analyze, buffers, format json) execute list{number} ({values})");
+            let row =
+                sqlx::raw_sql(AssertSqlSafe(asked)).fetch_one(&mut raw).await.expect("explained");
+            let plan: Value = row.get(0);
+            let whole = &plan[0]["Plan"];
+            assert!(!reads_all(whole), "{statement}\n{plan:#}");
+            let pages = pages(whole);
+            assert!(pages <= PAGES_MAX, "{pages} pages: {statement}\n{plan:#}");
+        }
+    });
+}
+
+/// Pages that a part of a plan has looked at, with all below it.
+fn pages(plan: &Value) -> u64 {
+    let of = |key: &str| plan[key].as_u64().unwrap_or(0);
+    of("Shared Hit Blocks") + of("Shared Read Blocks")
+}
+
+/// Whether a table is read from its begin; one without rows, such as the default one, may be.
+fn reads_all(plan: &Value) -> bool {
+    let is_scan = plan["Node Type"].as_str().is_some_and(|it| it.contains("Seq Scan"));
+    let below = plan["Plans"].as_array();
+    (is_scan && pages(plan) > 0) || below.is_some_and(|plans| plans.iter().any(reads_all))
+}

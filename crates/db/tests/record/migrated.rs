@@ -1,0 +1,64 @@
+//! Each migration, from the one before it, with rows in the tables.
+
+use std::borrow::Cow;
+
+use db::{Accepted, Db};
+use model::{Progress, Verdict};
+use sqlx::migrate::Migrator;
+
+use crate::scratch::{self, LEASE, answer, attempt, outcome, project, run_id};
+
+static ALL: Migrator = sqlx::migrate!();
+
+/// What a version of the record before this one left: a test, and a run at each point of its life.
+const OF_0001: &str = "
+    insert into tests values ('default', 'shop', 1, 'tests/shop.yaml');
+    insert into test_versions values ('default', 'shop', 1, 'Shop', 'a');
+    insert into runs (id, project, test_id, test_version, accepted_at_ns, events_last)
+        values ('$1', 'default', 'shop', 1, 1, 1);
+    insert into runs (id, project, test_id, test_version, accepted_at_ns, epoch, lease_until, worker, trace_id, span_id,
+            attempted_at_ns, attempted_epoch, answer, answered_epoch, events_last)
+        values ('$2', 'default', 'shop', 1, 1, 1, now(), 'w', decode(repeat('ab', 16), 'hex'),
+            decode(repeat('cd', 8), 'hex'), $attempted, 1, '$answer', 1, 4);
+    insert into runs (id, project, test_id, test_version, accepted_at_ns, epoch, worker, verdict, outcome, events_last)
+        values ('$3', 'default', 'shop', 1, 1, 1, 'w', 'passed', '$outcome', 5);
+    insert into events select project, id, events_last, '{}' from runs;
+";
+
+fn quoted(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("it can be written").replace('\'', "''")
+}
+
+#[test]
+fn a_record_of_0001_goes_on() {
+    scratch::with(|scratch| async move {
+        let mut raw = scratch.raw().await;
+        for statement in ["drop schema public cascade", "create schema public"] {
+            sqlx::query(statement).execute(&mut raw).await.expect("emptied");
+        }
+        let mut first =
+            Migrator { migrations: Cow::Borrowed(&ALL.migrations[..1]), ..Migrator::DEFAULT };
+        first.set_ignore_missing(false);
+        first.run(&mut raw).await.expect("migrated to 0001");
+        let ids = [run_id(1), run_id(2), run_id(3)];
+        let rows = OF_0001
+            .replace("$attempted", &attempt().at.as_nanos().to_string())
+            .replace("$answer", &quoted(&answer()))
+            .replace("$outcome", &quoted(&outcome(ids[2], Verdict::Passed)))
+            .replace("$1", &ids[0].to_string())
+            .replace("$2", &ids[1].to_string())
+            .replace("$3", &ids[2].to_string());
+        sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(&mut raw).await.expect("filled");
+
+        let db = Db::connect(&scratch.connect).await.expect("connected");
+        db.migrate().await.expect("migrated from 0001");
+        let ended = db.run(&project(), ids[2]).await.expect("asked").expect("there");
+        assert_eq!(ended.outcome, Some(outcome(ids[2], Verdict::Passed)));
+        let taken = scratch.take_many(10, 1).await.runs;
+        assert_eq!(taken.iter().map(|run| run.run_id).collect::<Vec<_>>(), ids[..2]);
+        assert_eq!(taken[1].progress, Progress::Answered(attempt(), answer()));
+        let accepted = db.create_run(&scratch::new_run(4)).await.expect("accepted");
+        assert_eq!(accepted, Accepted::New { version: 1 });
+        assert_eq!(scratch.take(LEASE).await.run_id, run_id(4));
+    });
+}

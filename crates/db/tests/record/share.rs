@@ -1,0 +1,195 @@
+//! How work is shared: between projects, and against one host.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use db::{Db, Finished, NewRun, NewTest, Taken, Taking};
+use model::{Project, RunId, Verdict};
+use sqlx::{PgConnection, Row};
+use tokio::task::JoinSet;
+
+use crate::scratch::{self, LEASE, NO_LEASE, Scratch, new_run, new_test, outcome, run_id};
+
+fn named(project: &str) -> Project {
+    project.parse().expect("a project")
+}
+
+/// A test of the project against the host, and so many runs of it, the first one with this number.
+async fn queue(scratch: &Scratch, project: &str, host: &str, numbers: std::ops::Range<u32>) {
+    let id = format!("on-{}", host.replace([':', '.'], "-"));
+    let test = NewTest {
+        project: named(project),
+        id: id.parse().expect("a test id"),
+        host: (!host.is_empty()).then(|| host.to_owned()),
+        ..new_test("a")
+    };
+    scratch::apply(&scratch.db, test.clone()).await;
+    for number in numbers {
+        let run = NewRun { project: named(project), test: test.id.clone(), ..new_run(number) };
+        scratch.db.create_run(&run).await.expect("accepted");
+    }
+}
+
+fn by_project(taken: &[Taken]) -> BTreeMap<String, usize> {
+    let mut count = BTreeMap::new();
+    for run in taken {
+        *count.entry(run.project.to_string()).or_default() += 1;
+    }
+    count
+}
+
+async fn end(scratch: &Scratch, run: &Taken) {
+    let outcome = outcome(run.run_id, Verdict::Passed);
+    let finished = Finished { outcome: &outcome, events: &[], trace: None };
+    scratch.db.finish(run.run_id, run.epoch, &finished).await.expect("owned");
+}
+
+#[test]
+fn a_project_with_much_to_do_does_not_keep_others_waiting() {
+    scratch::with(|scratch| async move {
+        queue(&scratch, "busy", "", 0..100).await;
+        queue(&scratch, "late", "", 100..103).await;
+        queue(&scratch, "later", "", 103..104).await;
+        let count = |busy, late, later| {
+            let all = [("busy", busy), ("late", late), ("later", later)];
+            let all = all.into_iter().filter(|(_, count)| *count > 0);
+            all.map(|(name, count)| (name.to_owned(), count)).collect::<BTreeMap<_, usize>>()
+        };
+        let first = scratch.take_many(3, 10).await.runs;
+        assert_eq!(by_project(&first), count(1, 1, 1), "one each");
+        assert_eq!(first[0].run_id, run_id(0), "the oldest of each");
+        let second = scratch.take_many(5, 10).await.runs;
+        assert_eq!(
+            by_project(&second),
+            count(3, 2, 0),
+            "as equal as can be, and no place stays empty"
+        );
+
+        // Who has the fewest in flight goes first, one at a time as well.
+        for run in first.iter().chain(&second).filter(|run| run.project == named("busy")) {
+            end(&scratch, run).await;
+        }
+        queue(&scratch, "late", "", 104..110).await;
+        let third = scratch.take_many(4, 10).await.runs;
+        assert_eq!(
+            by_project(&third),
+            count(4, 0, 0),
+            "three of `late` are in flight, none of `busy`"
+        );
+        assert_eq!(scratch.take_many(1, 10).await.runs[0].project, named("late"));
+    });
+}
+
+#[test]
+fn a_host_gets_no_more_runs_than_its_bound_and_holds_up_nobody_else() {
+    scratch::with(|scratch| async move {
+        queue(&scratch, "one", "slow:80", 0..20).await;
+        queue(&scratch, "two", "slow:80", 20..40).await;
+        queue(&scratch, "two", "fast:80", 40..43).await;
+        queue(&scratch, "one", "", 43..60).await;
+        let hosts = |taken: &[Taken]| {
+            let mut count = BTreeMap::new();
+            for run in taken {
+                *count.entry(run.test.id.as_str().to_owned()).or_insert(0) += 1;
+            }
+            count
+        };
+        let taken = scratch.take_many(100, 4).await.runs;
+        let expected = [("on-", 17), ("on-fast-80", 3), ("on-slow-80", 4)];
+        assert_eq!(hosts(&taken), expected.map(|(id, count)| (id.to_owned(), count)).into());
+        let on_slow = taken.iter().filter(|run| run.test.id.as_str() == "on-slow-80");
+        let on_slow: Vec<_> = on_slow.cloned().collect();
+        assert_eq!(by_project(&on_slow).len(), 2, "both projects have a share of it: {on_slow:?}");
+        assert!(scratch.take_many(100, 4).await.runs.is_empty(), "the host is busy");
+        end(&scratch, &on_slow[0]).await;
+        assert_eq!(scratch.take_many(100, 4).await.runs.len(), 1, "a place is free");
+        assert_eq!(scratch.take_many(100, 5).await.runs.len(), 1, "a bound may be raised");
+    });
+}
+
+#[test]
+fn a_run_of_a_dead_worker_comes_first_and_counts_once() {
+    scratch::with(|scratch| async move {
+        queue(&scratch, "one", "slow:80", 0..3).await;
+        let dead = Taking { runs_max: 1, host_max: 1, ..scratch::taking("w", NO_LEASE) };
+        let dead = scratch.db.take(&dead).await.expect("asked").runs.remove(0);
+        let again = scratch.take_many(5, 1).await.runs;
+        let first: Vec<_> = again.iter().map(|run| (run.run_id, run.epoch)).collect();
+        assert_eq!(first[0], (dead.run_id, 2), "it waited longest");
+        assert!(scratch.take_many(5, 1).await.runs.is_empty(), "its host has one run in flight");
+    });
+}
+
+#[test]
+fn however_many_take_at_once_the_bound_holds_and_each_run_has_one_owner() {
+    const HOST_MAX: usize = 3;
+    scratch::with(|scratch| async move {
+        queue(&scratch, "one", "slow:80", 0..40).await;
+        queue(&scratch, "two", "slow:80", 40..60).await;
+        let mut workers = JoinSet::new();
+        for number in 0..8 {
+            let scratch = Scratch { db: scratch.db.clone(), connect: scratch.connect.clone() };
+            workers.spawn(async move {
+                let name = format!("w{number}");
+                let taking =
+                    Taking { runs_max: 5, host_max: HOST_MAX, ..scratch::taking(&name, LEASE) };
+                let mut ended = Vec::new();
+                for _ in 0..40 {
+                    for run in scratch.db.take(&taking).await.expect("asked").runs {
+                        let running =
+                            "select count(*) from runs where epoch > 0 and verdict is null";
+                        let running =
+                            sqlx::query(running).fetch_one(&mut scratch.raw().await).await;
+                        let running: i64 = running.expect("counted").get(0);
+                        assert!(running as usize <= HOST_MAX, "{running} runs at once");
+                        end(&scratch, &run).await;
+                        ended.push(run.run_id);
+                    }
+                }
+                ended
+            });
+        }
+        let ended: Vec<RunId> = workers.join_all().await.concat();
+        assert_eq!(ended.len(), ended.iter().collect::<BTreeSet<_>>().len(), "each once");
+        assert_eq!(ended.len(), 60, "and all of them");
+    });
+}
+
+/// The plan of `take`, with a long history and a long queue: it may look at nothing but its two indexes.
+#[test]
+fn taking_looks_at_open_runs_only() {
+    scratch::with(|scratch| async move {
+        queue(&scratch, "one", "slow:80", 0..1).await;
+        let mut raw = scratch.raw().await;
+        let history = "insert into runs (id, project, test_id, test_version, accepted_at_ns, epoch, verdict, outcome, events_last)
+             select gen_random_uuid(), 'one', 'on-slow-80', 1, 1, 1, 'passed', '{}', 1 from generate_series(1, 20000)";
+        let queued = "insert into runs (id, project, test_id, test_version, accepted_at_ns, host, events_last)
+             select gen_random_uuid(), 'one', 'on-slow-80', 1, 1, 'slow:80', 1 from generate_series(1, 2000)";
+        for statement in [history, queued, "vacuum analyze runs"] {
+            sqlx::query(statement).execute(&mut raw).await.expect("done");
+        }
+        // A connection tells what it did when it ends, and what made the tables has scanned them.
+        scratch.db.close().await;
+        let scratch = Scratch {
+            db: Db::connect(&scratch.connect).await.expect("connected"),
+            connect: scratch.connect,
+        };
+        let before = scans(&mut raw).await;
+        for _ in 0..10 {
+            assert_eq!(scratch.take_many(3, 1000).await.runs.len(), 3);
+        }
+        scratch.db.close().await;
+        assert_eq!(scans(&mut raw).await, before, "no sequential scan of runs");
+        let used = "select coalesce(sum(idx_tup_read), 0)::bigint from pg_stat_user_indexes
+                    where relname = 'runs_default' and indexrelname ~ 'project_host_id|id_idx|pkey'";
+        let read: i64 = sqlx::query_scalar(used).fetch_one(&mut raw).await.expect("counted");
+        assert!(read < 10 * 300, "{read} index entries for ten takings of three runs");
+    });
+}
+
+/// Sequential scans of runs so far.
+async fn scans(raw: &mut PgConnection) -> i64 {
+    let scans = "select sum(seq_scan)::bigint from pg_stat_user_tables where relname like 'runs%'";
+    sqlx::query("select pg_stat_force_next_flush()").execute(&mut *raw).await.expect("told");
+    sqlx::query("select pg_stat_clear_snapshot()").execute(&mut *raw).await.expect("forgotten");
+    sqlx::query_scalar(scans).fetch_one(raw).await.expect("counted")
+}

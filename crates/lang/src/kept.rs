@@ -1,0 +1,146 @@
+//! From a file to documents that a server keeps, in one go.
+
+use std::collections::BTreeSet;
+
+use model::{DocumentKind, TestId};
+use source::{Diagnostic, Diagnostics, Span, Text};
+
+use crate::{
+    document::{Document, alone, read_placed},
+    planned::plans_if_any,
+};
+
+/// A document that a server can keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// What it is.
+    pub kind: DocumentKind,
+    /// Under which it is kept: as written, else made from its name, else `current`.
+    pub id: TestId,
+    /// For people: as written, else the id.
+    pub name: String,
+    /// The document without the others of its file; a test stands in it where it stood.
+    pub document: String,
+    /// The host that a test calls, where it says so without a variable.
+    pub host: Option<String>,
+}
+
+/// All documents of a file that a server keeps, and everything that there is to say about it. One error anywhere, and
+/// there are none.
+pub fn kept(text: &Text) -> (Vec<Kept>, Vec<Diagnostic>) {
+    let (planned, diagnostics) = plans_if_any(text);
+    let found = Diagnostics::new(text);
+    found.extend(diagnostics);
+    if found.has_errors() {
+        return (Vec::new(), found.into_vec());
+    }
+    let mut tests = planned.into_iter();
+    let (mut kept, mut ids) = (Vec::new(), BTreeSet::new());
+    for (document, span) in read_placed(text).0 {
+        let one = match document {
+            Document::Test(_) => tests.next().map(|test| {
+                let host = test.plan.host();
+                let (id, name) = (test.plan.id, test.plan.name);
+                Kept { kind: DocumentKind::Test, id, name, document: test.document, host }
+            }),
+            other => keep(&other, span, &found),
+        };
+        let Some(one) = one else { continue };
+        if !ids.insert((one.kind, one.id.clone())) {
+            let message = format!("two documents are the {} `{}`", one.kind, one.id);
+            let mistake = found.error(text.first_line(span), message);
+            found.push(mistake.help("give one of them an `id` of its own"));
+        }
+        kept.push(one);
+    }
+    if kept.is_empty() && !found.has_errors() {
+        let message = format!("`{}` holds no document that a server keeps", text.name());
+        found.push(found.error(None, message));
+    }
+    if found.has_errors() {
+        kept.clear();
+    }
+    (kept, found.into_vec())
+}
+
+fn keep(document: &Document, span: Span, found: &Diagnostics) -> Option<Kept> {
+    let (kind, id, name) = match document {
+        Document::Test(_) | Document::Ignored(_) => return None,
+        Document::Suite(suite) => {
+            (DocumentKind::Suite, Some(suite.id.as_str()), Some(suite.name.as_str()))
+        }
+        Document::VariableSet(it) => {
+            (DocumentKind::VariableSet, it.id.as_deref(), it.name.as_deref())
+        }
+        Document::DataStore(it) => (DocumentKind::Store, it.id.as_deref(), it.name.as_deref()),
+        Document::PollingProfile(it) => {
+            (DocumentKind::SettleProfile, it.id.as_deref(), it.name.as_deref())
+        }
+        Document::Analyzer(it) => (DocumentKind::Analyzer, it.id.as_deref(), it.name.as_deref()),
+        Document::TestRunner(it) => (DocumentKind::Gate, it.id.as_deref(), it.name.as_deref()),
+    };
+    let made = match (id, name) {
+        (Some(id), _) => id.parse(),
+        (None, Some(name)) => TestId::from_name(name),
+        (None, None) => "current".parse(),
+    };
+    match made {
+        Ok(id) => {
+            let name = name.map_or_else(|| id.as_str().to_owned(), str::to_owned);
+            // Nobody is told a place in it later, so that it is the same wherever it stands.
+            let document = alone(found.text(), span).trim_start_matches('\n').to_owned();
+            Some(Kept { kind, id, name, document, host: None })
+        }
+        Err(error) => {
+            let mistake = found
+                .error(found.text().first_line(span), format!("the {kind} has no id: {error}"));
+            found.push(mistake.help("give it an `id` of letters, digits, `.`, `_` or `-`"));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use source::{Colour, Text, draw};
+
+    use super::kept;
+
+    fn read(content: &str) -> (Vec<(String, String, String)>, String) {
+        let (kept, diagnostics) = kept(&Text::new("all.yaml", content));
+        let brief =
+            kept.into_iter().map(|it| (it.kind.to_string(), it.id.to_string(), it.document));
+        (brief.collect(), draw(&diagnostics, Colour::Never))
+    }
+
+    #[test]
+    fn every_kind_is_kept_with_an_id_and_where_it_stood() {
+        let (kept, told) = read(
+            "type: VariableSet\nspec: {name: My Set, values: []}\n---\ntype: TestRunner\nspec: {}\n---\ntype: Config\nspec: {}\n",
+        );
+        let expected = [
+            ("variable set", "my-set", "type: VariableSet\nspec: {name: My Set, values: []}\n"),
+            ("gate", "current", "type: TestRunner\nspec: {}\n"),
+        ];
+        assert_eq!(kept, expected.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned())));
+        assert!(told.contains("`Config` are ignored"), "{told}");
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_refused() {
+        let cases = [
+            ("type: Config\nspec: {}\n", "holds no document that a server keeps"),
+            ("type: VariableSet\nspec: {id: a b, values: []}\n", "the variable set has no id"),
+            (
+                "type: TestRunner\nspec: {}\n---\ntype: TestRunner\nspec: {}\n",
+                "two documents are the gate `current`",
+            ),
+            ("type: Kest\nspec: {}\n", "did you mean `Test`?"),
+        ];
+        for (content, words) in cases {
+            let (kept, told) = read(content);
+            assert_eq!(kept.len(), 0, "{content}");
+            assert!(told.contains(words), "{told}");
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Documents of every kind: listed, read in both forms, put with a condition, deleted; and a whole file at once.
+//!
+//! One set of functions for all kinds; `collections` gives each kind its paths. A document is its own representation: what
+//! is read can be put back. Its version is the ETag.
+
+mod collections;
+
+use axum::{
+    Json,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use db::{Applying, Expected, Listed, NewDocument, StoredVersion};
+use lang::Kept;
+use model::{DocumentKind, Fault, Project, TestId, Timestamp};
+use serde::{Deserialize, Serialize};
+use source::{Colour, Diagnostic, Text};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    App,
+    form::{self, Form},
+    given::{self, Asked, Document, Heard},
+    openapi,
+    page::{self, Page},
+    problem::Problem,
+};
+use crate::own_spans::Call;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    collections::routes().routes(routes!(apply))
+}
+
+/// A document: YAML, or the same as JSON. The schema of each type is told by `qualitytrace schema tests`.
+#[derive(ToSchema)]
+#[schema(as = Document)]
+#[expect(dead_code, reason = "it only describes what goes in and out as text")]
+pub(super) struct Body {
+    /// Such as `Test`, `TestSuite` or `VariableSet`.
+    #[schema(value_type = String)]
+    r#type: String,
+    /// What it says, as its type wants it.
+    #[schema(value_type = Object)]
+    spec: (),
+}
+
+/// A document in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ListedDocument)]
+pub(super) struct Item {
+    #[schema(schema_with = openapi::word)]
+    id: TestId,
+    name: String,
+    /// The current version, from 1.
+    version: i32,
+    /// The file it was last applied from, as it was named.
+    file: String,
+    /// Whether the server's own files brought it: it is applied anew at every start.
+    is_provisioned: bool,
+    /// When the version was made; null where that is not known.
+    #[schema(schema_with = openapi::moment_or_null)]
+    created_at: Option<Timestamp>,
+}
+
+/// A version of a document.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DocumentVersion)]
+pub(super) struct Version {
+    /// From 1.
+    version: i32,
+    name: String,
+    /// When it was made; null where that is not known.
+    #[schema(schema_with = openapi::moment_or_null)]
+    created_at: Option<Timestamp>,
+}
+
+/// What became of a file.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AppliedDocuments)]
+pub(super) struct Applied {
+    /// In the order of the file.
+    documents: Vec<Change>,
+    /// What is worth a word about the documents, drawn; empty for nothing.
+    notices: String,
+}
+
+/// What became of a document.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AppliedDocument)]
+pub(super) struct Change {
+    /// Such as `test` or `variableSet`.
+    #[schema(value_type = String)]
+    kind: DocumentKind,
+    #[schema(schema_with = openapi::word)]
+    id: TestId,
+    name: String,
+    /// The version that holds from now on, from 1.
+    version: i32,
+    /// Whether this request made it.
+    changed: bool,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Listing {
+    /// Whose documents are listed.
+    #[serde(default)]
+    #[param(schema_with = openapi::word, required = false)]
+    project: Project,
+    /// How many at the most.
+    #[serde(default)]
+    #[param(minimum = 1, maximum = 500, required = false, value_type = u32)]
+    limit: Option<u32>,
+    /// The `next` of the page before.
+    #[serde(default)]
+    #[param(schema_with = openapi::opaque, required = false)]
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Reading {
+    /// Whose it is.
+    #[serde(default)]
+    #[param(schema_with = openapi::word, required = false)]
+    project: Project,
+    /// An older version than the current one.
+    #[serde(default)]
+    #[param(minimum = 1, maximum = 2147483647, required = false, value_type = i32)]
+    version: Option<i32>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Putting {
+    /// Whose it is.
+    #[serde(default)]
+    #[param(schema_with = openapi::word, required = false)]
+    project: Project,
+    /// The name that messages and evidence give as the place.
+    #[serde(default)]
+    #[param(schema_with = openapi::file, required = false)]
+    file: Option<String>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Owner {
+    /// Whose it is.
+    #[serde(default)]
+    #[param(schema_with = openapi::word, required = false)]
+    project: Project,
+}
+
+/// What a document has to be before it is changed. It is read from the headers by [`expected`].
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "it only describes a header")]
+pub(super) struct Condition {
+    /// The version that it has to have, in quotes; or `*` for any.
+    #[param(rename = "if-match", schema_with = openapi::opaque, required = false)]
+    if_match: String,
+}
+
+/// Keeps every document of a YAML file, of whatever kinds, or none of them.
+#[utoipa::path(
+    put,
+    path = "/api/v1/documents",
+    tag = "documents",
+    operation_id = "applyDocuments",
+    params(Putting),
+    request_body(content((Body = "application/yaml"), (Body = "application/json")), description = "One or more documents."),
+    responses((status = 200, description = "All of them are kept.", body = Applied)),
+)]
+async fn apply(
+    heard: Heard,
+    Asked(putting): Asked<Putting>,
+    Document(body): Document,
+) -> Result<Json<Applied>, Problem> {
+    let (kept, notices, file) = read_file(body, putting.file)?;
+    let applied = keep(&heard, kept, (&putting.project, &file, Expected::Anything)).await?;
+    Ok(Json(Applied { documents: applied, notices }))
+}
+
+async fn list(
+    kind: DocumentKind,
+    heard: &Heard,
+    asked: &Listing,
+) -> Result<Json<Page<Item>>, Problem> {
+    let limit = page::limit(asked.limit)?;
+    let after = page::key(asked.cursor.as_deref())?;
+    let Heard { app, context, .. } = heard;
+    let listed = app.db.documents(&asked.project, kind, after.as_ref(), limit + 1);
+    let listed = app.watch.db(*context, Call("SELECT", "documents"), listed).await?;
+    let items = listed.into_iter().map(Item::from).collect();
+    Ok(Json(Page::new(items, limit, |item: &Item| item.id.to_string())))
+}
+
+async fn read(
+    kind: DocumentKind,
+    heard: &Heard,
+    asked: &Reading,
+    id: &TestId,
+) -> Result<Response, Problem> {
+    let form = Form::asked(&heard.headers)?;
+    let Heard { app, context, .. } = heard;
+    let stored = app.db.document(&asked.project, kind, id, asked.version);
+    let stored = app.watch.db(*context, Call("SELECT", "documents"), stored).await?;
+    let stored = stored.ok_or_else(|| missing(kind, id, asked.version))?;
+    let media = match form {
+        Form::Json => "application/json",
+        Form::Yaml => "application/yaml",
+    };
+    let headers = [(header::CONTENT_TYPE, HeaderValue::from_static(media)), etag(stored.version)];
+    Ok((headers, form::given(kind, &stored.document, form)).into_response())
+}
+
+async fn versions(
+    kind: DocumentKind,
+    heard: &Heard,
+    asked: &Listing,
+    id: &TestId,
+) -> Result<Json<Page<Version>>, Problem> {
+    let limit = page::limit(asked.limit)?;
+    let before = page::key(asked.cursor.as_deref())?;
+    let Heard { app, context, .. } = heard;
+    let stored = app.db.versions((&asked.project, kind, id), before, limit + 1);
+    let stored = app.watch.db(*context, Call("SELECT", "document_versions"), stored).await?;
+    if stored.is_empty() && before.is_none() {
+        return Err(missing(kind, id, None));
+    }
+    let items = stored.into_iter().map(Version::from).collect();
+    Ok(Json(Page::new(items, limit, |item: &Version| item.version.to_string())))
+}
+
+async fn put(
+    kind: DocumentKind,
+    heard: &Heard,
+    (asked, id): (Putting, TestId),
+    body: String,
+) -> Result<Response, Problem> {
+    let expected = expected(&heard.headers)?;
+    let (kept, notices, file) = read_file(body, asked.file)?;
+    let [one] = &kept[..] else {
+        let detail =
+            format!("there are {} documents: expected the {kind} `{id}` alone", kept.len());
+        return Err(
+            Problem::new(Fault::Invalid, detail).with_status(StatusCode::UNPROCESSABLE_ENTITY)
+        );
+    };
+    if (one.kind, &one.id) != (kind, &id) {
+        let detail =
+            format!("the document is the {} `{}`: expected the {kind} `{id}`", one.kind, one.id);
+        return Err(
+            Problem::new(Fault::Invalid, detail).with_status(StatusCode::UNPROCESSABLE_ENTITY)
+        );
+    }
+    let documents = keep(heard, kept, (&asked.project, &file, expected)).await?;
+    let version = documents.first().map_or(0, |change| change.version);
+    let is_new = documents.first().is_some_and(|change| change.changed && change.version == 1);
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, [etag(version)], Json(Applied { documents, notices })).into_response())
+}
+
+async fn delete(
+    kind: DocumentKind,
+    heard: &Heard,
+    asked: &Owner,
+    id: &TestId,
+) -> Result<StatusCode, Problem> {
+    let expected = expected(&heard.headers)?;
+    let Heard { app, context, .. } = heard;
+    let deleted = app.db.delete(&asked.project, kind, id, expected);
+    match app.watch.db(*context, Call("UPDATE", "documents"), deleted).await {
+        Err(db::DbError::Changed { found: None, .. }) => Err(missing(kind, id, None)),
+        Err(error) => Err(error.into()),
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+    }
+}
+
+/// The documents of a file, with what is worth a word about them, and the file's name.
+fn read_file(body: String, file: Option<String>) -> Result<(Vec<Kept>, String, String), Problem> {
+    let text = Text::new(given::file(file)?, body);
+    let (kept, diagnostics) = lang::kept(&text);
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(Problem::document(&diagnostics));
+    }
+    Ok((kept, source::draw(&diagnostics, Colour::Never), text.name().to_owned()))
+}
+
+async fn keep(
+    heard: &Heard,
+    kept: Vec<Kept>,
+    (project, file, expected): (&Project, &str, Expected),
+) -> Result<Vec<Change>, Problem> {
+    let Heard { app, context, .. } = heard;
+    let mut new = Vec::with_capacity(kept.len());
+    for one in kept {
+        let Kept { kind, id, name, mut document, host } = one;
+        if kind.holds_secrets() {
+            let stored = app.db.document(project, kind, &id, None);
+            let stored = app.watch.db(*context, Call("SELECT", "documents"), stored).await;
+            // One whose key is lost can still be replaced.
+            let stored = stored.ok().flatten();
+            document = form::taken(kind, document, stored.as_ref().map(|it| it.document.as_str()))?;
+        }
+        let (project, file) = (project.clone(), file.to_owned());
+        new.push(NewDocument { project, kind, id, name, file, document, host });
+    }
+    let applying = Applying { at: Some(app.world.now()), expected };
+    let applied = app.db.apply(&new, applying);
+    let applied = app.watch.db(*context, Call("INSERT", "document_versions"), applied).await?;
+    let changes = new.into_iter().zip(applied).map(|(new, applied)| Change {
+        kind: new.kind,
+        id: new.id,
+        name: new.name,
+        version: applied.version,
+        changed: applied.changed,
+    });
+    Ok(changes.collect())
+}
+
+/// What `If-Match` and `If-None-Match` ask for.
+fn expected(headers: &HeaderMap) -> Result<Expected, Problem> {
+    let refused = |name: &str, expected: &str| {
+        Err(Problem::new(Fault::Invalid, format!("`{name}` cannot be met: expected {expected}")))
+    };
+    let text =
+        |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default());
+    match (text(header::IF_MATCH), text(header::IF_NONE_MATCH)) {
+        (None, None) => Ok(Expected::Anything),
+        (None, Some("*")) => Ok(Expected::Nothing),
+        (_, Some(_)) => refused("If-None-Match", "`*`, and no `If-Match` beside it"),
+        (Some("*"), None) => Ok(Expected::Something),
+        (Some(tag), None) => {
+            // A tag that was never ours is no mistake: it is met by no version.
+            let version = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')?.parse().ok());
+            Ok(Expected::Version(version.unwrap_or_default()))
+        }
+    }
+}
+
+fn etag(version: i32) -> (header::HeaderName, HeaderValue) {
+    // Digits in quotes are always a header value.
+    let value = HeaderValue::try_from(format!("\"{version}\""));
+    (header::ETAG, value.unwrap_or_else(|_| HeaderValue::from_static("\"0\"")))
+}
+
+fn missing(kind: DocumentKind, id: &TestId, version: Option<i32>) -> Problem {
+    let version = version.map(|version| format!(" in version {version}")).unwrap_or_default();
+    Problem::new(Fault::Missing, format!("there is no {kind} `{id}`{version}"))
+}
+
+impl From<Listed> for Item {
+    fn from(listed: Listed) -> Self {
+        let Listed { id, name, version, file, is_provisioned, created_at } = listed;
+        Self { id, name, version, file, is_provisioned, created_at }
+    }
+}
+
+impl From<StoredVersion> for Version {
+    fn from(stored: StoredVersion) -> Self {
+        let StoredVersion { version, name, created_at } = stored;
+        Self { version, name, created_at }
+    }
+}

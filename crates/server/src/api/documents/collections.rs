@@ -1,0 +1,229 @@
+//! The paths of each kind of document. All do the same; each has operations of its own, so that clients and the table of
+//! who may do what name them.
+
+use axum::{Json, http::StatusCode, response::Response};
+use model::{DocumentKind, TestId};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    super::{
+        App,
+        given::{Asked, Document, Heard, Named},
+        openapi,
+        page::Page,
+        problem::Problem,
+    },
+    Applied, Body, Condition, Item, Listing, Owner, Putting, Reading, Version,
+};
+
+/// The operations of one kind.
+macro_rules! collection {
+    (
+        $module:ident, $kind:ident, $tag:literal,
+        $all:literal, $one:literal, $versions:literal,
+        $list_id:literal, $read_id:literal, $versions_id:literal, $put_id:literal, $delete_id:literal
+    ) => {
+        mod $module {
+            use super::*;
+
+            const KIND: DocumentKind = DocumentKind::$kind;
+
+            pub(super) fn routes() -> OpenApiRouter<App> {
+                OpenApiRouter::new()
+                    .routes(routes!(list))
+                    .routes(routes!(read, put, delete))
+                    .routes(routes!(versions))
+            }
+
+            /// All of them, by id, a page at a time.
+            #[utoipa::path(
+                get, path = $all, tag = $tag, operation_id = $list_id,
+                params(Listing),
+                responses((status = 200, description = "A page.", body = Page<Item>)),
+            )]
+            async fn list(
+                heard: Heard,
+                Asked(asked): Asked<Listing>,
+            ) -> Result<Json<Page<Item>>, Problem> {
+                super::super::list(KIND, &heard, &asked).await
+            }
+
+            /// One of them, as written; secrets are hidden.
+            #[utoipa::path(
+                get, path = $one, tag = $tag, operation_id = $read_id,
+                params(Reading, ("id" = inline(openapi::Word), Path, description = "Its id.")),
+                responses((
+                    status = 200,
+                    description = "The document.",
+                    content((Body = "application/json"), (Body = "application/yaml")),
+                    headers(("etag" = String, description = "Its version, in quotes.")),
+                )),
+            )]
+            async fn read(
+                heard: Heard,
+                Asked(asked): Asked<Reading>,
+                Named(id): Named<TestId>,
+            ) -> Result<Response, Problem> {
+                super::super::read(KIND, &heard, &asked, &id).await
+            }
+
+            /// Its versions, the newest first, a page at a time.
+            #[utoipa::path(
+                get, path = $versions, tag = $tag, operation_id = $versions_id,
+                params(Listing, ("id" = inline(openapi::Word), Path, description = "Its id.")),
+                responses((status = 200, description = "A page.", body = Page<Version>)),
+            )]
+            async fn versions(
+                heard: Heard,
+                Asked(asked): Asked<Listing>,
+                Named(id): Named<TestId>,
+            ) -> Result<Json<Page<Version>>, Problem> {
+                super::super::versions(KIND, &heard, &asked, &id).await
+            }
+
+            /// Keeps the document: a new version where it differs from the current one.
+            #[utoipa::path(
+                put, path = $one, tag = $tag, operation_id = $put_id,
+                params(
+                    Putting,
+                    ("id" = inline(openapi::Word), Path, description = "Its id."),
+                    Condition,
+                ),
+                request_body(content((Body = "application/yaml"), (Body = "application/json"))),
+                responses(
+                    (status = 200, description = "It is kept.", body = Applied, headers(("etag" = String, description = "Its version, in quotes."))),
+                    (status = 201, description = "It is new.", body = Applied, headers(("etag" = String, description = "Its version, in quotes."))),
+                ),
+            )]
+            async fn put(
+                heard: Heard,
+                Asked(asked): Asked<Putting>,
+                Named(id): Named<TestId>,
+                Document(body): Document,
+            ) -> Result<Response, Problem> {
+                super::super::put(KIND, &heard, (asked, id), body).await
+            }
+
+            /// Deletes it.
+            #[utoipa::path(
+                delete, path = $one, tag = $tag, operation_id = $delete_id,
+                params(
+                    Owner,
+                    ("id" = inline(openapi::Word), Path, description = "Its id."),
+                    Condition,
+                ),
+                responses((status = 204, description = "It is gone.")),
+            )]
+            async fn delete(
+                heard: Heard,
+                Asked(asked): Asked<Owner>,
+                Named(id): Named<TestId>,
+            ) -> Result<StatusCode, Problem> {
+                super::super::delete(KIND, &heard, &asked, &id).await
+            }
+        }
+    };
+}
+
+collection!(
+    tests,
+    Test,
+    "tests",
+    "/api/v1/tests",
+    "/api/v1/tests/{id}",
+    "/api/v1/tests/{id}/versions",
+    "listTests",
+    "readTest",
+    "listTestVersions",
+    "putTest",
+    "deleteTest"
+);
+collection!(
+    suites,
+    Suite,
+    "suites",
+    "/api/v1/suites",
+    "/api/v1/suites/{id}",
+    "/api/v1/suites/{id}/versions",
+    "listSuites",
+    "readSuite",
+    "listSuiteVersions",
+    "putSuite",
+    "deleteSuite"
+);
+collection!(
+    variable_sets,
+    VariableSet,
+    "variable sets",
+    "/api/v1/variable-sets",
+    "/api/v1/variable-sets/{id}",
+    "/api/v1/variable-sets/{id}/versions",
+    "listVariableSets",
+    "readVariableSet",
+    "listVariableSetVersions",
+    "putVariableSet",
+    "deleteVariableSet"
+);
+collection!(
+    stores,
+    Store,
+    "stores",
+    "/api/v1/stores",
+    "/api/v1/stores/{id}",
+    "/api/v1/stores/{id}/versions",
+    "listStores",
+    "readStore",
+    "listStoreVersions",
+    "putStore",
+    "deleteStore"
+);
+collection!(
+    settle_profiles,
+    SettleProfile,
+    "settle profiles",
+    "/api/v1/settle-profiles",
+    "/api/v1/settle-profiles/{id}",
+    "/api/v1/settle-profiles/{id}/versions",
+    "listSettleProfiles",
+    "readSettleProfile",
+    "listSettleProfileVersions",
+    "putSettleProfile",
+    "deleteSettleProfile"
+);
+collection!(
+    analyzers,
+    Analyzer,
+    "analyzers",
+    "/api/v1/analyzers",
+    "/api/v1/analyzers/{id}",
+    "/api/v1/analyzers/{id}/versions",
+    "listAnalyzers",
+    "readAnalyzer",
+    "listAnalyzerVersions",
+    "putAnalyzer",
+    "deleteAnalyzer"
+);
+collection!(
+    gates,
+    Gate,
+    "gates",
+    "/api/v1/gates",
+    "/api/v1/gates/{id}",
+    "/api/v1/gates/{id}/versions",
+    "listGates",
+    "readGate",
+    "listGateVersions",
+    "putGate",
+    "deleteGate"
+);
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .merge(tests::routes())
+        .merge(suites::routes())
+        .merge(variable_sets::routes())
+        .merge(stores::routes())
+        .merge(settle_profiles::routes())
+        .merge(analyzers::routes())
+        .merge(gates::routes())
+}

@@ -1,0 +1,148 @@
+//! The API as a document: OpenAPI 3.1, made from the handlers, served at `/api/v1/openapi.json` and kept in
+//! `docs/api/openapi.json`, where a test compares it.
+//!
+//! What holds for every operation is said here once: that whatever goes wrong has the one form. Deliberately absent:
+//! probes and metrics, which are for machines that know them.
+
+use axum::{
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ComponentsBuilder, ContentBuilder, InfoBuilder, KnownFormat, ObjectBuilder, OpenApi, Ref,
+        RefOr, ResponseBuilder, ResponsesBuilder, SchemaFormat,
+        path::Operation,
+        schema::{Schema, SchemaType, Type},
+    },
+};
+
+use super::problem;
+
+/// Where the document is served.
+pub(super) const PATH: &str = "/api/v1/openapi.json";
+
+/// What a word such as a project or the id of a test is written of.
+const WORD: &str = "^[A-Za-z0-9._-]{1,128}$";
+
+/// What the name of a file is written of.
+const FILE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]{1,1024}$";
+
+/// The document of these operations: with a title, and with the one form of errors for each of them.
+pub(super) fn document(mut api: OpenApi) -> OpenApi {
+    api.info = InfoBuilder::new()
+        .title("Qualitytrace")
+        .version("v1")
+        .description(Some(
+            "Tests, runs and what they found. Fields may be added to answers at any time: a client passes over those \
+             that it does not know. Requests with unknown fields are refused.",
+        ))
+        .build();
+    for item in api.paths.paths.values_mut() {
+        for operation in operations(item) {
+            let known = std::mem::take(&mut operation.responses);
+            operation.responses = ResponsesBuilder::from(known)
+                .response(
+                    "default",
+                    ResponseBuilder::new()
+                        .description("What went wrong, as RFC 9457 has it.")
+                        .content(
+                            problem::CONTENT_TYPE,
+                            ContentBuilder::new()
+                                .schema(Some(Ref::from_schema_name(problem::Form::name())))
+                                .build(),
+                        )
+                        .build(),
+                )
+                .build();
+        }
+    }
+    let mut schemas = Vec::new();
+    problem::Form::schemas(&mut schemas);
+    schemas.push((problem::Form::name().into_owned(), problem::Form::schema()));
+    let components = api.components.take().unwrap_or_default();
+    api.components = Some(ComponentsBuilder::from(components).schemas_from_iter(schemas).build());
+    api
+}
+
+fn operations(item: &mut utoipa::openapi::PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch]
+        .into_iter()
+        .flatten()
+}
+
+/// The document as text.
+pub(super) fn text(api: &OpenApi) -> String {
+    // A document of plain texts can always be written.
+    let text = api.to_pretty_json().unwrap_or_default();
+    format!("{text}\n")
+}
+
+/// An answer with the document.
+pub(super) fn answer(text: &'static str) -> Response {
+    (StatusCode::OK, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// A word: a project, the id of a test or of another document.
+pub(super) struct Word;
+
+/// The id of a run.
+pub(super) struct RunId;
+
+impl PartialSchema for Word {
+    fn schema() -> RefOr<Schema> {
+        word()
+    }
+}
+
+impl ToSchema for Word {}
+
+impl PartialSchema for RunId {
+    fn schema() -> RefOr<Schema> {
+        run_id()
+    }
+}
+
+impl ToSchema for RunId {}
+
+/// The schema of an idempotency key.
+pub(super) fn key() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[!-~]{1,255}$")).build().into()
+}
+
+/// The schema of a [`Word`].
+pub(super) fn word() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(WORD)).build().into()
+}
+
+/// The schema of a [`RunId`].
+pub(super) fn run_id() -> RefOr<Schema> {
+    text_as(SchemaFormat::Custom("uuid".to_owned()))
+}
+
+/// A moment, RFC 3339 in UTC.
+pub(super) fn moment() -> RefOr<Schema> {
+    text_as(SchemaFormat::KnownFormat(KnownFormat::DateTime))
+}
+
+/// A moment, or null where nobody knows it.
+pub(super) fn moment_or_null() -> RefOr<Schema> {
+    let types = SchemaType::from_iter([Type::String, Type::Null]);
+    let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+    ObjectBuilder::new().schema_type(types).format(Some(format)).build().into()
+}
+
+/// The name of a file: what [`given::file`](super::given::file) takes.
+pub(super) fn file() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(FILE)).build().into()
+}
+
+/// What no caller can make up: a version as an ETag, where a list goes on.
+pub(super) fn opaque() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).build().into()
+}
+
+fn text_as(format: SchemaFormat) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).format(Some(format)).build().into()
+}

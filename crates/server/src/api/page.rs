@@ -1,0 +1,63 @@
+//! Lists a page at a time: `?limit=&cursor=`, answered with the items and where to go on.
+//!
+//! A cursor is opaque to callers: what it holds may change with any version.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use model::Fault;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::problem::Problem;
+
+/// Items of a page where nobody says how many.
+pub(super) const LIMIT_DEFAULT: u32 = 50;
+/// Items of a page at the most.
+pub(super) const LIMIT_MAX: u32 = 500;
+
+/// A page of a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Page<T> {
+    items: Vec<T>,
+    /// The cursor of the next page; null on the last one.
+    #[schema(required)]
+    next: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// A page of at most `limit` of the items, one more of which tells that there is a next page; `key` is that of the
+    /// last item on the page.
+    pub(super) fn new(mut items: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let is_last = items.len() <= limit;
+        items.truncate(limit);
+        let last = items.last().filter(|_| !is_last);
+        let next = last.map(|last| BASE64_URL_SAFE_NO_PAD.encode(key(last)));
+        Self { items, next }
+    }
+}
+
+/// How many items are asked for.
+pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
+    match asked.unwrap_or(LIMIT_DEFAULT) {
+        limit @ 1..=LIMIT_MAX => Ok(limit),
+        other => {
+            let detail = format!("`limit` is {other}: expected 1 to {LIMIT_MAX}");
+            Err(Problem::new(Fault::Invalid, detail))
+        }
+    }
+}
+
+/// The key in a cursor.
+pub(super) fn key<T: std::str::FromStr>(cursor: Option<&str>) -> Result<Option<T>, Problem> {
+    let Some(cursor) = cursor else { return Ok(None) };
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
+    let key = bytes.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok());
+    let missing = || {
+        Problem::new(
+            Fault::Missing,
+            "there is no page at this `cursor`: take the `next` of the page before",
+        )
+    };
+    key.map(Some).ok_or_else(missing)
+}

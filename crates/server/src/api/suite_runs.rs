@@ -1,0 +1,262 @@
+//! Runs of suites: started, stopped, and read with what became of their steps.
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bus::Bus;
+
+use db::{NewSuiteRun, State as RunState, StepOutcome, StoredSuiteRun, SuiteStep};
+use lang::{Document as Written, Reference, Suite};
+use model::{DocumentKind, Fault, Project, RunId, TestId, Timestamp, Verdict};
+use serde::Serialize;
+use source::Text;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    App,
+    given::{Asked, Document, Named},
+    openapi,
+    problem::Problem,
+    run_news,
+    runs::{Keyed, Owner, Start, idempotency_key, pressed, refused},
+    suites_waiting,
+};
+use crate::{own_spans::Call, traceparent::TraceParent};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(start)).routes(routes!(read)).routes(routes!(stop))
+}
+
+/// A run of a suite.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SuiteRun {
+    #[schema(schema_with = openapi::run_id)]
+    id: RunId,
+    #[schema(schema_with = openapi::word)]
+    suite: TestId,
+    name: String,
+    /// `queued`, `running` or `ended`.
+    state: &'static str,
+    #[schema(schema_with = openapi::moment)]
+    accepted_at: Timestamp,
+    /// Since when it is asked to stop.
+    #[schema(value_type = Option<String>)]
+    stop_at: Option<Timestamp>,
+    /// `passed`, `failed` or `inconclusive`, once it ended.
+    #[schema(value_type = Option<String>)]
+    verdict: Option<Verdict>,
+    /// In the order written.
+    steps: Vec<SuiteRunStep>,
+}
+
+/// A step of a suite's run.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct SuiteRunStep {
+    name: String,
+    #[schema(schema_with = openapi::word)]
+    test: TestId,
+    /// Its run; null where it has not started.
+    #[schema(value_type = Option<String>)]
+    run: Option<RunId>,
+    /// `passed`, `failed` or `inconclusive`; null while it has none.
+    #[schema(value_type = Option<String>)]
+    verdict: Option<Verdict>,
+    /// Why it did not start.
+    reason: Option<String>,
+}
+
+/// Accepts a run of the suite as it is now; its steps start as far as what they need has passed.
+#[utoipa::path(
+    post,
+    path = "/api/v1/suites/{suite}/runs",
+    tag = "suites",
+    operation_id = "startSuiteRun",
+    params(
+        Owner,
+        ("suite" = inline(openapi::Word), Path, description = "The suite."),
+        Keyed,
+    ),
+    request_body(content = Option<Start>, description = "What each step is started with."),
+    responses(
+        (
+            status = 202,
+            description = "The suite's run is accepted.",
+            body = SuiteRun,
+            headers(("location" = String, description = "Where it is read.")),
+        ),
+        (status = 200, description = "The same request has started this one before.", body = SuiteRun),
+    ),
+)]
+async fn start(
+    State(app): State<App>,
+    Asked(Owner { project }): Asked<Owner>,
+    Extension(context): Extension<TraceParent>,
+    Named(suite): Named<TestId>,
+    headers: HeaderMap,
+    Document(body): Document,
+) -> Result<Response, Problem> {
+    pressed(&app)?;
+    let start = Start::read(&body)?;
+    let key = idempotency_key(&headers, format!("start suite {suite} {body}"))?;
+    let found = app.db.document(&project, DocumentKind::Suite, &suite, None);
+    let found = app.watch.db(context, Call("SELECT", "documents"), found).await?;
+    let found = found.ok_or_else(|| {
+        let detail = format!("project `{project}` has no suite `{suite}`: apply it first");
+        Problem::new(Fault::Missing, detail)
+    })?;
+    let kept = suite_of(&Text::new(&found.file, found.document), &suite)?;
+    let accepted_at = app.world.now();
+    let new = NewSuiteRun {
+        id: RunId::new(accepted_at, app.world.random()),
+        project: project.clone(),
+        suite,
+        name: kept.name.clone(),
+        steps: steps(&kept)?,
+        vars: start.vars(),
+        accepted_at,
+        traceparent: Some(context.stored()),
+        key,
+    };
+    let created = app.db.create_suite_run(&new);
+    let created = app.watch.db(context, Call("INSERT", "suite_runs"), created).await;
+    let before = created.map_err(refused)?;
+    if let Some(before) = before {
+        return Ok(Json(answered(&app, context, &project, before).await?).into_response());
+    }
+    app.bus.hint(suites_waiting());
+    let location = format!("/api/v1/suite-runs/{}", new.id);
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(SuiteRun::from(new)))
+        .into_response())
+}
+
+/// A run of a suite, with what became of its steps.
+#[utoipa::path(
+    get,
+    path = "/api/v1/suite-runs/{run}",
+    tag = "suites",
+    operation_id = "readSuiteRun",
+    params(Owner, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
+    responses((status = 200, description = "The suite's run.", body = SuiteRun)),
+)]
+async fn read(
+    State(app): State<App>,
+    Asked(Owner { project }): Asked<Owner>,
+    Extension(context): Extension<TraceParent>,
+    Named(id): Named<RunId>,
+) -> Result<Response, Problem> {
+    Ok(Json(answered(&app, context, &project, id).await?).into_response())
+}
+
+/// Asks a suite's run to stop, and the runs of its steps. One that has its verdict stays as it is.
+#[utoipa::path(
+    post,
+    path = "/api/v1/suite-runs/{run}/stop",
+    tag = "suites",
+    operation_id = "stopSuiteRun",
+    params(Owner, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
+    responses((status = 200, description = "The suite's run, asked to stop unless it had ended.", body = SuiteRun)),
+)]
+async fn stop(
+    State(app): State<App>,
+    Asked(Owner { project }): Asked<Owner>,
+    Extension(context): Extension<TraceParent>,
+    Named(id): Named<RunId>,
+) -> Result<Response, Problem> {
+    let stopped = app.db.stop_suite(&project, id, app.world.now());
+    app.watch.db(context, Call("UPDATE", "suite_runs"), stopped).await?;
+    let run = answered(&app, context, &project, id).await?;
+    app.bus.hint(run_news(id));
+    for step in run.steps.iter().filter(|step| step.verdict.is_none()) {
+        if let Some(run) = step.run {
+            app.bus.hint(super::run_stopped(run));
+        }
+    }
+    Ok(Json(run).into_response())
+}
+
+async fn answered(
+    app: &App,
+    context: TraceParent,
+    project: &Project,
+    id: RunId,
+) -> Result<SuiteRun, Problem> {
+    let stored = app.db.suite_run(project, id);
+    let stored = app.watch.db(context, Call("SELECT", "suite_runs"), stored).await?;
+    let none = || Problem::new(Fault::Missing, format!("there is no run of a suite `{id}`"));
+    stored.map(SuiteRun::from).ok_or_else(none)
+}
+
+fn suite_of(text: &Text, id: &TestId) -> Result<Suite, Problem> {
+    let (documents, mistakes) = lang::read(text);
+    let suite = documents.into_iter().find_map(|document| match document {
+        Written::Suite(suite) if suite.id == *id => Some(suite),
+        _ => None,
+    });
+    suite.ok_or_else(|| Problem::document(&mistakes))
+}
+
+/// The steps, each with the id of its test.
+fn steps(suite: &Suite) -> Result<Vec<SuiteStep>, Problem> {
+    let step = |step: &lang::Step| {
+        let Reference::Id(id) = &step.test else {
+            let detail = format!(
+                "the step `{}` names its test by a file, which a server does not have: name it by its id",
+                step.name
+            );
+            return Err(Problem::new(Fault::Invalid, detail));
+        };
+        let test = id.parse().map_err(|error| Problem::new(Fault::Invalid, format!("{error}")))?;
+        Ok(SuiteStep { name: step.name.clone(), test, needs: step.needs.clone() })
+    };
+    suite.steps.iter().map(step).collect()
+}
+
+/// As it is at its start.
+impl From<NewSuiteRun> for SuiteRun {
+    fn from(new: NewSuiteRun) -> Self {
+        let step = |SuiteStep { name, test, .. }| SuiteRunStep {
+            name,
+            test,
+            run: None,
+            verdict: None,
+            reason: None,
+        };
+        Self {
+            id: new.id,
+            suite: new.suite,
+            name: new.name,
+            state: RunState::Queued.as_str(),
+            accepted_at: new.accepted_at,
+            stop_at: None,
+            verdict: None,
+            steps: new.steps.into_iter().map(step).collect(),
+        }
+    }
+}
+
+impl From<StoredSuiteRun> for SuiteRun {
+    fn from(stored: StoredSuiteRun) -> Self {
+        Self {
+            id: stored.id,
+            suite: stored.suite,
+            name: stored.name,
+            state: stored.state.as_str(),
+            accepted_at: stored.accepted_at,
+            stop_at: stored.stop_at,
+            verdict: stored.verdict,
+            steps: stored.steps.into_iter().map(SuiteRunStep::from).collect(),
+        }
+    }
+}
+
+impl From<StepOutcome> for SuiteRunStep {
+    fn from(StepOutcome { name, test, run, verdict, reason }: StepOutcome) -> Self {
+        Self { name, test, run, verdict, reason }
+    }
+}

@@ -1,0 +1,319 @@
+//! The names by which the server tells of itself: every span, attribute and metric, with what it means.
+//!
+//! Telemetry is an interface, and dashboards and alerts are callers that no compiler sees: a name is changed here or
+//! nowhere, and `docs/telemetry.md` is made of this. Deliberately absent: how anything gets out, and ingest, which is
+//! counted and never traced.
+
+/// A span.
+#[derive(Debug)]
+pub struct Span {
+    /// Its name; what stands in `<…>` varies.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: &'static str,
+    /// What it hangs below.
+    pub parent: &'static str,
+    /// Its attributes.
+    pub attributes: &'static [&'static str],
+    /// What it is.
+    pub meaning: &'static str,
+}
+
+/// What a metric is made by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instrument {
+    /// A sum that only rises.
+    Counter,
+    /// A value of the moment.
+    Gauge,
+    /// How values are distributed.
+    Histogram,
+}
+
+/// A metric. No attribute of one grows with traffic: no id of a run, a test or a trace is among them.
+#[derive(Debug)]
+pub struct Metric {
+    /// Its name in OpenTelemetry.
+    pub name: &'static str,
+    /// What it is made by.
+    pub instrument: Instrument,
+    /// In UCUM.
+    pub unit: &'static str,
+    /// Its attributes.
+    pub attributes: &'static [&'static str],
+    /// What it tells.
+    pub meaning: &'static str,
+}
+
+/// Attributes that more than one place writes.
+pub(crate) mod attribute {
+    pub(crate) const VERDICT: &str = "qualitytrace.run.verdict";
+    pub(crate) const RUN_ID: &str = "qualitytrace.run.id";
+    pub(crate) const SETTLE_WHOLE: &str = "qualitytrace.settle.whole";
+    pub(crate) const SETTLE_REASON: &str = "qualitytrace.settle.reason";
+    pub(crate) const SETTLE_WAITED: &str = "qualitytrace.settle.waited";
+    pub(crate) const SETTLE_SPANS: &str = "qualitytrace.settle.spans";
+    pub(crate) const INGEST_OUTCOME: &str = "qualitytrace.ingest.outcome";
+    pub(crate) const TEST_CASE: &str = "test.case.name";
+    pub(crate) const TEST_STATUS: &str = "test.case.result.status";
+    pub(crate) const METHOD: &str = "http.request.method";
+    pub(crate) const ROUTE: &str = "http.route";
+    pub(crate) const STATUS: &str = "http.response.status_code";
+    pub(crate) const PATH: &str = "url.path";
+    pub(crate) const SCHEME: &str = "url.scheme";
+    pub(crate) const ERROR: &str = "error.type";
+    pub(crate) const DB_SYSTEM: &str = "db.system.name";
+    pub(crate) const DB_OPERATION: &str = "db.operation.name";
+    pub(crate) const DB_TABLE: &str = "db.collection.name";
+    pub(crate) const BUS_SYSTEM: &str = "messaging.system";
+    pub(crate) const BUS_OPERATION: &str = "messaging.operation.name";
+    pub(crate) const BUS_KIND: &str = "messaging.operation.type";
+    pub(crate) const BUS_SUBJECT: &str = "messaging.destination.name";
+}
+
+/// The span of a run; its steps are this and a dot and their names.
+pub(crate) const RUN: &str = "qualitytrace.run";
+
+/// Every span of the server's own.
+pub const SPANS: &[Span] = &[
+    Span {
+        name: "<METHOD> <route>",
+        kind: "server",
+        parent: "the caller's span, if it sent a `traceparent`; else it is a root",
+        attributes: &[
+            attribute::METHOD,
+            attribute::ROUTE,
+            attribute::PATH,
+            attribute::SCHEME,
+            attribute::STATUS,
+            attribute::ERROR,
+        ],
+        meaning: "A request to the API. No header and no body is recorded. Probes and `/metrics` are not traced.",
+    },
+    Span {
+        name: RUN,
+        kind: "internal",
+        parent: "the request that started the run",
+        attributes: &[
+            attribute::RUN_ID,
+            attribute::TEST_CASE,
+            attribute::TEST_STATUS,
+            attribute::VERDICT,
+            attribute::SETTLE_WHOLE,
+            attribute::SETTLE_REASON,
+            attribute::SETTLE_WAITED,
+            attribute::SETTLE_SPANS,
+        ],
+        meaning: "A run, from its acceptance to its record, linked to the trigger's span in the trace under test. `test.case.result.status` is `pass` or `fail`, and absent where the run is inconclusive.",
+    },
+    Span {
+        name: "qualitytrace.run.queue",
+        kind: "internal",
+        parent: RUN,
+        attributes: &[],
+        meaning: "From acceptance until a worker took the run.",
+    },
+    Span {
+        name: "qualitytrace.run.compile",
+        kind: "internal",
+        parent: RUN,
+        attributes: &[],
+        meaning: "The version of the test that the run started with is compiled.",
+    },
+    Span {
+        name: "qualitytrace.run.resolve",
+        kind: "internal",
+        parent: RUN,
+        attributes: &[],
+        meaning: "Variables are filled in.",
+    },
+    Span {
+        name: "qualitytrace.run.trigger",
+        kind: "internal",
+        parent: RUN,
+        attributes: &[],
+        meaning: "The attempt is recorded, the request sent and its answer recorded.",
+    },
+    Span {
+        name: "qualitytrace.run.settle",
+        kind: "internal",
+        parent: RUN,
+        attributes: &[],
+        meaning: "Spans are gathered until the trace is whole or the time is up.",
+    },
+    Span {
+        name: "qualitytrace.run.judge",
+        kind: "internal",
+        parent: RUN,
+        attributes: &[],
+        meaning: "The trace is held against the test.",
+    },
+    Span {
+        name: "qualitytrace.run.record",
+        kind: "internal",
+        parent: RUN,
+        attributes: &[],
+        meaning: "Verdict, events and trace are written.",
+    },
+    Span {
+        name: "<OPERATION> <table>",
+        kind: "client",
+        parent: "the request or the step of a run that asked",
+        attributes: &[
+            attribute::DB_SYSTEM,
+            attribute::DB_OPERATION,
+            attribute::DB_TABLE,
+            attribute::ERROR,
+        ],
+        meaning: "A statement that Postgres carried out, without its text and its values. Renewals of leases are not traced.",
+    },
+    Span {
+        name: "send <subject>",
+        kind: "producer",
+        parent: "the request that had news",
+        attributes: &[
+            attribute::BUS_SYSTEM,
+            attribute::BUS_OPERATION,
+            attribute::BUS_KIND,
+            attribute::BUS_SUBJECT,
+        ],
+        meaning: "A hint on the bus, which tells workers to look again.",
+    },
+];
+
+/// The one span that is not the server's own: the root of each trace under test.
+pub const TRIGGER: &str = "Qualitytrace trigger";
+
+macro_rules! metric {
+    ($name:ident, $text:literal, $instrument:ident, $unit:literal, [$($attribute:expr),*], $meaning:literal) => {
+        pub(crate) const $name: Metric = Metric {
+            name: $text,
+            instrument: Instrument::$instrument,
+            unit: $unit,
+            attributes: &[$($attribute),*],
+            meaning: $meaning,
+        };
+    };
+}
+
+metric!(
+    RUNS,
+    "qualitytrace.runs",
+    Counter,
+    "{run}",
+    [attribute::VERDICT],
+    "Runs that ended, by verdict."
+);
+metric!(
+    RUN_DURATION,
+    "qualitytrace.run.duration",
+    Histogram,
+    "s",
+    [attribute::VERDICT],
+    "From the acceptance of a run to its record, by verdict."
+);
+metric!(
+    QUEUE_DURATION,
+    "qualitytrace.run.queue.duration",
+    Histogram,
+    "s",
+    [],
+    "From the acceptance of a run until a worker took it."
+);
+metric!(
+    SETTLE_DURATION,
+    "qualitytrace.run.settle.duration",
+    Histogram,
+    "s",
+    [attribute::SETTLE_WHOLE],
+    "From the trigger's answer to the decision whether the trace is whole."
+);
+metric!(
+    VERDICT_DELAY,
+    "qualitytrace.run.verdict.delay",
+    Histogram,
+    "s",
+    [],
+    "From the arrival of the last span to the record of the verdict; only of runs that had spans."
+);
+metric!(
+    QUEUE_DEPTH,
+    "qualitytrace.queue.depth",
+    Gauge,
+    "{run}",
+    [],
+    "Runs that wait for a worker, of all servers on this database."
+);
+metric!(QUEUE_AGE, "qualitytrace.queue.age", Gauge, "s", [], "Age of the oldest run that waits.");
+metric!(
+    INGEST_SPANS,
+    "qualitytrace.ingest.spans",
+    Counter,
+    "{span}",
+    [attribute::INGEST_OUTCOME],
+    "Spans that were received: `kept` for a run, `foreign` and let go, `invalid`, or `refused` and asked for again."
+);
+metric!(
+    HTTP_DURATION,
+    "http.server.request.duration",
+    Histogram,
+    "s",
+    [attribute::METHOD, attribute::ROUTE, attribute::STATUS, attribute::ERROR],
+    "How long requests to the API took."
+);
+metric!(
+    DB_DURATION,
+    "db.client.operation.duration",
+    Histogram,
+    "s",
+    [attribute::DB_SYSTEM, attribute::DB_OPERATION, attribute::DB_TABLE, attribute::ERROR],
+    "How long Postgres took, waiting for a connection included."
+);
+
+/// Every metric of the server's own.
+pub const METRICS: &[&Metric] = &[
+    &RUNS,
+    &RUN_DURATION,
+    &QUEUE_DURATION,
+    &SETTLE_DURATION,
+    &VERDICT_DELAY,
+    &QUEUE_DEPTH,
+    &QUEUE_AGE,
+    &INGEST_SPANS,
+    &HTTP_DURATION,
+    &DB_DURATION,
+];
+
+/// The catalogue as a part of a page.
+pub fn markdown() -> String {
+    let list = |names: &[&str]| match names {
+        [] => "none".to_owned(),
+        names => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+    };
+    let mut out = String::new();
+    for span in SPANS {
+        let Span { name, kind, parent, attributes, meaning } = span;
+        let parent = if *parent == RUN { format!("`{RUN}`") } else { (*parent).to_owned() };
+        let attributes = list(attributes);
+        out.push_str(&format!(
+            "- **`{name}`** ({kind}), below {parent}. {meaning} Attributes: {attributes}.\n"
+        ));
+    }
+    out.push_str("\n| metric | instrument | unit | attributes | meaning |\n| --- | --- | --- | --- | --- |\n");
+    for metric in METRICS {
+        let Metric { name, instrument, unit, attributes, meaning } = metric;
+        let instrument = match instrument {
+            Instrument::Counter => "counter",
+            Instrument::Gauge => "gauge",
+            Instrument::Histogram => "histogram",
+        };
+        let attributes = list(attributes);
+        out.push_str(&format!(
+            "| `{name}` | {instrument} | `{unit}` | {attributes} | {meaning} |\n"
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

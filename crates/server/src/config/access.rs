@@ -1,0 +1,117 @@
+//! `server.auth`: who may ask. Deliberately absent: how it is found out, which is `access`'s.
+
+use std::collections::BTreeMap;
+
+use model::Secret;
+use source::{Fields, Item};
+
+/// Who may ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Whether callers must say who they are.
+    pub mode: Mode,
+    /// How people log in.
+    pub oidc: Option<Oidc>,
+    /// Whether senders of OTLP must say who they are.
+    pub ingest_required: bool,
+}
+
+/// Whether callers must say who they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Everyone may do everything; on loopback only.
+    #[default]
+    Off,
+    /// A token or a login decides.
+    On,
+}
+
+/// What a caller may do; each may what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Reads.
+    Viewer,
+    /// Applies documents, starts and stops runs.
+    Editor,
+    /// Gives tokens and reads the audit log.
+    Admin,
+}
+
+/// An identity provider, by OpenID Connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oidc {
+    /// Its issuer, an URL.
+    pub issuer: String,
+    /// What this server is to it.
+    pub client_id: String,
+    /// Its proof; none for a public client.
+    pub client_secret: Option<Secret>,
+    /// What is asked for.
+    pub scopes: Vec<String>,
+    /// The claim that holds a person's roles.
+    pub role_claim: String,
+    /// What a value of that claim means here.
+    pub roles: BTreeMap<String, Role>,
+}
+
+const ROLES: &[(&str, Role)] =
+    &[("viewer", Role::Viewer), ("editor", Role::Editor), ("admin", Role::Admin)];
+
+impl Role {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Editor => "editor",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The role of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role)
+    }
+}
+
+pub(super) fn read(mut fields: Fields<'_>) -> Access {
+    const MODES: &[(&str, Mode)] = &[("off", Mode::Off), ("on", Mode::On)];
+    let mode = fields.choice("mode", MODES).unwrap_or_default();
+    let oidc = fields.table("oidc").map(oidc);
+    let mut ingest = fields.section("ingest");
+    // Whoever guards the one door means the other too.
+    let ingest_required = ingest.boolean("required").unwrap_or(mode == Mode::On);
+    ingest.finish();
+    fields.finish();
+    Access { mode, oidc, ingest_required }
+}
+
+fn oidc(mut fields: Fields<'_>) -> Oidc {
+    let issuer = fields.require("issuer").and_then(|item| issuer(&item)).unwrap_or_default();
+    let client_id = fields.require("clientId").and_then(|item| item.string()).unwrap_or_default();
+    let scopes = fields.list("scopes");
+    let scopes = scopes.map(|items| super::reach::strings(&items));
+    let mut roles = fields.section("roles");
+    let named = roles.rest().into_iter();
+    let named = named.filter_map(|(name, item)| Some((name.text.clone(), item.choice(ROLES)?)));
+    let named: BTreeMap<_, _> = named.collect();
+    roles.finish();
+    let oidc = Oidc {
+        issuer,
+        client_id: client_id.to_owned(),
+        client_secret: fields.string("clientSecret").map(Secret::new),
+        scopes: scopes.unwrap_or_else(|| ["openid", "profile", "email"].map(str::to_owned).into()),
+        role_claim: fields.string("roleClaim").unwrap_or("roles").to_owned(),
+        roles: named,
+    };
+    fields.finish();
+    oidc
+}
+
+fn issuer(item: &Item<'_>) -> Option<String> {
+    let text = item.string()?;
+    let is_url = text.starts_with("https://") || text.starts_with("http://");
+    if !is_url {
+        item.misfit("an URL such as `https://id.example.com/realms/quality`");
+    }
+    is_url.then(|| text.to_owned())
+}

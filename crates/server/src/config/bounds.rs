@@ -1,0 +1,158 @@
+//! `workers`, `retention` and `server.limits`: how much, how long, how many.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use source::{Fields, Item};
+
+/// How runs are worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// Runs in flight at the most.
+    pub runs_max: usize,
+    /// How long a run stays ours without renewal.
+    pub lease: Duration,
+    /// How often the record is asked for runs when no hint comes.
+    pub poll: Duration,
+    /// Runs in flight against one host at the most, of all servers on this record.
+    pub host_max: u32,
+    /// How long a run may take, unless its test says otherwise.
+    pub timeout: Duration,
+}
+
+/// How long what is recorded is kept; none is for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Runs with their verdicts and events.
+    pub runs: Option<Duration>,
+    /// Their traces.
+    pub traces: Option<Duration>,
+    /// Who did what.
+    pub audit: Option<Duration>,
+}
+
+/// What may be asked of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request's body.
+    pub body_bytes_max: usize,
+    /// Requests a second of one caller.
+    pub requests_per_second_max: u32,
+    /// Bytes of OTLP that a run's trace is made of.
+    pub trace_bytes_max: usize,
+    /// Spans of a run's trace.
+    pub trace_spans_max: usize,
+}
+
+impl Default for Workers {
+    fn default() -> Self {
+        Self {
+            runs_max: 64,
+            lease: Duration::from_secs(10),
+            poll: Duration::from_secs(1),
+            host_max: 32,
+            timeout: Duration::from_secs(10 * 60),
+        }
+    }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { runs: Some(400 * DAY), traces: Some(30 * DAY), audit: Some(400 * DAY) }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 1 << 20,
+            requests_per_second_max: 200,
+            trace_bytes_max: 64 << 20,
+            trace_spans_max: 1_000_000,
+        }
+    }
+}
+
+pub(super) fn workers(mut fields: Fields<'_>) -> Workers {
+    // A lease is renewed at a third of it: below three seconds a slow disk would cost runs.
+    const LEASE: RangeInclusive<Duration> = Duration::from_secs(3)..=Duration::from_secs(600);
+    const POLL: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(60);
+    const TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
+    let default = Workers::default();
+    let workers = Workers {
+        runs_max: fields.integer("runs", 1..=10_000).unwrap_or(default.runs_max),
+        lease: duration(&mut fields, "lease", LEASE).unwrap_or(default.lease),
+        poll: duration(&mut fields, "poll", POLL).unwrap_or(default.poll),
+        host_max: fields.integer("perHost", 1..=10_000).unwrap_or(default.host_max),
+        timeout: duration(&mut fields, "timeout", TIMEOUT).unwrap_or(default.timeout),
+    };
+    fields.finish();
+    workers
+}
+
+pub(super) fn retention(mut fields: Fields<'_>) -> Retention {
+    let mut kept = |key: &str, default: Option<Duration>| {
+        fields.take(key).and_then(|item| days(&item)).unwrap_or(default)
+    };
+    let default = Retention::default();
+    let retention = Retention {
+        runs: kept("runs", default.runs),
+        traces: kept("traces", default.traces),
+        audit: kept("audit", default.audit),
+    };
+    fields.finish();
+    retention
+}
+
+pub(super) fn limits(mut fields: Fields<'_>) -> Limits {
+    const BODY: RangeInclusive<u64> = 1 << 10..=64 << 20;
+    // Stored compressed in one row, and read whole.
+    const TRACE: RangeInclusive<u64> = 1 << 20..=256 << 20;
+    let default = Limits::default();
+    let mut size = |key: &str, range: RangeInclusive<u64>, default: usize| {
+        let size = fields.take(key).and_then(|item| item.size(range));
+        size.map_or(default, |size| usize::try_from(size).unwrap_or(usize::MAX))
+    };
+    let body_bytes_max = size("bodyBytes", BODY, default.body_bytes_max);
+    let trace_bytes_max = size("traceBytes", TRACE, default.trace_bytes_max);
+    let requests = fields.integer("requestsPerSecond", 1..=1_000_000);
+    let spans = fields.integer("spansPerTrace", 1..=10_000_000);
+    fields.finish();
+    Limits {
+        body_bytes_max,
+        trace_bytes_max,
+        requests_per_second_max: requests.unwrap_or(default.requests_per_second_max),
+        trace_spans_max: spans.unwrap_or(default.trace_spans_max),
+    }
+}
+
+fn duration(
+    fields: &mut Fields<'_>,
+    key: &str,
+    range: RangeInclusive<Duration>,
+) -> Option<Duration> {
+    let item = fields.take(key)?;
+    let duration = item.duration()?;
+    let fits = range.contains(&duration);
+    if !fits {
+        item.misfit(&format!("a duration from {:?} to {:?}", range.start(), range.end()));
+    }
+    fits.then_some(duration)
+}
+
+/// `90d` or `forever`. History is kept by days: it is dropped by whole partitions.
+fn days(item: &Item<'_>) -> Option<Option<Duration>> {
+    /// A hundred years.
+    const DAYS_MAX: u32 = 36_500;
+    let text = item.text()?.text.as_str();
+    if text == "forever" {
+        return Some(None);
+    }
+    let days = text.strip_suffix('d').and_then(|days| days.parse().ok());
+    let days = days.filter(|days| (1..=DAYS_MAX).contains(days));
+    if days.is_none() {
+        item.misfit("days such as `90d`, or `forever`");
+    }
+    days.map(|days| Some(DAY * days))
+}

@@ -1,0 +1,171 @@
+//! The record on its way: a server starts before its Postgres, and waits for it where it can be seen waiting.
+//!
+//! To be open, the record is reached, brought to this version's form, and has told its key. Deliberately absent: what
+//! happens when Postgres goes away afterwards. Then every call fails for as long as it is away, and whoever asked tries
+//! again; the pools connect anew by themselves.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use db::{Db, DbError};
+use model::{Fault, Faulty, Key, KeyRing, World};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    interests::Interests,
+    provision::{self, Provided},
+};
+
+/// How long a try may take: migrations of a large history take their time.
+const TRY_MAX: Duration = Duration::from_secs(300);
+/// How long the first try is waited for; what goes on then is not in the way of the start.
+const FIRST_MAX: Duration = Duration::from_secs(3);
+/// How long to wait between tries.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// The record on its way. A clone is the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    db: Db,
+    /// The keys that the configuration has; the record's own verifies what was minted before them.
+    ids: Vec<Key>,
+    world: World,
+    keys: Keys,
+    /// Wanted before the keys are known: from then on spans are taken.
+    interests: Interests,
+    /// What the server's own files bring, applied whenever the record is opened.
+    provided: Arc<Option<Vec<Provided>>>,
+    /// Why the record is not open; none once it is.
+    reason: Arc<watch::Sender<Option<String>>>,
+}
+
+/// The keys of trace ids, known once the record is open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Keys(Arc<OnceLock<KeyRing>>);
+
+impl Keys {
+    /// The keys, if the record has told them.
+    pub(crate) fn get(&self) -> Option<&KeyRing> {
+        self.0.get()
+    }
+
+    /// The keys, for those who begin when the record is open.
+    pub(crate) fn of_open(&self) -> &KeyRing {
+        self.get().expect("nobody works on a record that is not open")
+    }
+}
+
+impl From<KeyRing> for Keys {
+    fn from(keys: KeyRing) -> Self {
+        Self(Arc::new(OnceLock::from(keys)))
+    }
+}
+
+impl Opening {
+    /// The record, not open yet.
+    pub(crate) fn new(db: Db, ids: Vec<Key>, interests: Interests, world: World) -> Self {
+        let reason = watch::Sender::new(Some("the database is being opened".to_owned()));
+        let (keys, provided, reason) = (Keys::default(), Arc::default(), Arc::new(reason));
+        Self { db, ids, world, keys, interests, provided, reason }
+    }
+
+    /// The same, with what the server's own files bring.
+    pub(crate) fn with(self, provided: Option<Vec<Provided>>) -> Self {
+        Self { provided: Arc::new(provided), ..self }
+    }
+
+    pub(crate) fn keys(&self) -> Keys {
+        self.keys.clone()
+    }
+
+    /// Why the record is not open; none once it is.
+    pub(crate) fn waits_for(&self) -> Option<String> {
+        self.reason.borrow().clone()
+    }
+
+    /// Waits until the record is open.
+    pub(crate) async fn opened(self) {
+        let mut reason = self.reason.subscribe();
+        // An error would mean that the sender is gone, which this holds.
+        let _open = reason.wait_for(Option::is_none).await;
+    }
+
+    /// Tries once, for a moment: with a Postgres that is there the server is ready when it has started, and with one that
+    /// refuses it does not start.
+    pub(crate) async fn first(self) -> Result<(), DbError> {
+        match timeout(FIRST_MAX, self.open()).await {
+            Ok(Err(error)) if error.fault().is_transient() => self.wait_for(&error.to_string()),
+            Ok(done) => return done,
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Tries until the record is open, then goes on with what needs it. Ends early where waiting cannot help.
+    pub(crate) async fn then(self, work: impl Future<Output = ()>, stop: CancellationToken) {
+        let insist = async {
+            while self.waits_for().is_some() {
+                match timeout(TRY_MAX, self.open()).await {
+                    Ok(Ok(())) => {
+                        tracing::info!("ready: the database is there");
+                        return true;
+                    }
+                    Ok(Err(error)) => {
+                        self.wait_for(&error.to_string());
+                        if !may_pass(&error) {
+                            return false;
+                        }
+                    }
+                    Err(_) => self.wait_for("the database did not answer in time"),
+                }
+                sleep(RETRY).await;
+            }
+            true
+        };
+        tokio::select! {
+            is_open = insist => if is_open {
+                work.await;
+            },
+            () = stop.cancelled() => {}
+        }
+    }
+
+    async fn open(&self) -> Result<(), DbError> {
+        self.db.greet().await?;
+        self.db.migrate().await?;
+        // Before the first run is accepted: what is written before its month has a table stays outside of it.
+        self.db.upkeep(self.world.now(), db::Keep::default()).await?;
+        if let Some(provided) = &*self.provided {
+            provision::apply(&self.db, provided.clone(), self.world.now()).await?;
+        }
+        let stored = self.db.id_key(Key::from_bytes(self.world.random())).await?;
+        let mut ids = self.ids.iter().copied().chain([stored]);
+        let first = ids.next().unwrap_or(stored);
+        let keys = KeyRing::new(first, ids.collect());
+        self.interests.resume(&self.db, &keys).await?;
+        // A second opening finds the same keys.
+        self.keys.0.get_or_init(|| keys);
+        self.reason.send_replace(None);
+        Ok(())
+    }
+
+    fn wait_for(&self, why: &str) {
+        let told = self.reason.send_replace(Some(why.to_owned()));
+        // Said once, and again when it changes.
+        if told.as_deref() != Some(why) {
+            tracing::warn!(reason = why, "not ready: the database cannot be used; trying again");
+        }
+    }
+}
+
+/// Whether waiting may help. A Postgres that comes up may still be given its roles and databases.
+fn may_pass(error: &DbError) -> bool {
+    let fault = error.fault();
+    fault.is_transient() || matches!(fault, Fault::Denied | Fault::Missing)
+}

@@ -1,0 +1,144 @@
+//! Provisioning: documents from a file or a folder, applied at every start.
+//!
+//! The files say what there is: what an earlier start brought and no file names any more is deleted. What people applied is
+//! left alone. Deliberately absent: watching the files; a start is the moment.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use db::{Db, DbError, NewDocument};
+use lang::Kept;
+use model::{Fault, Faulty, Project, Timestamp};
+use source::{Colour, Diagnostic, Text};
+use thiserror::Error;
+
+/// Files at the most.
+const FILES_MAX: usize = 10_000;
+/// Folders within folders at the most.
+const DEPTH_MAX: usize = 32;
+/// How the names of files end that are read in a folder.
+const EXTENSIONS: &[&str] = &["yaml", "yml", "json"];
+
+/// A document, and the file that holds it.
+#[derive(Clone, Debug)]
+pub(crate) struct Provided {
+    kept: Kept,
+    file: String,
+}
+
+/// Why documents cannot be provisioned.
+#[derive(Debug, Error)]
+pub enum ProvisionError {
+    /// A file or folder cannot be read.
+    #[error("`server.provisioning` cannot be read: `{}`: {reason}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// Documents with mistakes.
+    #[error("documents of `server.provisioning` have mistakes:\n{picture}")]
+    Mistakes {
+        /// All of them, drawn.
+        picture: String,
+    },
+    /// Two files with the same document.
+    #[error("`{first}` and `{second}` of `server.provisioning` both hold the {what}: leave one")]
+    Twice {
+        /// Its kind and id.
+        what: String,
+        /// One file.
+        first: String,
+        /// The other.
+        second: String,
+    },
+}
+
+impl Faulty for ProvisionError {
+    fn fault(&self) -> Fault {
+        Fault::Invalid
+    }
+}
+
+/// The documents of a file, or of all files below a folder. One mistake anywhere, and there are none.
+pub(crate) fn read(path: &Path) -> Result<Vec<Provided>, ProvisionError> {
+    let mut files = Vec::new();
+    collect(path, 0, &mut files)?;
+    files.sort();
+    let (mut provided, mut mistakes): (Vec<Provided>, Vec<Diagnostic>) = (Vec::new(), Vec::new());
+    for file in files {
+        let content = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
+        let text = Text::new(file.display().to_string(), content);
+        let (kept, diagnostics) = lang::kept(&text);
+        mistakes.extend(diagnostics.into_iter().filter(Diagnostic::is_error));
+        for kept in kept {
+            let same =
+                |other: &&Provided| (other.kept.kind, &other.kept.id) == (kept.kind, &kept.id);
+            if let Some(other) = provided.iter().find(same) {
+                return Err(ProvisionError::Twice {
+                    what: format!("{} `{}`", kept.kind, kept.id),
+                    first: other.file.clone(),
+                    second: text.name().to_owned(),
+                });
+            }
+            provided.push(Provided { kept, file: text.name().to_owned() });
+        }
+    }
+    if !mistakes.is_empty() {
+        return Err(ProvisionError::Mistakes { picture: source::draw(&mistakes, Colour::Never) });
+    }
+    Ok(provided)
+}
+
+/// Makes the record hold exactly these of all that was ever provisioned.
+pub(crate) async fn apply(db: &Db, provided: Vec<Provided>, now: Timestamp) -> Result<(), DbError> {
+    let new: Vec<_> = provided
+        .into_iter()
+        .map(|Provided { kept, file }| NewDocument {
+            project: Project::default(),
+            kind: kept.kind,
+            id: kept.id,
+            name: kept.name,
+            file,
+            document: kept.document,
+            host: kept.host,
+        })
+        .collect();
+    let (applied, deleted) = db.provision(&new, now).await?;
+    let changed = applied.iter().filter(|applied| applied.changed).count();
+    tracing::info!(documents = applied.len(), changed, deleted, "documents were provisioned");
+    Ok(())
+}
+
+fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), ProvisionError> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let entries = fs::read_dir(path).map_err(|error| unreadable(path, &error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| unreadable(path, &error))?;
+        let below = entry.path();
+        // A hidden entry is none of ours: a mounted volume has such folders.
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        let is_known =
+            below.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known));
+        if is_hidden || !(below.is_dir() || is_known) {
+            continue;
+        }
+        if files.len() == FILES_MAX || depth == DEPTH_MAX {
+            let reason =
+                format!("there are more than {FILES_MAX} files, or folders {DEPTH_MAX} deep");
+            return Err(ProvisionError::Unreadable { path: below, reason });
+        }
+        collect(&below, depth + 1, files)?;
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> ProvisionError {
+    ProvisionError::Unreadable { path: path.to_owned(), reason: error.to_string() }
+}

@@ -1,0 +1,282 @@
+//! Suites, as durable as runs: who owns a suite's run starts the runs of its steps and ends it with one verdict.
+//!
+//! It is owned under a lease and an epoch, like a run. Which steps may start is a pure function of what ended
+//! (`runner::suite`), and what ended is in the record, so that any server goes on where another one stopped. A step has one
+//! run, whoever starts it. Deliberately absent: running, which is the workers' part.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use bus::{Bus, Hints};
+use db::{DbError, NewRun, RunVars, StepOutcome, StepRun, SuiteOutcome, TakenSuite};
+use lang::{Reference, Step};
+use model::{Faulty, Place, RunId, Verdict};
+use runner::suite::next;
+use tokio::{task::JoinSet, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::{api, worker::Worker};
+
+/// Suites in flight at the most.
+const SUITES_MAX: usize = 64;
+/// What stands for a value that nobody may see: no later step can use it.
+const MASK: &str = "***";
+/// What is said of a step that did not start because the suite was stopped.
+const STOPPED: &str = "stopped: somebody asked the suite to stop before the step began";
+
+/// Takes suites' runs and brings them to their ends, until told to stop; what is left then is given back.
+pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
+    let mut suites = JoinSet::new();
+    let mut hints = worker.bus.hints();
+    while !stop.is_cancelled() {
+        let places = SUITES_MAX - suites.len().min(SUITES_MAX);
+        if places > 0 {
+            match worker.db.take_suites(&worker.name, worker.config.lease, places).await {
+                Ok(taken) => {
+                    for suite in taken {
+                        suites.spawn(one(Arc::clone(&worker), suite, stop.clone()));
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "no suite can be taken; trying again"),
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = waiting(&mut hints) => {}
+            Some(ended) = suites.join_next(), if !suites.is_empty() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a suite met a bug here; it is taken again when its lease is over");
+                }
+            }
+            () = sleep(worker.config.poll) => {}
+        }
+    }
+    while suites.join_next().await.is_some() {}
+}
+
+/// Waits for the hint that a suite waits.
+async fn waiting(hints: &mut Hints) {
+    while let Some(subject) = hints.next().await {
+        if subject == api::suites_waiting() {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// One suite's run, as long as it is ours.
+async fn one(worker: Arc<Worker>, suite: TakenSuite, stop: CancellationToken) {
+    let (id, epoch, lease) = (suite.id, suite.epoch, worker.config.lease);
+    let mut hints = worker.bus.hints();
+    let mut going = Going::new(&worker, &suite);
+    loop {
+        match going.go_on().await {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(error) if error.fault().is_transient() => {
+                tracing::warn!(suite = %id, %error, "a suite waits for the database");
+            }
+            Err(error) => {
+                return tracing::warn!(suite = %id, epoch, %error, "a suite was given up here");
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => {
+                // The next owner need not wait for the end of the lease.
+                if let Err(error) = worker.db.renew_suite(id, epoch, Duration::ZERO).await {
+                    tracing::warn!(suite = %id, %error, "a suite could not be given back");
+                }
+                return;
+            }
+            () = going.news(&mut hints) => {}
+            () = sleep(worker.config.poll.min(lease / 3)) => {}
+        }
+        match worker.db.renew_suite(id, epoch, lease).await {
+            Ok(stop_at) => going.is_stopped |= stop_at.is_some(),
+            Err(error) if error.fault().is_transient() => {}
+            Err(error) => {
+                return tracing::warn!(suite = %id, epoch, %error, "a suite was given up here");
+            }
+        }
+    }
+}
+
+/// A suite's run under way.
+struct Going<'a> {
+    worker: &'a Worker,
+    suite: &'a TakenSuite,
+    steps: Vec<Step>,
+    /// Steps that can have no run, and why.
+    refused: BTreeMap<usize, String>,
+    is_stopped: bool,
+    /// The subjects under which there may be news.
+    awaited: BTreeSet<String>,
+}
+
+impl<'a> Going<'a> {
+    fn new(worker: &'a Worker, suite: &'a TakenSuite) -> Self {
+        let place = Place { file: String::new(), line: 0, column: 0 };
+        let step = |step: &db::SuiteStep| Step {
+            name: step.name.clone(),
+            test: Reference::Id(step.test.to_string()),
+            needs: step.needs.clone(),
+            place: place.clone(),
+        };
+        Self {
+            worker,
+            suite,
+            steps: suite.steps.iter().map(step).collect(),
+            refused: BTreeMap::new(),
+            is_stopped: suite.stop_at.is_some(),
+            awaited: BTreeSet::new(),
+        }
+    }
+
+    /// Starts what may start, or ends the suite's run. True where it has ended.
+    async fn go_on(&mut self) -> Result<bool, DbError> {
+        let TakenSuite { id, epoch, .. } = *self.suite;
+        let runs = self.worker.db.step_runs(id).await?;
+        let is_begun = |step: usize| runs.iter().any(|run| run.step == step);
+        let mut ended = vec![None; self.steps.len()];
+        for run in &runs {
+            if let (Some(place), Some(outcome)) = (ended.get_mut(run.step), &run.outcome) {
+                *place = Some(outcome.verdict);
+            }
+        }
+        for step in self.refused.keys() {
+            ended[*step] = Some(Verdict::Inconclusive);
+        }
+        let ready = next(&self.steps, &ended).ready;
+        self.awaited =
+            runs.iter().filter(|run| run.outcome.is_none()).map(|run| news_of(run.run)).collect();
+        self.awaited.insert(news_of(id));
+        let is_over = match self.is_stopped {
+            true => runs.iter().all(|run| run.outcome.is_some()),
+            false => ready.is_empty(),
+        };
+        if is_over {
+            let outcome = self.outcome(&runs, &ended);
+            self.worker.db.finish_suite(id, epoch, &outcome).await?;
+            self.worker.bus.hint(api::run_news(id));
+            return Ok(true);
+        }
+        if !self.is_stopped {
+            for step in ready.into_iter().filter(|step| !is_begun(*step)) {
+                self.start(step, &runs).await?;
+            }
+        }
+        Ok(false)
+    }
+
+    async fn start(&mut self, step: usize, runs: &[StepRun]) -> Result<(), DbError> {
+        let TakenSuite { id, epoch, project, .. } = self.suite;
+        let world = self.worker.world;
+        let accepted_at = world.now();
+        let run = NewRun {
+            id: RunId::new(accepted_at, world.random()),
+            project: project.clone(),
+            test: self.suite.steps[step].test.clone(),
+            accepted_at,
+            traceparent: self.suite.traceparent.clone(),
+            vars: self.vars(step, runs),
+            timeout: None,
+            key: None,
+        };
+        match self.worker.db.start_step((*id, *epoch), step, &run).await {
+            Ok(_) => {
+                self.awaited.insert(news_of(run.id));
+                self.worker.bus.hint(api::runs_waiting());
+                Ok(())
+            }
+            Err(error @ DbError::NoSuchTest { .. }) => {
+                self.refused.insert(step, error.to_string());
+                // What needs it is looked at at once.
+                self.worker.bus.hint(api::run_news(*id));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The values of a step: those of the suite, overruled by the outputs of the steps that it needs, the last one first.
+    fn vars(&self, step: usize, runs: &[StepRun]) -> RunVars {
+        let mut vars = self.suite.vars.clone();
+        for before in needed(&self.steps, step) {
+            let outcome = runs.iter().find(|run| run.step == before);
+            let outputs = outcome.and_then(|run| run.outcome.as_ref());
+            for output in outputs.iter().flat_map(|outcome| &outcome.judgement.outputs) {
+                let value = output.value.as_ref().filter(|value| !value.contains(MASK));
+                if let Some(value) = value {
+                    vars.values.insert(output.name.clone(), value.clone());
+                }
+            }
+        }
+        vars
+    }
+
+    fn outcome(&self, runs: &[StepRun], ended: &[Option<Verdict>]) -> SuiteOutcome {
+        let steps: Vec<StepOutcome> = self
+            .suite
+            .steps
+            .iter()
+            .enumerate()
+            .map(|(at, step)| {
+                let run = runs.iter().find(|run| run.step == at).map(|run| run.run);
+                let verdict = ended[at].or(Some(Verdict::Inconclusive));
+                let reason = run.is_none().then(|| self.why_not(at, ended));
+                let (name, test) = (step.name.clone(), step.test.clone());
+                StepOutcome { name, test, run, verdict, reason }
+            })
+            .collect();
+        let has = |verdict| steps.iter().any(|step| step.verdict == Some(verdict));
+        let verdict = match (has(Verdict::Failed), has(Verdict::Inconclusive)) {
+            (true, _) => Verdict::Failed,
+            (false, true) => Verdict::Inconclusive,
+            (false, false) => Verdict::Passed,
+        };
+        SuiteOutcome { verdict, steps }
+    }
+
+    /// Why a step has no run.
+    fn why_not(&self, step: usize, ended: &[Option<Verdict>]) -> String {
+        if let Some(why) = self.refused.get(&step) {
+            return why.clone();
+        }
+        if self.is_stopped {
+            return STOPPED.to_owned();
+        }
+        let did_not_pass = |need: &&usize| ended[**need] != Some(Verdict::Passed);
+        let need = self.steps[step].needs.iter().find(did_not_pass);
+        let need = need.map_or("", |need| &self.steps[*need].name);
+        format!("it needs the step `{need}`, which did not pass")
+    }
+
+    /// Waits for a hint about the suite or one of its runs.
+    async fn news(&self, hints: &mut Hints) {
+        while let Some(subject) = hints.next().await {
+            if self.awaited.contains(&subject.0) {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
+fn news_of(run: RunId) -> String {
+    api::run_news(run).0
+}
+
+/// All steps that have to end before this one, in the order written.
+fn needed(steps: &[Step], step: usize) -> BTreeSet<usize> {
+    let mut needed = BTreeSet::new();
+    let mut open = steps[step].needs.clone();
+    while let Some(next) = open.pop() {
+        if needed.insert(next) {
+            open.extend(&steps[next].needs);
+        }
+    }
+    needed
+}

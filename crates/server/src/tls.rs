@@ -1,0 +1,65 @@
+//! The certificate of the API. Deliberately absent: certificates of clients, who show a token, and HTTP/2.
+
+use std::{fs, io, path::PathBuf, sync::Arc};
+
+use thiserror::Error;
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        self, ServerConfig,
+        crypto::ring,
+        pki_types::{
+            CertificateDer, PrivateKeyDer,
+            pem::{Error as PemError, PemObject},
+        },
+    },
+};
+
+use crate::config::Identity;
+
+/// Why the API cannot be served by TLS.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("`{}` of `server.tls` cannot be read: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// A file holds something else.
+    #[error("`{}` of `server.tls` holds no {what} in PEM form: {reason}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What it should hold.
+        what: &'static str,
+        /// What is wrong; the content is not shown.
+        reason: PemError,
+    },
+    /// They do not go together, or are of a kind that is not known.
+    #[error("certificate and key of `server.tls` cannot be used: {0}")]
+    Unusable(#[from] rustls::Error),
+}
+
+/// What greets the API's callers with this certificate.
+pub(crate) fn acceptor(identity: &Identity) -> Result<TlsAcceptor, TlsError> {
+    let read = |path: &PathBuf| {
+        fs::read(path).map_err(|reason| TlsError::File { path: path.clone(), reason })
+    };
+    let pem = |path: &PathBuf, what| {
+        let path = path.clone();
+        move |reason| TlsError::Pem { path, what, reason }
+    };
+    let Identity { cert, key } = identity;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(cert)?).collect();
+    let certificates = certificates.map_err(pem(cert, "certificate"))?;
+    let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(pem(key, "private key"))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(certificates, private)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

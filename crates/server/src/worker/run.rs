@@ -1,0 +1,319 @@
+//! One run in a worker's hands: from what the record holds of it to its verdict, which is written once.
+
+use std::sync::Arc;
+
+use bus::Bus;
+use db::{Damaged, Db, DbError, OtlpTrace, Taken};
+use lang::{Document, Files, Plan, Variable, Vars};
+use model::{
+    DocumentKind, Event, InvalidId, Judgement, Learned, Outcome, RunId, Step, StepTime, Timestamp,
+    Trace, Verdict, What, trace::SpanData,
+};
+use runner::{Finished, Job, Limits, Lost, RunError};
+use tokio::task::JoinSet;
+
+use super::{
+    Held, Worker,
+    late::Late,
+    ports::{self, Lease, WorkerPorts},
+};
+use crate::{
+    api,
+    own_spans::{self, RunSpan, RunTrace, send_run},
+};
+
+/// How many workers may try to end a run. One that ends each of them ends as inconclusive.
+const EPOCHS_MAX: i64 = 5;
+/// From how many spans on a trace is written on a thread of its own.
+const LARGE_SPANS: usize = 2_000;
+/// What is said of a run that somebody stopped.
+const STOPPED: &str = "stopped: somebody asked the run to stop before it had its verdict; run it again if it is wanted";
+
+/// One run, as long as it is ours. What it leaves goes on to listen.
+pub(super) async fn one(worker: Arc<Worker>, held: Held) -> Option<Late> {
+    let Held { taken, trace, asked } = held;
+    let flight = worker.shared.flights.begin(taken.run_id, taken.epoch);
+    let lease = Arc::new(Lease::new(&worker, &taken, asked, &flight));
+    // Renewal has a task of its own: neither judging a large trace nor a held producer may keep it waiting.
+    let mut keeping = JoinSet::new();
+    let keep = {
+        let lease = Arc::clone(&lease);
+        async move { lease.keep().await }
+    };
+    keeping.spawn_on(keep, &worker.calm);
+    let ports = WorkerPorts::new(&worker, &lease, trace);
+    let ended = tokio::select! {
+        result = execute(&worker, &taken, ports) => result,
+        Some(Ok(lost)) = keeping.join_next() => Err(lost),
+    };
+    match ended {
+        Ok(late) => late,
+        Err(lost) => {
+            tracing::warn!(run = %taken.run_id, epoch = taken.epoch, reason = %lost, "a run was given up here");
+            None
+        }
+    }
+}
+
+/// Ends a run whose row cannot be read; taken again, it could not be read again.
+pub(super) async fn end_damaged(worker: Arc<Worker>, damaged: Damaged) -> Option<Late> {
+    let Damaged { run_id, epoch, test, reason } = damaged;
+    tracing::error!(run = %run_id, reason, "a run cannot be read, and is ended");
+    let reason = format!("{reason}; look for what else has written to the database");
+    let outcome = bare(run_id, test, reason);
+    let at = worker.world.now();
+    let events = [Event { at, what: What::Judged { verdict: outcome.verdict } }];
+    let finished = db::Finished { outcome: &outcome, events: &events, trace: None };
+    match worker.db.finish(run_id, epoch, &finished).await {
+        Ok(()) => worker.bus.hint(api::run_news(run_id)),
+        Err(error) => {
+            tracing::warn!(run = %run_id, %error, "it is tried again when its lease is over");
+        }
+    }
+    None
+}
+
+async fn execute(
+    worker: &Worker,
+    taken: &Taken,
+    ports: WorkerPorts<'_>,
+) -> Result<Option<Late>, Lost> {
+    let mut steps = vec![StepTime {
+        step: Step::Queue,
+        began: taken.accepted_at,
+        ended: worker.world.now().max(taken.accepted_at),
+    }];
+    let began = worker.world.now();
+    let plan = match taken.epoch {
+        ..=EPOCHS_MAX => compile(taken),
+        _ => Err(format!(
+            "given up: {EPOCHS_MAX} workers took the run and none brought it to an end; see their logs"
+        )),
+    };
+    steps.push(StepTime { step: Step::Compile, began, ended: worker.world.now() });
+    let result = match &plan {
+        _ if taken.stop_at.is_some() => Came::Stopped,
+        Err(reason) => Came::Open(reason.clone()),
+        Ok(plan) => tokio::select! {
+            result = judged(worker, taken, plan, &ports) => result?,
+            () = ports.stopped() => Came::Stopped,
+        },
+    };
+    let at = worker.world.now();
+    let mut ended = match result {
+        Came::Judged(finished) => Ended::from_run(*finished, ports.take_events()),
+        Came::Open(reason) => Ended::without_run(taken, &ports, reason, at),
+        Came::Stopped => Ended::without_run(taken, &ports, STOPPED.to_owned(), at),
+    };
+    steps.append(&mut ended.outcome.steps);
+    ended.outcome.steps = steps;
+    let (watch, seen) = (ended.watch.take(), std::mem::take(&mut ended.seen));
+    let outcome = record(worker, taken, &ports, ended).await?;
+    worker.shared.learning.note(&taken.project, seen);
+    Ok(Late::of(taken, watch, &outcome, ports))
+}
+
+/// What came of a run here.
+enum Came {
+    Judged(Box<Finished>),
+    /// Nothing that could be judged, and why.
+    Open(String),
+    Stopped,
+}
+
+async fn judged(
+    worker: &Worker,
+    taken: &Taken,
+    plan: &Plan,
+    ports: &WorkerPorts<'_>,
+) -> Result<Came, Lost> {
+    let vars = match variables(worker, taken).await {
+        Ok(vars) => vars,
+        Err(reason) => return Ok(Came::Open(reason)),
+    };
+    let timeout = taken.timeout.unwrap_or(worker.config.timeout);
+    // Who goes on with a run gives it what is left of its time.
+    let spent = taken.progress.attempt().map(|attempt| worker.world.now().since(attempt.at));
+    let job = Job {
+        run_id: taken.run_id,
+        plan,
+        vars: &vars,
+        files: &Files::default(),
+        progress: taken.progress.clone(),
+        limits: Limits::default(),
+        learned: &taken.learned,
+        started: None,
+        timeout: Some(timeout.saturating_sub(spent.unwrap_or_default())),
+    };
+    match runner::run(job, ports).await {
+        Ok(finished) => Ok(Came::Judged(Box::new(finished))),
+        Err(RunError::Lost(lost)) => Err(lost),
+        Err(error @ (RunError::Resolve(_) | RunError::Full(_))) => {
+            Ok(Came::Open(error.to_string()))
+        }
+    }
+}
+
+/// The plan of the version that the run started with.
+fn compile(taken: &Taken) -> Result<Plan, String> {
+    let text = source::Text::new(&taken.test.file, &taken.test.document);
+    let (planned, diagnostics) = lang::plans(&text);
+    let plan =
+        planned.into_iter().map(|planned| planned.plan).find(|plan| plan.id == taken.test.id);
+    plan.ok_or_else(|| {
+        let picture = source::draw(&diagnostics, source::Colour::Never);
+        format!("the test as it is kept does not compile any more; apply it again\n{picture}")
+    })
+}
+
+/// The variables of a run: those of its sets as they are now, overruled by what it was started with.
+async fn variables(worker: &Worker, taken: &Taken) -> Result<Vars, String> {
+    let mut vars = Vars::default();
+    for set in &taken.vars.sets {
+        let id = set.parse().map_err(|error: InvalidId| error.to_string())?;
+        let kept = worker.db.document(&taken.project, DocumentKind::VariableSet, &id, None).await;
+        let kept = kept.map_err(|error| error.to_string())?;
+        let kept =
+            kept.ok_or_else(|| format!("there is no variable set `{set}`: apply it first"))?;
+        let (documents, _) = lang::read(&source::Text::new(&kept.file, &kept.document));
+        let sets = documents.into_iter().filter_map(|document| match document {
+            Document::VariableSet(set) => Some(set),
+            _ => None,
+        });
+        for Variable { key, value, is_secret } in sets.flat_map(|set| set.variables) {
+            match is_secret {
+                true => vars.secrets.insert(key.clone()),
+                false => vars.secrets.remove(&key),
+            };
+            vars.variables.insert(key, value);
+        }
+    }
+    for (name, value) in &taken.vars.values {
+        vars.secrets.remove(name);
+        vars.variables.insert(name.clone(), value.clone());
+    }
+    Ok(vars)
+}
+
+/// What is left of a run to be recorded and told.
+struct Ended {
+    outcome: Outcome,
+    events: Vec<Event>,
+    trace: Option<Arc<Trace>>,
+    trigger: Option<SpanData>,
+    seen: Learned,
+    watch: Option<runner::Watch>,
+}
+
+impl Ended {
+    fn from_run(finished: Finished, events: Vec<Event>) -> Self {
+        let Finished { outcome, trace, trigger, seen, watch, .. } = finished;
+        Self { outcome, events, trace, trigger, seen, watch }
+    }
+
+    /// A run that came to no judgement, and the reason.
+    fn without_run(taken: &Taken, ports: &WorkerPorts<'_>, reason: String, at: Timestamp) -> Self {
+        // Without the answer: what of it nobody may see is known to the run alone.
+        let attempt = ports.attempt().or_else(|| taken.progress.attempt());
+        let outcome = Outcome {
+            trace_id: attempt.map(|attempt| attempt.trace_id),
+            ..bare(taken.run_id, taken.test.name.clone(), reason)
+        };
+        let mut events = ports.take_events();
+        events.push(Event { at, what: What::Judged { verdict: outcome.verdict } });
+        Self { outcome, events, trace: None, trigger: None, seen: Learned::default(), watch: None }
+    }
+}
+
+/// An outcome of which nothing is known but why.
+fn bare(run: RunId, test: String, reason: String) -> Outcome {
+    let verdict = Verdict::Inconclusive;
+    Outcome {
+        run_id: Some(run),
+        test,
+        verdict,
+        reasons: vec![reason],
+        trace_id: None,
+        answer: None,
+        settlement: None,
+        diagnoses: Vec::new(),
+        overtaken: None,
+        earlier: Vec::new(),
+        judgement: Judgement::bare(verdict),
+        analysis: None,
+        steps: Vec::new(),
+    }
+}
+
+/// Writes verdict, events and trace in one statement, then tells of the run. What is left is its outcome.
+async fn record(
+    worker: &Worker,
+    taken: &Taken,
+    ports: &WorkerPorts<'_>,
+    mut ended: Ended,
+) -> Result<Outcome, Lost> {
+    let began = worker.world.now();
+    let trace = match ended.trace.take() {
+        Some(trace) => Some(encoded(trace).await),
+        None => None,
+    };
+    let has_trace = trace.is_some();
+    let mut written = write(taken, ports, &ended, trace).await;
+    if let Err(error) = &written
+        && has_trace
+        && !matches!(error, DbError::Fenced { .. })
+    {
+        // The verdict stands without its trace; thrown away, the run would be judged again to the same end.
+        ended.outcome.reasons.push(format!("the trace is not kept: {error}"));
+        written = write(taken, ports, &ended, None).await;
+    }
+    written.map_err(|error| ports::lost(&error))?;
+    worker.bus.hint(api::run_news(taken.run_id));
+    tell(worker, ports.trace(), &ended, began);
+    Ok(ended.outcome)
+}
+
+/// A trace as it is kept; a large one is written where nobody waits.
+async fn encoded(trace: Arc<Trace>) -> OtlpTrace {
+    let encode =
+        |trace: &Trace| OtlpTrace { spans: trace.len() as u64, otlp: otlp::encode(trace).into() };
+    if trace.len() < LARGE_SPANS {
+        return encode(&trace);
+    }
+    let large = Arc::clone(&trace);
+    // It fails where the runtime ends, and with it the run.
+    tokio::task::spawn_blocking(move || encode(&large)).await.unwrap_or_else(|_| encode(&trace))
+}
+
+async fn write(
+    taken: &Taken,
+    ports: &WorkerPorts<'_>,
+    ended: &Ended,
+    trace: Option<OtlpTrace>,
+) -> Result<(), DbError> {
+    let finished = db::Finished { outcome: &ended.outcome, events: &ended.events, trace };
+    let finished = &finished;
+    let finish = |db: Db| async move { db.finish(taken.run_id, taken.epoch, finished).await };
+    ports.insist(Step::Record, finish).await
+}
+
+/// Sends the run's own spans, and the trigger span for the application's trace.
+fn tell(worker: &Worker, trace: RunTrace, ended: &Ended, record_began: Timestamp) {
+    let mut steps = ended.outcome.steps.clone();
+    steps.push(StepTime { step: Step::Record, began: record_began, ended: worker.world.now() });
+    let trigger = ended.trigger.as_ref();
+    let telemetry = &worker.watch.telemetry;
+    let outcome = &ended.outcome;
+    let linked = outcome.trace_id.zip(trigger.map(|trigger| trigger.id));
+    send_run(telemetry, &RunSpan { trace, outcome, trigger: linked, steps: &steps });
+    telemetry.metrics().ran(outcome, &steps);
+    tracing::debug!(
+        run = outcome.run_id.map(tracing::field::display),
+        verdict = outcome.verdict.as_str(),
+        "a run ended"
+    );
+    if let (Some(trace_id), Some(trigger)) = (ended.outcome.trace_id, trigger) {
+        let trigger = own_spans::trigger_for_application(trigger.clone());
+        telemetry.application(trace_id, trigger);
+    }
+}

@@ -1,0 +1,49 @@
+//! Programs that hold the API against its document: schemathesis, and a TypeScript client that is generated and compiled.
+//!
+//! Each is installed from its language's ordinary registry, at the versions that stand in `tests/contract`.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::{
+    Programs, Told,
+    sdks::{Sdk, install_all, installed_all, launcher, node_packages, python_packages},
+};
+use crate::machine::Machine;
+
+pub(super) const CONTRACT: Programs = Programs { name: "contract", install, installed };
+
+const ALL: [Sdk; 2] = [
+    Sdk {
+        folder: "tests/contract/schemathesis",
+        variable: "QUALITYTRACE_TEST_SCHEMATHESIS",
+        needs: &[("python3", "python3-venv")],
+        build: schemathesis,
+    },
+    Sdk {
+        folder: "tests/contract/typescript",
+        variable: "QUALITYTRACE_TEST_TYPESCRIPT",
+        needs: &[("npm", "npm")],
+        build: typescript,
+    },
+];
+
+fn install(machine: &Machine) -> Result<Told> {
+    install_all(machine, &ALL)
+}
+
+fn installed(machine: &Machine) -> Option<Told> {
+    installed_all(machine, &ALL)
+}
+
+fn schemathesis(machine: &Machine, key: &str, part: &Path) -> Result<()> {
+    python_packages(machine, key, part)?;
+    launcher(part, "venv/bin/python -m schemathesis.cli --config-file schemathesis.toml \"$@\"")
+}
+
+/// A program that takes the API's document and an empty folder, and compiles a client there.
+fn typescript(machine: &Machine, key: &str, part: &Path) -> Result<()> {
+    node_packages(machine, key, part)?;
+    launcher(part, "sh compile.sh \"$@\"")
+}
