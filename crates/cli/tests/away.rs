@@ -122,7 +122,7 @@ workers: {{lease: 3s, poll: 200ms}}
         free_port()?
     );
     let config = format!("{}\n{exporter}", cluster.section());
-    let server = Server::start_with(Path::new(BINARY), &config, "127.0.0.1:0").await?;
+    let server = Server::start_listening(Path::new(BINARY), &config, "127.0.0.1:0").await?;
     let caller = Caller { client: Client::new(), api: server.api.clone() };
 
     waits_in_sight(&caller).await?;

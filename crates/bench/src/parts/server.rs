@@ -61,8 +61,27 @@ impl Server {
         Self::start_with(binary, &seeds_configuration(database, collector)?, otlp_grpc).await
     }
 
-    /// Starts `binary serve` with this configuration, OTLP by gRPC on `otlp_grpc`.
+    /// Starts `binary serve` with this configuration, OTLP by gRPC on `otlp_grpc`, and waits until it is ready.
     pub async fn start_with(binary: &Path, configuration: &str, otlp_grpc: &str) -> Result<Self> {
+        // On a busy machine it may have to say first that it waits for its database.
+        Self::start_until("ready: ", binary, configuration, otlp_grpc).await
+    }
+
+    /// Starts it likewise, and waits until it listens: its database may be away.
+    pub async fn start_listening(
+        binary: &Path,
+        configuration: &str,
+        otlp_grpc: &str,
+    ) -> Result<Self> {
+        Self::start_until("", binary, configuration, otlp_grpc).await
+    }
+
+    async fn start_until(
+        word: &str,
+        binary: &Path,
+        configuration: &str,
+        otlp_grpc: &str,
+    ) -> Result<Self> {
         let folder = TempDir::new()?;
         let config = folder.path().join("quality-trace-config.yaml");
         std::fs::write(&config, configuration)?;
@@ -79,10 +98,9 @@ impl Server {
             .with_context(|| format!("cannot start `{}`", binary.display()))?;
         let stdout = child.stdout.take().context("the server has a stdout")?;
         let mut lines = BufReader::new(stdout).lines();
-        // On a busy machine it may have to say first that it waits for its database.
         let ready = loop {
             match timeout(READY_MAX, lines.next_line()).await?? {
-                Some(line) if line.starts_with("ready: ") => break line,
+                Some(line) if line.starts_with(word) => break line,
                 Some(_) => {}
                 None => bail!("the server ended before it was ready: {}", child.wait().await?),
             }
