@@ -24,10 +24,12 @@ use crate::{
 
 /// Kills in the long form.
 pub const KILLS: usize = 50;
-/// Runs that are started before each kill.
+/// Runs that are accepted before each kill.
 const RUNS: usize = 20;
-/// When a kill comes, counted from when the runs are asked for.
-const MOMENTS_MS: std::ops::Range<u64> = 10..900;
+/// Runs that are asked for then, and may or may not be accepted when it comes.
+const MORE_RUNS: usize = 5;
+/// When a kill comes, counted from when the runs are accepted. Each lasts for longer.
+const MOMENTS_MS: std::ops::Range<u64> = 0..800;
 /// The shortest that can be configured: a killed server's runs rest for so long.
 const LEASE: &str = "3s";
 /// How long the runs that are left at the end may take: a lease and a settling, several times.
@@ -80,7 +82,11 @@ impl Killed {
         let fewest = self.in_flight.iter().min().copied().unwrap_or_default();
         let mut rows = vec![
             row("kills", self.in_flight.len() as f64, None),
-            row("runs in flight at a kill, at the least", fewest as f64, None),
+            row(
+                "runs in flight at a kill, at the least",
+                fewest as f64,
+                Some(Goal::AtLeast(RUNS as f64)),
+            ),
             row("runs accepted", self.accepted as f64, None),
             row("runs in the record", self.runs as f64, None),
             row("accepted and lost", self.lost as f64, none),
@@ -118,9 +124,18 @@ pub async fn run(binary: &Path, kills: usize) -> Result<Killed> {
     let mut accepted = Vec::new();
     for kill in 0..kills {
         let mut starts = JoinSet::new();
+        let start = |number: usize| {
+            let key = format!("{kill}-{number}");
+            let start = json!({"variables": {"run": key}});
+            Api::new(&server.api).map(|api| (api, start, key))
+        };
+        // One after the other: a server that has just started has few connections.
         for number in 0..RUNS {
-            let api = Api::new(&server.api)?;
-            let start = json!({"variables": {"run": format!("{kill}-{number}")}});
+            let (api, start, key) = start(number)?;
+            accepted.push(api.start_once("cart", &start, &key).await?);
+        }
+        for number in RUNS..RUNS + MORE_RUNS {
+            let (api, start, _) = start(number)?;
             starts.spawn(async move { api.start("cart", &start).await });
         }
         sleep(some_time()).await;
@@ -186,7 +201,7 @@ spec:
     type: http
     httpRequest:
       method: GET
-      url: {url}/cart?wait=200&run=${{var:run}}
+      url: {url}/cart?wait=1500&run=${{var:run}}
   settle: {{timeout: 3s, flush: 300ms}}
   specs:
     - selector: span[name=\"GET /cart\"]

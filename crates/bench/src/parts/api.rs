@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(20);
+
+/// How long a start is asked for again.
+const START_MAX: Duration = Duration::from_secs(30);
 
 /// A client of one server.
 #[derive(Clone, Debug)]
@@ -43,6 +46,22 @@ impl Api {
         let (status, run) = answer(start.body(body.to_string())).await?;
         ensure!(status == 202, "the run is refused: {run:#}");
         Ok(run["id"].as_str().context("a run has an id")?.to_owned())
+    }
+
+    /// Starts a run under a key, however often that has to be asked for, and gives its id.
+    pub async fn start_once(&self, test: &str, body: &Value, key: &str) -> Result<String> {
+        let began = Instant::now();
+        loop {
+            let start = self.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
+            let start = start.header("idempotency-key", key).body(body.to_string());
+            match answer(start).await {
+                Ok((200 | 202, run)) => {
+                    return Ok(run["id"].as_str().context("a run has an id")?.to_owned());
+                }
+                other if began.elapsed() > START_MAX => bail!("the run is refused: {other:#?}"),
+                _ => sleep(Duration::from_millis(200)).await,
+            }
+        }
     }
 
     /// A run.
