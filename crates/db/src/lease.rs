@@ -29,27 +29,28 @@ pub struct Finished<'a> {
 }
 
 impl Db {
-    /// Starts the lease anew, and tells since when the run is asked to stop. After the owner's own verdict it means
-    /// nothing and is no error: the two may race.
+    /// Starts the leases of runs anew, all at once, and tells of each that is still its owner's since when it is asked to
+    /// stop. One that is missing is somebody else's. After the owner's own verdict it means nothing and is no error: the
+    /// two may race.
     pub async fn renew(
         &self,
-        run: RunId,
-        epoch: i64,
+        runs: &[(RunId, i64)],
         lease: Duration,
-    ) -> Result<Option<Timestamp>, DbError> {
-        let renewed = sqlx::query!(
+    ) -> Result<Vec<(RunId, Option<Timestamp>)>, DbError> {
+        let (ids, epochs): (Vec<_>, Vec<_>) =
+            runs.iter().map(|(run, epoch)| (run.as_uuid(), *epoch)).unzip();
+        let rows = sqlx::query!(
             "update runs set lease_until = now() + make_interval(secs => $3)
-             where id = $1 and epoch = $2
-             returning stop_at_ns",
-            run.as_uuid(),
-            epoch,
+             where id = any ($1) and epoch = ($2::bigint[])[array_position($1, id)]
+             returning id, stop_at_ns",
+            &ids,
+            &epochs,
             lease.as_secs_f64(),
         )
-        .fetch_optional(&self.pool)
+        .fetch_all(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        owned(run, epoch, renewed.is_some())?;
-        Ok(renewed.and_then(|row| row.stop_at_ns).map(moment))
+        Ok(rows.into_iter().map(|row| (RunId::from(row.id), row.stop_at_ns.map(moment))).collect())
     }
 
     /// Gives runs back that their owner does not bring to an end: the next one need not wait for the end of the lease.

@@ -87,6 +87,9 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     let mut lates = Lates::default();
     let mut learning = JoinSet::new();
     learning.spawn(learning::keep(Arc::clone(&worker)));
+    // Renewal has a task where nobody is held: neither judging a large trace nor a full buffer may keep it waiting.
+    let mut keeping = JoinSet::new();
+    keeping.spawn_on(flights::keep(Arc::clone(&worker)), &worker.calm);
     let mut hints = worker.bus.hints();
     while !stop.is_cancelled() {
         let places = worker.config.runs_max.saturating_sub(runs.len());

@@ -54,7 +54,7 @@ fn the_oldest_comes_first_and_a_live_lease_keeps_others_out() {
         let again = scratch.take(LEASE).await;
         assert_eq!((again.run_id, again.epoch), (young, 2), "its lease was over at once");
         assert_eq!(scratch::take(&scratch.db, "w", LEASE).await.expect("asked"), None);
-        scratch.db.renew(young, 2, NO_LEASE).await.expect("owned");
+        scratch::renew(&scratch.db, young, 2, NO_LEASE).await.expect("owned");
         assert_eq!(scratch.take(LEASE).await.epoch, 3, "a renewed lease counts anew");
     });
 }
@@ -70,8 +70,26 @@ fn the_database_says_when_a_lease_is_over() {
         for _ in 0..2 {
             let left: f64 = sqlx::query(left).fetch_one(&mut raw).await.expect("one run").get(0);
             assert!((500.0..=600.0).contains(&left), "{left} s of a lease of 600 s");
-            scratch.db.renew(run, 1, LEASE).await.expect("owned");
+            scratch::renew(&scratch.db, run, 1, LEASE).await.expect("owned");
         }
+    });
+}
+
+#[test]
+fn leases_are_renewed_together_and_each_by_its_own_epoch() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let (one, two, other) =
+            (scratch.accept(1).await, scratch.accept(2).await, scratch.accept(3).await);
+        assert_eq!(scratch.take_many(3, 10).await.runs.len(), 3);
+        let all = [(one, 1), (two, 1), (other, 7), (scratch::run_id(4), 1)];
+        let mut renewed = scratch.db.renew(&all, NO_LEASE).await.expect("asked");
+        renewed.sort_by_key(|(run, _)| run.as_uuid());
+        assert_eq!(renewed, [(one, None), (two, None)]);
+        let again = scratch.take_many(3, 10).await.runs;
+        let again: Vec<_> = again.iter().map(|run| (run.run_id, run.epoch)).collect();
+        assert_eq!(again, [(one, 2), (two, 2)], "the third is still its owner's");
+        assert_eq!(scratch.db.renew(&[], LEASE).await.expect("asked"), []);
     });
 }
 
@@ -127,7 +145,7 @@ const WRITES: [Write; 4] = [Write::Renew, Write::Attempted, Write::Answered, Wri
 
 async fn write(db: &Db, run: RunId, epoch: i64, write: Write) -> Result<(), DbError> {
     match write {
-        Write::Renew => db.renew(run, epoch, LEASE).await.map(drop),
+        Write::Renew => scratch::renew(db, run, epoch, LEASE).await.map(drop),
         Write::Attempted => db.attempted(run, epoch, &attempt()).await,
         Write::Answered => db.answered(run, epoch, &answer(), at(4)).await,
         Write::Finish => {
@@ -176,7 +194,8 @@ fn a_worker_that_lost_its_run_writes_nothing() {
             for one in done {
                 write(&scratch.db, run, sleeper.epoch, *one).await.expect("still its own");
             }
-            scratch.db.renew(run, sleeper.epoch, NO_LEASE).await.expect("still its own");
+            let kept = scratch::renew(&scratch.db, run, sleeper.epoch, NO_LEASE).await;
+            kept.expect("still its own");
             let owner = scratch.take(LEASE).await;
             assert_eq!(owner.epoch, sleeper.epoch + 1);
             assert_fenced(&scratch, run, sleeper.epoch, &WRITES).await;

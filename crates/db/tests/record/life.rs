@@ -81,13 +81,16 @@ fn a_stop_is_seen_when_a_run_is_taken_and_when_its_lease_is_renewed() {
         let run = scratch.accept(1).await;
         let stop = async |second| scratch.db.stop_run(&project(), run, at(second)).await;
         let epoch = scratch.take(NO_LEASE).await.epoch;
-        assert_eq!(scratch.db.renew(run, epoch, NO_LEASE).await.expect("owned"), None);
+        assert_eq!(scratch::renew(&scratch.db, run, epoch, NO_LEASE).await.expect("owned"), None);
         let other = "other".parse().expect("a project");
         scratch.db.stop_run(&other, run, at(4)).await.expect("asked");
-        assert_eq!(scratch.db.renew(run, epoch, NO_LEASE).await.expect("owned"), None);
+        assert_eq!(scratch::renew(&scratch.db, run, epoch, NO_LEASE).await.expect("owned"), None);
         stop(5).await.expect("asked");
         stop(6).await.expect("asked again");
-        assert_eq!(scratch.db.renew(run, epoch, NO_LEASE).await.expect("owned"), Some(at(5)));
+        assert_eq!(
+            scratch::renew(&scratch.db, run, epoch, NO_LEASE).await.expect("owned"),
+            Some(at(5))
+        );
         let taken = scratch.take(LEASE).await;
         assert_eq!(taken.stop_at, Some(at(5)));
         let stored = scratch.db.run(&project(), run).await.expect("asked").expect("there");

@@ -90,6 +90,18 @@ pub(crate) async fn take(db: &Db, worker: &str, lease: Duration) -> Result<Optio
     Ok(took.runs.into_iter().next())
 }
 
+/// Renews one lease, and tells since when the run is asked to stop.
+pub(crate) async fn renew(
+    db: &Db,
+    run: RunId,
+    epoch: i64,
+    lease: Duration,
+) -> Result<Option<Timestamp>, DbError> {
+    let renewed = db.renew(&[(run, epoch)], lease).await?;
+    let stop_at = renewed.into_iter().find(|it| it.0 == run).map(|it| it.1);
+    stop_at.ok_or(DbError::Fenced { run, epoch })
+}
+
 pub(crate) fn taking(worker: &str, lease: Duration) -> Taking<'_> {
     Taking { worker, lease, at: at(2), runs_max: 1, host_max: 1000 }
 }

@@ -1,59 +1,178 @@
-//! The runs that this process works on: who is told to look again, and what is left when the server stops.
+//! The runs that this process works on, and the leases under which it does: renewed together, each told by its own clock.
+//!
+//! One statement renews all of them, so that many runs cost no more than one, and a slow database is asked once and not once
+//! for each. It runs where nobody is held. Whoever works on a run looks at its lease and not at the database.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use model::RunId;
-use tokio::sync::Notify;
+use runner::Lost;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
 
-/// Epoch and news of each run.
-type Known = HashMap<RunId, (i64, Arc<Notify>)>;
+use super::{Worker, ports::RETRY};
 
-/// Runs in flight, as many as the worker takes. A clone is the same list.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Flights(Arc<Mutex<Known>>);
+/// Runs in flight, as many as the worker takes.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    leases: Mutex<HashMap<RunId, Arc<Lease>>>,
+    /// Told when there may be news in the row of one of them.
+    news: Notify,
+}
+
+/// A worker's hold on a run, told by its own monotonic clock.
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) run: RunId,
+    pub(super) epoch: i64,
+    length: Duration,
+    /// Never later than the database's end of the lease: it counts from before the renewal was asked for.
+    until: Mutex<Instant>,
+    /// Done once the run was seen to be somebody else's.
+    lost: CancellationToken,
+    /// Done once the run was seen to be asked to stop.
+    stopped: CancellationToken,
+}
 
 /// One run in flight, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Flight {
-    run: RunId,
-    /// Told when there may be news in the run's row.
-    pub(super) news: Arc<Notify>,
-    of: Flights,
+pub(super) struct Flight<'a> {
+    pub(super) lease: Arc<Lease>,
+    of: &'a Flights,
+}
+
+/// Renews the leases of all runs in flight whenever a third of a lease is over, until it is dropped.
+pub(super) async fn keep(worker: Arc<Worker>) {
+    let flights = &worker.shared.flights;
+    loop {
+        tokio::select! {
+            () = sleep(worker.config.lease / 3) => {}
+            () = flights.news.notified() => {}
+        }
+        while !flights.renew(&worker).await {
+            sleep(RETRY).await;
+        }
+    }
 }
 
 impl Flights {
-    pub(super) fn begin(&self, run: RunId, epoch: i64) -> Flight {
-        let news = Arc::new(Notify::new());
-        self.lock().insert(run, (epoch, Arc::clone(&news)));
-        Flight { run, news, of: self.clone() }
+    /// A run whose taking was asked for at `asked`.
+    pub(super) fn begin(
+        &self,
+        (run, epoch): (RunId, i64),
+        length: Duration,
+        asked: Instant,
+    ) -> Flight<'_> {
+        let lease = Arc::new(Lease {
+            run,
+            epoch,
+            length,
+            until: Mutex::new(asked + length),
+            lost: CancellationToken::new(),
+            stopped: CancellationToken::new(),
+        });
+        self.lock().insert(run, Arc::clone(&lease));
+        Flight { lease, of: self }
     }
 
-    /// Has the run's row looked at, if the run is one of these.
+    /// Has the rows looked at, if the run is one of these.
     pub(super) fn look_again(&self, run: RunId) {
-        if let Some((_, news)) = self.lock().get(&run) {
-            news.notify_one();
+        if self.lock().contains_key(&run) {
+            self.news.notify_one();
         }
     }
 
     /// All of them, with their epochs.
     pub(super) fn all(&self) -> Vec<(RunId, i64)> {
-        self.lock().iter().map(|(run, (epoch, _))| (*run, *epoch)).collect()
+        self.lock().values().map(|lease| (lease.run, lease.epoch)).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Renews all leases. False where the database could not.
+    async fn renew(&self, worker: &Worker) -> bool {
+        let leases: Vec<_> = self.lock().values().cloned().collect();
+        if leases.is_empty() {
+            return true;
+        }
+        let asked = Instant::now();
+        let runs: Vec<_> = leases.iter().map(|lease| (lease.run, lease.epoch)).collect();
+        let renewed = match worker.calm_db.renew(&runs, worker.config.lease).await {
+            Ok(renewed) => renewed.into_iter().collect::<HashMap<_, _>>(),
+            Err(error) => {
+                tracing::warn!(%error, "leases could not be renewed; trying again");
+                return false;
+            }
+        };
+        for lease in leases {
+            match renewed.get(&lease.run) {
+                Some(stop_at) => {
+                    lease.set_until(asked + lease.length);
+                    if stop_at.is_some() {
+                        lease.stopped.cancel();
+                    }
+                }
+                None => lease.lost.cancel(),
+            }
+        }
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Lease>>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Flight {
+impl Lease {
+    /// Waits until the lease is lost, or over.
+    pub(super) async fn over(&self) -> Lost {
+        loop {
+            let until = *self.until();
+            tokio::select! {
+                () = self.lost.cancelled() => {
+                    return Lost("another worker has taken the run".to_owned());
+                }
+                () = sleep_until(until) => {}
+            }
+            if self.left().is_zero() {
+                return Lost("the lease ran out while the database did not answer".to_owned());
+            }
+        }
+    }
+
+    /// Waits until the run is asked to stop.
+    pub(super) async fn stopped(&self) {
+        self.stopped.cancelled().await;
+    }
+
+    pub(super) fn is_half_left(&self) -> bool {
+        self.left() * 2 >= self.length
+    }
+
+    fn left(&self) -> Duration {
+        self.until().saturating_duration_since(Instant::now())
+    }
+
+    fn set_until(&self, until: Instant) {
+        *self.until() = until;
+    }
+
+    fn until(&self) -> MutexGuard<'_, Instant> {
+        self.until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        let mut flights = self.of.lock();
+        let mut leases = self.of.lock();
         // This process may have lost the run and taken it again meanwhile.
-        if flights.get(&self.run).is_some_and(|(_, news)| Arc::ptr_eq(news, &self.news)) {
-            flights.remove(&self.run);
+        if leases.get(&self.lease.run).is_some_and(|lease| Arc::ptr_eq(lease, &self.lease)) {
+            leases.remove(&self.lease.run);
         }
     }
 }

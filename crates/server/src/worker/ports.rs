@@ -6,21 +6,20 @@ use std::{
 };
 
 use bus::{Bus, Local, Next};
-use db::{Db, DbError, Taken};
+use db::{Db, DbError};
 use drivers::{
     arrivals::{Arrival, Arrivals},
     receiver::Seen,
 };
-use model::{Answer, Attempt, Event, Faulty, KeyRing, Request, RunId, Step, Timestamp, TraceId};
+use model::{Answer, Attempt, Event, Faulty, KeyRing, Request, Step, Timestamp, TraceId};
 use runner::{Lost, Ports};
 use tokio::{
-    sync::{Notify, mpsc},
+    sync::mpsc,
     task::JoinSet,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep},
 };
-use tokio_util::sync::CancellationToken;
 
-use super::{Worker, flights::Flight};
+use super::{Worker, flights::Lease};
 use crate::{
     interests::Interest,
     own_spans::{Call, RunTrace},
@@ -31,80 +30,6 @@ pub(super) const RETRY: Duration = Duration::from_millis(200);
 
 /// Batches between the bus and a run; the bus keeps the rest.
 const ARRIVALS_MAX: usize = 16;
-
-/// A worker's hold on a run, told by its own monotonic clock.
-#[derive(Debug)]
-pub(super) struct Lease {
-    db: Db,
-    run: RunId,
-    epoch: i64,
-    length: Duration,
-    /// Never later than the database's end of the lease: it counts from before the renewal was asked for.
-    until: Mutex<Instant>,
-    /// Told when there may be news in the run's row.
-    news: Arc<Notify>,
-    /// Done once the run was seen to be asked to stop.
-    stopped: CancellationToken,
-}
-
-impl Lease {
-    /// The lease of a run whose taking was asked for at `asked`.
-    pub(super) fn new(worker: &Worker, taken: &Taken, asked: Instant, flight: &Flight) -> Self {
-        let length = worker.config.lease;
-        Self {
-            db: worker.calm_db.clone(),
-            run: taken.run_id,
-            epoch: taken.epoch,
-            length,
-            until: Mutex::new(asked + length),
-            news: Arc::clone(&flight.news),
-            stopped: CancellationToken::new(),
-        }
-    }
-
-    /// Renews the lease whenever a third of it is used, or there are news, until it is lost. A renewal also tells
-    /// whether the run is asked to stop.
-    pub(super) async fn keep(&self) -> Lost {
-        loop {
-            let used = self.length - self.left().min(self.length);
-            tokio::select! {
-                () = sleep((self.length / 3).saturating_sub(used)) => {}
-                () = self.news.notified() => {}
-            }
-            let asked = Instant::now();
-            let renewed = timeout(self.left(), self.db.renew(self.run, self.epoch, self.length));
-            match renewed.await {
-                Ok(Ok(stop_at)) => {
-                    self.set_until(asked + self.length);
-                    if stop_at.is_some() {
-                        self.stopped.cancel();
-                    }
-                }
-                Ok(Err(error)) if error.fault().is_transient() => {
-                    tracing::warn!(run = %self.run, %error, "a lease could not be renewed; trying again");
-                    sleep(RETRY).await;
-                }
-                Ok(Err(error)) => return lost(&error),
-                Err(_) => {
-                    return Lost("the lease ran out while the database did not answer".to_owned());
-                }
-            }
-        }
-    }
-
-    fn is_half_left(&self) -> bool {
-        self.left() * 2 >= self.length
-    }
-
-    fn left(&self) -> Duration {
-        let until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.saturating_duration_since(Instant::now())
-    }
-
-    fn set_until(&self, until: Instant) {
-        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
-    }
-}
 
 /// A write that the record refuses for good.
 pub(super) fn lost(error: &DbError) -> Lost {
@@ -154,7 +79,7 @@ impl<'a> WorkerPorts<'a> {
 
     /// Waits until the run is asked to stop.
     pub(super) async fn stopped(&self) {
-        self.lease.stopped.cancelled().await;
+        self.lease.stopped().await;
     }
 
     /// The attempt that was recorded here; none where none was.

@@ -10,12 +10,11 @@ use model::{
     Trace, Verdict, What, trace::SpanData,
 };
 use runner::{Finished, Job, Limits, Lost, RunError};
-use tokio::task::JoinSet;
 
 use super::{
     Held, Worker,
     late::Late,
-    ports::{self, Lease, WorkerPorts},
+    ports::{self, WorkerPorts},
 };
 use crate::{
     api,
@@ -32,19 +31,12 @@ const STOPPED: &str = "stopped: somebody asked the run to stop before it had its
 /// One run, as long as it is ours. What it leaves goes on to listen.
 pub(super) async fn one(worker: Arc<Worker>, held: Held) -> Option<Late> {
     let Held { taken, trace, asked } = held;
-    let flight = worker.shared.flights.begin(taken.run_id, taken.epoch);
-    let lease = Arc::new(Lease::new(&worker, &taken, asked, &flight));
-    // Renewal has a task of its own: neither judging a large trace nor a held producer may keep it waiting.
-    let mut keeping = JoinSet::new();
-    let keep = {
-        let lease = Arc::clone(&lease);
-        async move { lease.keep().await }
-    };
-    keeping.spawn_on(keep, &worker.calm);
-    let ports = WorkerPorts::new(&worker, &lease, trace);
+    let flights = &worker.shared.flights;
+    let flight = flights.begin((taken.run_id, taken.epoch), worker.config.lease, asked);
+    let ports = WorkerPorts::new(&worker, &flight.lease, trace);
     let ended = tokio::select! {
         result = execute(&worker, &taken, ports) => result,
-        Some(Ok(lost)) = keeping.join_next() => Err(lost),
+        lost = flight.lease.over() => Err(lost),
     };
     match ended {
         Ok(late) => late,
