@@ -69,7 +69,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests",
         what: "all other tests",
-        services: &["postgres", "collector", "sdks", "contract"],
+        services: &["postgres", "collector", "keycloak", "sdks", "contract"],
         run: tests,
     },
 ];

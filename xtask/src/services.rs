@@ -8,6 +8,7 @@
 mod collector;
 mod contract;
 mod golang;
+mod keycloak;
 mod ports;
 mod postgres;
 mod process;
@@ -40,6 +41,11 @@ pub(crate) trait Service {
 
     /// Describes one start, on ports that are free now. The program MUST stay in the foreground.
     fn launch(&self, machine: &Machine, data: &Path) -> Result<Launch>;
+
+    /// How long it may take to be ready.
+    fn ready_within(&self) -> Duration {
+        READY_WITHIN
+    }
 
     /// The signal that asks for an orderly and quick end.
     fn stop_signal(&self) -> &'static str {
@@ -84,6 +90,7 @@ pub(crate) struct Launch {
 const ALL: &[Part] = &[
     Part::Service(&postgres::Postgres),
     Part::Service(&collector::Collector),
+    Part::Service(&keycloak::Keycloak),
     Part::Programs(&sdks::SDKS),
     Part::Programs(&contract::CONTRACT),
 ];
@@ -287,9 +294,10 @@ fn start(machine: &Machine, service: &dyn Service) -> Result<Record> {
         if !process.is_alive() {
             bail!("{name} ended before it was ready; {}", spawn::last_lines(&log));
         }
-        if (machine.clock.now)() - began > READY_WITHIN {
+        let within = service.ready_within();
+        if (machine.clock.now)() - began > within {
             process.stop(&machine.clock, "KILL", STOPPED_WITHIN)?;
-            bail!("{name} was not ready within {READY_WITHIN:?}; {}", spawn::last_lines(&log));
+            bail!("{name} was not ready within {within:?}; {}", spawn::last_lines(&log));
         }
         (machine.clock.sleep)(Duration::from_millis(20));
     }

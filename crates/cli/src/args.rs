@@ -7,12 +7,12 @@ use std::{ffi::OsStr, net::SocketAddr, path::PathBuf};
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use clap_complete::Shell;
-use model::TraceId;
+use model::{Secret, TraceId};
 
-use crate::{demo, init, new, reports::Target};
+use crate::{demo, init, login, new, reports::Target, token};
 
 pub(crate) use run::{Protocol, Run, Shard};
-pub(crate) use server::{Apply, Delete, Export, Get, List, Versioned};
+pub(crate) use server::{Apply, At, Delete, Export, Get, List, Versioned};
 
 /// Trace-based testing for distributed systems.
 ///
@@ -43,7 +43,7 @@ fn lenient(command: clap::Command, is_empty: fn(&OsStr) -> bool) -> clap::Comman
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Run(Run),
+    Run(Box<Run>),
     Check(Check),
     /// Write what was learned of the system into `qualitytrace-learned.yaml`, to be committed
     ///
@@ -55,11 +55,8 @@ pub(crate) enum Command {
     Explain(Explain),
     Schema(Schema),
     Completion(Completion),
-    Apply(Apply),
-    Get(Get),
-    List(List),
-    Delete(Delete),
-    Export(Export),
+    #[command(flatten)]
+    OfServer(OfServer),
     Serve(Serve),
     Init(init::Args),
     New(new::Args),
@@ -70,6 +67,19 @@ pub(crate) enum Command {
     Config(Config),
     #[command(subcommand)]
     Telemetry(Telemetry),
+}
+
+/// What is asked of a server, or done for one.
+#[derive(Debug, Subcommand)]
+pub(crate) enum OfServer {
+    Apply(Apply),
+    Get(Get),
+    List(List),
+    Delete(Delete),
+    Export(Export),
+    Login(login::Args),
+    #[command(subcommand)]
+    Token(token::Command),
 }
 
 /// Judge a recorded trace by the tests of files and folders, offline
@@ -220,6 +230,22 @@ pub(crate) struct Reports {
     )]
     pub(crate) targets: Vec<Target>,
 }
+
+/// Who asks a server.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Identity {
+    /// The token that is shown to the server [default: the one that `qualitytrace login` kept for it]
+    #[arg(long, value_name = "TOKEN", value_parser = secret, env = "QUALITYTRACE_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<Secret>,
+    /// The profile of `qualitytrace login`: a server, and the token for it
+    #[arg(long, value_name = "NAME", env = "QUALITYTRACE_PROFILE")]
+    pub(crate) profile: Option<String>,
+}
+
+fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+    Ok(Secret::new(text))
+}
+
 /// Run the server
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {

@@ -18,14 +18,17 @@ mod init;
 mod learn;
 mod lint;
 mod log;
+mod login;
 mod new;
 mod observe;
+mod profiles;
 mod recording;
 mod remote;
 mod reports;
 mod run;
 mod serve;
 mod terminal;
+mod token;
 mod variables;
 
 use std::{
@@ -38,10 +41,11 @@ use std::{
 
 use clap::{CommandFactory, FromArgMatches};
 use model::{Timestamp, World};
+use server::config::Environment;
 use source::Colour;
 use tokio::runtime::{self, Runtime};
 
-use args::{Args, Command, SchemaOf};
+use args::{Args, Command, OfServer, SchemaOf};
 use exit::Exit;
 use serve::Outside;
 use terminal::{Terminal, Watched};
@@ -59,9 +63,13 @@ fn main() -> ExitCode {
     let (Ok(exit) | Err(exit)) = match args.command {
         Command::Run(args) => on(work(), &terminal, |work| {
             work.block_on(async {
-                match &args.server {
-                    Some(url) => remote::run(url, &args, &terminal).await,
-                    None => run::run(&args, environment().collect(), world, &terminal).await,
+                match (&args.server, &args.identity.profile) {
+                    (Some(_), _) | (_, Some(_)) => {
+                        remote::run(&args, &environment().collect(), &terminal).await
+                    }
+                    (None, None) => {
+                        run::run(&args, environment().collect(), world, &terminal).await
+                    }
                 }
             })
         }),
@@ -83,21 +91,9 @@ fn main() -> ExitCode {
             terminal.report(&String::from_utf8_lossy(&script));
             Ok(Exit::Passed)
         }
-        Command::Apply(args) => {
-            on(work(), &terminal, |work| work.block_on(remote::apply(&args, &terminal)))
-        }
-        Command::Get(args) => {
-            on(work(), &terminal, |work| work.block_on(remote::get(&args, &terminal)))
-        }
-        Command::List(args) => {
-            on(work(), &terminal, |work| work.block_on(remote::list(&args, &terminal)))
-        }
-        Command::Delete(args) => {
-            on(work(), &terminal, |work| work.block_on(remote::delete(&args, &terminal)))
-        }
-        Command::Export(args) => {
-            on(work(), &terminal, |work| work.block_on(remote::export(&args, &terminal)))
-        }
+        Command::OfServer(command) => on(work(), &terminal, |work| {
+            work.block_on(of_server(&command, &environment().collect(), world, &terminal))
+        }),
         Command::Serve(args) => on(work(), &terminal, |work| {
             let environment = environment().collect();
             let outside = Outside { environment, world, work: work.handle().clone() };
@@ -119,6 +115,24 @@ fn main() -> ExitCode {
         Command::Telemetry(args) => observe::telemetry(&args, &environment().collect(), &terminal),
     };
     exit.into()
+}
+
+/// What is asked of a server, or done for one.
+async fn of_server(
+    command: &OfServer,
+    environment: &Environment,
+    world: World,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    match command {
+        OfServer::Apply(args) => remote::apply(args, environment, terminal).await,
+        OfServer::Get(args) => remote::get(args, environment, terminal).await,
+        OfServer::List(args) => remote::list(args, environment, terminal).await,
+        OfServer::Delete(args) => remote::delete(args, environment, terminal).await,
+        OfServer::Export(args) => remote::export(args, environment, terminal).await,
+        OfServer::Login(args) => login::login(args, environment, terminal).await,
+        OfServer::Token(args) => token::token(args, environment, world, terminal).await,
+    }
 }
 
 /// Has something done on a runtime. What is asked to stop at once does not wait for threads that block.

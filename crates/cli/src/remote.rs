@@ -8,9 +8,10 @@ mod tolerant;
 
 use std::{collections::HashSet, time::Duration};
 
-use model::{DocumentKind, Fault, Faulty, Outcome, RunId, TestId};
+use model::{DocumentKind, Fault, Faulty, Outcome, RunId, Secret, TestId};
 use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
 use serde::{Deserialize, de::DeserializeOwned};
+use server::config::Environment;
 use source::Text;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
@@ -20,6 +21,7 @@ use crate::{
     chosen::Item,
     documents::{files, read},
     exit::Exit,
+    profiles::{self, Known},
     reports::Reports,
     run,
     terminal::Terminal,
@@ -65,6 +67,13 @@ struct Run {
     outcome: Option<Outcome>,
 }
 
+/// Whom a server knows its caller as.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Me {
+    pub(crate) name: String,
+    pub(crate) role: String,
+}
+
 #[derive(Debug, Deserialize)]
 struct Problem {
     detail: String,
@@ -72,7 +81,7 @@ struct Problem {
 
 /// Why a server did not do what was asked.
 #[derive(Debug, Error)]
-enum ClientError {
+pub(crate) enum ClientError {
     #[error("no HTTP client can be made: {reason}")]
     Client { reason: String },
     #[error("the server at `{url}` cannot be reached: {reason}")]
@@ -102,8 +111,13 @@ impl Faulty for ClientError {
 }
 
 /// Keeps the documents of files on a server.
-pub(crate) async fn apply(args: &args::Apply, terminal: &Terminal) -> Result<Exit, Exit> {
-    let server = Server::new(&args.at.server).map_err(|error| terminal.refuse(&error))?;
+pub(crate) async fn apply(
+    args: &args::Apply,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let known = at(&args.at, environment, terminal)?;
+    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
     for file in files(&args.paths, terminal)? {
         let text = read(&file, terminal)?;
         let applied = server.apply(&text, &args.at.project).await;
@@ -122,10 +136,17 @@ pub(crate) async fn apply(args: &args::Apply, terminal: &Terminal) -> Result<Exi
 }
 
 /// Runs tests on a server, one after the other.
-pub(crate) async fn run(url: &str, args: &args::Run, terminal: &Terminal) -> Result<Exit, Exit> {
+pub(crate) async fn run(
+    args: &args::Run,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let known = profiles::known(args.server.as_deref(), &args.identity, environment);
+    let known = known.map_err(|error| terminal.refuse(&error))?;
+    let url = &known.url;
     let mut reports = Reports::new(&args.output.reports, terminal)?;
     let items = run::items(args, terminal)?;
-    let server = Server::new(url).map_err(|error| terminal.refuse(&error))?;
+    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
     reports.expect(items.len());
     let mut exits = Vec::new();
     let mut kept = HashSet::new();
@@ -160,17 +181,30 @@ pub(crate) async fn run(url: &str, args: &args::Run, terminal: &Terminal) -> Res
     Ok(Exit::over(exits))
 }
 
+/// Which server is meant, and what is shown to it.
+fn at(at: &args::At, environment: &Environment, terminal: &Terminal) -> Result<Known, Exit> {
+    let known = profiles::known(at.server.as_deref(), &at.identity, environment);
+    known.map_err(|error| terminal.refuse(&error))
+}
+
+/// Whom a server knows its caller as.
+pub(crate) async fn me(known: &Known) -> Result<Me, ClientError> {
+    let server = Server::new(known)?;
+    server.send(server.request(Method::GET, "/api/v1/me")).await
+}
+
 struct Server<'a> {
     url: &'a str,
+    token: Option<&'a Secret>,
     client: Client,
 }
 
 impl<'a> Server<'a> {
-    fn new(url: &'a str) -> Result<Self, ClientError> {
+    fn new(known: &'a Known) -> Result<Self, ClientError> {
         // A proxy would come from the environment, which enters through main alone.
         let client = Client::builder().no_proxy().redirect(Policy::none()).build();
         let client = client.map_err(|error| ClientError::Client { reason: chain(&error) })?;
-        Ok(Self { url: url.trim_end_matches('/'), client })
+        Ok(Self { url: known.url.trim_end_matches('/'), token: known.token.as_ref(), client })
     }
 
     async fn apply(&self, text: &Text, project: &str) -> Result<Applied, ClientError> {
@@ -207,7 +241,12 @@ impl<'a> Server<'a> {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client.request(method, format!("{}{path}", self.url)).timeout(REQUEST_MAX)
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        let request = request.timeout(REQUEST_MAX);
+        match self.token {
+            Some(token) => request.bearer_auth(token.expose()),
+            None => request,
+        }
     }
 
     async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {

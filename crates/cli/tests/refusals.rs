@@ -66,7 +66,7 @@ async fn an_unknown_key_of_the_configuration_is_refused() -> Result<()> {
 async fn an_address_that_others_could_reach_is_refused() -> Result<()> {
     let arguments = ["serve", "--config", "FILE", "--http", "0.0.0.0:0"];
     let finished = with_file("quality-trace-config.yaml", "postgres: {}\n", &arguments).await?;
-    refused(&finished, &["`0.0.0.0:0` is not a loopback address", "no access control"]);
+    refused(&finished, &["`0.0.0.0:0` is not a loopback address", "`server.auth.mode: on`"]);
     Ok(())
 }
 

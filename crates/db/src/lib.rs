@@ -9,6 +9,7 @@
 //! Deliberately absent: HTTP, spans (a trace is bytes here), retries (a caller knows better whether the same
 //! call makes sense later).
 
+mod audit;
 mod awaited;
 mod connect;
 mod document;
@@ -23,6 +24,7 @@ mod secret;
 mod suite_run;
 mod take;
 mod test;
+mod token;
 mod trace;
 mod waiting;
 
@@ -30,6 +32,7 @@ use std::{fmt, sync::Arc};
 
 use sqlx::{Connection, PgPool, migrate::Migrator};
 
+pub use audit::{NewAudit, StoredAudit};
 pub use connect::Connect;
 pub use document::{
     Applied, Applying, Expected, Listed, NewDocument, StoredDocument, StoredVersion,
@@ -45,6 +48,7 @@ pub use suite_run::{
 };
 pub use take::{Damaged, Taken, Taking, Took};
 pub use test::{NewTest, StoredTest};
+pub use token::{NewToken, StoredToken, TokenKind};
 pub use trace::OtlpTrace;
 pub use waiting::Waiting;
 

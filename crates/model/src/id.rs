@@ -23,6 +23,11 @@ pub struct SpanId([u8; 8]);
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(Uuid);
 
+/// The id of a token, which says nothing of the token itself: a UUIDv7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TokenId(Uuid);
+
 /// The name under which a test is kept: 1 to 128 of `A-Z a-z 0-9 . _ -`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -98,6 +103,38 @@ impl RunId {
     pub fn created(self) -> Timestamp {
         let (seconds, nanos) = self.0.get_timestamp().map_or((0, 0), |at| at.to_unix());
         Timestamp::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos.into()))
+    }
+}
+
+impl TokenId {
+    /// An id made at `now`, told apart from others of the same millisecond by `random`.
+    pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
+        Self(RunId::new(now, random).as_uuid())
+    }
+
+    /// The id as a database keeps it.
+    pub fn as_uuid(self) -> Uuid {
+        self.0
+    }
+}
+
+impl From<Uuid> for TokenId {
+    fn from(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+}
+
+impl FromStr for TokenId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        Uuid::try_parse(text).map(Self).map_err(|_| invalid(text, "token id", "a UUID"))
+    }
+}
+
+impl fmt::Display for TokenId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -244,7 +281,7 @@ macro_rules! as_text {
     )* };
 }
 
-as_text!(TraceId, SpanId, RunId, TestId, Project);
+as_text!(TraceId, SpanId, RunId, TokenId, TestId, Project);
 
 fn invalid(text: &str, what: &'static str, expected: &'static str) -> InvalidId {
     InvalidId { text: text.to_owned(), what, expected }

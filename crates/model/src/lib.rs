@@ -13,6 +13,7 @@ mod kind;
 mod learned;
 mod mint;
 mod request;
+mod role;
 mod run;
 mod said;
 mod secret;
@@ -24,7 +25,7 @@ mod world;
 pub use analysis::{Analysis, Finding, Level, PluginAnalysis, RuleAnalysis};
 pub use diagnosis::{Cause, Diagnosis};
 pub use fault::{Fault, Faulty};
-pub use id::{InvalidId, Project, RunId, SpanId, TestId, TraceId};
+pub use id::{InvalidId, Project, RunId, SpanId, TestId, TokenId, TraceId};
 pub use judgement::{
     AssertionJudgement, ClaimJudgement, Decided, Judgement, OutputValue, Place, SpanEvidence,
     SpecJudgement, TreeSpan, Verdict,
@@ -36,6 +37,7 @@ pub use request::{
     Answer, Body, Command, ExecRequest, Exit, HttpRequest, Identity, NoAnswer, NoAnswerKind,
     Propagator, Request, Response, Tls, Verify,
 };
+pub use role::Role;
 pub use run::{Attempt, Event, Outcome, Progress, Step, StepTime, What};
 pub use said::Said;
 pub use secret::Secret;

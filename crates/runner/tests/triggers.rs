@@ -35,12 +35,17 @@ struct World {
 }
 
 impl World {
-    fn new(exec: bool) -> Self {
+    fn new(commands: trigger::Commands) -> Self {
         let environment = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
         let limits = trigger::Limits::default();
         Self {
             began: Instant::now(),
-            triggers: Triggers::new(trigger::Config { limits, environment, exec }),
+            triggers: Triggers::new(trigger::Config {
+                limits,
+                environment,
+                commands,
+                networks: None,
+            }),
             keys: KeyRing::new(Key::from_bytes([9; 16]), Vec::new()),
             spans: Mutex::default(),
             senders: Mutex::default(),
@@ -161,7 +166,7 @@ trace:
     let mut files = Files::default();
     let file = plan.files()[0].clone();
     files.insert(&file, b"to ${var:USER}, by ${var:PASSWORD}".to_vec());
-    let finished = World::new(true).run(&plan, &vars(), &files).await;
+    let finished = World::new(trigger::Commands::All).run(&plan, &vars(), &files).await;
     let outcome = &finished.outcome;
     assert_eq!(outcome.verdict, Verdict::Passed, "{outcome:#?}");
     let shown = format!("{outcome:?} {:?}", finished.trigger);
@@ -195,7 +200,8 @@ outputs:
     value: response.body | regex '[{{]\"query.*'
 "
     ));
-    let outcome = World::new(true).run(&plan, &vars(), &Files::default()).await.outcome;
+    let outcome =
+        World::new(trigger::Commands::All).run(&plan, &vars(), &Files::default()).await.outcome;
     assert_eq!(outcome.verdict, Verdict::Passed, "{outcome:#?}");
     assert_eq!(
         outcome.judgement.outputs[0].value.as_deref(),
@@ -231,7 +237,8 @@ trace: [{claims}]
 ",
             script.replace('"', "\\\""),
         ));
-        let outcome = World::new(true).run(&plan, &vars(), &Files::default()).await.outcome;
+        let outcome =
+            World::new(trigger::Commands::All).run(&plan, &vars(), &Files::default()).await.outcome;
         assert_eq!(outcome.verdict, verdict, "{code} {claim}: {outcome:#?}");
         let is_told = outcome.reasons.iter().any(|it| it.contains("a code other than 0"));
         assert_eq!(is_told, verdict == Verdict::Inconclusive, "{claim}");
@@ -263,7 +270,7 @@ specs:
 ",
         folder.display()
     ));
-    let finished = World::new(true).run(&plan, &vars(), &Files::default()).await;
+    let finished = World::new(trigger::Commands::All).run(&plan, &vars(), &Files::default()).await;
     fs::remove_dir_all(&folder).expect("removed");
     let outcome = &finished.outcome;
     let specs = &outcome.judgement.specs[0].assertions;
@@ -283,7 +290,10 @@ async fn where_no_command_is_run_the_run_says_so() {
     let plan = plan(
         "trigger: {type: exec, exec: {command: [touch, /nowhere/x]}}\ntrace: [response.status = 0]",
     );
-    let outcome = World::new(false).run(&plan, &vars(), &Files::default()).await.outcome;
+    let outcome = World::new(trigger::Commands::Listed(Vec::new()))
+        .run(&plan, &vars(), &Files::default())
+        .await
+        .outcome;
     assert_eq!(outcome.verdict, Verdict::Inconclusive);
     let Some(Answer::NoAnswer(answer)) = outcome.answer else { panic!("an answer") };
     assert!(answer.message.contains("a server runs no commands"), "{}", answer.message);
@@ -301,7 +311,7 @@ trace:
   - response.status = 200
 "
     ));
-    let world = World::new(true);
+    let world = World::new(trigger::Commands::All);
     let mut trace = Trace::new(id);
     let resource = trace.resource(ResourceData::default()).expect("room");
     let scope = trace.scope(ScopeData::default()).expect("room");

@@ -1,13 +1,15 @@
 //! The HTTP edge: health, and under `/api/v1` tests and runs.
 //!
-//! One error form for all of it (RFC 9457, see `problem`). Deliberately absent: access control, which is why
-//! the server binds to loopback only and `guard` turns browsers away.
+//! One error form for all of it (RFC 9457, see `problem`). `guard` decides who may ask for what;
+//! no handler does.
 
+mod audit;
 mod documents;
 mod form;
 mod given;
 mod guard;
 mod history;
+mod login;
 mod observe;
 mod openapi;
 mod page;
@@ -15,6 +17,7 @@ mod problem;
 mod runs;
 mod suite_runs;
 mod tests;
+mod tokens;
 
 use std::{
     sync::{Arc, LazyLock},
@@ -35,11 +38,9 @@ use model::{Fault, RunId, World};
 use tokio::{sync::Semaphore, task::JoinSet};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{opening::Opening, watch::Watch};
+use crate::{access::Access, opening::Opening, watch::Watch};
 use problem::Problem;
 
-/// A document's bytes at the most.
-const BODY_BYTES_MAX: usize = 1 << 20;
 /// How long work for a request may take: a little more than it gives itself.
 const WORK_MAX: Duration = Duration::from_secs(35);
 /// How long readiness waits for the database.
@@ -57,6 +58,12 @@ pub(crate) struct App {
     pub(crate) watch: Watch,
     pub(crate) world: World,
     pub(crate) opening: Opening,
+    /// Who may ask.
+    pub(crate) access: Arc<Access>,
+    /// Whether this server speaks TLS itself.
+    pub(crate) is_tls: bool,
+    /// Bytes of a body.
+    pub(crate) body_bytes_max: usize,
     /// Places for those who read a trace: each may hold tens of megabytes.
     pub(crate) trace_reads: Arc<Semaphore>,
 }
@@ -104,16 +111,20 @@ fn routes() -> OpenApiRouter<App> {
         .merge(runs::routes())
         .merge(suite_runs::routes())
         .merge(history::routes())
+        .merge(tokens::routes())
+        .merge(audit::routes())
 }
 
 /// The router of the whole HTTP edge.
 pub(crate) fn router(app: App) -> Router {
     let (api, _document) = routes().split_for_parts();
     let api = api
+        .merge(login::routes())
         .route(openapi::PATH, get(|| async { openapi::answer(&DOCUMENT) }))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(DefaultBodyLimit::max(app.body_bytes_max))
+        .layer(middleware::from_fn_with_state(app.clone(), guard::known))
         .layer(middleware::from_fn_with_state(app.clone(), once_open))
         // Every answer below is a span, refusals included.
         .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
@@ -123,10 +134,13 @@ pub(crate) fn router(app: App) -> Router {
     Router::new()
         .route("/livez", get(|| async { Json(serde_json::json!({"status": "alive"})) }))
         .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
+        .route(
+            "/metrics",
+            get(metrics).layer(middleware::from_fn_with_state(app.clone(), guard::known_calmly)),
+        )
         .method_not_allowed_fallback(no_such_method)
         .merge(api)
-        .layer(middleware::from_fn(guard::guard))
+        .layer(middleware::from_fn_with_state(app.clone(), guard::guard))
         .with_state(app)
 }
 

@@ -3,8 +3,9 @@
 //! [`start`] reads as the list of what a server is made of. It stands on two runtimes. On the one for work, whoever ends a
 //! span may be held by a full buffer. On the calm one, on which `start` is called, run health, ingest, the renewal of
 //! leases, and whoever tells the server to stop; its threads are suppressed, so that nothing on it is ever held.
-//! Deliberately absent so far: access control, so that any address but loopback is refused.
+//! An address that others can reach is refused unless callers must say who they are.
 
+mod access;
 mod api;
 pub mod catalogue;
 pub mod config;
@@ -26,6 +27,7 @@ mod worker;
 use std::{
     io,
     net::SocketAddr,
+    path::PathBuf,
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
@@ -42,13 +44,18 @@ use tokio::{net::TcpListener, runtime, sync::Semaphore, task::JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+pub use access::{
+    bootstrap::{FirstToken, create_token},
+    table::{Need, TABLE as ACCESS},
+};
 pub use api::openapi;
 pub use own_telemetry::{Telemetry, describe, host, probe};
 pub use provision::ProvisionError;
 
 pub use tls::TlsError;
 
-use config::Config;
+use access::Access;
+use config::{Config, Mode};
 use opening::Opening;
 use watch::Watch;
 use worker::Worker;
@@ -79,13 +86,10 @@ pub struct Handle {
 pub enum StartError {
     /// An address that others could reach.
     #[error(
-        "`{0}` is not a loopback address: the server has no access control yet, so it listens on \
-         127.0.0.1 or [::1] only"
+        "`{0}` is not a loopback address, and everyone who reaches the server may do everything: write `server.auth.mode: \
+         on`, or listen on 127.0.0.1 or [::1]"
     )]
     NotLoopback(SocketAddr),
-    /// A key that is read and would do nothing.
-    #[error("`{0}` does not work yet: leave it out")]
-    NotYet(&'static str),
     /// An exporter that would feed the server's own ingest.
     #[error(
         "`{exporter}` sends to `{endpoint}`, which is this server's own OTLP port: give its `endpoint` the address \
@@ -138,9 +142,7 @@ pub enum StartError {
 impl Faulty for StartError {
     fn fault(&self) -> Fault {
         match self {
-            Self::NotLoopback(_) | Self::NotYet(_) | Self::OwnEndpoint { .. } | Self::Tls(_) => {
-                Fault::Invalid
-            }
+            Self::NotLoopback(_) | Self::OwnEndpoint { .. } | Self::Tls(_) => Fault::Invalid,
             Self::Listen { .. } => Fault::Conflict,
             Self::Db(error) => error.fault(),
             Self::Bus(error) => error.fault(),
@@ -170,6 +172,10 @@ pub async fn start(
     // What the server's own files bring is read before anything is touched.
     let provided = config.provisioning.as_deref().map(provision::read).transpose()?;
     let (db, calm_db) = records(&config, world, &work)?;
+    let triggers = strangers(&config);
+    let access = Arc::new(Access::new(config.access.clone(), &config.limits, world));
+    let gate = config.access.ingest_required.then(|| access::gate(&access, &calm_db));
+    let (is_tls, body_bytes_max) = (tls.is_some(), config.limits.body_bytes_max);
     let Config { telemetry: exporters, listen, workers, ids, retention, .. } = config;
     // Traces that runs wait for though nobody here minted their ids.
     let interests = interests::Interests::default();
@@ -186,7 +192,7 @@ pub async fn start(
         world,
         unread: Arc::clone(&unread),
     };
-    let receiver = receiver::start(spans.receiver(None)?, Arc::new(ingest)).await?;
+    let receiver = receiver::start(spans.receiver(gate)?, Arc::new(ingest)).await?;
     let (http, addresses) = listen_on(listen, &receiver).await?;
     // Ports that were left open are known only now.
     own_telemetry::refuse_own_endpoints(&exporters, addresses)?;
@@ -201,6 +207,9 @@ pub async fn start(
         watch: watch.clone(),
         world,
         opening: opening.clone(),
+        access,
+        is_tls,
+        body_bytes_max,
         trace_reads: Arc::new(Semaphore::new(api::TRACE_READS_MAX)),
     };
     let stop = CancellationToken::new();
@@ -220,12 +229,7 @@ pub async fn start(
         interests,
         unread,
         witness: receiver.witness(),
-        // Tests are strangers': no commands, and nothing of this process's environment.
-        triggers: Triggers::new(trigger::Config {
-            limits: trigger::Limits::default(),
-            environment: Vec::new(),
-            exec: false,
-        }),
+        triggers,
         watch,
         world,
         shared: worker::Shared::default(),
@@ -237,34 +241,29 @@ pub async fn start(
 
 /// Refuses a configuration that cannot work, as far as that can be told without starting anything: its files are read.
 pub fn check(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
-    let config::Listen { http, otlp_grpc, otlp_http } = config.listen;
-    for address in [http, otlp_grpc, otlp_http] {
-        if !address.ip().is_loopback() {
-            return Err(StartError::NotLoopback(address));
-        }
-    }
-    if let Some(key) = not_yet(config) {
-        return Err(StartError::NotYet(key));
+    if let (Some(address), Mode::Off) = (beyond(config.listen), config.access.mode) {
+        return Err(StartError::NotLoopback(address));
     }
     own_telemetry::refuse_own_endpoints(&config.telemetry, config.listen)?;
     ingest::Settings::of(config).receiver(None)?;
     Ok(config.tls.api.as_ref().map(tls::acceptor).transpose()?)
 }
 
-/// A key that is set and that nothing follows yet: better said than found out.
-fn not_yet(config: &Config) -> Option<&'static str> {
-    let (limits, retention) = (config::Limits::default(), config::Retention::default());
-    let keys = [
-        ("server.auth", config.access != config::Access::default()),
-        ("server.triggers", config.triggers != config::Triggers::default()),
-        ("server.limits.bodyBytes", config.limits.body_bytes_max != limits.body_bytes_max),
-        (
-            "server.limits.requestsPerSecond",
-            config.limits.requests_per_second_max != limits.requests_per_second_max,
-        ),
-        ("retention.audit", config.retention.audit != retention.audit),
-    ];
-    keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| key)
+/// An address that others can reach.
+fn beyond(listen: config::Listen) -> Option<SocketAddr> {
+    let addresses = [listen.http, listen.otlp_grpc, listen.otlp_http].into_iter();
+    addresses.filter(|address| !address.ip().is_loopback()).min()
+}
+
+/// Triggers for strangers' tests: what they reach is bounded, and they see nothing of this process's environment.
+fn strangers(config: &Config) -> Triggers {
+    let programs = config.triggers.exec_allowed.iter().map(PathBuf::from).collect();
+    Triggers::new(trigger::Config {
+        limits: trigger::Limits::default(),
+        environment: Vec::new(),
+        commands: trigger::Commands::Listed(programs),
+        networks: Some(config.triggers.networks(beyond(config.listen).is_none())),
+    })
 }
 
 /// The record, twice: a connection is driven by the runtime that made it, so each runtime has its own. Neither is
@@ -281,7 +280,8 @@ fn records(config: &Config, world: World, work: &runtime::Handle) -> Result<(Db,
 /// All that is done once the record is open: runs, suites, and what the record itself needs.
 async fn working(worker: Arc<Worker>, retention: config::Retention, stop: CancellationToken) {
     let keep = db::Keep { runs: retention.runs, traces: retention.traces };
-    let upkeep = upkeep::upkeep(worker.db.clone(), keep, worker.world, stop.clone());
+    let upkeep =
+        upkeep::upkeep(worker.db.clone(), (keep, retention.audit), worker.world, stop.clone());
     let runs = worker::work(Arc::clone(&worker), stop.clone());
     tokio::join!(runs, suites::work(worker, stop), upkeep);
 }

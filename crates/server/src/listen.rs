@@ -6,7 +6,12 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::Router;
-use hyper::server::conn::http1;
+use hyper::{
+    Request,
+    body::Incoming,
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::{GracefulShutdown, Watcher},
@@ -25,11 +30,15 @@ use tokio_util::sync::CancellationToken;
 /// Connections at a time; further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 512;
 /// How long a peer may take to send a request's head.
-const HEAD_MAX: Duration = Duration::from_secs(30);
+const HEAD_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may last, so that a peer that never reads its answer does not keep its place.
 const CONNECTION_MAX: Duration = Duration::from_secs(10 * 60);
 /// How long to wait when the system has no socket to give.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);
 
 /// Serves until told to stop, then until the requests in flight are answered.
 pub(crate) async fn serve(
@@ -43,14 +52,14 @@ pub(crate) async fn serve(
     let mut connections = JoinSet::new();
     while let Some(stream) = next(&listener, &places, &stop).await {
         while connections.try_join_next().is_some() {}
-        let (stream, place) = stream;
+        let (stream, peer, place) = stream;
         let (tls, router, watcher) = (tls.clone(), router.clone(), graceful.watcher());
         connections.spawn(async move {
             let served = async {
                 match tls {
-                    None => connection(stream, router, watcher).await,
+                    None => connection(stream, peer, router, watcher).await,
                     Some(tls) => match timeout(HEAD_MAX, tls.accept(stream)).await {
-                        Ok(Ok(stream)) => connection(stream, router, watcher).await,
+                        Ok(Ok(stream)) => connection(stream, peer, router, watcher).await,
                         Ok(Err(error)) => {
                             tracing::debug!(%error, "a caller of the API spoke no TLS");
                         }
@@ -71,13 +80,19 @@ pub(crate) async fn serve(
 
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    peer: IpAddr,
     router: Router,
     watcher: Watcher,
 ) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Peer(peer));
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection to the API broke");
     }
@@ -88,12 +103,12 @@ async fn next(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
     stop: &CancellationToken,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, IpAddr, tokio::sync::OwnedSemaphorePermit)> {
     let accepted = async {
         let place = Arc::clone(places).acquire_owned().await.ok()?;
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => return Some((stream, place)),
+                Ok((stream, peer)) => return Some((stream, peer.ip().to_canonical(), place)),
                 Err(error) => {
                     tracing::warn!(%error, "a connection to the API could not be accepted");
                     sleep(ACCEPT_RETRY).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use db::{Db, Keep};
-use model::World;
+use model::{Timestamp, World};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -11,8 +11,17 @@ use tokio_util::sync::CancellationToken;
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// Does it until told to stop.
-pub(crate) async fn upkeep(db: Db, keep: Keep, world: World, stop: CancellationToken) {
+pub(crate) async fn upkeep(
+    db: Db,
+    keep: (Keep, Option<Duration>),
+    world: World,
+    stop: CancellationToken,
+) {
+    let (keep, audit) = keep;
     while !stop.is_cancelled() {
+        if let Some(audit) = audit {
+            forget(&db, audit, world).await;
+        }
         match db.upkeep(world.now(), keep).await {
             Ok(Some(done)) if done != db::Upkept::default() => {
                 let db::Upkept { made, dropped, deleted } = done;
@@ -27,6 +36,19 @@ pub(crate) async fn upkeep(db: Db, keep: Keep, world: World, stop: CancellationT
         tokio::select! {
             () = stop.cancelled() => {}
             () = sleep(EVERY) => {}
+        }
+    }
+}
+
+/// Forgets who changed what so long ago. Two replicas may do it at once: what is gone is gone.
+async fn forget(db: &Db, audit: Duration, world: World) {
+    let age = u64::try_from(audit.as_nanos()).unwrap_or(u64::MAX);
+    let before = Timestamp::from_nanos(world.now().as_nanos().saturating_sub(age));
+    match db.prune_audit(before).await {
+        Ok(0) => {}
+        Ok(entries) => tracing::info!(entries, "old entries of the audit log are gone"),
+        Err(error) => {
+            tracing::warn!(%error, "the audit log could not be looked after; trying again");
         }
     }
 }

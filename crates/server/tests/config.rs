@@ -143,19 +143,3 @@ server: {auth: {oidc: {roles: {testers: viewer}}}}
     golden.compare(&folder.join("environment.txt"), &format!("{found:#?}\n"));
     golden.finish(1);
 }
-
-#[test]
-fn what_would_do_nothing_is_refused() {
-    let cases = [
-        ("server: {auth: {mode: on}}", "server.auth"),
-        ("server: {triggers: {exec: {allow: [/bin/true]}}}", "server.triggers"),
-        ("server: {limits: {requestsPerSecond: 7}}", "server.limits.requestsPerSecond"),
-        ("retention: {audit: 7d}", "retention.audit"),
-    ];
-    for (text, key) in cases {
-        let read = config::read(&Text::new("config.yaml", text), &Environment::default());
-        let refused =
-            server::check(&read.config.expect("it is read")).err().map(|it| it.to_string());
-        assert_eq!(refused, Some(format!("`{key}` does not work yet: leave it out")), "{text}");
-    }
-}

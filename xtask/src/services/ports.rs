@@ -24,10 +24,15 @@ pub(super) fn free<const N: usize>() -> Result<[SocketAddr; N]> {
 
 /// Whether `GET /` there is answered with 200.
 pub(super) fn answers(address: SocketAddr) -> bool {
+    answers_at(address, "/")
+}
+
+/// Whether `GET` of this path there is answered with 200.
+pub(super) fn answers_at(address: SocketAddr, path: &str) -> bool {
     let status = || {
         let mut stream = TcpStream::connect_timeout(&address, ANSWER_WITHIN)?;
         stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-        stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\nhost: {address}\r\n\r\n").as_bytes())?;
         let mut status = [0; 12];
         stream.read_exact(&mut status)?;
         std::io::Result::Ok(status)

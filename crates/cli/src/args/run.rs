@@ -45,6 +45,8 @@ pub(crate) struct Run {
         ]
     )]
     pub(crate) server: Option<String>,
+    #[command(flatten)]
+    pub(crate) identity: super::Identity,
 }
 
 /// Which of them.

@@ -60,14 +60,11 @@ pub(crate) struct Export {
 /// Where documents are.
 #[derive(Debug, clap::Args)]
 pub(crate) struct At {
-    /// The server
-    #[arg(
-        long,
-        value_name = "URL",
-        default_value = "http://127.0.0.1:11633",
-        env = "QUALITYTRACE_SERVER"
-    )]
-    pub(crate) server: String,
+    /// The server [default: the profile's, else http://127.0.0.1:11633]
+    #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
+    pub(crate) server: Option<String>,
+    #[command(flatten)]
+    pub(crate) identity: super::Identity,
     /// Whose documents are meant
     #[arg(long, value_name = "NAME", default_value = "default", env = "QUALITYTRACE_PROJECT")]
     pub(crate) project: String,

@@ -3,8 +3,9 @@
 use model::{DocumentKind, TestId};
 use reqwest::Method;
 use serde::Deserialize;
+use server::config::Environment;
 
-use super::{ClientError, Server};
+use super::{ClientError, Server, at};
 use crate::{args, exit::Exit, terminal::Terminal};
 
 /// Items of a page.
@@ -26,8 +27,13 @@ struct Listed {
 }
 
 /// Lists the documents of a kind.
-pub(crate) async fn list(args: &args::List, terminal: &Terminal) -> Result<Exit, Exit> {
-    let server = Server::new(&args.at.server).map_err(|error| terminal.refuse(&error))?;
+pub(crate) async fn list(
+    args: &args::List,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let known = at(&args.at, environment, terminal)?;
+    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
     let listed = server.list(args.kind, &args.at.project).await;
     for one in listed.map_err(|error| terminal.refuse(&error))? {
         terminal.result(&format!("{} `{}`: version {}", one.id, one.name, one.version));
@@ -36,8 +42,13 @@ pub(crate) async fn list(args: &args::List, terminal: &Terminal) -> Result<Exit,
 }
 
 /// Prints a document as it was written.
-pub(crate) async fn get(args: &args::Get, terminal: &Terminal) -> Result<Exit, Exit> {
-    let server = Server::new(&args.at.server).map_err(|error| terminal.refuse(&error))?;
+pub(crate) async fn get(
+    args: &args::Get,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let known = at(&args.at, environment, terminal)?;
+    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
     let document = server.get(args.kind, &args.id, &args.at.project).await;
     let document = document.map_err(|error| terminal.refuse(&error))?;
     terminal.report(&format!("{}\n", report::harmless(document.trim_end())));
@@ -45,8 +56,13 @@ pub(crate) async fn get(args: &args::Get, terminal: &Terminal) -> Result<Exit, E
 }
 
 /// Deletes a document.
-pub(crate) async fn delete(args: &args::Delete, terminal: &Terminal) -> Result<Exit, Exit> {
-    let server = Server::new(&args.at.server).map_err(|error| terminal.refuse(&error))?;
+pub(crate) async fn delete(
+    args: &args::Delete,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let known = at(&args.at, environment, terminal)?;
+    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
     let path = format!("/api/v1/{}/{}", args.kind.collection(), args.id.id);
     let mut request = server.request(Method::DELETE, &path).query(&[("project", &args.at.project)]);
     if let Some(version) = args.id.version {
@@ -58,8 +74,13 @@ pub(crate) async fn delete(args: &args::Delete, terminal: &Terminal) -> Result<E
 }
 
 /// Prints all documents, or those of some kinds, as one file that can be applied.
-pub(crate) async fn export(args: &args::Export, terminal: &Terminal) -> Result<Exit, Exit> {
-    let server = Server::new(&args.at.server).map_err(|error| terminal.refuse(&error))?;
+pub(crate) async fn export(
+    args: &args::Export,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let known = at(&args.at, environment, terminal)?;
+    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
     let kinds = if args.kinds.is_empty() { &DocumentKind::ALL[..] } else { &args.kinds };
     let mut is_first = true;
     for kind in kinds {

@@ -132,7 +132,9 @@ impl Open {
             error @ receiver::StartError::Address { .. } => OpenError::Receiver(error),
         })?;
         let limits = trigger::Limits::default();
-        let triggers = Triggers::new(trigger::Config { limits, environment, exec: true });
+        let commands = trigger::Commands::All;
+        let triggers =
+            Triggers::new(trigger::Config { limits, environment, commands, networks: None });
         let known = Mutex::new(Known { learned: Arc::new(learned), seen: Learned::default() });
         let session = Session {
             world,

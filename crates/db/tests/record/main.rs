@@ -1,5 +1,6 @@
 //! The record against a real Postgres, one database for each test.
 
+mod access;
 mod documents;
 mod events;
 mod history;

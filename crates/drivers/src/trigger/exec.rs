@@ -4,10 +4,13 @@
 //! `TRACESTATE` and `BAGGAGE`, and further forms by their names in capitals. When it ends, when its time is up or when
 //! nobody waits any more, all that is left of its group is killed.
 //!
+//! Where only listed programs are run, one is run by its listed path, in the root folder: a stranger's document names
+//! neither a folder nor, by `PATH`, another program. What a program does with its arguments is up to who listed it.
+//!
 //! Deliberately absent: an input, a terminal, and a polite signal before the one that kills: a test that waits for more
 //! than its timeout has a mistake.
 
-use std::{io, process::Stdio, time::Duration};
+use std::{io, path::PathBuf, process::Stdio, time::Duration};
 
 use model::{Attempt, Body, Command, ExecRequest, Exit, NoAnswer, NoAnswerKind, Propagator};
 use thiserror::Error;
@@ -18,11 +21,17 @@ use tokio::{
 };
 
 use super::{
-    Config, Permit, Unanswered,
+    Commands, Config, Permit, Unanswered,
     context::{MEMBER, propagate},
 };
 
 const BAGGAGE: &str = "BAGGAGE";
+
+/// What runs a line, and the word before it.
+#[cfg(unix)]
+const SHELL: (&str, &str) = ("sh", "-c");
+#[cfg(not(unix))]
+const SHELL: (&str, &str) = ("cmd", "/C");
 
 /// How long what a program wrote may take to arrive after its end. Only one that has left its group can be slower.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
@@ -33,6 +42,11 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// Why a command has no exit code.
 #[derive(Debug, Error)]
 enum NotEnded {
+    #[error(
+        "`{name}` is not run here: a server runs no commands for others but those that `server.triggers.exec.allow` lists; \
+         whoever operates it can add the program's whole path, or run the test with `qualitytrace run`, without `--server`"
+    )]
+    NotListed { name: String },
     #[error("`{name}` cannot be run{place}: {source}", place = In(workdir.as_deref()))]
     NotStarted { name: String, workdir: Option<String>, source: io::Error },
     #[error("what became of `{name}` is not known: {source}")]
@@ -61,11 +75,12 @@ pub(super) async fn fire(
     config: &Config,
     permit: Permit<'_>,
 ) -> Result<Exit, Unanswered> {
-    let mut command = prepare(request, attempt, config);
+    let name = name(&request.command);
+    let mut command = prepare(request, attempt, config)
+        .ok_or_else(|| NotEnded::NotListed { name: name.clone() })?;
     if !permit() {
         return Err(Unanswered::Withheld);
     }
-    let name = name(&request.command);
     let began = Instant::now();
     let child = command.spawn().map_err(|source| {
         let workdir = request.workdir.clone();
@@ -76,15 +91,19 @@ pub(super) async fn fire(
     Ok(in_time?)
 }
 
-fn prepare(request: &ExecRequest, attempt: &Attempt, config: &Config) -> process::Command {
-    let mut command = match &request.command {
-        Command::Line(line) => shell(line),
+/// The command, unless it may not be run here.
+fn prepare(request: &ExecRequest, attempt: &Attempt, config: &Config) -> Option<process::Command> {
+    let (program, arguments) = match &request.command {
+        Command::Line(line) => (SHELL.0, vec![SHELL.1, line]),
         Command::Words { program, arguments } => {
-            let mut command = process::Command::new(program);
-            command.args(arguments);
-            command
+            (program.as_str(), arguments.iter().map(String::as_str).collect())
         }
     };
+    let mut command = match &config.commands {
+        Commands::All => process::Command::new(program),
+        Commands::Listed(programs) => process::Command::new(listed(program, programs)?),
+    };
+    command.args(arguments);
     let mut forms = request.propagation.clone();
     if !forms.contains(&Propagator::W3c) {
         forms.push(Propagator::W3c);
@@ -94,27 +113,24 @@ fn prepare(request: &ExecRequest, attempt: &Attempt, config: &Config) -> process
     command.env_clear().envs(config.environment.iter().cloned());
     // Baggage is what the test carries along: its own, if it has some. The trace is ours.
     command.env(BAGGAGE, MEMBER).envs(request.env.iter().cloned()).envs(context);
-    if let Some(workdir) = &request.workdir {
-        command.current_dir(workdir);
+    match (&config.commands, &request.workdir) {
+        (Commands::All, None) => {}
+        (Commands::All, Some(workdir)) => drop(command.current_dir(workdir)),
+        (Commands::Listed(_), _) => drop(command.current_dir("/")),
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     #[cfg(unix)]
     command.process_group(0);
-    command
+    Some(command)
 }
 
-#[cfg(unix)]
-fn shell(line: &str) -> process::Command {
-    let mut command = process::Command::new("sh");
-    command.args(["-c", line]);
-    command
-}
-
-#[cfg(not(unix))]
-fn shell(line: &str) -> process::Command {
-    let mut command = process::Command::new("cmd");
-    command.args(["/C", line]);
-    command
+/// The path under which a program is listed, by that path or by its last part.
+fn listed<'a>(program: &str, programs: &'a [PathBuf]) -> Option<&'a PathBuf> {
+    let is_meant = |listed: &&PathBuf| {
+        let is_whole = listed.as_os_str() == program;
+        is_whole || listed.file_name().is_some_and(|name| name == program)
+    };
+    programs.iter().filter(|listed| listed.is_absolute()).find(is_meant)
 }
 
 /// The variable for what is a header elsewhere.
@@ -125,7 +141,7 @@ fn variable(header: &str) -> String {
 /// The program, for people: arguments may be secrets.
 fn name(command: &Command) -> String {
     match command {
-        Command::Line(_) => "sh".to_owned(),
+        Command::Line(_) => SHELL.0.to_owned(),
         Command::Words { program, .. } => program.clone(),
     }
 }
@@ -264,7 +280,7 @@ impl From<NotEnded> for Unanswered {
 impl NotEnded {
     fn kind(&self) -> NoAnswerKind {
         match self {
-            Self::NotStarted { .. } => NoAnswerKind::Invalid,
+            Self::NotListed { .. } | Self::NotStarted { .. } => NoAnswerKind::Invalid,
             Self::Lost { .. } => NoAnswerKind::Unknown,
             Self::Killed { .. } => NoAnswerKind::Killed,
             Self::Timeout { .. } => NoAnswerKind::Timeout,

@@ -8,11 +8,15 @@
 mod context;
 mod exec;
 mod http;
+mod network;
 
-use model::{Answer, Attempt, NoAnswer, NoAnswerKind, Request};
+use std::path::PathBuf;
+
+use model::{Answer, Attempt, NoAnswer, Request};
 
 pub use context::propagate;
 use http::Http;
+pub use network::{Forbidden, InvalidNetwork, METADATA, Network, Networks};
 
 /// What triggers are made from.
 #[derive(Clone, Debug)]
@@ -21,8 +25,20 @@ pub struct Config {
     pub limits: Limits,
     /// The environment: of it are the proxies, and commands get all of it.
     pub environment: Vec<(String, String)>,
-    /// Whether commands are run. A server runs none: its tests are strangers'.
-    pub exec: bool,
+    /// Which commands are run.
+    pub commands: Commands,
+    /// What may be reached. None where tests are those of whoever runs them, who may reach what this machine reaches.
+    pub networks: Option<Networks>,
+}
+
+/// Which commands are run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Commands {
+    /// Every one: tests are those of whoever runs them.
+    All,
+    /// These programs, each by its whole path. Tests are strangers', so that they choose neither the folder nor, by its
+    /// variables, which program a name means.
+    Listed(Vec<PathBuf>),
 }
 
 /// How much an answer may hold.
@@ -59,7 +75,7 @@ impl Default for Limits {
 impl Triggers {
     /// Triggers that trust whom this machine trusts.
     pub fn new(config: Config) -> Self {
-        let http = Http::new(config.limits, &config.environment);
+        let http = Http::new(&config);
         Self { config, http }
     }
 
@@ -77,15 +93,9 @@ impl Triggers {
             Request::Http(request) => {
                 self.http.fire(request, attempt, &permit).await.map(Answer::Response)
             }
-            Request::Exec(request) if self.config.exec => {
+            Request::Exec(request) => {
                 exec::fire(request, attempt, &self.config, &permit).await.map(Answer::Exit)
             }
-            Request::Exec(_) => Err(Unanswered::Because(NoAnswer {
-                kind: NoAnswerKind::Invalid,
-                message: "a trigger of type `exec` is not fired here: a server runs no commands for others; \
-                          run the test with `qualitytrace run`, without `--server`"
-                    .to_owned(),
-            })),
             Request::TraceId(_) => match permit() {
                 true => Ok(Answer::NotFired),
                 false => Err(Unanswered::Withheld),

@@ -1,8 +1,12 @@
 //! Commands: what they get, and each way in which they end.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use drivers::trigger::{Config, Triggers};
+use drivers::trigger::{Commands, Config, Triggers};
 use model::{Answer, Body, Command, ExecRequest, NoAnswer, NoAnswerKind, Request};
 
 use crate::{
@@ -156,17 +160,53 @@ async fn each_fault_has_its_kind() {
     }
 }
 
-/// Where commands are not run, the answer says so, and nothing is started.
+/// What is not listed is not run, and the answer says who could change that.
 #[tokio::test]
-async fn a_server_runs_no_commands() {
-    let triggers = Triggers::new(Config { limits: LIMITS, environment: Vec::new(), exec: false });
+async fn a_server_runs_what_is_listed() {
     let folder = tempfile::tempdir().expect("a folder");
-    let workdir = Some(folder.path().display().to_string());
-    let request = ExecRequest { workdir, ..line("touch started") };
-    let Answer::NoAnswer(answer) = fire(&triggers, &Request::Exec(request)).await else {
-        panic!("no answer expected")
+    let made = folder.path().join("env");
+    fs::write(&made, "#!/bin/sh\necho not this one").expect("written");
+    fs::set_permissions(&made, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("made");
+    let path = folder.path().display().to_string();
+    let started = format!("{path}/started");
+    let strangers = |programs: &[&str]| {
+        let commands = Commands::Listed(programs.iter().map(PathBuf::from).collect());
+        let (limits, environment) = (LIMITS, Vec::new());
+        Triggers::new(Config { limits, environment, commands, networks: None })
     };
-    assert_eq!(answer.kind, NoAnswerKind::Invalid);
-    assert!(answer.message.contains("a server runs no commands for others"), "{}", answer.message);
-    assert!(!folder.path().join("started").exists());
+    let there = made.display().to_string();
+    for (programs, request) in [
+        (&[][..], words(&["touch", &started])),
+        (&[], line(&format!("touch {started}"))),
+        (&["/usr/bin/env"], line(&format!("touch {started}"))),
+        (&["/usr/bin/env"], words(&["/bin/../usr/bin/env", "touch", &started])),
+        (&["/usr/bin/env"], words(&[&there])),
+        (&["touch", "bin/touch"], words(&["touch", &started])),
+    ] {
+        let fired = fire(&strangers(programs), &Request::Exec(request)).await;
+        let Answer::NoAnswer(answer) = fired else { panic!("{fired:?}") };
+        assert_eq!(answer.kind, NoAnswerKind::Invalid, "{}", answer.message);
+        assert!(answer.message.contains("`server.triggers.exec.allow`"), "{}", answer.message);
+    }
+    assert!(!Path::new(&started).exists());
+    // By its name or its path, and never another of that name; with what the test gives it and nothing else.
+    for program in ["env", "/usr/bin/env"] {
+        let request = ExecRequest {
+            workdir: Some(path.clone()),
+            env: vec![("PATH".to_owned(), path.clone())],
+            ..words(&[program])
+        };
+        let fired = fire(&strangers(&["/usr/bin/env"]), &Request::Exec(request)).await;
+        let Answer::Exit(exit) = fired else { panic!("{fired:?}") };
+        let said = String::from_utf8_lossy(exit.stdout.as_bytes()).into_owned();
+        assert!(
+            said.contains(&format!("PATH={path}\n")) && said.contains("TRACEPARENT="),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 4, "{said}");
+    }
+    let request = ExecRequest { workdir: Some(path), ..line("pwd") };
+    let fired = fire(&strangers(&["/bin/sh"]), &Request::Exec(request)).await;
+    let Answer::Exit(exit) = fired else { panic!("{fired:?}") };
+    assert_eq!(exit.stdout.as_bytes(), b"/\n");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drivers::trigger::{Config, Limits, Triggers};
+use drivers::trigger::{Commands, Config, Limits, Networks, Triggers};
 use model::{
     Answer, Attempt, Body, HttpRequest, NoAnswer, Propagator, Request, Response, Timestamp, Tls,
 };
@@ -14,9 +14,18 @@ pub(crate) const LIMITS: Limits = Limits { response_bytes_max: 1000, stderr_byte
 
 /// Triggers in an environment.
 pub(crate) fn triggers(environment: &[(&str, &str)]) -> Triggers {
+    Triggers::new(config(environment))
+}
+
+/// The same, of strangers' tests.
+pub(crate) fn triggers_under(environment: &[(&str, &str)], networks: Networks) -> Triggers {
+    Triggers::new(Config { networks: Some(networks), ..config(environment) })
+}
+
+fn config(environment: &[(&str, &str)]) -> Config {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let environment = environment.iter().map(owned).collect();
-    Triggers::new(Config { limits: LIMITS, environment, exec: true })
+    Config { limits: LIMITS, environment, commands: Commands::All, networks: None }
 }
 
 pub(crate) fn attempt() -> Attempt {

@@ -10,6 +10,7 @@ mod conformance;
 #[cfg(unix)]
 mod exec;
 mod firing;
+mod networks;
 mod proxies;
 mod proxy;
 mod redirects;

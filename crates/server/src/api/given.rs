@@ -1,17 +1,21 @@
 //! What a request gives: query, path and body, each refused in the one form of errors.
 
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
 use axum::{
     RequestPartsExt,
     extract::{FromRequest, FromRequestParts, Path, Query, Request, rejection::StringRejection},
-    http::{HeaderMap, request::Parts},
+    http::{HeaderMap, StatusCode, request::Parts},
 };
 use model::{Fault, InvalidId};
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use super::{App, problem::Problem};
 use crate::traceparent::TraceParent;
+
+/// How long a body may take to arrive.
+const BODY_MAX: Duration = Duration::from_secs(15);
 
 /// The query of a request. A type of it MUST refuse unknown fields: a misspelt `project` is not the default one.
 pub(super) struct Asked<T>(pub(super) T);
@@ -86,7 +90,10 @@ impl FromRequest<App> for Document {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let body = String::from_request(request, app).await;
+        let body = timeout(BODY_MAX, String::from_request(request, app)).await.map_err(|_| {
+            let detail = format!("the body did not arrive within {} s", BODY_MAX.as_secs());
+            Problem::new(Fault::Invalid, detail).with_status(StatusCode::REQUEST_TIMEOUT)
+        })?;
         body.map(Self).map_err(|rejection: StringRejection| {
             Problem::new(Fault::Invalid, rejection.body_text()).with_status(rejection.status())
         })

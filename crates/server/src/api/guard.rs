@@ -1,30 +1,223 @@
-//! Who may call while there is no access control: programs on this machine, and no web page.
+//! Who may ask for what: the one place that decides.
 //!
-//! A page in a local browser could reach a loopback port, by its own requests or by a name that it makes
-//! resolve to 127.0.0.1. Both show in headers that a page cannot forge.
+//! Where callers must say who they are, each shows a token or the cookie of a session, and [`table`] says what its route
+//! needs. Who asks for a change is noted before it is made. Where nobody need say who they are, programs on this machine
+//! are served and no web page is: a page in a local browser could reach a loopback port, by its own requests or by a name
+//! that it makes resolve to 127.0.0.1, and both show in headers that a page cannot forge.
+//!
+//! No answer lets a page of another origin read it. Deliberately absent: CORS.
+
+use std::{net::IpAddr, time::Duration};
 
 use axum::{
-    extract::Request,
-    http::{HeaderMap, Uri, header},
+    extract::{MatchedPath, Query, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use model::Fault;
+use db::{Db, NewAudit, TokenKind};
+use model::{Fault, Project};
 
-use super::problem::Problem;
-use crate::listen::names_loopback;
+use super::{App, problem::Problem};
+use crate::{
+    access::{
+        Caller, Unknown,
+        session::cookie,
+        table::{self, Need},
+        token,
+    },
+    config::Mode,
+    listen::{Peer, names_loopback},
+};
 
-pub(super) async fn guard(request: Request, next: Next) -> Response {
-    if let Some(reason) = refusal(request.headers()) {
-        return Problem::new(Fault::Denied, reason).into_response();
+const TOO_MANY: &str =
+    "more requests a second than `server.limits.requestsPerSecond` allows one caller";
+
+/// What is said with every answer that does not say it otherwise: what a browser must not make of it.
+const HEADERS: [(HeaderName, &str); 6] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// Turns web pages away where nobody need say who they are, and puts the headers on.
+pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    let refused = match app.access.mode {
+        Mode::Off => refusal(request.headers()),
+        Mode::On => None,
+    };
+    let mut response = match refused {
+        Some(reason) => Problem::new(Fault::Denied, reason).into_response(),
+        None => next.run(request).await,
+    };
+    for (name, value) in HEADERS {
+        let value = HeaderValue::from_static(value);
+        response.headers_mut().entry(name).or_insert(value);
     }
-    next.run(request).await
+    response
+}
+
+/// Lets through who may ask, on the runtime for work.
+pub(super) async fn known(State(app): State<App>, request: Request, next: Next) -> Response {
+    let db = app.db.clone();
+    admit(&app, &db, request, next).await.unwrap_or_else(|response| response)
+}
+
+/// The same for probes, on the calm one.
+pub(super) async fn known_calmly(State(app): State<App>, request: Request, next: Next) -> Response {
+    let db = app.calm_db.clone();
+    admit(&app, &db, request, next).await.unwrap_or_else(|response| response)
+}
+
+async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Response, Response> {
+    let (mut parts, body) = request.into_parts();
+    let route = parts.extensions.get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let need = table::need(&parts.method, route.as_deref());
+    if app.access.mode == Mode::Off {
+        parts.extensions.insert(Caller::anyone());
+        return Ok(next.run(Request::from_parts(parts, body)).await);
+    }
+    let need = need.ok_or_else(|| {
+        denied("nobody may ask for this: the route has no place in the table of access")
+            .into_response()
+    })?;
+    let peer = parts.extensions.get::<Peer>().map_or(IpAddr::from([0; 4]), |peer| peer.0);
+    if need == Need::Open {
+        app.access.callers.count(peer.to_string()).map_err(|wait| slower(TOO_MANY, wait))?;
+        return Ok(next.run(Request::from_parts(parts, body)).await);
+    }
+    let caller = caller(app, db, &parts, peer).await?;
+    let projects = projects(&parts.uri).map_err(Problem::into_response)?;
+    may(&caller, need, &projects).map_err(Problem::into_response)?;
+    app.access.callers.count(caller.name.clone()).map_err(|wait| slower(TOO_MANY, wait))?;
+    parts.extensions.insert(caller.clone());
+    if !table::is_change(&parts.method) || need == Need::Known {
+        return Ok(next.run(Request::from_parts(parts, body)).await);
+    }
+    let project = projects.first().filter(|_| matches!(need, Need::Project(_)));
+    let change = NewAudit {
+        at: app.world.now(),
+        who: caller.name,
+        token: caller.token,
+        method: parts.method.to_string(),
+        route: route.unwrap_or_default(),
+        path: token::hide(parts.uri.path().to_owned()),
+        project: project.map(Project::to_string),
+    };
+    // Nothing changes without a note of who asked for it.
+    let n = db.audit(&change).await.map_err(|error| Problem::from(error).into_response())?;
+    let response = next.run(Request::from_parts(parts, body)).await;
+    if let Err(error) = db.audit_answered(n, response.status().as_u16()).await {
+        tracing::warn!(%error, n, "how a change was answered is missing from the audit log");
+    }
+    Ok(response)
+}
+
+/// Whoever asks, or why it is nobody.
+async fn caller(app: &App, db: &Db, parts: &Parts, peer: IpAddr) -> Result<Caller, Response> {
+    let headers = &parts.headers;
+    let (kind, shown) = shown(headers).ok_or_else(|| {
+        unknown("say who you are: `Authorization: Bearer TOKEN`, with a token that `qualitytrace token create` or an admin made")
+    })?;
+    let caller = app.access.caller(db, (kind, shown), peer).await.map_err(|why| match why {
+        Unknown::Nobody => unknown(
+            "the token is good for nothing: it has expired, was taken back, or never was one",
+        ),
+        Unknown::Guesses(wait) => {
+            slower("too many tokens from this address that are good for nothing", wait)
+        }
+        Unknown::Db(error) => Problem::from(error).into_response(),
+    })?;
+    if kind == TokenKind::Session && table::is_change(&parts.method) && !is_own_page(headers) {
+        let refused = denied("a change by a login must come from a page of this server");
+        return Err(refused.into_response());
+    }
+    Ok(caller)
+}
+
+/// What a request shows of its caller.
+fn shown(headers: &HeaderMap) -> Option<(TokenKind, &str)> {
+    match headers.get(header::AUTHORIZATION) {
+        Some(value) => {
+            let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some((TokenKind::Token, token.trim()))
+        }
+        None => cookie(headers).map(|session| (TokenKind::Session, session)),
+    }
+}
+
+/// Whether a browser says that a page of this server asks. Cookies go along with what any page asks for.
+fn is_own_page(headers: &HeaderMap) -> bool {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
+    let is_same = origin.is_some_and(|(_, authority)| Some(authority) == text(header::HOST));
+    let site = text(HeaderName::from_static("sec-fetch-site"));
+    is_same && matches!(site, None | Some("same-origin"))
+}
+
+/// The projects that a request names.
+fn projects(uri: &Uri) -> Result<Vec<Project>, Problem> {
+    // What is no query is refused by its handler, in its words.
+    let query = Query::<Vec<(String, String)>>::try_from_uri(uri).map(|Query(pairs)| pairs);
+    let named = query.unwrap_or_default().into_iter().filter(|(name, _)| name == "project");
+    let projects: Result<Vec<Project>, _> = named.map(|(_, value)| value.parse()).collect();
+    let projects = projects
+        .map_err(|error: model::InvalidId| Problem::new(Fault::Invalid, error.to_string()))?;
+    Ok(if projects.is_empty() { vec![Project::default()] } else { projects })
+}
+
+fn may(caller: &Caller, need: Need, projects: &[Project]) -> Result<(), Problem> {
+    let Caller { name, role, .. } = caller;
+    let least = match need {
+        Need::Open | Need::Known => return Ok(()),
+        Need::Project(least) | Need::Server(least) => least,
+    };
+    if *role < least {
+        return Err(denied(&format!("`{name}` has the role `{role}`: this needs `{least}`")));
+    }
+    match need {
+        Need::Server(_) if caller.projects.is_some() => Err(denied(&format!(
+            "`{name}` is good for some projects: this needs a token for all of them"
+        ))),
+        Need::Project(_) => match projects.iter().find(|project| !caller.may_in(project)) {
+            None => Ok(()),
+            Some(project) => {
+                Err(denied(&format!("`{name}` is not good for the project `{project}`")))
+            }
+        },
+        Need::Open | Need::Known | Need::Server(_) => Ok(()),
+    }
+}
+
+fn denied(detail: &str) -> Problem {
+    Problem::new(Fault::Denied, detail)
+}
+
+fn unknown(detail: &str) -> Response {
+    let mut response =
+        Problem::new(Fault::Denied, detail).with_status(StatusCode::UNAUTHORIZED).into_response();
+    let bearer = HeaderValue::from_static("Bearer realm=\"qualitytrace\"");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+    response
+}
+
+fn slower(what: &str, wait: Duration) -> Response {
+    let mut response =
+        Problem::new(Fault::Overloaded, format!("{what}: wait a moment")).into_response();
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+    response
 }
 
 fn refusal(headers: &HeaderMap) -> Option<&'static str> {
     let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
     if headers.contains_key(header::ORIGIN) || !matches!(site, None | Some(b"none")) {
-        return Some("requests of web pages are refused until the server has access control");
+        return Some(
+            "requests of web pages are refused where callers need not say who they are: see `server.auth.mode`",
+        );
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Uri>().ok());
     let is_local = host.as_ref().and_then(Uri::host).is_some_and(names_loopback);
@@ -34,13 +227,22 @@ fn refusal(headers: &HeaderMap) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderMap;
+    use axum::http::{HeaderMap, HeaderName};
 
-    use super::refusal;
+    use super::{is_own_page, refusal, shown};
+
+    type Given<'a> = &'a [(&'static str, &'a str)];
+
+    fn headers(given: Given<'_>) -> HeaderMap {
+        let header = |(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), value.parse().expect("a header value"))
+        };
+        given.iter().map(header).collect()
+    }
 
     #[test]
     fn only_programs_on_this_machine_are_served() {
-        let cases: [(&[(&'static str, &str)], bool); 9] = [
+        let cases: [(Given<'_>, bool); 9] = [
             (&[("host", "127.0.0.1:11633")], true),
             (&[("host", "localhost:11633")], true),
             (&[("host", "[::1]:11633")], true),
@@ -52,11 +254,54 @@ mod tests {
             (&[("host", "localhost"), ("origin", "http://evil.example")], false),
         ];
         for (given, served) in cases {
-            let mut headers = HeaderMap::new();
-            for (name, value) in given {
-                headers.insert(*name, value.parse().expect("a header value"));
-            }
-            assert_eq!(refusal(&headers).is_none(), served, "{given:?}");
+            assert_eq!(refusal(&headers(given)).is_none(), served, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_changes_something_from_our_pages_only() {
+        let cases: [(Given<'_>, bool); 7] = [
+            (&[("host", "qt.example"), ("origin", "https://qt.example")], true),
+            (
+                &[
+                    ("host", "qt.example:8"),
+                    ("origin", "http://qt.example:8"),
+                    ("sec-fetch-site", "same-origin"),
+                ],
+                true,
+            ),
+            (&[("host", "qt.example")], false),
+            (&[("host", "qt.example"), ("origin", "null")], false),
+            (&[("host", "qt.example"), ("origin", "https://evil.example")], false),
+            (&[("host", "qt.example"), ("origin", "https://qt.example.evil")], false),
+            (
+                &[
+                    ("host", "qt.example"),
+                    ("origin", "https://qt.example"),
+                    ("sec-fetch-site", "same-site"),
+                ],
+                false,
+            ),
+        ];
+        for (given, is_own) in cases {
+            assert_eq!(is_own_page(&headers(given)), is_own, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_found() {
+        let cases: [(Given<'_>, Option<&str>); 8] = [
+            (&[("authorization", "Bearer a")], Some("a")),
+            (&[("authorization", "bearer a")], Some("a")),
+            (&[("authorization", "Basic a"), ("cookie", "qualitytrace_session=s")], None),
+            (&[("authorization", "Bearer")], None),
+            (&[("cookie", "a=b; qualitytrace_session=s")], Some("s")),
+            (&[("cookie", "__Host-qualitytrace_session=s;x=y")], Some("s")),
+            (&[("cookie", "xqualitytrace_session=s")], None),
+            (&[], None),
+        ];
+        for (given, found) in cases {
+            assert_eq!(shown(&headers(given)).map(|(_, shown)| shown), found, "{given:?}");
         }
     }
 }

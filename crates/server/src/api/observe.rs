@@ -11,6 +11,7 @@ use model::{Fault, SpanId, TraceId};
 
 use super::{App, problem::Problem};
 use crate::{
+    access::token,
     own_spans::{HttpSpan, send_http},
     own_telemetry::within,
     traceparent::TraceParent,
@@ -31,7 +32,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         followed: remote.is_some(),
     };
     let method = request.method().clone();
-    let path = request.uri().path().to_owned();
+    let path = token::hide(request.uri().path().to_owned());
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(context);
     let response = match tokio::time::timeout(REQUEST_MAX, within(context, next.run(request))).await

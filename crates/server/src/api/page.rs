@@ -4,8 +4,8 @@
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use model::Fault;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::problem::Problem;
 
@@ -13,6 +13,20 @@ use super::problem::Problem;
 pub(super) const LIMIT_DEFAULT: u32 = 50;
 /// Items of a page at the most.
 pub(super) const LIMIT_MAX: u32 = 500;
+
+/// Which page of a list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Paging {
+    /// Items of a page: 1 to 500, 50 where nothing is said.
+    #[serde(default)]
+    #[param(minimum = 1, maximum = 500)]
+    pub(super) limit: Option<u32>,
+    /// The `next` of the page before.
+    #[serde(default)]
+    pub(super) cursor: Option<String>,
+}
 
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]

@@ -10,6 +10,8 @@ use serde::Serialize;
 use source::{Diagnostic, Severity};
 use utoipa::ToSchema;
 
+use crate::access::token;
+
 /// The media type of a problem.
 pub(super) const CONTENT_TYPE: &str = "application/problem+json";
 
@@ -55,7 +57,12 @@ pub(super) struct Form<'a> {
 
 impl Problem {
     pub(crate) fn new(fault: Fault, detail: impl Into<String>) -> Self {
-        Self { status: status(fault), fault, detail: detail.into(), diagnostics: Vec::new() }
+        Self {
+            status: status(fault),
+            fault,
+            detail: token::hide(detail.into()),
+            diagnostics: Vec::new(),
+        }
     }
 
     /// A document that is refused, with every mistake in it, and all of them drawn.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub use model::Role;
 use model::Secret;
 use source::{Fields, Item};
 
@@ -26,17 +27,6 @@ pub enum Mode {
     On,
 }
 
-/// What a caller may do; each may what those before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Reads.
-    Viewer,
-    /// Applies documents, starts and stops runs.
-    Editor,
-    /// Gives tokens and reads the audit log.
-    Admin,
-}
-
 /// An identity provider, by OpenID Connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oidc {
@@ -56,22 +46,6 @@ pub struct Oidc {
 
 const ROLES: &[(&str, Role)] =
     &[("viewer", Role::Viewer), ("editor", Role::Editor), ("admin", Role::Admin)];
-
-impl Role {
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Editor => "editor",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// The role of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        ROLES.iter().find(|(known, _)| *known == name).map(|(_, role)| *role)
-    }
-}
 
 pub(super) fn read(mut fields: Fields<'_>) -> Access {
     const MODES: &[(&str, Mode)] = &[("off", Mode::Off), ("on", Mode::On)];

@@ -1,9 +1,10 @@
 //! From a name and a port to a peer that speaks HTTP, each step with its own kind of failure.
 //!
-//! Addresses are tried one after the other. Deliberately absent: trying two at once, and connections that are kept for the
+//! Addresses are tried one after the other. Where there are rules about networks, only those that keep to them are: what is
+//! looked up is what is connected to, also through a proxy, which is then told an address and not a name. Deliberately absent: trying two at once, and connections that are kept for the
 //! next request.
 
-use std::{fmt, io};
+use std::{fmt, io, net::SocketAddr};
 
 use bytes::Bytes;
 use http::{
@@ -22,6 +23,7 @@ use tokio::{
 };
 
 use super::{
+    super::network::{Forbidden, Networks},
     proxy::Proxy,
     tls::{Client, Trust},
 };
@@ -54,6 +56,13 @@ pub(super) struct Origin {
     pub(super) is_tls: bool,
 }
 
+/// What lies between us and where a request goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way<'a> {
+    pub(super) proxy: Option<&'a Proxy>,
+    pub(super) networks: Option<&'a Networks>,
+}
+
 /// Why there is no connection.
 #[derive(Debug, Error)]
 pub(super) enum ConnectError {
@@ -61,6 +70,8 @@ pub(super) enum ConnectError {
     NoAddress(String),
     #[error("`{host}` has no address: {source}")]
     Lookup { host: String, source: io::Error },
+    #[error("`{target}` may not be reached from this server: {rule}")]
+    Forbidden { target: Target, rule: Forbidden },
     #[error("nobody answers at `{target}`: {source}")]
     Refused { target: Target, source: io::Error },
     #[error("no trusted TLS session with `{target}`: {reason}{hint}")]
@@ -87,6 +98,12 @@ impl Target {
     }
 }
 
+impl From<SocketAddr> for Target {
+    fn from(address: SocketAddr) -> Self {
+        Self { host: address.ip().to_canonical().to_string(), port: address.port() }
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;
@@ -99,6 +116,7 @@ impl ConnectError {
         match self {
             Self::NoAddress(_) | Self::Lookup { .. } => NoAnswerKind::Dns,
             Self::Refused { .. } | Self::NoTunnel { .. } => NoAnswerKind::Refused,
+            Self::Forbidden { .. } => NoAnswerKind::Invalid,
             Self::Tls { .. } => NoAnswerKind::Tls,
             Self::Proxy(error) => error.kind(),
         }
@@ -110,20 +128,26 @@ impl ConnectError {
 /// `tls` is who is trusted by this machine, for the proxy, and by the request.
 pub(super) async fn connect(
     origin: &Origin,
-    proxy: Option<&Proxy>,
+    Way { proxy, networks }: Way<'_>,
     tls: (&Trust, &Client),
     deadline: Instant,
 ) -> Result<Peer, ConnectError> {
     let Origin { target, is_tls } = origin;
     let stream = match proxy {
-        None => Box::new(tcp(target, deadline).await?),
+        None => Box::new(tcp(target, networks, deadline).await?),
         Some(proxy) => {
+            // Whoever names the target to the proxy by its name lets the proxy look it up, past the rules.
+            let pinned = match networks {
+                None => None,
+                Some(_) => lookup(target, networks).await?.first().copied().map(Target::from),
+            };
             let through = |error| ConnectError::Proxy(Box::new(error));
-            let stream = to_proxy(proxy, tls.0, deadline).await.map_err(through)?;
-            if !is_tls {
-                return Ok(Peer::Forwarding(stream));
+            let stream = to_proxy(proxy, networks, tls.0, deadline).await.map_err(through)?;
+            match pinned {
+                Some(pinned) => tunnel(stream, proxy, &pinned).await?,
+                None if *is_tls => tunnel(stream, proxy, target).await?,
+                None => return Ok(Peer::Forwarding(stream)),
             }
-            tunnel(stream, proxy, target).await?
         }
     };
     if *is_tls {
@@ -134,15 +158,37 @@ pub(super) async fn connect(
     Ok(Peer::Http1(stream))
 }
 
-async fn tcp(target: &Target, deadline: Instant) -> Result<TcpStream, ConnectError> {
+/// The addresses of a target that may be reached, at least one.
+async fn lookup(
+    target: &Target,
+    networks: Option<&Networks>,
+) -> Result<Vec<SocketAddr>, ConnectError> {
     let host = || target.host.clone();
     let found = lookup_host((target.host.as_str(), target.port)).await;
-    let addresses: Vec<_> = match found {
-        Ok(addresses) => addresses.collect(),
-        Err(source) => return Err(ConnectError::Lookup { host: host(), source }),
-    };
+    let found = found.map_err(|source| ConnectError::Lookup { host: host(), source })?;
+    let mut addresses = Vec::new();
+    let mut forbidden = None;
+    for address in found {
+        match networks.map_or(Ok(()), |networks| networks.check(address.ip())) {
+            Ok(()) => addresses.push(address),
+            Err(rule) => forbidden = forbidden.or(Some(rule)),
+        }
+    }
+    match (addresses.is_empty(), forbidden) {
+        (false, _) => Ok(addresses),
+        (true, Some(rule)) => Err(ConnectError::Forbidden { target: target.clone(), rule }),
+        (true, None) => Err(ConnectError::NoAddress(host())),
+    }
+}
+
+async fn tcp(
+    target: &Target,
+    networks: Option<&Networks>,
+    deadline: Instant,
+) -> Result<TcpStream, ConnectError> {
+    let addresses = lookup(target, networks).await?;
     let Some((last, others)) = addresses.split_last() else {
-        return Err(ConnectError::NoAddress(host()));
+        return Err(ConnectError::NoAddress(target.host.clone()));
     };
     let mut connected = None;
     for (tried, address) in (0..).zip(others) {
@@ -167,11 +213,12 @@ async fn tcp(target: &Target, deadline: Instant) -> Result<TcpStream, ConnectErr
 
 async fn to_proxy(
     proxy: &Proxy,
+    networks: Option<&Networks>,
     trust: &Trust,
     deadline: Instant,
 ) -> Result<Box<dyn Stream>, ConnectError> {
     let Origin { target, is_tls } = &proxy.origin;
-    let stream = Box::new(tcp(target, deadline).await?);
+    let stream = Box::new(tcp(target, networks, deadline).await?);
     if !is_tls {
         return Ok(stream);
     }

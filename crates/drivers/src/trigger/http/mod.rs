@@ -24,13 +24,13 @@ use thiserror::Error;
 use tokio::time::{Instant, timeout_at};
 
 use self::{
-    connect::{ConnectError, Target, connect},
+    connect::{ConnectError, Target, Way, connect},
     converse::{Said, converse},
     hop::Hop,
     proxy::Proxies,
     tls::Trust,
 };
-use super::{Limits, Permit, Unanswered};
+use super::{Config, Limits, Networks, Permit, Unanswered};
 
 /// A year stands for every timeout that is too long to be told.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -41,6 +41,7 @@ pub(super) struct Http {
     limits: Limits,
     trust: Trust,
     proxies: Proxies,
+    networks: Option<Networks>,
 }
 
 /// Why there is no response.
@@ -74,8 +75,14 @@ struct Terms<'a> {
 }
 
 impl Http {
-    pub(super) fn new(limits: Limits, environment: &[(String, String)]) -> Self {
-        Self { limits, trust: Trust::new(environment), proxies: Proxies::new(environment) }
+    pub(super) fn new(config: &Config) -> Self {
+        let Config { limits, environment, networks, .. } = config;
+        Self {
+            limits: *limits,
+            trust: Trust::new(environment),
+            proxies: Proxies::new(environment),
+            networks: networks.clone(),
+        }
     }
 
     pub(super) async fn fire(
@@ -142,8 +149,8 @@ impl Http {
     async fn exchange(&self, hop: &Hop, tls: &Tls, terms: &Terms<'_>) -> Result<Said, Failed> {
         let proxy = self.proxies.on_the_way_to(&hop.url).map_err(Failed::Unsendable)?;
         let tls = self.trust.client(tls).map_err(Failed::Unsendable)?;
-        let peer =
-            connect(&hop.origin, proxy.as_ref(), (&self.trust, &tls), terms.deadline).await?;
+        let way = Way { proxy: proxy.as_ref(), networks: self.networks.as_ref() };
+        let peer = connect(&hop.origin, way, (&self.trust, &tls), terms.deadline).await?;
         let request = hop.request(&peer, proxy.as_ref());
         if !(terms.permit)() {
             return Err(Failed::Withheld);

@@ -1,0 +1,71 @@
+//! `login`: keeps a token for a server, after the server has said whose it is.
+
+use std::io::{self, BufRead, Read};
+
+use model::Secret;
+use server::config::Environment;
+
+use crate::{
+    args,
+    exit::Exit,
+    profiles::{self, Known, PROFILE},
+    remote,
+    terminal::Terminal,
+};
+
+/// Bytes of what is typed.
+const TYPED_MAX: u64 = 4096;
+
+/// Keep a token for a server, in the user's configuration folder
+///
+/// The token is that of `--token` or of QUALITYTRACE_TOKEN, else the first line of stdin. Commands with the same `--server`, or
+/// none, then show it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The server [default: http://127.0.0.1:11633]
+    #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
+    server: Option<String>,
+    #[command(flatten)]
+    identity: args::Identity,
+}
+
+pub(crate) async fn login(
+    args: &Args,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let token = match &args.identity.token {
+        Some(token) => token.clone(),
+        None => typed(terminal)?,
+    };
+    let profile = args.identity.profile.as_deref().unwrap_or(PROFILE);
+    // The profile that is being made need not be there yet.
+    let asked = args::Identity { token: Some(token.clone()), profile: None };
+    let known = profiles::known(args.server.as_deref(), &asked, environment);
+    let known = known.map_err(|error| terminal.refuse(&error))?;
+    let known = Known { token: Some(token.clone()), ..known };
+    let me = remote::me(&known).await.map_err(|error| terminal.refuse(&error))?;
+    let kept = profiles::keep(profile, &known.url, &token, environment);
+    let kept = kept.map_err(|error| terminal.refuse(&error))?;
+    terminal.result(&format!(
+        "{} knows you as `{}`, {}; kept as profile `{profile}` in {}",
+        known.url,
+        me.name,
+        me.role,
+        kept.display()
+    ));
+    Ok(Exit::Passed)
+}
+
+fn typed(terminal: &Terminal) -> Result<Secret, Exit> {
+    terminal.line("the token, then Enter (or give it by QUALITYTRACE_TOKEN):");
+    let mut line = String::new();
+    let read = io::stdin().lock().take(TYPED_MAX).read_line(&mut line);
+    match (read, line.trim()) {
+        (Ok(_), token) if !token.is_empty() => Ok(Secret::new(token)),
+        _ => {
+            terminal.line("error: no token: give it by `--token`, QUALITYTRACE_TOKEN or stdin");
+            Err(Exit::Refused)
+        }
+    }
+}

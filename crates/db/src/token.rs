@@ -1,0 +1,187 @@
+//! Tokens, by the hash of what their bearers show.
+//!
+//! Deliberately absent: the token itself, which is never here.
+
+use model::{Project, Role, Timestamp, TokenId};
+use uuid::Uuid;
+
+use crate::{
+    Db, DbError,
+    run::{moment, nanos},
+};
+
+/// A token to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewToken {
+    /// Its id.
+    pub id: TokenId,
+    /// Who shows it.
+    pub kind: TokenKind,
+    /// The SHA-256 of what is shown.
+    pub hash: [u8; 32],
+    /// What people call it.
+    pub name: String,
+    /// What its bearer may do.
+    pub role: Role,
+    /// The projects that it is good for; none for all.
+    pub projects: Option<Vec<Project>>,
+    /// When it was made.
+    pub made_at: Timestamp,
+    /// By whom.
+    pub made_by: String,
+    /// From when on it is good for nothing.
+    pub expires_at: Timestamp,
+}
+
+/// Who shows a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A program, in a header.
+    Token,
+    /// A person's browser, in a cookie.
+    Session,
+}
+
+/// A token as the record holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredToken {
+    /// Its id.
+    pub id: TokenId,
+    /// What people call it.
+    pub name: String,
+    /// What its bearer may do.
+    pub role: Role,
+    /// The projects that it is good for; none for all.
+    pub projects: Option<Vec<Project>>,
+    /// When it was made.
+    pub made_at: Timestamp,
+    /// By whom.
+    pub made_by: String,
+    /// From when on it is good for nothing.
+    pub expires_at: Timestamp,
+    /// When it was taken back.
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl TokenKind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Session => "session",
+        }
+    }
+}
+
+/// A row of `tokens`, its words not read yet.
+struct Row {
+    id: Uuid,
+    name: String,
+    role: String,
+    projects: Option<Vec<String>>,
+    made_at_ns: i64,
+    made_by: String,
+    expires_at_ns: i64,
+    revoked_at_ns: Option<i64>,
+}
+
+impl Db {
+    /// Keeps a token.
+    pub async fn create_token(&self, token: &NewToken) -> Result<(), DbError> {
+        let projects = token.projects.as_deref();
+        let projects: Option<Vec<String>> =
+            projects.map(|all| all.iter().map(|it| it.as_str().to_owned()).collect());
+        sqlx::query!(
+            "insert into tokens (id, kind, name, hash, role, projects, made_at_ns, made_by, expires_at_ns)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            token.id.as_uuid(),
+            token.kind.as_str(),
+            token.name,
+            token.hash.as_slice(),
+            token.role.as_str(),
+            projects.as_deref(),
+            nanos(token.made_at),
+            token.made_by,
+            nanos(token.expires_at),
+        )
+        .execute(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        Ok(())
+    }
+
+    /// The token of this hash, of this kind, if it is good for something at `now`.
+    pub async fn token(
+        &self,
+        kind: TokenKind,
+        hash: &[u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<StoredToken>, DbError> {
+        let row = sqlx::query_as!(
+            Row,
+            "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns
+             from tokens where hash = $1 and kind = $2 and revoked_at_ns is null and expires_at_ns > $3",
+            hash.as_slice(),
+            kind.as_str(),
+            nanos(now),
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        row.map(stored).transpose()
+    }
+
+    /// Tokens of programs made before `before`, the newest first.
+    pub async fn tokens(
+        &self,
+        before: Option<TokenId>,
+        limit: u32,
+    ) -> Result<Vec<StoredToken>, DbError> {
+        let rows = sqlx::query_as!(
+            Row,
+            "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns
+             from tokens where kind = 'token' and id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+             order by id desc limit $2",
+            before.map(TokenId::as_uuid),
+            i64::from(limit),
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        rows.into_iter().map(stored).collect()
+    }
+
+    /// Takes a token back, and tells whether there is such a token. One that was taken back before stays as it is.
+    pub async fn revoke_token(&self, id: TokenId, at: Timestamp) -> Result<bool, DbError> {
+        let revoked = sqlx::query!(
+            "update tokens set revoked_at_ns = coalesce(revoked_at_ns, $2) where id = $1",
+            id.as_uuid(),
+            nanos(at),
+        )
+        .execute(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        Ok(revoked.rows_affected() > 0)
+    }
+}
+
+fn stored(row: Row) -> Result<StoredToken, DbError> {
+    let id = TokenId::from(row.id);
+    let corrupt = |reason: String| DbError::corrupt(format!("token `{id}`"), reason);
+    let role =
+        Role::parse(&row.role).ok_or_else(|| corrupt(format!("`{}` is no role", row.role)))?;
+    let projects = row.projects.map(|all| {
+        let read =
+            |text: String| text.parse::<Project>().map_err(|error| corrupt(error.to_string()));
+        all.into_iter().map(read).collect::<Result<Vec<_>, _>>()
+    });
+    Ok(StoredToken {
+        id,
+        name: row.name,
+        role,
+        projects: projects.transpose()?,
+        made_at: moment(row.made_at_ns),
+        made_by: row.made_by,
+        expires_at: moment(row.expires_at_ns),
+        revoked_at: row.revoked_at_ns.map(moment),
+    })
+}

@@ -1,0 +1,105 @@
+//! Tokens and the audit log.
+
+use db::{NewAudit, NewToken, TokenKind};
+use model::{Role, TokenId};
+use sqlx::Row;
+
+use crate::scratch::{self, at};
+
+fn token(number: u8, kind: TokenKind) -> NewToken {
+    NewToken {
+        id: TokenId::new(at(number.into()), [number; 10]),
+        kind,
+        hash: [number; 32],
+        name: format!("token {number}"),
+        role: Role::Editor,
+        projects: Some(vec!["a".parse().expect("a project"), "b".parse().expect("a project")]),
+        made_at: at(1),
+        made_by: "me".to_owned(),
+        expires_at: at(100),
+    }
+}
+
+#[test]
+fn a_token_is_found_by_its_hash_while_it_is_good() {
+    scratch::with(|scratch| async move {
+        let db = &scratch.db;
+        for number in 1..=3 {
+            db.create_token(&token(number, TokenKind::Token)).await.expect("kept");
+        }
+        db.create_token(&token(4, TokenKind::Session)).await.expect("kept");
+        let find = async |number, kind, secs| {
+            db.token(kind, &[number; 32], at(secs)).await.expect("asked")
+        };
+        let found = find(1, TokenKind::Token, 99).await.expect("it is good");
+        let made = token(1, TokenKind::Token);
+        assert_eq!((found.id, found.role, found.projects), (made.id, made.role, made.projects));
+        assert_eq!((found.made_at, found.expires_at), (at(1), at(100)));
+        assert_eq!(find(1, TokenKind::Token, 100).await, None, "expired");
+        assert_eq!(find(1, TokenKind::Session, 2).await, None, "of another kind");
+        assert_eq!(find(4, TokenKind::Token, 2).await, None, "of another kind");
+        assert_eq!(find(9, TokenKind::Token, 2).await, None, "of nobody");
+        assert!(db.revoke_token(made.id, at(5)).await.expect("asked"));
+        assert!(db.revoke_token(made.id, at(6)).await.expect("asked"), "once more");
+        assert_eq!(find(1, TokenKind::Token, 7).await, None, "taken back");
+        let nobody = TokenId::new(at(50), [9; 10]);
+        assert!(!db.revoke_token(nobody, at(5)).await.expect("asked"));
+        let names =
+            |page: Vec<db::StoredToken>| page.into_iter().map(|it| it.name).collect::<Vec<_>>();
+        let page = db.tokens(None, 2).await.expect("listed");
+        let last = page.last().expect("a full page").id;
+        assert_eq!(names(page), ["token 3", "token 2"], "sessions are nobody's business");
+        let page = db.tokens(Some(last), 2).await.expect("listed");
+        assert_eq!(page[0].revoked_at, Some(at(5)), "the first time counts");
+        assert_eq!(names(page), ["token 1"]);
+        let again = db.create_token(&NewToken { id: nobody, ..token(1, TokenKind::Token) }).await;
+        assert!(again.is_err(), "a hash is one token's");
+    });
+}
+
+#[test]
+fn a_change_is_noted_before_and_answered_after() {
+    scratch::with(|scratch| async move {
+        let db = &scratch.db;
+        let change = |secs: u64| NewAudit {
+            at: at(secs),
+            who: "ann".to_owned(),
+            token: Some(TokenId::new(at(1), [1; 10])),
+            method: "PUT".to_owned(),
+            route: "/api/v1/tests".to_owned(),
+            path: "/api/v1/tests".to_owned(),
+            project: None,
+        };
+        let first = db.audit(&change(1)).await.expect("noted");
+        let second = db.audit(&change(2)).await.expect("noted");
+        db.audit_answered(second, 200).await.expect("noted");
+        let all = db.audits(None, 10).await.expect("listed");
+        let told: Vec<_> = all.iter().map(|it| (it.n, it.status)).collect();
+        assert_eq!(told, [(second, Some(200)), (first, None)]);
+        assert_eq!(all[0].change, change(2));
+        assert_eq!(db.audits(Some(second), 10).await.expect("listed").len(), 1);
+        assert_eq!(db.prune_audit(at(2)).await.expect("pruned"), 1);
+        assert_eq!(db.audits(None, 10).await.expect("listed").len(), 1);
+    });
+}
+
+/// The migration comes to a record that has runs in it.
+#[test]
+fn the_tables_come_to_a_record_with_rows() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a document").await;
+        scratch.accept(1).await;
+        let mut raw = scratch.raw().await;
+        for undo in [
+            "drop table tokens",
+            "drop table audit",
+            "delete from _sqlx_migrations where version = 5",
+        ] {
+            sqlx::query(undo).execute(&mut raw).await.expect("undone");
+        }
+        scratch.db.migrate().await.expect("migrated again");
+        scratch.db.create_token(&token(1, TokenKind::Token)).await.expect("kept");
+        let runs = sqlx::query("select count(*) from runs").fetch_one(&mut raw).await;
+        assert_eq!(runs.expect("counted").get::<i64, _>(0), 1);
+    });
+}

@@ -1,0 +1,336 @@
+//! Which addresses triggers may reach where tests are strangers'.
+//!
+//! A name is looked up first and its addresses are held against the rules; the connection is made to an address that was
+//! held against them. So it does not matter how an address is written, which name leads to it, or what the name leads to a
+//! moment later. `deny` goes before `allow`, and before both go the addresses at which clouds hand out credentials.
+//!
+//! Deliberately absent: rules about names and ports. A name is whoever's its DNS is.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    str::FromStr,
+};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use thiserror::Error;
+
+/// Which addresses may be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Networks {
+    allow: Vec<Network>,
+    deny: Vec<Network>,
+}
+
+/// Some addresses, as an operator names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// Those of the internet.
+    Public,
+    /// Those that only a site routes: `10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`, `100.64.0.0/10`, `fc00::/7`.
+    Private,
+    /// This machine, as it calls itself: `127.0.0.0/8`, `::1`, and `0.0.0.0` and `::`, which lead there too.
+    Loopback,
+    /// All that begin like this one.
+    Within(IpNet),
+}
+
+/// A text that names no network.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "expected `public`, `private`, `loopback`, an address, or one with its length such as `10.1.0.0/16`"
+)]
+pub struct InvalidNetwork;
+
+/// The rule by which an address may not be reached.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Forbidden {
+    /// It is one of [`METADATA`].
+    #[error(
+        "`{0}` is where a cloud tells its machines their credentials; no setting allows it to triggers"
+    )]
+    Metadata(IpAddr),
+    /// A rule says so.
+    #[error("`{address}` is in `{network}`, which `server.triggers.networks.deny` lists")]
+    Denied {
+        /// The address.
+        address: IpAddr,
+        /// The rule.
+        network: Network,
+    },
+    /// No rule allows it.
+    #[error(
+        "`{address}` is {what}, and `server.triggers.networks.allow` does not list it: whoever operates the server can \
+         add {add}"
+    )]
+    NotAllowed {
+        /// The address.
+        address: IpAddr,
+        /// What kind of address it is.
+        what: &'static str,
+        /// The rule that would allow it.
+        add: String,
+    },
+}
+
+/// Where clouds tell a machine who it is, and give it the keys of that.
+#[rustfmt::skip]
+pub const METADATA: &[IpAddr] = &[
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // Amazon, Azure, Google, OpenStack, Oracle and most others
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),   // Amazon: tasks of ECS
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),  // Amazon: pods of EKS
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)), // Alibaba
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),   // Azure: the machine's agent
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),     // Oracle, of old
+    IpAddr::V4(Ipv4Addr::new(169, 254, 0, 23)),    // Tencent
+    IpAddr::V4(Ipv4Addr::new(169, 254, 42, 42)),   // Scaleway
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)), // Amazon
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),  // Amazon: pods of EKS
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),  // Google
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),   // Scaleway
+    IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe)), // OpenStack
+];
+
+const EVERYTHING: [Network; 2] = [
+    Network::Within(IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0))),
+    Network::Within(IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0))),
+];
+
+impl Networks {
+    /// Rules as an operator wrote them. `deny` goes before `allow`.
+    pub fn new(allow: Vec<Network>, deny: Vec<Network>) -> Self {
+        Self { allow, deny }
+    }
+
+    /// What holds where nothing is written: the internet, and nothing of this site.
+    pub fn public() -> Self {
+        Self::new(vec![Network::Public], Vec::new())
+    }
+
+    /// What holds where nothing is written and only this machine can ask: all but credentials.
+    pub fn all() -> Self {
+        Self::new(EVERYTHING.to_vec(), Vec::new())
+    }
+
+    /// The same, but for these.
+    pub fn without(self, deny: Vec<Network>) -> Self {
+        Self { deny, ..self }
+    }
+
+    /// Whether an address may be reached, or the rule by which it may not.
+    pub fn check(&self, address: IpAddr) -> Result<(), Forbidden> {
+        let forms = forms(address);
+        let forms = || forms.iter().flatten().copied();
+        if forms().any(|form| METADATA.contains(&form)) {
+            return Err(Forbidden::Metadata(address));
+        }
+        if let Some(network) = self.deny.iter().find(|it| forms().any(|form| it.holds(form))) {
+            return Err(Forbidden::Denied { address, network: *network });
+        }
+        if self.allow.iter().any(|it| forms().any(|form| it.holds(form))) {
+            return Ok(());
+        }
+        let innermost = forms().last().unwrap_or(address);
+        let within = format!("`{}`", IpNet::from(address.to_canonical()));
+        let (what, add) = match kind(innermost) {
+            Some(Network::Public) => ("public", format!("`public`, or {within}")),
+            Some(Network::Private) => ("private", format!("`private`, or {within}")),
+            Some(Network::Loopback) => ("this machine itself", format!("`loopback`, or {within}")),
+            Some(Network::Within(_)) | None => ("of a special kind", within),
+        };
+        Err(Forbidden::NotAllowed { address, what, add })
+    }
+}
+
+impl Network {
+    fn holds(&self, address: IpAddr) -> bool {
+        match self {
+            Self::Within(network) => network.contains(&address),
+            kind_asked => kind(address) == Some(*kind_asked),
+        }
+    }
+}
+
+/// All that an address stands for: itself, and the IPv4 one that is reached by it through a gateway.
+fn forms(address: IpAddr) -> [Option<IpAddr>; 2] {
+    // An IPv4 address in the clothes of IPv6 is one to the system.
+    match address.to_canonical() {
+        IpAddr::V4(address) => [Some(address.into()), None],
+        IpAddr::V6(address) => [Some(address.into()), carried(address).map(IpAddr::V4)],
+    }
+}
+
+/// The IPv4 address that a gateway finds in an IPv6 one: NAT64, 6to4, Teredo, and the old form of embedding.
+fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
+        [0, 0, 0, 0, 0, 0, high, low] => Some(of(high, low)),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(of(high, low)),
+        // A site's own prefix for NAT64; where in it the address stands is the site's choice, most often last.
+        [0x64, 0xff9b, 1, _, _, _, high, low] => Some(of(high, low)),
+        [0x2002, high, low, ..] => Some(of(high, low)),
+        [0x2001, 0, _, _, _, _, high, low] => Some(of(!high, !low)),
+        _ => None,
+    }
+}
+
+/// Which of the kinds an address is; none of them is link-local, multicast, reserved, for documentation, for gateways.
+fn kind(address: IpAddr) -> Option<Network> {
+    match address {
+        IpAddr::V4(address) => kind_v4(address),
+        IpAddr::V6(address) => kind_v6(address),
+    }
+}
+
+fn kind_v4(address: Ipv4Addr) -> Option<Network> {
+    match address.octets() {
+        [127, ..] | [0, 0, 0, 0] => Some(Network::Loopback),
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] => {
+            Some(Network::Private)
+        }
+        [0, ..]
+        | [169, 254, ..]
+        | [192, 0, 0, _]
+        | [192, 0, 2, _]
+        | [192, 88, 99, _]
+        | [198, 18..=19, ..]
+        | [198, 51, 100, _]
+        | [203, 0, 113, _]
+        | [224..=255, ..] => None,
+        _ => Some(Network::Public),
+    }
+}
+
+fn kind_v6(address: Ipv6Addr) -> Option<Network> {
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Some(Network::Loopback),
+        [0xfc00..=0xfdff, ..] => Some(Network::Private),
+        // Teredo and its neighbours, documentation, 6to4.
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => None,
+        [0x2000..=0x3fff, ..] => Some(Network::Public),
+        _ => None,
+    }
+}
+
+impl FromStr for Network {
+    type Err = InvalidNetwork;
+
+    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
+        Ok(match text {
+            "public" => Self::Public,
+            "private" => Self::Private,
+            "loopback" => Self::Loopback,
+            _ => {
+                let address = text.parse::<IpAddr>().map(IpNet::from);
+                let network = address.or_else(|_| text.parse()).map_err(|_| InvalidNetwork)?;
+                // Bits that do not count are a slip: `10.1.2.3/8` was meant otherwise.
+                if network.trunc() != network {
+                    return Err(InvalidNetwork);
+                }
+                Self::Within(canonical(network))
+            }
+        })
+    }
+}
+
+/// Addresses are canonical when they are held against a rule, so a rule is too: else it would never hold.
+fn canonical(network: IpNet) -> IpNet {
+    let of = |network: &Ipv6Net| {
+        let address = network.addr().to_ipv4_mapped()?;
+        let length = network.prefix_len().checked_sub(96)?;
+        Ipv4Net::new(address, length).ok().map(IpNet::V4)
+    };
+    match &network {
+        IpNet::V4(_) => network,
+        IpNet::V6(six) => of(six).unwrap_or(network),
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Public => f.write_str("public"),
+            Self::Private => f.write_str("private"),
+            Self::Loopback => f.write_str("loopback"),
+            Self::Within(network) => write!(f, "{network}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Network, Networks};
+
+    fn networks(allow: &str, deny: &str) -> Networks {
+        let read = |text: &str| {
+            let words = text.split_whitespace();
+            words.map(|it| it.parse().unwrap_or_else(|why| panic!("{it}: {why}"))).collect()
+        };
+        Networks::new(read(allow), read(deny))
+    }
+
+    const EVERYTHING: &str = "0.0.0.0/0 ::/0 public private loopback";
+
+    const METADATA: &str = "169.254.169.254 ::ffff:169.254.169.254 ::a9fe:a9fe 64:ff9b::a9fe:a9fe 2002:a9fe:a9fe::1 \
+        169.254.170.2 169.254.170.23 100.100.100.200 168.63.129.16 192.0.0.192 fd00:ec2::254 fd00:ec2::23 fd20:ce::254 \
+        fe80::a9fe:a9fe 2001:0:1:2:3:4:5601:5601";
+
+    /// What is allowed, what is denied, addresses that are then reached, and addresses that are not, with a word of why.
+    #[rustfmt::skip]
+    const CASES: &[(&str, &str, &str, &str, &str)] = &[
+        ("public", "", "1.1.1.1 2606:4700::1111 64:ff9b::101:101 2002:101:101::1 ::ffff:8.8.8.8", METADATA, "credentials"),
+        (EVERYTHING, "", "1.1.1.1 10.0.0.1 127.0.0.1 ::1 fd00::1 169.254.1.1 224.0.0.1", METADATA, "credentials"),
+        ("public", "", "172.15.0.1 172.32.0.1 100.63.0.1 100.128.0.1 11.0.0.1 192.167.0.1",
+         "10.0.0.1 172.16.0.1 172.31.255.255 192.168.0.1 100.64.0.1 fd12::1 fc00::1 ::ffff:10.0.0.1 ::10.0.0.1 \
+          64:ff9b::a00:1 64:ff9b:1::a00:1 2002:a00:1::1 2001:0:1:2:3:4:f5ff:fffe", "`private`, or "),
+        ("public", "", "126.0.0.1 128.0.0.1",
+         "127.0.0.1 127.255.255.255 0.0.0.0 ::1 :: ::ffff:127.0.0.1 ::ffff:0.0.0.0 ::7f00:1 64:ff9b::7f00:1", "`loopback`, or "),
+        ("public", "", "223.0.0.1 2001:4860::1",
+         "0.0.0.1 169.254.1.1 224.0.0.1 240.0.0.1 255.255.255.255 192.0.2.1 198.18.0.1 198.51.100.1 203.0.113.1 \
+          fe80::1 fec0::1 ff02::1 2001:db8::1 2001:10::1 3fff::1 100::1 5f00::1", "of a special kind"),
+        ("10.1.0.0/16", "", "10.1.2.3 ::ffff:10.1.2.3 64:ff9b::a01:203", "10.2.0.1 1.1.1.1 127.0.0.1", "does not list it"),
+        ("10.1.2.3", "", "10.1.2.3", "10.1.2.4", "does not list it"),
+        ("::ffff:10.1.0.0/112", "", "10.1.2.3", "10.2.2.3", "does not list it"),
+        ("private", "10.1.0.0/16", "10.2.0.1 192.168.0.1", "10.1.0.1 ::ffff:10.1.0.1 2002:a01:1::1", "in `10.1.0.0/16`, which"),
+        ("public", "2606:4700::/32 ::ffff:1.1.1.1", "8.8.8.8", "2606:4700::1 1.1.1.1", "networks.deny"),
+        ("public", "public", "", "1.1.1.1", "in `public`, which"),
+        ("", "", "", "1.1.1.1 10.0.0.1 ::1", "does not list it"),
+        ("169.254.0.0/16", "", "169.254.1.1", "169.254.169.254", "no setting"),
+    ];
+
+    #[test]
+    fn what_is_reached_and_what_is_not() {
+        for (allow, deny, reached, refused, reason) in CASES {
+            let networks = networks(allow, deny);
+            let check = |text: &str| networks.check(text.parse().expect("an address"));
+            for address in reached.split_whitespace() {
+                assert_eq!(check(address), Ok(()), "{address} by {allow}, not {deny}");
+            }
+            for address in refused.split_whitespace() {
+                let why = check(address).expect_err(address).to_string();
+                assert!(why.contains(reason), "{address} by {allow}, not {deny}: {why}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_network_is_written_in_one_of_these_forms() {
+        for text in ["public", "private", "loopback", "10.0.0.0/8", "fd00::/8", "10.1.2.3/32"] {
+            let network = text.parse::<Network>().expect(text);
+            assert_eq!(network.to_string(), text);
+        }
+        for text in [
+            "",
+            "Public",
+            "10.1.2.3/8",
+            "10.0.0.0/33",
+            "10.0.0",
+            "example.com",
+            "10.0.0.0/8 ",
+            "012.1.1.1",
+        ] {
+            assert!(text.parse::<Network>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Who asks, and whether they may.
+//!
+//! A caller shows a token, or a browser the cookie of a session; [`Access::caller`] says who that is. What each route
+//! needs is in [`table`]; the middleware of the API (`api/guard.rs`) holds one against the other, and no handler does. What a
+//! token is and how it is kept is in [`token`], how people log in in [`oidc`],
+//! their cookie in [`session`], how often one may ask in [`pace`].
+//!
+//! Deliberately absent: rights on single documents, and passwords.
+
+pub(crate) mod bootstrap;
+pub(crate) mod oidc;
+pub(crate) mod pace;
+pub(crate) mod session;
+pub(crate) mod table;
+pub(crate) mod token;
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use db::{Db, DbError, StoredToken, TokenKind};
+use drivers::receiver::{Entry, Gate};
+use model::{Project, Role, TokenId, World};
+use tokio::time::Instant;
+
+use self::{oidc::Oidc, pace::Pace, token::Hash};
+use crate::config::{self, Limits, Mode};
+
+/// How long a token that was good is taken for good without asking the record. So long may one that was taken back
+/// elsewhere still be used here.
+const KNOWN_FOR: Duration = Duration::from_secs(5);
+/// Tokens that are remembered.
+const KNOWN_MAX: usize = 4096;
+
+/// Who may ask.
+#[derive(Debug)]
+pub(crate) struct Access {
+    /// Whether callers must say who they are.
+    pub(crate) mode: Mode,
+    /// How people log in.
+    pub(crate) oidc: Option<Oidc>,
+    world: World,
+    known: Mutex<HashMap<Hash, Known>>,
+    /// How often callers ask.
+    pub(crate) callers: Pace<String>,
+    /// How often what is shown is good for nothing, by address.
+    strangers: Pace<IpAddr>,
+}
+
+/// Somebody who may ask for something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// What people call them.
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    /// Where they may; none for everywhere.
+    pub(crate) projects: Option<Vec<Project>>,
+    /// By what they are known; none where nobody need be.
+    pub(crate) token: Option<TokenId>,
+}
+
+/// Why a caller is not known.
+#[derive(Debug)]
+pub(crate) enum Unknown {
+    /// What is shown is good for nothing.
+    Nobody,
+    /// There is too much of that from there; so long to wait.
+    Guesses(Duration),
+    /// The record does not say.
+    Db(DbError),
+}
+
+impl From<DbError> for Unknown {
+    fn from(error: DbError) -> Self {
+        Self::Db(error)
+    }
+}
+
+/// A token that was good a moment ago.
+#[derive(Clone, Debug)]
+struct Known {
+    token: StoredToken,
+    kind: TokenKind,
+    asked: Instant,
+}
+
+impl Caller {
+    /// Whoever asks where nobody is asked who they are.
+    pub(crate) fn anyone() -> Self {
+        Self { name: "anyone".to_owned(), role: Role::Admin, projects: None, token: None }
+    }
+
+    /// Whether they may do something in a project.
+    pub(crate) fn may_in(&self, project: &Project) -> bool {
+        self.projects.as_ref().is_none_or(|projects| projects.contains(project))
+    }
+}
+
+impl From<StoredToken> for Caller {
+    fn from(token: StoredToken) -> Self {
+        let StoredToken { id, name, role, projects, .. } = token;
+        Self { name, role, projects, token: Some(id) }
+    }
+}
+
+impl Access {
+    pub(crate) fn new(config: config::Access, limits: &Limits, world: World) -> Self {
+        Self {
+            mode: config.mode,
+            oidc: config.oidc.map(Oidc::new),
+            world,
+            known: Mutex::default(),
+            callers: Pace::new(limits.requests_per_second_max),
+            strangers: Pace::new(STRANGERS_PER_SECOND_MAX),
+        }
+    }
+
+    /// Whoever shows this from there. The record is that of the runtime on which this is called.
+    pub(crate) async fn caller(
+        &self,
+        db: &Db,
+        (kind, shown): (TokenKind, &str),
+        peer: IpAddr,
+    ) -> Result<Caller, Unknown> {
+        // What does not look like a token costs nothing.
+        let hash = token::hash(shown).ok_or(Unknown::Nobody)?;
+        let now = self.world.now();
+        if let Some(known) = self.remembered(kind, &hash) {
+            return if known.expires_at > now { Ok(known.into()) } else { Err(Unknown::Nobody) };
+        }
+        // Whoever guesses asks the record each time; who does not gets the place back.
+        self.strangers.count(peer).map_err(Unknown::Guesses)?;
+        let asked = Instant::now();
+        let Some(token) = db.token(kind, &hash, now).await? else {
+            return Err(Unknown::Nobody);
+        };
+        self.strangers.give_back(&peer);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN_MAX {
+            known.retain(|_, known| known.asked.elapsed() < KNOWN_FOR);
+        }
+        if known.len() < KNOWN_MAX {
+            known.insert(hash, Known { token: token.clone(), kind, asked });
+        }
+        Ok(token.into())
+    }
+
+    /// Whoever sends OTLP. Where from is not known here: all of them together may guess as often as one address may.
+    async fn sender(&self, db: &Db, shown: &str) -> Result<Caller, Unknown> {
+        self.caller(db, (TokenKind::Token, shown), IpAddr::from([0; 4])).await
+    }
+
+    /// Forgets what is remembered of a token: it was taken back.
+    pub(crate) fn forget(&self, id: TokenId) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, known| known.token.id != id);
+    }
+
+    fn remembered(&self, kind: TokenKind, hash: &Hash) -> Option<StoredToken> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get(hash).filter(|known| known.kind == kind)?;
+        (known.asked.elapsed() < KNOWN_FOR).then(|| known.token.clone())
+    }
+}
+
+/// Who may send OTLP: whoever shows a token that is good for something, whatever the role. Asked on the calm runtime.
+pub(crate) fn gate(access: &Arc<Access>, calm_db: &Db) -> Gate {
+    let (access, db) = (Arc::clone(access), calm_db.clone());
+    Gate::new(move |shown| {
+        let (access, db) = (Arc::clone(&access), db.clone());
+        async move {
+            let Some(shown) = shown else { return Entry::Refused };
+            match access.sender(&db, shown.expose()).await {
+                Ok(_) => Entry::Allowed,
+                Err(Unknown::Nobody) => Entry::Refused,
+                Err(Unknown::Guesses(_) | Unknown::Db(_)) => Entry::Later,
+            }
+        }
+    })
+}
+
+/// Requests a second of one address that show what is good for nothing.
+const STRANGERS_PER_SECOND_MAX: u32 = 20;

@@ -1,0 +1,120 @@
+//! JSON from an identity provider, in little time and of little size.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{
+    Request,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
+};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+use url::{Url, form_urlencoded};
+
+/// How long an answer may take.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// How many bytes it may have.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+type Client = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// Asks a provider. Connections are those of whom this machine trusts.
+#[derive(Debug)]
+pub(super) struct Fetch(Client);
+
+impl Fetch {
+    pub(super) fn new() -> Self {
+        let mut roots = RootCertStore::empty();
+        // A certificate that cannot be read trusts nobody; the others still count.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the provider speaks the versions that are on by default")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        // Logins are rare: a connection that is kept has been closed by the time of the next.
+        let mut client = legacy::Client::builder(TokioExecutor::new());
+        Self(client.pool_max_idle_per_host(0).build(https.enable_http1().build()))
+    }
+
+    pub(super) async fn get<T: DeserializeOwned>(&self, url: &Url) -> Result<T, String> {
+        self.send(Request::get(url.as_str()), Bytes::new()).await
+    }
+
+    /// Sends a form, as somebody who proves by a password who that is.
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        url: &Url,
+        form: &[(&str, &str)],
+        proof: Option<(&str, &str)>,
+    ) -> Result<T, String> {
+        let encoded =
+            |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let mut request =
+            Request::post(url.as_str()).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        if let Some((name, password)) = proof {
+            let proof = STANDARD.encode(format!("{}:{}", encoded(name), encoded(password)));
+            request = request.header(AUTHORIZATION, format!("Basic {proof}"));
+        }
+        self.send(request, body.into()).await
+    }
+
+    /// What goes wrong is told without what was sent, which is secret.
+    async fn send<T: DeserializeOwned>(
+        &self,
+        request: hyper::http::request::Builder,
+        body: Bytes,
+    ) -> Result<T, String> {
+        let request = request.header(ACCEPT, "application/json").body(Full::new(body));
+        let request = request.map_err(|error| format!("cannot be asked: {error}"))?;
+        let answering = async {
+            let answer = self.0.request(request).await;
+            let answer = answer.map_err(|error| format!("does not answer: {}", chain(&error)))?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+            let body =
+                body.map_err(|error| format!("does not answer in full: {error}"))?.to_bytes();
+            match status.is_success() {
+                true => serde_json::from_slice(&body)
+                    .map_err(|error| format!("answers what is not understood: {error}")),
+                false => Err(format!("says `{status}`{}", Said(&body))),
+            }
+        };
+        let late = || Err(format!("does not answer within {} s", ANSWER_MAX.as_secs()));
+        timeout(ANSWER_MAX, answering).await.unwrap_or_else(|_| late())
+    }
+}
+
+/// The error that OAuth has in an answer.
+struct Said<'a>(&'a [u8]);
+
+impl std::fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let said: serde_json::Value = serde_json::from_slice(self.0).unwrap_or_default();
+        let text = |key: &str| said[key].as_str().unwrap_or_default().to_owned();
+        match text("error") {
+            error if error.is_empty() => Ok(()),
+            error => write!(f, " ({error} {})", text("error_description")),
+        }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,266 @@
+//! The identity token: a JWT, whose signature and claims are held against what is expected (OpenID Connect Core, 3.1.3.7).
+//!
+//! Deliberately absent: symmetric signatures and `none`, by which whoever knows the client could make one.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use model::Timestamp;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256, RsaParameters,
+    RsaPublicKeyComponents, UnparsedPublicKey,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+/// How far clocks may differ.
+const SKEW_SECS: u64 = 60;
+
+/// A provider's keys.
+#[derive(Debug, Deserialize)]
+pub(super) struct Jwks {
+    keys: Vec<Jwk>,
+}
+
+/// A key, as far as it is looked at.
+#[derive(Debug, Deserialize)]
+struct Jwk {
+    kty: String,
+    #[serde(default)]
+    kid: Option<String>,
+    #[serde(default, rename = "use")]
+    usage: Option<String>,
+    #[serde(default)]
+    crv: Option<String>,
+    #[serde(default)]
+    n: Option<String>,
+    #[serde(default)]
+    e: Option<String>,
+    #[serde(default)]
+    x: Option<String>,
+    #[serde(default)]
+    y: Option<String>,
+}
+
+/// What a token has to say.
+#[derive(Debug)]
+pub(super) struct Expected<'a> {
+    pub(super) issuer: &'a str,
+    pub(super) audience: &'a str,
+    pub(super) nonce: &'a str,
+    pub(super) now: Timestamp,
+}
+
+/// What is wrong with a token, which is not repeated.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub(crate) enum TokenError {
+    #[error("it is not a signed JWT")]
+    Form,
+    #[error("it is signed by an algorithm that is not taken: expected RS256, PS256 or ES256")]
+    Algorithm,
+    #[error("no key of the provider made its signature")]
+    Signature,
+    #[error("it is of another issuer")]
+    Issuer,
+    #[error("it is for another audience")]
+    Audience,
+    #[error("it has expired, or the clocks differ")]
+    Expired,
+    #[error("it is of another login")]
+    Nonce,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    alg: String,
+    #[serde(default)]
+    kid: Option<String>,
+}
+
+/// The claims of a token that is good.
+pub(super) fn verify(
+    token: &str,
+    keys: &Jwks,
+    expected: &Expected<'_>,
+) -> Result<Value, TokenError> {
+    let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Form)?;
+    let (head, claims) = signed.split_once('.').ok_or(TokenError::Form)?;
+    let head: Head = serde_json::from_slice(&bytes(head)?).map_err(|_| TokenError::Form)?;
+    let signature = bytes(signature)?;
+    let mut meant = keys.keys.iter().filter(|key| {
+        let is_named = head.kid.is_none() || key.kid == head.kid;
+        is_named && key.usage.as_deref() != Some("enc")
+    });
+    let made = |key: &Jwk| key.made(&head.alg, signed.as_bytes(), &signature);
+    match head.alg.as_str() {
+        "RS256" | "PS256" | "ES256" => {}
+        _ => return Err(TokenError::Algorithm),
+    }
+    if !meant.any(made) {
+        return Err(TokenError::Signature);
+    }
+    let claims: Value = serde_json::from_slice(&bytes(claims)?).map_err(|_| TokenError::Form)?;
+    check(&claims, expected)?;
+    Ok(claims)
+}
+
+fn check(claims: &Value, expected: &Expected<'_>) -> Result<(), TokenError> {
+    if claims["iss"] != expected.issuer {
+        return Err(TokenError::Issuer);
+    }
+    let is_meant = match &claims["aud"] {
+        Value::String(one) => one == expected.audience,
+        Value::Array(many) => many.iter().any(|one| one == expected.audience),
+        _ => false,
+    };
+    let is_azp = claims.get("azp").is_none_or(|azp| azp == expected.audience);
+    if !is_meant || !is_azp {
+        return Err(TokenError::Audience);
+    }
+    let now = expected.now.as_secs();
+    let moment = |claim: &str| claims[claim].as_f64().map(|secs| secs as u64);
+    let is_over = moment("exp").is_none_or(|exp| exp.saturating_add(SKEW_SECS) <= now);
+    let is_early = moment("iat").is_none_or(|iat| iat > now.saturating_add(SKEW_SECS));
+    if is_over || is_early {
+        return Err(TokenError::Expired);
+    }
+    if claims["nonce"] != expected.nonce {
+        return Err(TokenError::Nonce);
+    }
+    Ok(())
+}
+
+impl Jwk {
+    /// Whether this key made a signature.
+    fn made(&self, algorithm: &str, signed: &[u8], signature: &[u8]) -> bool {
+        let rsa = |parameters: &RsaParameters| {
+            let (n, e) = (part(&self.n)?, part(&self.e)?);
+            let key = RsaPublicKeyComponents { n, e };
+            key.verify(parameters, signed, signature).ok()
+        };
+        let made = match (algorithm, self.kty.as_str(), self.crv.as_deref()) {
+            ("RS256", "RSA", _) => rsa(&RSA_PKCS1_2048_8192_SHA256),
+            ("PS256", "RSA", _) => rsa(&RSA_PSS_2048_8192_SHA256),
+            ("ES256", "EC", Some("P-256")) => self.point().and_then(|point| {
+                let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
+                key.verify(signed, signature).ok()
+            }),
+            _ => None,
+        };
+        made.is_some()
+    }
+
+    /// The point of an elliptic key, not compressed.
+    fn point(&self) -> Option<Vec<u8>> {
+        Some([&[4], part(&self.x)?.as_slice(), part(&self.y)?.as_slice()].concat())
+    }
+}
+
+fn part(text: &Option<String>) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text.as_ref()?).ok()
+}
+
+fn bytes(text: &str) -> Result<Vec<u8>, TokenError> {
+    URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::Form)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+    use model::Timestamp;
+    use ring::{
+        rand::SystemRandom,
+        signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+    };
+    use serde_json::{Value, json};
+
+    use super::{Expected, Jwks, TokenError, verify};
+
+    struct Signer(EcdsaKeyPair);
+
+    impl Signer {
+        fn new() -> Self {
+            let random = SystemRandom::new();
+            let made = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random);
+            let made = made.expect("a key");
+            let key =
+                EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, made.as_ref(), &random);
+            Self(key.expect("a key"))
+        }
+
+        fn keys(&self, more: &Value) -> Jwks {
+            let point = self.0.public_key().as_ref();
+            let part = |from: usize| URL_SAFE_NO_PAD.encode(&point[from..from + 32]);
+            let mut key =
+                json!({"kty": "EC", "crv": "P-256", "kid": "k", "x": part(1), "y": part(33)});
+            for (name, value) in more.as_object().expect("an object") {
+                key[name] = value.clone();
+            }
+            serde_json::from_value(json!({"keys": [key]})).expect("keys")
+        }
+
+        fn token(&self, head: &Value, claims: &Value) -> String {
+            let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+            let signed = format!("{}.{}", part(head), part(claims));
+            let signature = self.0.sign(&SystemRandom::new(), signed.as_bytes()).expect("signed");
+            format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
+        }
+    }
+
+    /// Changes to a good token, and what is wrong then.
+    #[test]
+    fn a_token_is_good_or_it_is_said_why_not() {
+        let signer = Signer::new();
+        let head = json!({"alg": "ES256", "kid": "k"});
+        let good = json!({"iss": "https://id", "aud": "qt", "exp": 1100, "iat": 1000, "nonce": "n", "sub": "s"});
+        let expected = Expected {
+            issuer: "https://id",
+            audience: "qt",
+            nonce: "n",
+            now: Timestamp::from_nanos(1_000_000_000_000),
+        };
+        let cases = [
+            (json!({}), None),
+            (json!({"aud": ["other", "qt"], "azp": "qt"}), None),
+            (json!({"exp": 941}), None),
+            (json!({"iss": "https://id/"}), Some(TokenError::Issuer)),
+            (json!({"aud": "other"}), Some(TokenError::Audience)),
+            (json!({"aud": null}), Some(TokenError::Audience)),
+            (json!({"aud": ["other"]}), Some(TokenError::Audience)),
+            (json!({"azp": "other"}), Some(TokenError::Audience)),
+            (json!({"exp": 940}), Some(TokenError::Expired)),
+            (json!({"exp": null}), Some(TokenError::Expired)),
+            (json!({"exp": "1100"}), Some(TokenError::Expired)),
+            (json!({"iat": 1061}), Some(TokenError::Expired)),
+            (json!({"nonce": "m"}), Some(TokenError::Nonce)),
+            (json!({"nonce": null}), Some(TokenError::Nonce)),
+        ];
+        for (changes, wrong) in cases {
+            let mut claims = good.clone();
+            for (name, value) in changes.as_object().expect("an object") {
+                claims[name] = value.clone();
+            }
+            let found = verify(&signer.token(&head, &claims), &signer.keys(&json!({})), &expected);
+            assert_eq!(found.err(), wrong, "{changes}");
+        }
+        let token = signer.token(&head, &good);
+        let unsigned = token.rsplit_once('.').expect("parts").0;
+        let (first, rest) = token.split_once('.').expect("parts");
+        let none = URL_SAFE_NO_PAD.encode(json!({"alg": "none"}).to_string());
+        let hmac = URL_SAFE_NO_PAD.encode(json!({"alg": "HS256", "kid": "k"}).to_string());
+        let keys = |more: &Value| signer.keys(more);
+        for (token, keys, wrong) in [
+            (token.clone(), Signer::new().keys(&json!({})), TokenError::Signature),
+            (token.clone(), keys(&json!({"kid": "other"})), TokenError::Signature),
+            (token.clone(), keys(&json!({"use": "enc"})), TokenError::Signature),
+            (token.clone(), keys(&json!({"kty": "RSA"})), TokenError::Signature),
+            (format!("{unsigned}."), keys(&json!({})), TokenError::Signature),
+            (format!("{none}.{rest}"), keys(&json!({})), TokenError::Algorithm),
+            (format!("{hmac}.{rest}"), keys(&json!({})), TokenError::Algorithm),
+            (first.to_owned(), keys(&json!({})), TokenError::Form),
+            (String::new(), keys(&json!({})), TokenError::Form),
+            ("a.b.c".to_owned(), keys(&json!({})), TokenError::Form),
+        ] {
+            assert_eq!(verify(&token, &keys, &expected).err(), Some(wrong), "{token}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! How people log in: OpenID Connect, the authorization code flow with PKCE.
+//!
+//! [`Oidc::begin`] says where a browser goes and what it keeps meanwhile; [`Oidc::end`] takes what it brings back, gets the
+//! identity token by the code, verifies it, and says who that is and which role their claims mean. Nothing of a login is
+//! kept here between the two: any replica may end what another began.
+//!
+//! Deliberately absent: refreshing (a session ends after hours), logging out at the provider, and reading access tokens.
+
+mod fetch;
+mod id_token;
+
+use std::sync::Mutex;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use model::{Fault, Faulty, Role, Timestamp, World};
+use ring::digest;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde_json::Value;
+use thiserror::Error;
+use url::Url;
+
+use self::{
+    fetch::Fetch,
+    id_token::{Expected, Jwks, TokenError},
+};
+use crate::config;
+
+/// An identity provider.
+#[derive(Debug)]
+pub(crate) struct Oidc {
+    config: config::Oidc,
+    fetch: Fetch,
+    /// What the provider says of itself, once it was asked.
+    provider: Mutex<Option<Provider>>,
+}
+
+/// What a provider says of itself.
+#[derive(Clone, Debug, Deserialize)]
+struct Provider {
+    issuer: String,
+    #[serde(deserialize_with = "endpoint")]
+    authorization_endpoint: Url,
+    #[serde(deserialize_with = "endpoint")]
+    token_endpoint: Url,
+    #[serde(deserialize_with = "endpoint")]
+    jwks_uri: Url,
+}
+
+fn endpoint<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+}
+
+/// What a browser keeps between the beginning and the end of a login.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pending {
+    state: String,
+    nonce: String,
+    verifier: String,
+}
+
+/// What a browser brings back.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Returned {
+    code: Option<String>,
+    state: Option<String>,
+    /// Who sends it, where the provider says so (RFC 9207).
+    iss: Option<String>,
+    error: Option<String>,
+    error_description: Option<String>,
+}
+
+/// A person who has logged in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Person {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+}
+
+/// Why somebody could not log in.
+#[derive(Debug, Error)]
+pub(crate) enum OidcError {
+    #[error(
+        "the identity provider at `{at}` {reason}; check `server.auth.oidc.issuer` and that this server reaches it"
+    )]
+    Provider { at: String, reason: String },
+    #[error(
+        "this is not the end of a login that began in this browser: begin again at `/auth/login`"
+    )]
+    Foreign,
+    #[error("the identity provider refused the login: {0}")]
+    Refused(String),
+    #[error("the identity provider gave no token for the code: {0}")]
+    NoToken(String),
+    #[error("the identity token is not good: {0}")]
+    Token(#[from] TokenError),
+    #[error(
+        "`{name}` has no role here: no value of the claim `{claim}` is listed in `server.auth.oidc.roles`"
+    )]
+    NoRole { name: String, claim: String },
+}
+
+impl Faulty for OidcError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Provider { .. } | Self::NoToken(_) => Fault::Upstream,
+            Self::Foreign => Fault::Invalid,
+            Self::Refused(_) | Self::Token(_) | Self::NoRole { .. } => Fault::Denied,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    id_token: String,
+}
+
+impl Oidc {
+    pub(crate) fn new(config: config::Oidc) -> Self {
+        Self { config, fetch: Fetch::new(), provider: Mutex::default() }
+    }
+
+    /// Where the browser goes, and what it keeps.
+    pub(crate) async fn begin(
+        &self,
+        back: &str,
+        world: World,
+    ) -> Result<(Url, Pending), OidcError> {
+        let provider = self.provider().await?;
+        let chance = || URL_SAFE_NO_PAD.encode(world.random::<32>());
+        let pending = Pending { state: chance(), nonce: chance(), verifier: chance() };
+        let challenge = digest::digest(&digest::SHA256, pending.verifier.as_bytes());
+        let mut there = provider.authorization_endpoint;
+        there
+            .query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.config.client_id)
+            .append_pair("redirect_uri", back)
+            .append_pair("scope", &self.config.scopes.join(" "))
+            .append_pair("state", &pending.state)
+            .append_pair("nonce", &pending.nonce)
+            .append_pair("code_challenge", &URL_SAFE_NO_PAD.encode(challenge))
+            .append_pair("code_challenge_method", "S256");
+        Ok((there, pending))
+    }
+
+    /// Who comes back.
+    pub(crate) async fn end(
+        &self,
+        returned: Returned,
+        pending: &Pending,
+        back: &str,
+        now: Timestamp,
+    ) -> Result<Person, OidcError> {
+        let is_ours = returned.state.as_ref() == Some(&pending.state);
+        let is_theirs = returned.iss.as_ref().is_none_or(|iss| *iss == self.config.issuer);
+        if !is_ours || !is_theirs {
+            return Err(OidcError::Foreign);
+        }
+        if let Some(error) = returned.error {
+            let more = returned.error_description.map(|more| format!(" ({more})"));
+            return Err(OidcError::Refused(format!("{error}{}", more.unwrap_or_default())));
+        }
+        let code = returned.code.ok_or(OidcError::Foreign)?;
+        let provider = self.provider().await?;
+        let tokens = self.exchange(&provider, &code, &pending.verifier, back).await?;
+        let keys = self.fetch.get::<Jwks>(&provider.jwks_uri).await;
+        let keys = keys.map_err(|reason| at(&provider.jwks_uri, reason))?;
+        let expected = Expected {
+            issuer: &provider.issuer,
+            audience: &self.config.client_id,
+            nonce: &pending.nonce,
+            now,
+        };
+        self.person(&id_token::verify(&tokens.id_token, &keys, &expected)?)
+    }
+
+    async fn exchange(
+        &self,
+        provider: &Provider,
+        code: &str,
+        verifier: &str,
+        back: &str,
+    ) -> Result<Tokens, OidcError> {
+        let form = [
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", back),
+            ("client_id", &self.config.client_id),
+            ("code_verifier", verifier),
+        ];
+        let secret = self.config.client_secret.as_ref();
+        let proof = secret.map(|secret| (self.config.client_id.as_str(), secret.expose()));
+        let tokens = self.fetch.post(&provider.token_endpoint, &form, proof).await;
+        tokens.map_err(OidcError::NoToken)
+    }
+
+    /// What the provider says of itself; asked for once.
+    async fn provider(&self) -> Result<Provider, OidcError> {
+        let known = || self.provider.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(provider) = known().clone() {
+            return Ok(provider);
+        }
+        let issuer = &self.config.issuer;
+        let url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
+        let wrong = |reason: String| OidcError::Provider { at: url.clone(), reason };
+        let parsed = Url::parse(&url).map_err(|error| wrong(format!("has no URL: {error}")))?;
+        let provider = self.fetch.get::<Provider>(&parsed).await.map_err(&wrong)?;
+        if provider.issuer != *issuer {
+            return Err(wrong(format!("says that it is `{}`, not `{issuer}`", provider.issuer)));
+        }
+        *known() = Some(provider.clone());
+        Ok(provider)
+    }
+
+    /// The person of these claims, by the most that one of their roles allows.
+    fn person(&self, claims: &Value) -> Result<Person, OidcError> {
+        let names = ["preferred_username", "email", "sub"];
+        let name = names.iter().find_map(|claim| claims[*claim].as_str()).unwrap_or("nobody");
+        let claim = &self.config.role_claim;
+        let held = match claimed(claims, claim) {
+            Some(Value::String(one)) => vec![one.as_str()],
+            Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let role = held.into_iter().filter_map(|value| self.config.roles.get(value)).max();
+        let none = || OidcError::NoRole { name: name.to_owned(), claim: claim.clone() };
+        let name = name.chars().filter(|it| !it.is_control()).take(super::token::NAME_MAX);
+        Ok(Person { role: *role.ok_or_else(none)?, name: name.collect() })
+    }
+}
+
+/// A claim by its name, or by its path: `realm_access.roles`.
+fn claimed<'a>(claims: &'a Value, name: &str) -> Option<&'a Value> {
+    claims.get(name).or_else(|| name.split('.').try_fold(claims, |value, part| value.get(part)))
+}
+
+fn at(url: &Url, reason: String) -> OidcError {
+    OidcError::Provider { at: url.to_string(), reason }
+}
+
+impl Pending {
+    /// As a cookie keeps it.
+    pub(crate) fn kept(&self) -> String {
+        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// What a cookie kept.
+    pub(crate) fn read(kept: &str) -> Option<Self> {
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(kept).ok()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Role;
+    use serde_json::json;
+
+    use super::{Oidc, OidcError, Pending};
+    use crate::config;
+
+    #[test]
+    fn claims_become_a_role() {
+        let roles = [("qt-admin", Role::Admin), ("qt-see", Role::Viewer), ("qt-do", Role::Editor)];
+        let config = |claim: &str| config::Oidc {
+            issuer: "https://id".to_owned(),
+            client_id: "qt".to_owned(),
+            client_secret: None,
+            scopes: Vec::new(),
+            role_claim: claim.to_owned(),
+            roles: roles.map(|(name, role)| (name.to_owned(), role)).into(),
+        };
+        let cases = [
+            ("roles", json!({"roles": ["qt-see", "other", "qt-do"]}), Some(Role::Editor)),
+            ("roles", json!({"roles": "qt-admin"}), Some(Role::Admin)),
+            (
+                "realm_access.roles",
+                json!({"realm_access": {"roles": ["qt-see"]}}),
+                Some(Role::Viewer),
+            ),
+            (
+                "https://x.example/roles",
+                json!({"https://x.example/roles": ["qt-see"]}),
+                Some(Role::Viewer),
+            ),
+            ("roles", json!({"roles": ["admin", "QT-ADMIN"]}), None),
+            ("roles", json!({"roles": {"qt-admin": true}}), None),
+            ("roles", json!({"groups": ["qt-admin"]}), None),
+            ("roles", json!({}), None),
+        ];
+        for (claim, mut claims, role) in cases {
+            claims["email"] = json!("ann@example");
+            match (Oidc::new(config(claim)).person(&claims), role) {
+                (Ok(person), Some(role)) => {
+                    assert_eq!(
+                        (person.name.as_str(), person.role),
+                        ("ann@example", role),
+                        "{claims}"
+                    );
+                }
+                (Err(OidcError::NoRole { .. }), None) => {}
+                (other, _) => panic!("{claims}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_browser_keeps_comes_back() {
+        let text = |it: &str| it.to_owned();
+        let pending = Pending { state: text("s"), nonce: text("n"), verifier: text("v") };
+        assert_eq!(Pending::read(&pending.kept()), Some(pending));
+        assert_eq!(Pending::read("e30"), None);
+        assert_eq!(Pending::read("%"), None);
+    }
+}

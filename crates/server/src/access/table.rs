@@ -1,0 +1,101 @@
+//! What each route needs. One that is not here is refused, and a test finds it.
+
+use axum::http::Method;
+use model::Role;
+
+/// What a route needs of its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: anybody may know it.
+    Open,
+    /// To be known, whatever the role: it is about the caller.
+    Known,
+    /// A role, in the project that the request names.
+    Project(Role),
+    /// A role in all projects: it is about the server.
+    Server(Role),
+}
+
+use Need::{Known, Open, Project, Server};
+use Role::{Admin, Editor, Viewer};
+
+/// Every route, with its method and what it needs.
+#[rustfmt::skip]
+pub const TABLE: &[(&str, &str, Need)] = &[
+    ("GET", "/livez", Open),
+    ("GET", "/readyz", Open),
+    ("GET", "/metrics", Server(Viewer)),
+    ("GET", "/api/v1/openapi.json", Open),
+    ("GET", "/auth/login", Open),
+    ("GET", "/auth/callback", Open),
+    ("POST", "/auth/logout", Known),
+    ("GET", "/api/v1/me", Known),
+    ("PUT", "/api/v1/documents", Project(Editor)),
+    ("PUT", "/api/v1/tests", Project(Editor)),
+    ("GET", "/api/v1/tests", Project(Viewer)),
+    ("GET", "/api/v1/tests/{id}", Project(Viewer)),
+    ("PUT", "/api/v1/tests/{id}", Project(Editor)),
+    ("DELETE", "/api/v1/tests/{id}", Project(Editor)),
+    ("GET", "/api/v1/tests/{id}/versions", Project(Viewer)),
+    ("GET", "/api/v1/suites", Project(Viewer)),
+    ("GET", "/api/v1/suites/{id}", Project(Viewer)),
+    ("PUT", "/api/v1/suites/{id}", Project(Editor)),
+    ("DELETE", "/api/v1/suites/{id}", Project(Editor)),
+    ("GET", "/api/v1/suites/{id}/versions", Project(Viewer)),
+    ("GET", "/api/v1/variable-sets", Project(Viewer)),
+    ("GET", "/api/v1/variable-sets/{id}", Project(Viewer)),
+    ("PUT", "/api/v1/variable-sets/{id}", Project(Editor)),
+    ("DELETE", "/api/v1/variable-sets/{id}", Project(Editor)),
+    ("GET", "/api/v1/variable-sets/{id}/versions", Project(Viewer)),
+    ("GET", "/api/v1/stores", Project(Viewer)),
+    ("GET", "/api/v1/stores/{id}", Project(Viewer)),
+    ("PUT", "/api/v1/stores/{id}", Project(Editor)),
+    ("DELETE", "/api/v1/stores/{id}", Project(Editor)),
+    ("GET", "/api/v1/stores/{id}/versions", Project(Viewer)),
+    ("GET", "/api/v1/settle-profiles", Project(Viewer)),
+    ("GET", "/api/v1/settle-profiles/{id}", Project(Viewer)),
+    ("PUT", "/api/v1/settle-profiles/{id}", Project(Editor)),
+    ("DELETE", "/api/v1/settle-profiles/{id}", Project(Editor)),
+    ("GET", "/api/v1/settle-profiles/{id}/versions", Project(Viewer)),
+    ("GET", "/api/v1/analyzers", Project(Viewer)),
+    ("GET", "/api/v1/analyzers/{id}", Project(Viewer)),
+    ("PUT", "/api/v1/analyzers/{id}", Project(Editor)),
+    ("DELETE", "/api/v1/analyzers/{id}", Project(Editor)),
+    ("GET", "/api/v1/analyzers/{id}/versions", Project(Viewer)),
+    ("GET", "/api/v1/gates", Project(Viewer)),
+    ("GET", "/api/v1/gates/{id}", Project(Viewer)),
+    ("PUT", "/api/v1/gates/{id}", Project(Editor)),
+    ("DELETE", "/api/v1/gates/{id}", Project(Editor)),
+    ("GET", "/api/v1/gates/{id}/versions", Project(Viewer)),
+    ("POST", "/api/v1/tests/{test}/runs", Project(Editor)),
+    ("GET", "/api/v1/tests/{test}/trend", Project(Viewer)),
+    ("GET", "/api/v1/runs", Project(Viewer)),
+    ("GET", "/api/v1/runs/{run}", Project(Viewer)),
+    ("POST", "/api/v1/runs/{run}/stop", Project(Editor)),
+    ("GET", "/api/v1/runs/{run}/events", Project(Viewer)),
+    ("GET", "/api/v1/runs/{run}/trace", Project(Viewer)),
+    ("POST", "/api/v1/suites/{suite}/runs", Project(Editor)),
+    ("GET", "/api/v1/suite-runs/{run}", Project(Viewer)),
+    ("POST", "/api/v1/suite-runs/{run}/stop", Project(Editor)),
+    ("GET", "/api/v1/tokens", Server(Admin)),
+    ("POST", "/api/v1/tokens", Server(Admin)),
+    ("DELETE", "/api/v1/tokens/{id}", Server(Admin)),
+    ("GET", "/api/v1/audit", Server(Admin)),
+];
+
+/// What a request needs; none where the route is not in the table. `route` is none where nothing matched.
+pub(crate) fn need(method: &Method, route: Option<&str>) -> Option<Need> {
+    // That there is nothing is told to those who may know what there is.
+    let Some(route) = route else { return Some(Known) };
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    let mut here = TABLE.iter().filter(|(_, known, _)| *known == route).peekable();
+    here.peek()?;
+    let found = here.find(|(known, _, _)| *known == method);
+    // What a route does not take is refused by the route, and not to strangers.
+    Some(found.map_or(Known, |(_, _, need)| *need))
+}
+
+/// Whether a request changes something, so that it is noted who asked for it.
+pub(crate) fn is_change(method: &Method) -> bool {
+    ![Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
+}

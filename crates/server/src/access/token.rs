@@ -1,0 +1,114 @@
+//! Tokens: made of chance, shown once, kept as a hash.
+//!
+//! A token has 256 bits of chance, so that a plain SHA-256 hides it: there is nothing to guess, which is what slow hashes
+//! are for. Its first letters say what it is, so that those who look through repositories for secrets find it.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use db::{NewToken, TokenKind};
+use model::{Project, Role, Secret, Timestamp, TokenId, World};
+use ring::digest;
+
+/// How a token begins.
+pub(crate) const PREFIX: &str = "qtt_";
+/// The letters after it: 32 bytes.
+const LETTERS: usize = 43;
+/// How long a token lasts where nobody says.
+pub(crate) const DAYS: u16 = 90;
+/// How long it may last.
+pub(crate) const DAYS_MAX: u16 = 3660;
+/// Letters of a name.
+pub(crate) const NAME_MAX: usize = 128;
+
+/// What is kept of a token.
+pub(crate) type Hash = [u8; 32];
+
+/// What a new token is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) kind: TokenKind,
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) projects: Option<Vec<Project>>,
+    pub(crate) seconds: u64,
+    pub(crate) made_by: String,
+}
+
+/// Makes a token: what is shown, and what is kept.
+pub(crate) fn make(wanted: Wanted, world: World) -> (Secret, NewToken) {
+    let shown = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(world.random::<32>()));
+    let made_at = world.now();
+    let lasts = wanted.seconds.saturating_mul(1_000_000_000);
+    let kept = NewToken {
+        id: TokenId::new(made_at, world.random()),
+        kind: wanted.kind,
+        hash: digest_of(&shown),
+        name: wanted.name,
+        role: wanted.role,
+        projects: wanted.projects,
+        made_at,
+        made_by: wanted.made_by,
+        expires_at: Timestamp::from_nanos(made_at.as_nanos().saturating_add(lasts)),
+    };
+    (Secret::new(shown), kept)
+}
+
+/// What would be kept of this, if it looks like a token at all.
+pub(crate) fn hash(shown: &str) -> Option<Hash> {
+    let letters = shown.strip_prefix(PREFIX)?;
+    (letters.len() == LETTERS).then(|| digest_of(shown))
+}
+
+/// A text that others read, without the tokens that somebody put into it by mistake: into a path, most likely.
+pub(crate) fn hide(text: String) -> String {
+    if !text.contains(PREFIX) {
+        return text;
+    }
+    let mut parts = text.split(PREFIX);
+    let mut hidden = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest =
+            part.trim_start_matches(|it: char| it.is_ascii_alphanumeric() || "-_".contains(it));
+        hidden.push_str(PREFIX);
+        hidden.push_str("***");
+        hidden.push_str(rest);
+    }
+    hidden
+}
+
+fn digest_of(shown: &str) -> Hash {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest::digest(&digest::SHA256, shown.as_bytes()).as_ref());
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use db::TokenKind;
+    use model::{Role, Timestamp, World};
+
+    use super::{Wanted, hash, hide, make};
+
+    #[test]
+    fn what_is_kept_finds_what_is_shown_and_does_not_hold_it() {
+        let world = World::new(|| Timestamp::from_nanos(5_000_000_000), || [7; 32]);
+        let wanted = Wanted {
+            kind: TokenKind::Token,
+            name: "ci".to_owned(),
+            role: Role::Editor,
+            projects: None,
+            seconds: 60,
+            made_by: "me".to_owned(),
+        };
+        let (shown, kept) = make(wanted, world);
+        assert_eq!(shown.expose(), "qtt_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc");
+        assert_eq!(hash(shown.expose()), Some(kept.hash));
+        assert_eq!(kept.expires_at, Timestamp::from_nanos(65_000_000_000));
+        assert!(!format!("{shown:?} {kept:?}").contains("BwcHBw"));
+        let told = format!("/a/{}/b `{}`", shown.expose(), shown.expose());
+        assert_eq!(hide(told), "/a/qtt_***/b `qtt_***`");
+        assert_eq!(hide("a text".to_owned()), "a text");
+        for other in ["", "qtt_", "qtt_short", "ghp_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc"] {
+            assert_eq!(hash(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Who changed what, for those who answer for the server.
+
+use axum::{Extension, Json, extract::State};
+use db::StoredAudit;
+use model::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    App,
+    given::Asked,
+    openapi,
+    page::{self, Page, Paging},
+    problem::Problem,
+};
+use crate::{own_spans::Call, traceparent::TraceParent};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list))
+}
+
+/// A change that somebody asked for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AuditEntry)]
+pub(super) struct Entry {
+    /// Its number, which grows.
+    n: i64,
+    #[schema(schema_with = openapi::moment)]
+    at: Timestamp,
+    /// Who asked.
+    who: String,
+    /// The id of the token that was shown.
+    token: Option<String>,
+    method: String,
+    /// What was asked for, with names for what differs.
+    route: String,
+    path: String,
+    project: Option<String>,
+    /// How it was answered; absent where nobody lived to tell.
+    status: Option<i32>,
+}
+
+/// Changes, the newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/audit",
+    tag = "access",
+    operation_id = "listAudit",
+    params(Paging),
+    responses((status = 200, description = "A page of changes.", body = Page<Entry>)),
+)]
+pub(super) async fn list(
+    State(app): State<App>,
+    Asked(paging): Asked<Paging>,
+    Extension(context): Extension<TraceParent>,
+) -> Result<Json<Page<Entry>>, Problem> {
+    let limit = page::limit(paging.limit)?;
+    let audits = app.db.audits(page::key(paging.cursor.as_deref())?, limit + 1);
+    let audits = app.watch.db(context, Call("SELECT", "audit"), audits).await?;
+    let entries = audits.into_iter().map(entry).collect();
+    Ok(Json(Page::new(entries, limit, |entry: &Entry| entry.n.to_string())))
+}
+
+fn entry(stored: StoredAudit) -> Entry {
+    let StoredAudit { n, change, status } = stored;
+    Entry {
+        n,
+        at: change.at,
+        who: change.who,
+        token: change.token.map(|token| token.to_string()),
+        method: change.method,
+        route: change.route,
+        path: change.path,
+        project: change.project,
+        status,
+    }
+}

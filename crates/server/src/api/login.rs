@@ -1,0 +1,143 @@
+//! How a browser logs in and out: to the identity provider, back, and away.
+//!
+//! Between beginning and end the browser keeps what the login needs in a cookie; after it, a session. Both are out of
+//! reach of scripts, and a session is sent along only by what this server's own pages ask for, or by following a link here.
+
+use axum::{
+    Extension, Router,
+    extract::{Query, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use db::TokenKind;
+use model::{Fault, Faulty, Secret};
+
+use super::{App, problem::Problem};
+use crate::{
+    access::{
+        Caller,
+        oidc::{Oidc, OidcError, Pending, Returned},
+        session::{COOKIE, COOKIE_TLS, value},
+        token::{self, Wanted},
+    },
+    own_spans::Call,
+    traceparent::TraceParent,
+};
+
+/// How long a login may take, in seconds.
+const LOGIN_SECS: u32 = 600;
+/// How long a session lasts, in seconds.
+const SESSION_SECS: u32 = 8 * 60 * 60;
+/// Keeps a login between its beginning and its end.
+const LOGIN_COOKIE: &str = "qualitytrace_login";
+/// Where a browser comes back to.
+const BACK: &str = "/auth/callback";
+
+/// The routes for browsers; they are no operations of the API.
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/auth/login", get(begin))
+        .route(BACK, get(end))
+        .route("/auth/logout", post(logout))
+}
+
+/// As whom the browser knows this server.
+struct Here {
+    is_tls: bool,
+    back: String,
+}
+
+impl Here {
+    fn of(app: &App, headers: &HeaderMap) -> Result<Self, Problem> {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        // Whoever ends TLS for us says so. A browser that lies about it spoils its own login only.
+        let is_tls = app.is_tls || text("x-forwarded-proto") == Some("https");
+        let host = text(header::HOST.as_str());
+        let host = host.ok_or_else(|| Problem::new(Fault::Invalid, "there is no `Host` header"))?;
+        let scheme = if is_tls { "https" } else { "http" };
+        Ok(Self { is_tls, back: format!("{scheme}://{host}{BACK}") })
+    }
+
+    fn cookie(&self, name: &str, value: &str, rest: &str) -> Result<HeaderValue, Problem> {
+        let secure = if self.is_tls { "; Secure" } else { "" };
+        let text = format!("{name}={value}; HttpOnly; SameSite=Lax; {rest}{secure}");
+        HeaderValue::from_str(&text)
+            .map_err(|_| Problem::new(Fault::Internal, "a cookie cannot be written"))
+    }
+
+    fn session(&self, value: &str, secs: u32) -> Result<HeaderValue, Problem> {
+        let name = if self.is_tls { COOKIE_TLS } else { COOKIE };
+        self.cookie(name, value, &format!("Path=/; Max-Age={secs}"))
+    }
+}
+
+async fn begin(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    let here = Here::of(&app, &headers)?;
+    let (there, pending) = provider(&app)?.begin(&here.back, app.world).await?;
+    let rest = format!("Path={BACK}; Max-Age={LOGIN_SECS}");
+    let cookie = here.cookie(LOGIN_COOKIE, &pending.kept(), &rest)?;
+    let there = HeaderValue::from_str(there.as_str())
+        .map_err(|_| Problem::new(Fault::Upstream, "the provider's URL cannot be followed"))?;
+    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, there), (header::SET_COOKIE, cookie)])
+        .into_response())
+}
+
+async fn end(
+    State(app): State<App>,
+    Extension(context): Extension<TraceParent>,
+    headers: HeaderMap,
+    Query(returned): Query<Returned>,
+) -> Result<Response, Problem> {
+    let here = Here::of(&app, &headers)?;
+    let pending =
+        value(&headers, LOGIN_COOKIE).and_then(Pending::read).ok_or(OidcError::Foreign)?;
+    let person = provider(&app)?.end(returned, &pending, &here.back, app.world.now()).await?;
+    let wanted = Wanted {
+        kind: TokenKind::Session,
+        made_by: person.name.clone(),
+        name: person.name,
+        role: person.role,
+        projects: None,
+        seconds: SESSION_SECS.into(),
+    };
+    let (shown, kept): (Secret, _) = token::make(wanted, app.world);
+    let created = app.db.create_token(&kept);
+    app.watch.db(context, Call("INSERT", "tokens"), created).await?;
+    let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/api/v1/me")]).into_response();
+    let over = here.cookie(LOGIN_COOKIE, "", &format!("Path={BACK}; Max-Age=0"))?;
+    response.headers_mut().append(header::SET_COOKIE, here.session(shown.expose(), SESSION_SECS)?);
+    response.headers_mut().append(header::SET_COOKIE, over);
+    Ok(response)
+}
+
+/// Ends the session; a token that was shown instead stays as it is.
+async fn logout(
+    State(app): State<App>,
+    Extension(context): Extension<TraceParent>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let here = Here::of(&app, &headers)?;
+    if let Some(id) = caller.token.filter(|_| !headers.contains_key(header::AUTHORIZATION)) {
+        let revoked = app.db.revoke_token(id, app.world.now());
+        app.watch.db(context, Call("UPDATE", "tokens"), revoked).await?;
+        app.access.forget(id);
+    }
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, here.session("", 0)?)]).into_response())
+}
+
+fn provider(app: &App) -> Result<&Oidc, Problem> {
+    app.access.oidc.as_ref().ok_or_else(|| {
+        Problem::new(
+            Fault::Missing,
+            "people do not log in here: `server.auth.oidc` names no provider",
+        )
+    })
+}
+
+impl From<OidcError> for Problem {
+    fn from(error: OidcError) -> Self {
+        Self::new(error.fault(), error.to_string())
+    }
+}

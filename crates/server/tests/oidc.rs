@@ -1,0 +1,183 @@
+//! People log in: a browser, as far as cookies, redirects and one form go, between the server and a real Keycloak.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+
+use anyhow::{Context, Result};
+use bench::parts::{Database, setting};
+use model::{Timestamp, World};
+use reqwest::{Client, Method, Response, StatusCode, Url, header, redirect::Policy};
+use serde_json::Value;
+use server::{
+    Handle, Telemetry,
+    config::{self, Environment},
+};
+use source::Text;
+use tokio::runtime;
+
+const WORLD: World = World::new(now, random);
+
+fn now() -> Timestamp {
+    #[expect(clippy::disallowed_methods, reason = "a test is a main of its own")]
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_nanos(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn random() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    bytes
+}
+
+async fn start(database: &Database, issuer: &str) -> Result<Handle> {
+    let text = format!(
+        "{}
+server:
+  auth:
+    mode: on
+    oidc:
+      issuer: {issuer}
+      clientId: qualitytrace
+      clientSecret: client-s3cr3t
+      roles: {{qt-admin: admin, qt-viewer: viewer}}
+",
+        database.section()?
+    );
+    let read = config::read(&Text::new("config.yaml", text), &Environment::default());
+    let mut config = read.config.context("no mistakes")?;
+    let any: SocketAddr = "127.0.0.1:0".parse()?;
+    config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any };
+    let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
+    Ok(server::start(config, telemetry, WORLD, runtime::Handle::current()).await?)
+}
+
+/// A browser: cookies for each origin, and no more.
+struct Browser {
+    client: Client,
+    cookies: BTreeMap<(String, String), String>,
+}
+
+impl Browser {
+    fn new() -> Result<Self> {
+        let client = Client::builder().no_proxy().redirect(Policy::none()).build()?;
+        Ok(Self { client, cookies: BTreeMap::new() })
+    }
+
+    async fn ask(
+        &mut self,
+        method: Method,
+        url: &Url,
+        body: Option<String>,
+        own: bool,
+    ) -> Result<Response> {
+        let origin = url.origin().ascii_serialization();
+        let mine =
+            self.cookies.iter().filter(|((of, _), value)| *of == origin && !value.is_empty());
+        let mine: Vec<_> = mine.map(|((_, name), value)| format!("{name}={value}")).collect();
+        let mut request =
+            self.client.request(method, url.clone()).header(header::COOKIE, mine.join("; "));
+        if let Some(body) = body {
+            request = request
+                .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .body(body);
+        }
+        if own {
+            request = request.header(header::ORIGIN, &origin);
+        }
+        let response = request.send().await?;
+        for cookie in response.headers().get_all(header::SET_COOKIE) {
+            let (name, rest) = cookie.to_str()?.split_once('=').context("a cookie")?;
+            let value = rest.split(';').next().unwrap_or_default();
+            self.cookies.insert((origin.clone(), name.to_owned()), value.to_owned());
+        }
+        Ok(response)
+    }
+
+    async fn get(&mut self, url: &Url) -> Result<Response> {
+        self.ask(Method::GET, url, None, false).await
+    }
+
+    /// Logs in at the provider, and gives where that leads.
+    async fn log_in(&mut self, base: &Url, name: &str) -> Result<(Response, Url)> {
+        let began = self.get(&base.join("/auth/login")?).await?;
+        assert_eq!(began.status(), StatusCode::SEE_OTHER);
+        let kept = began.headers()[header::SET_COOKIE].to_str()?.to_owned();
+        for words in ["HttpOnly", "SameSite=Lax", "Path=/auth/callback", "Max-Age=600"] {
+            assert!(kept.contains(words), "{kept}");
+        }
+        let there: Url = began.headers()[header::LOCATION].to_str()?.parse()?;
+        assert!(
+            there.query().unwrap_or_default().contains("code_challenge_method=S256"),
+            "{there}"
+        );
+        let page = self.get(&there).await?.text().await?;
+        let form = page.split("action=\"").nth(1).and_then(|rest| rest.split('"').next());
+        let form: Url = form.with_context(|| page.clone())?.replace("&amp;", "&").parse()?;
+        let typed = format!("username={name}&password={name}-password&credentialId=");
+        let answered = self.ask(Method::POST, &form, Some(typed), false).await?;
+        let back = answered.headers().get(header::LOCATION).context("Keycloak sends back")?;
+        let back: Url = back.to_str()?.parse()?;
+        assert_eq!(back.path(), "/auth/callback", "{back}");
+        Ok((self.get(&back).await?, back))
+    }
+}
+
+async fn json(response: Response) -> Result<Value> {
+    Ok(serde_json::from_slice(&response.bytes().await?)?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_logs_in_and_out() -> Result<()> {
+    let issuer = setting("QUALITYTRACE_TEST_KEYCLOAK")?;
+    let database = Database::create("oidc").await?;
+    let server = start(&database, &issuer).await?;
+    let base: Url = format!("http://{}", server.addresses().http).parse()?;
+    for (name, role) in [("ann", "admin"), ("vic", "viewer")] {
+        let mut browser = Browser::new()?;
+        let (response, back) = browser.log_in(&base, name).await?;
+        assert_eq!(response.status(), StatusCode::SEE_OTHER, "{name}");
+        let session = response.headers()[header::SET_COOKIE].to_str()?.to_owned();
+        for words in ["qualitytrace_session=qtt_", "HttpOnly", "SameSite=Lax", "Path=/;"] {
+            assert!(session.contains(words), "{session}");
+        }
+        let me = json(browser.get(&base.join("/api/v1/me")?).await?).await?;
+        assert_eq!((&me["name"], &me["role"]), (&name.into(), &role.into()), "{me}");
+        let tokens = browser.get(&base.join("/api/v1/tokens")?).await?.status();
+        assert_eq!(tokens, if role == "admin" { 200 } else { 403 }, "{name}");
+        // What another page asks for changes nothing, though the cookie goes along.
+        let wanted = r#"{"name": "x", "role": "viewer"}"#.to_owned();
+        let url = base.join("/api/v1/tokens")?;
+        let foreign = browser.ask(Method::POST, &url, Some(wanted.clone()), false).await?;
+        assert_eq!(foreign.status(), 403, "{name}");
+        let own = browser.ask(Method::POST, &url, Some(wanted), true).await?.status();
+        assert_eq!(own, if role == "admin" { 201 } else { 403 }, "{name}");
+        // A code is good once, and a session is no token.
+        assert_ne!(browser.get(&back).await?.status(), StatusCode::SEE_OTHER, "{name}");
+        let session = session.split(['=', ';']).nth(1).unwrap_or_default().to_owned();
+        let shown =
+            browser.client.get(base.join("/api/v1/me")?).bearer_auth(&session).send().await?;
+        assert_eq!(shown.status(), 401, "{name}");
+        let out = base.join("/auth/logout")?;
+        browser
+            .cookies
+            .insert((base.origin().ascii_serialization(), "qualitytrace_session".into()), session);
+        assert_eq!(browser.ask(Method::POST, &out, None, true).await?.status(), 204, "{name}");
+        assert_eq!(browser.get(&base.join("/api/v1/me")?).await?.status(), 401, "{name}");
+    }
+    // Who has no role here is refused by name; who did not begin here, too.
+    let mut browser = Browser::new()?;
+    let (refused, back) = browser.log_in(&base, "nob").await?;
+    assert_eq!(refused.status(), 403);
+    let problem = json(refused).await?;
+    assert!(
+        problem["detail"].as_str().unwrap_or_default().contains("`nob` has no role here"),
+        "{problem}"
+    );
+    let stranger = Browser::new()?.get(&back).await?;
+    assert_eq!(stranger.status(), 400);
+    assert!(json(stranger).await?["detail"].as_str().unwrap_or_default().contains("begin again"));
+    let held = database.count("select count(*) from tokens where kind = 'session'").await?;
+    assert_eq!(held, 2, "a session for each who may");
+    assert!(server.shutdown().await.is_delivered());
+    database.remove().await
+}
