@@ -1,8 +1,15 @@
 //! `cargo xtask bench NAME`: the measurements of the `bench` crate, in release mode, with real servers beside them.
 
-use anyhow::Result;
+use std::{ffi::OsString, fs, process::Command};
 
-use crate::{machine::Machine, packages, services, spawn};
+use anyhow::{Context, Result};
+
+use crate::{
+    machine::Machine,
+    packages,
+    services::{self, Variables},
+    spawn,
+};
 
 pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
     // The binary that is measured is built beside the one that measures it; some measure themselves.
@@ -32,8 +39,8 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
 
 /// `cargo xtask prove`: what tests do with a few throws of the dice, with a million.
 pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
-    // One of them kills servers, and needs the real parts.
-    if rest.first() == Some(&"kill") {
+    // Some of them need the real parts.
+    if matches!(rest.first(), Some(&"kill" | &"dogfood")) {
         return run(machine, "prove", rest);
     }
     let mut cargo = machine.cargo();
@@ -44,4 +51,35 @@ pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
 pub(crate) fn compat(machine: &Machine, rest: &[&str]) -> Result<()> {
     let mut cargo = machine.cargo();
     spawn::run(cargo.args(["run", "--quiet", "-p", "bench", "--", "compat"]).args(rest))
+}
+
+/// The binary with planted faults, beside the one without.
+const PLANTED: &str = "qualitytrace-planted";
+
+/// `cargo xtask dogfood`: the suite of `tests/dogfood`, or with `--faults` proof that it can fail.
+pub(crate) fn dogfood(machine: &Machine, rest: &[&str], variables: &Variables) -> Result<()> {
+    let debug = machine.target().join("debug");
+    let mut arguments: Vec<OsString> = rest.iter().map(OsString::from).collect();
+    if rest.first() == Some(&"--faults") {
+        if rest.len() == 1 {
+            arguments.push(OsString::new());
+        }
+        let mut planted = machine.cargo();
+        spawn::run(planted.args(["build", "--quiet", "-p", "cli", "--features", "planted"]))?;
+        let copy = debug.join(PLANTED);
+        fs::copy(debug.join("qualitytrace"), &copy)
+            .with_context(|| format!("cannot write `{}`", copy.display()))?;
+    } else {
+        let mut git = Command::new("git");
+        let revision = spawn::output(git.args(["rev-parse", "HEAD"]).current_dir(&machine.root));
+        let revision = revision.unwrap_or_else(|_| "unknown".to_owned());
+        arguments.extend(["--revision".into(), revision.trim().into(), "--history".into()]);
+        arguments.push(machine.cache.join("dogfood.history").into_os_string());
+        if let Some(summary) = machine.find("GITHUB_STEP_SUMMARY") {
+            arguments.extend(["--summary".into(), summary]);
+        }
+    }
+    spawn::run(machine.cargo().args(["build", "--quiet", "-p", "cli", "-p", "bench"]))?;
+    let mut bench = machine.command(debug.join("bench"));
+    spawn::run(bench.arg("dogfood").args(arguments).envs(variables.iter().cloned()))
 }

@@ -8,7 +8,7 @@ use std::{fs, path::Path, process::Command};
 use anyhow::{Context, Result, bail};
 
 use crate::{
-    cache, generate,
+    bench, cache, generate,
     machine::Machine,
     packages,
     services::{self, Variables},
@@ -65,6 +65,12 @@ const STEPS: &[Step] = &[
         what: "the examples in the documentation",
         services: &[],
         run: doctests,
+    },
+    Step {
+        name: "dogfood",
+        what: "Qualitytrace tests Qualitytrace, and finds every fault that is planted",
+        services: &["postgres", "collector"],
+        run: dogfood,
     },
     Step {
         name: "tests",
@@ -212,6 +218,11 @@ fn doctests(machine: &Machine, variables: &Variables) -> Result<()> {
     )
 }
 
+fn dogfood(machine: &Machine, variables: &Variables) -> Result<()> {
+    bench::dogfood(machine, &[], variables)?;
+    bench::dogfood(machine, &["--faults"], variables)
+}
+
 fn tests(machine: &Machine, variables: &Variables) -> Result<()> {
     packages::browser(machine)?;
     // Tests run them as programs, and `--all-targets` alone builds them as tests.
@@ -247,7 +258,7 @@ mod tests {
         let words = chosen(&["fmt"]).err().expect("there is no such step").to_string();
         assert_eq!(
             words,
-            "`fmt` is not a step of ci; the steps are format, clippy, docs, tidy, generated, deny, wasm, outside, compat, doctests, tests"
+            "`fmt` is not a step of ci; the steps are format, clippy, docs, tidy, generated, deny, wasm, outside, compat, doctests, dogfood, tests"
         );
     }
 }

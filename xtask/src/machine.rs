@@ -96,7 +96,7 @@ impl Machine {
         fs::metadata("/proc/self").is_ok_and(|this| this.uid() == 0)
     }
 
-    fn find(&self, name: &str) -> Option<OsString> {
+    pub(crate) fn find(&self, name: &str) -> Option<OsString> {
         find(&self.variables, name)
     }
 }

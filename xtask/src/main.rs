@@ -1,4 +1,4 @@
-//! What people and CI run: `ci`, `generate`, `services`, `accept`, `tools`, `bench`, `prove`, `compat`.
+//! What people and CI run: `ci`, `generate`, `services`, `accept`, `tools`, `bench`, `prove`, `dogfood`, `compat`.
 //!
 //! This program only spawns others: the checks, generators and servers are theirs, the order and the words are ours.
 //! It depends on next to nothing, so that a bare machine has it within seconds. Deliberately absent: any knowledge of
@@ -40,6 +40,9 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
                                     layout, telemetry (--short, --only GROUP, --faults), thread
   prove lang [--short]              the long form of the language's proofs by chance, in release mode
   prove kill [KILLS]                kills the server with runs in flight, 50 times: every run ends, none is fired twice
+  prove dogfood                     repeats that suite on a busy machine until 1,000 verdicts are in
+  dogfood [--keep DIR]              Qualitytrace tests Qualitytrace: the suite of `tests/dogfood`
+  dogfood --faults [NAME]           plants faults into the server, one at a time, and names what finds each
   compat --corpus DIR               compile the predecessor's documents in a folder as they are
   compat --verdicts DIR             compare with the predecessor's measured answers in a folder
 
@@ -85,6 +88,11 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
         ["bench", name, rest @ ..] => bench::run(machine, name, rest),
         ["prove", rest @ ..] => bench::prove(machine, rest),
         ["compat", rest @ ..] => bench::compat(machine, rest),
+        ["dogfood", rest @ ..] => {
+            services::with(machine, &["postgres", "collector"], |variables| {
+                bench::dogfood(machine, rest, variables)
+            })
+        }
         _ => bail!(
             "`cargo xtask {}` is not a command; `cargo xtask --help` lists them",
             arguments.join(" ")

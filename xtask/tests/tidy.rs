@@ -26,6 +26,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("lang", &["model", "qualitytrace-source"]),
     ("report", &["model", "qualitytrace-source"]),
     ("otlp", &["model"]),
+    ("shape", &["model", "qualitytrace-source"]),
     ("drivers", &["model", "otlp"]),
     ("db", &["model"]),
     ("bus", &["model", "qualitytrace-journal"]),
@@ -34,7 +35,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("golden", &[]),
     ("demo", &["model", "qualitytrace-telemetry"]),
     ("server", &["model", "qualitytrace-source", "lang", "report", "otlp", "drivers", "db", "bus", "runner", "qualitytrace-telemetry"]),
-    ("cli", &["model", "qualitytrace-source", "lang", "report", "otlp", "drivers", "runner", "demo", "server", "qualitytrace-telemetry"]),
+    ("cli", &["model", "qualitytrace-source", "lang", "report", "otlp", "shape", "drivers", "runner", "demo", "server", "qualitytrace-telemetry"]),
     ("bench", &["model", "qualitytrace-source", "qualitytrace-journal", "lang", "report", "otlp", "drivers", "db", "bus", "qualitytrace-telemetry", "runner", "demo", "server"]),
     ("xtask", &[]),
 ];
@@ -65,6 +66,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("lang", &["base64", "jiff", "regex", "regex-syntax", "serde_json", "siphasher", "thiserror"]),
     ("report", &["serde", "serde_json"]),
     ("otlp", &["base64", "bytes", "serde_json", "thiserror"]),
+    ("shape", &["thiserror"]),
 ];
 
 /// Modules of `std` that a pure crate may not name; `self` would be all of them under another name.

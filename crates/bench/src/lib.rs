@@ -5,6 +5,7 @@
 
 pub mod compat;
 pub mod decode;
+pub mod dogfood;
 pub mod ingest;
 pub mod kill;
 pub mod lang;

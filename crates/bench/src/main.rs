@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bench::{
-    compat, decode, ingest, kill, lang, layout, page, run as running, settle, table, telemetry,
-    thread,
+    compat, decode, dogfood, ingest, kill, lang, layout, page, run as running, settle, table,
+    telemetry, thread,
 };
 
 fn main() -> ExitCode {
@@ -41,6 +41,7 @@ fn run(arguments: &[String]) -> Result<String> {
         }
         ("prove", [what, rest @ ..]) if what == "ingest" => return prove_ingest(rest),
         ("prove", [what, rest @ ..]) if what == "kill" => return prove_kill(rest),
+        ("prove", [what]) if what == "dogfood" => return prove_dogfood(),
         ("prove", [what, rest @ ..]) if what == "settle" => return settle::prove(rest),
         _ => {}
     }
@@ -70,9 +71,15 @@ async fn prove_kill(rest: &[String]) -> Result<String> {
 }
 
 #[tokio::main]
+async fn prove_dogfood() -> Result<String> {
+    Ok(table::render("prove dogfood", &dogfood::prove().await?))
+}
+
+#[tokio::main]
 async fn measure(name: &str, rest: &[String]) -> Result<String> {
     let rows = match name {
         "decode" => decode::measure().await?,
+        "dogfood" => dogfood::run(rest).await?,
         "ingest" => ingest::measure(rest).await?,
         "served" => ingest::served::measure(rest).await?,
         "lang" => lang::measure().await?,

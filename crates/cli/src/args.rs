@@ -2,6 +2,7 @@
 
 mod run;
 mod server;
+mod traces;
 
 use std::{ffi::OsStr, net::SocketAddr, path::PathBuf};
 
@@ -12,7 +13,8 @@ use model::{Secret, TraceId};
 use crate::{demo, init, login, new, reports::Target, token};
 
 pub(crate) use run::{Protocol, Run, Shard};
-pub(crate) use server::{Apply, At, Delete, Export, Get, List, Versioned};
+pub(crate) use server::{Apply, At, Delete, Export, Get, List, Trend, Versioned};
+pub(crate) use traces::{Accept, Diff, Mutate, Record, Recorded};
 
 /// Trace-based testing for distributed systems.
 ///
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     /// out.
     Learn,
     Lint(Lint),
+    #[command(flatten)]
+    OfTraces(OfTraces),
     Fmt(Fmt),
     Explain(Explain),
     Schema(Schema),
@@ -69,6 +73,15 @@ pub(crate) enum Command {
     Telemetry(Telemetry),
 }
 
+/// What is asked of whole traces.
+#[derive(Debug, Subcommand)]
+pub(crate) enum OfTraces {
+    Record(Box<Record>),
+    Diff(Box<Diff>),
+    Accept(Box<Accept>),
+    Mutate(Box<Mutate>),
+}
+
 /// What is asked of a server, or done for one.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OfServer {
@@ -77,6 +90,7 @@ pub(crate) enum OfServer {
     List(List),
     Delete(Delete),
     Export(Export),
+    Trend(Trend),
     Login(login::Args),
     #[command(subcommand)]
     Token(token::Command),
@@ -240,6 +254,9 @@ pub(crate) struct Identity {
     /// The profile of `qualitytrace login`: a server, and the token for it
     #[arg(long, value_name = "NAME", env = "QUALITYTRACE_PROFILE")]
     pub(crate) profile: Option<String>,
+    /// A file with the authorities that an https:// server is trusted by, in PEM form [default: those of this machine]
+    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_CA")]
+    pub(crate) ca: Option<PathBuf>,
 }
 
 fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {

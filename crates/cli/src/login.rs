@@ -40,7 +40,8 @@ pub(crate) async fn login(
     };
     let profile = args.identity.profile.as_deref().unwrap_or(PROFILE);
     // The profile that is being made need not be there yet.
-    let asked = args::Identity { token: Some(token.clone()), profile: None };
+    let asked =
+        args::Identity { token: Some(token.clone()), profile: None, ca: args.identity.ca.clone() };
     let known = profiles::known(args.server.as_deref(), &asked, environment);
     let known = known.map_err(|error| terminal.refuse(&error))?;
     let known = Known { token: Some(token.clone()), ..known };

@@ -19,6 +19,7 @@ mod learn;
 mod lint;
 mod log;
 mod login;
+mod mutate;
 mod new;
 mod observe;
 mod profiles;
@@ -27,6 +28,7 @@ mod remote;
 mod reports;
 mod run;
 mod serve;
+mod shapes;
 mod terminal;
 mod token;
 mod variables;
@@ -45,7 +47,7 @@ use server::config::Environment;
 use source::Colour;
 use tokio::runtime::{self, Runtime};
 
-use args::{Args, Command, OfServer, SchemaOf};
+use args::{Args, Command, OfServer, OfTraces, SchemaOf};
 use exit::Exit;
 use serve::Outside;
 use terminal::{Terminal, Watched};
@@ -76,6 +78,9 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check(&args, environment().collect(), &world, &terminal),
         Command::Learn => learn::learn(&terminal),
         Command::Lint(args) => lint::lint(&args, &world, &terminal),
+        Command::OfTraces(command) => on(work(), &terminal, |work| {
+            work.block_on(of_traces(&command, environment().collect(), &world, &terminal))
+        }),
         Command::Fmt(args) => format::fmt(&args, &terminal),
         Command::Explain(args) => explain::explain(&args, &terminal),
         Command::Schema(args) => {
@@ -117,6 +122,22 @@ fn main() -> ExitCode {
     exit.into()
 }
 
+/// What is asked of whole traces.
+async fn of_traces(
+    command: &OfTraces,
+    environment: Vec<(String, String)>,
+    world: &World,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let known = || environment.iter().cloned().collect();
+    match command {
+        OfTraces::Record(args) => shapes::record(args, &known(), terminal).await,
+        OfTraces::Diff(args) => shapes::diff(args, &known(), terminal).await,
+        OfTraces::Accept(args) => shapes::accept(args, &known(), terminal).await,
+        OfTraces::Mutate(args) => mutate::mutate(args, environment, world, terminal),
+    }
+}
+
 /// What is asked of a server, or done for one.
 async fn of_server(
     command: &OfServer,
@@ -130,6 +151,7 @@ async fn of_server(
         OfServer::List(args) => remote::list(args, environment, terminal).await,
         OfServer::Delete(args) => remote::delete(args, environment, terminal).await,
         OfServer::Export(args) => remote::export(args, environment, terminal).await,
+        OfServer::Trend(args) => remote::trend(args, environment, terminal).await,
         OfServer::Login(args) => login::login(args, environment, terminal).await,
         OfServer::Token(args) => token::token(args, environment, world, terminal).await,
     }

@@ -29,6 +29,8 @@ const FILE: &str = "profiles.json";
 pub(crate) struct Known {
     pub(crate) url: String,
     pub(crate) token: Option<Secret>,
+    /// A file with the authorities that are trusted; what this machine trusts where there is none.
+    pub(crate) ca: Option<PathBuf>,
 }
 
 /// What cannot be done with profiles.
@@ -73,7 +75,7 @@ pub(crate) fn known(
 ) -> Result<Known, ProfileError> {
     let Some(path) = path(environment) else {
         let url = server.unwrap_or(SERVER).to_owned();
-        return Ok(Known { url, token: identity.token.clone() });
+        return Ok(Known { url, token: identity.token.clone(), ca: identity.ca.clone() });
     };
     let stored = read(&path)?;
     let named = |name: &String| {
@@ -89,7 +91,8 @@ pub(crate) fn known(
     let url = server.or(profile.map(|profile| profile.server.as_str())).unwrap_or(SERVER);
     let kept = profile.filter(|profile| is_same(&profile.server, url));
     let kept = || kept.map(|profile| Secret::new(profile.token.clone()));
-    Ok(Known { url: url.to_owned(), token: identity.token.clone().or_else(kept) })
+    let token = identity.token.clone().or_else(kept);
+    Ok(Known { url: url.to_owned(), token, ca: identity.ca.clone() })
 }
 
 /// Keeps a token for a server, and makes its profile the one that is meant. Tells the file.
@@ -188,13 +191,16 @@ mod tests {
             (None, Some("a"), Some("given"), "http://a:1", Some("given")),
         ];
         for (server, profile, given, url, shown) in cases {
-            let identity =
-                Identity { token: given.and_then(token), profile: profile.map(str::to_owned) };
+            let identity = Identity {
+                token: given.and_then(token),
+                profile: profile.map(str::to_owned),
+                ca: None,
+            };
             let found = known(server, &identity, &environment).expect("known");
             assert_eq!(found.url, url);
             assert_eq!(found.token, shown.and_then(token), "{server:?} {profile:?} {given:?}");
         }
-        let identity = Identity { token: None, profile: Some("c".to_owned()) };
+        let identity = Identity { token: None, profile: Some("c".to_owned()), ca: None };
         let error = known(None, &identity, &environment).expect_err("there is none");
         assert!(error.to_string().contains("no profile `c`"), "{error}");
     }

@@ -23,8 +23,12 @@ pub(crate) fn read(file: &Path, id: Option<TraceId>, terminal: &Terminal) -> Res
         Exit::Refused
     };
     let bytes = content(file).map_err(refused)?;
-    let traces = otlp::read(&bytes).map_err(|error| refused(error.to_string()))?;
-    choose(traces, id).map_err(refused)
+    of_bytes(&bytes, id).map_err(refused)
+}
+
+/// The one trace that is meant, of a file's bytes or a server's answer.
+pub(crate) fn of_bytes(bytes: &[u8], id: Option<TraceId>) -> Result<Trace, String> {
+    choose(otlp::read(bytes).map_err(|error| error.to_string())?, id)
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, String> {

@@ -1,47 +1,49 @@
-//! The client of a server: applies documents, starts runs, waits for their outcomes.
+//! The client of a server: applies documents, starts runs, follows them to their outcomes.
 //!
 //! Client and server may be of different versions: what a newer server adds to its answers is passed over, and what an
 //! older one does not have is asked for in the older way.
 
 mod documents;
+mod http;
+mod live;
+mod run;
 mod tolerant;
+mod traces;
+mod trend;
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
+use hyper::Method;
 use model::{DocumentKind, Fault, Faulty, Outcome, RunId, Secret, TestId};
-use reqwest::{Client, Method, RequestBuilder, redirect::Policy};
 use serde::{Deserialize, de::DeserializeOwned};
 use server::config::Environment;
 use source::Text;
 use thiserror::Error;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout};
 
 use crate::{
     args,
-    chosen::Item,
     documents::{files, read},
     exit::Exit,
     profiles::{self, Known},
-    reports::Reports,
-    run,
     terminal::Terminal,
 };
 
+use http::{Http, Request};
+use live::{RUN_MAX, SILENCE_MAX};
+
 pub(crate) use documents::{delete, export, get, list};
+pub(crate) use run::run;
+pub(crate) use traces::trace;
+pub(crate) use trend::trend;
 
 /// The project of runs.
 const PROJECT: &str = "default";
 
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
-/// How long a run is waited for.
-const RUN_MAX: Duration = Duration::from_secs(15 * 60);
-/// How long a server may fail to tell of a run before it is given up.
-const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Bytes of an answer at the most.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// How often a run is looked at.
-const POLL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Deserialize)]
 struct Applied {
@@ -84,6 +86,8 @@ struct Problem {
 pub(crate) enum ClientError {
     #[error("no HTTP client can be made: {reason}")]
     Client { reason: String },
+    #[error("the authorities in `{path}` cannot be trusted: {reason}")]
+    Ca { path: String, reason: String },
     #[error("the server at `{url}` cannot be reached: {reason}")]
     Unreachable { url: String, reason: String },
     #[error("the server at `{url}` refused: {}", refusal(.detail))]
@@ -105,7 +109,7 @@ impl Faulty for ClientError {
             Self::Refused { status: 400..=499, .. } => Fault::Invalid,
             Self::TooLarge { .. } => Fault::Invalid,
             Self::Refused { .. } => Fault::Upstream,
-            Self::Foreign { .. } => Fault::Invalid,
+            Self::Foreign { .. } | Self::Ca { .. } => Fault::Invalid,
         }
     }
 }
@@ -135,52 +139,6 @@ pub(crate) async fn apply(
     Ok(Exit::Passed)
 }
 
-/// Runs tests on a server, one after the other.
-pub(crate) async fn run(
-    args: &args::Run,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Result<Exit, Exit> {
-    let known = profiles::known(args.server.as_deref(), &args.identity, environment);
-    let known = known.map_err(|error| terminal.refuse(&error))?;
-    let url = &known.url;
-    let mut reports = Reports::new(&args.output.reports, terminal)?;
-    let items = run::items(args, terminal)?;
-    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
-    reports.expect(items.len());
-    let mut exits = Vec::new();
-    let mut kept = HashSet::new();
-    for item in items {
-        let Item::Test(test) = item else {
-            terminal.line("error: a server runs no suites yet; leave out `--server`, or name tests by `--test`");
-            return Err(Exit::Refused);
-        };
-        if kept.insert(test.file.clone()) {
-            let text = read(&test.file, terminal)?;
-            let applied =
-                server.apply(&text, PROJECT).await.map_err(|error| terminal.refuse(&error))?;
-            terminal.line(&applied.notices);
-        }
-        if !args.output.quiet {
-            terminal.line(&format!("{}: running on {url}", test.plan.name));
-        }
-        let exit = match server.run(&test.plan.id).await {
-            Ok(outcome) => {
-                let exit = outcome.verdict.into();
-                reports.add(outcome, None);
-                exit
-            }
-            Err(error) => terminal.refuse(&error),
-        };
-        exits.push(exit);
-        if args.pace.fail_fast && exit != Exit::Passed {
-            break;
-        }
-    }
-    reports.finish()?;
-    Ok(Exit::over(exits))
-}
-
 /// Which server is meant, and what is shown to it.
 fn at(at: &args::At, environment: &Environment, terminal: &Terminal) -> Result<Known, Exit> {
     let known = profiles::known(at.server.as_deref(), &at.identity, environment);
@@ -193,18 +151,17 @@ pub(crate) async fn me(known: &Known) -> Result<Me, ClientError> {
     server.send(server.request(Method::GET, "/api/v1/me")).await
 }
 
-struct Server<'a> {
-    url: &'a str,
-    token: Option<&'a Secret>,
-    client: Client,
+struct Server {
+    url: String,
+    token: Option<Secret>,
+    http: Http,
 }
 
-impl<'a> Server<'a> {
-    fn new(known: &'a Known) -> Result<Self, ClientError> {
-        // A proxy would come from the environment, which enters through main alone.
-        let client = Client::builder().no_proxy().redirect(Policy::none()).build();
-        let client = client.map_err(|error| ClientError::Client { reason: chain(&error) })?;
-        Ok(Self { url: known.url.trim_end_matches('/'), token: known.token.as_ref(), client })
+impl Server {
+    fn new(known: &Known) -> Result<Self, ClientError> {
+        let http = Http::new(&known.url, known.ca.as_deref())?;
+        let url = known.url.trim_end_matches('/').to_owned();
+        Ok(Self { url, token: known.token.clone(), http })
     }
 
     async fn apply(&self, text: &Text, project: &str) -> Result<Applied, ClientError> {
@@ -221,55 +178,39 @@ impl<'a> Server<'a> {
         }
     }
 
-    async fn run(&self, test: &TestId) -> Result<Outcome, ClientError> {
-        let started = self.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
-        let id = self.send::<Run>(started).await?.id;
-        let began = Instant::now();
-        let mut heard = began;
-        while began.elapsed() < RUN_MAX {
-            let read = self.request(Method::GET, &format!("/api/v1/runs/{id}"));
-            match self.send::<Run>(read).await {
-                Ok(Run { outcome: Some(outcome), .. }) => return Ok(outcome),
-                Ok(Run { outcome: None, .. }) => heard = Instant::now(),
-                // The run goes on at the server, and so may the server.
-                Err(error) if error.fault().is_transient() && heard.elapsed() < SILENCE_MAX => {}
-                Err(error) => return Err(error),
-            }
-            sleep(POLL).await;
-        }
-        Err(ClientError::TooLong { run: id })
+    fn request(&self, method: Method, path: &str) -> Request {
+        Request::new(method, format!("{}{path}", self.url), self.token.as_ref())
     }
 
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.client.request(method, format!("{}{path}", self.url));
-        let request = request.timeout(REQUEST_MAX);
-        match self.token {
-            Some(token) => request.bearer_auth(token.expose()),
-            None => request,
-        }
-    }
-
-    async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+    async fn send<T: DeserializeOwned>(&self, request: Request) -> Result<T, ClientError> {
         let body = self.body(request).await?;
         tolerant::read(&body).map_err(|error| self.foreign(&error))
     }
 
-    async fn text(&self, request: RequestBuilder) -> Result<String, ClientError> {
+    async fn text(&self, request: Request) -> Result<String, ClientError> {
         String::from_utf8(self.body(request).await?).map_err(|error| self.foreign(&error))
     }
 
-    fn foreign(&self, reason: &dyn std::error::Error) -> ClientError {
-        ClientError::Foreign { url: self.url.to_owned(), reason: reason.to_string() }
+    fn unreachable(&self, reason: String) -> ClientError {
+        ClientError::Unreachable { url: self.url.clone(), reason }
     }
 
-    async fn body(&self, request: RequestBuilder) -> Result<Vec<u8>, ClientError> {
-        let url = || self.url.to_owned();
-        let unreachable =
-            |error: reqwest::Error| ClientError::Unreachable { url: url(), reason: chain(&error) };
-        let mut response = request.send().await.map_err(unreachable)?;
-        let status = response.status();
+    fn foreign(&self, reason: &dyn std::error::Error) -> ClientError {
+        ClientError::Foreign { url: self.url.clone(), reason: reason.to_string() }
+    }
+
+    async fn body(&self, request: Request) -> Result<Vec<u8>, ClientError> {
+        let late = |_| self.unreachable(format!("no answer within {} s", REQUEST_MAX.as_secs()));
+        timeout(REQUEST_MAX, self.answered(request)).await.map_err(late)?
+    }
+
+    async fn answered(&self, request: Request) -> Result<Vec<u8>, ClientError> {
+        let url = || self.url.clone();
+        let unreachable = |reason| self.unreachable(reason);
+        let mut answer = self.http.send(request).await.map_err(unreachable)?;
+        let status = answer.status;
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
             body.extend_from_slice(&chunk);
             if body.len() > ANSWER_BYTES_MAX {
                 return Err(ClientError::TooLarge { url: url() });
@@ -285,18 +226,12 @@ impl<'a> Server<'a> {
     }
 }
 
+/// Whether a server that failed may be asked again: it was heard not long ago, and what it tells of goes on without us.
+fn may_wait(error: &ClientError, heard: Instant) -> bool {
+    error.fault().is_transient() && heard.elapsed() < SILENCE_MAX
+}
+
 /// What a server says; pictures of mistakes begin on a line of their own.
 fn refusal(detail: &str) -> String {
     if detail.contains('\n') { format!("\n{}", detail.trim_end()) } else { detail.to_owned() }
-}
-
-/// An error with what lies under it, since the outermost alone says little.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

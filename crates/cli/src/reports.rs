@@ -4,7 +4,7 @@
 
 use std::{fs, path::PathBuf, str::FromStr};
 
-use model::{Judgement, Outcome, Overtaken, Trace, Verdict};
+use model::{Outcome, Overtaken, Trace};
 use report::{Format, Waterfall};
 use source::did_you_mean;
 
@@ -110,7 +110,7 @@ impl<'a> Reports<'a> {
 
     /// Takes a test that was refused, and why. A pipeline reads an error; a person has read one already.
     pub(crate) fn refuse_at(&mut self, place: usize, name: &str, why: String) {
-        let outcome = not_run(name, why);
+        let outcome = Outcome::open(name.to_owned(), why);
         self.take(Told { place, outcome, waterfall: None, kind: Kind::Refusal }, None);
     }
 
@@ -191,24 +191,5 @@ impl Target {
     /// Whether a person reads it, who wants to see each outcome at once.
     fn is_for_people(&self) -> bool {
         matches!(self.format, Format::Pretty | Format::Plain)
-    }
-}
-
-/// The outcome of a test that was not run.
-pub(crate) fn not_run(name: &str, why: String) -> Outcome {
-    Outcome {
-        run_id: None,
-        test: name.to_owned(),
-        verdict: Verdict::Inconclusive,
-        earlier: Vec::new(),
-        reasons: vec![why],
-        diagnoses: Vec::new(),
-        trace_id: None,
-        answer: None,
-        settlement: None,
-        overtaken: None,
-        judgement: Judgement::bare(Verdict::Inconclusive),
-        analysis: None,
-        steps: Vec::new(),
     }
 }

@@ -53,6 +53,10 @@ pub(crate) async fn serve(
         terminal.line(&format!("error: signals cannot be heard: {error}"));
         Exit::Inconclusive
     })?;
+    #[cfg(feature = "planted")]
+    if let Some(name) = environment.get("QUALITYTRACE_TEST_PLANT") {
+        terminal.line(&format!("planted: {name}: {}", server::plant(name)));
+    }
     let telemetry = Telemetry::start(&config, server::host());
     let telemetry = Arc::new(telemetry.map_err(|error| terminal.refuse(&error))?);
     let levels = log::start(config.log, &telemetry);

@@ -1,9 +1,11 @@
 //! Documents on a server, by the built binary: applied, listed, got, exported, deleted.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use anyhow::Result;
-use bench::parts::{Database, Finished, Server, qualitytrace};
+use bench::parts::{Api, Database, Finished, Server, Target, answer, free_port, qualitytrace};
+use reqwest::Method;
+use serde_json::json;
 use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
@@ -74,6 +76,52 @@ async fn documents_go_to_a_server_and_come_back() -> Result<()> {
     assert_eq!(said(&["delete", "suite", "shop@1"]).await?, "suite `shop`: deleted\n");
     let gone = run(&["get", "suite", "shop"]).await?;
     assert!(gone.code == Some(2) && gone.err.contains("there is no suite `shop`"), "{}", gone.err);
+    assert_eq!(server.terminate().await?, Some(0));
+    database.remove().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_settle_profile_says_how_long_a_run_waits() -> Result<()> {
+    let database = Database::create("cli_profiles").await?;
+    let server = Server::start(Path::new(BINARY), &database, free_port()?).await?;
+    let target = Target::start(None).await?;
+    let api = Api::new(&server.api)?;
+    let profile = |id: &str, timeout: &str, is_default: bool| {
+        format!(
+            "type: PollingProfile\nspec: {{id: {id}, name: {id}, default: {is_default}, strategy: periodic, periodic: {{timeout: {timeout}}}}}\n"
+        )
+    };
+    let test = |id: &str, more: &str| {
+        let request = format!("{{type: http, httpRequest: {{url: '{}/cart'}}}}", target.url);
+        let count = "attr:tracetest.selected_spans.count = 1";
+        let expects =
+            format!("specs: [{{selector: 'span[name=\"GET /cart\"]', assertions: ['{count}']}}]");
+        format!(
+            "type: Test\nspec: {{id: {id}, name: {id}, {more} {expects}, trigger: {request}}}\n"
+        )
+    };
+    let documents = [
+        profile("short", "1s", false),
+        profile("usual", "2s", true),
+        test("named", "pollingProfile: short,"),
+        test("unnamed", ""),
+        test("own", "settle: {timeout: 1500ms},"),
+        test("lost", "pollingProfile: absent,"),
+    ];
+    let apply = api.request(Method::PUT, "/api/v1/documents").body(documents.join("---\n"));
+    let (status, applied) = answer(apply).await?;
+    assert_eq!(status, 200, "{applied:#}");
+    for (test, least, most) in [("named", 1.0, 1.5), ("own", 1.5, 2.0), ("unnamed", 2.0, 4.0)] {
+        let run = api.start(test, &json!({})).await?;
+        let run = api.ended(&run, Duration::from_secs(30)).await?;
+        let waited = run["outcome"]["settlement"]["waitedNs"].as_f64().unwrap_or_default() / 1e9;
+        assert!((least..most).contains(&waited), "{test} waited {waited} s: {run:#}");
+    }
+    let run = api.start("lost", &json!({})).await?;
+    let run = api.ended(&run, Duration::from_secs(30)).await?;
+    let why = run["outcome"]["reasons"].to_string();
+    assert!(why.contains("there is no settle profile `absent`"), "{why}");
+    assert_eq!(target.requests(), 3, "what cannot be waited for is not fired");
     assert_eq!(server.terminate().await?, Some(0));
     database.remove().await
 }

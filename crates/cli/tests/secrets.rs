@@ -124,6 +124,23 @@ fn no_form_shows_what_is_planted_in_every_text() {
     }
 }
 
+#[test]
+fn a_trace_is_kept_without_what_is_planted_in_every_text() {
+    let shows = |trace: &Trace| {
+        let bytes = otlp::encode(trace);
+        bytes.windows(BEGINNING.len()).any(|part| part == BEGINNING.as_bytes())
+    };
+    let trace = trace();
+    assert!(shows(&trace), "it is planted");
+    let masked = secrets().masked_trace(&trace).expect("room").expect("a secret is in it");
+    assert!(!shows(&masked));
+    assert_eq!(masked.len(), trace.len());
+    let span = masked.spans().next().expect("a span");
+    assert_eq!((span.name(), span.status_message()), ("a *** b", "a *** b"));
+    // What has no secret in it is not written anew.
+    assert!(secrets().masked_trace(&masked).expect("room").is_none());
+}
+
 /// What a run wrote, wherever to.
 struct Written {
     code: Option<i32>,

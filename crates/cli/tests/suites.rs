@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use bench::parts::{Api, Database, Server, Target, answer, free_port};
+use bench::parts::{Api, Collected, Collector, Database, Server, Target, answer, free_port};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -84,7 +84,9 @@ async fn apply(api: &Api, documents: String) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_suite_goes_through_its_steps() -> Result<()> {
     let database = Database::create("suites").await?;
-    let server = Server::start(Path::new(BINARY), &database, free_port()?).await?;
+    let port = free_port()?;
+    let collector = Collector::start(port, None).await?;
+    let server = Server::start(Path::new(BINARY), &database, port).await?;
     let target = Target::start(None).await?;
     let api = Api::new(&server.api)?;
     apply(&api, documents(&target.url)).await?;
@@ -93,6 +95,8 @@ async fn a_suite_goes_through_its_steps() -> Result<()> {
     assert_eq!(good["verdict"], "passed", "{good:#}");
     let fired = target.requests_of_runs();
     assert_eq!(fired, ["first", "status-200"].map(|run| (run.to_owned(), 1)).into(), "{good:#}");
+
+    told(&api, &collector, &good).await?;
 
     let bad = ended(&api, &start(&api, "bad", 0).await?).await?;
     assert_eq!(bad["verdict"], "failed", "{bad:#}");
@@ -115,6 +119,23 @@ async fn a_suite_goes_through_its_steps() -> Result<()> {
     assert_eq!(answer(none).await?.0, 404);
     assert_eq!(server.terminate().await?, Some(0));
     database.remove().await
+}
+
+/// The runs of the steps are told as parts of their suite: by a report of all of them, and by their spans.
+async fn told(api: &Api, collector: &Collector, suite: &Value) -> Result<()> {
+    let id = suite["id"].as_str().context("an id")?;
+    let report = format!("/api/v1/suite-runs/{id}/report?format=tap");
+    let report = api.request(Method::GET, &report).send().await?.text().await?;
+    assert!(report.contains("\nok 1 - first\n") && report.contains("\nok 2 - then\n"), "{report}");
+    let runs = |it: &Collected| it.named("qualitytrace.run").count();
+    let collected = collector.wait_for(ENDED_MAX, |it| runs(it) >= 2).await?;
+    for run in collected.named("qualitytrace.run") {
+        let name = json!({"key": "test.suite.name", "value": {"stringValue": "Good"}});
+        let attributes = run.json["attributes"].as_array().context("attributes")?;
+        assert!(attributes.contains(&name), "{:#}", run.json);
+    }
+    assert!(runs(&collected) >= 2);
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -83,7 +83,11 @@ log: {{level: trace, format: json}}
             .kill_on_drop(true)
             .spawn()?;
         let mut lines = BufReader::new(child.stdout.take().context("a stdout")?).lines();
-        let ready = timeout(READY_MAX, lines.next_line()).await??.context("it is ready")?;
+        // On a busy machine it has to say first that it waits for its database.
+        let mut ready = String::new();
+        while !ready.starts_with("ready: ") {
+            ready = timeout(READY_MAX, lines.next_line()).await??.context("it is ready")?;
+        }
         let api = ready.split_once("API ").context("an address")?.1;
         let api = api.split([',', ' ']).next().unwrap_or_default().to_owned();
         let config = config.to_str().context("a path")?.to_owned();

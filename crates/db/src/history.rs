@@ -50,6 +50,8 @@ pub struct ListedRun {
     pub ended_at: Option<Timestamp>,
     /// The trace under test, once the attempt is recorded.
     pub trace_id: Option<TraceId>,
+    /// The state of the system that it ran against, if its caller said so.
+    pub revision: Option<String>,
 }
 
 /// A run as a list's statement gives it.
@@ -62,6 +64,7 @@ struct Row {
     accepted_at_ns: i64,
     ended_at_ns: Option<i64>,
     trace_id: Option<Vec<u8>>,
+    revision: Option<String>,
 }
 
 /// The rows that a statement gives.
@@ -145,5 +148,6 @@ fn listed(row: Row) -> Result<ListedRun, DbError> {
         accepted_at: moment(row.accepted_at_ns),
         ended_at: row.ended_at_ns.map(moment),
         trace_id: row.trace_id.map(|bytes| trace_id(run, bytes)).transpose()?,
+        revision: row.revision,
     })
 }

@@ -169,7 +169,8 @@ impl Db {
         owned(run, epoch, repeated.is_some())
     }
 
-    /// Records the verdict with the outcome, the events and the trace: all of it, once, or nothing.
+    /// Records the verdict with the outcome, the events and the trace: all of it, once, or nothing. The answer as it came is
+    /// not kept any longer: nobody goes on from it, and the outcome has what may be told of it.
     pub async fn finish(
         &self,
         run: RunId,
@@ -193,6 +194,7 @@ impl Db {
             "with run as (
                  update runs
                  set verdict = $3, outcome = $4::text::json, lease_until = null, ended_at_ns = $8,
+                     answer = null, answered_epoch = null,
                      events_last = events_last + cardinality($5::text[])
                  where id = $1 and epoch = $2 and verdict is null
                  returning project, id, events_last - cardinality($5::text[]) as events_before

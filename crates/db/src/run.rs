@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use model::{Event, Outcome, Overtaken, Project, RunId, TestId, Timestamp, TraceId, Verdict, What};
+use model::{
+    Event, Outcome, Overtaken, Project, RunId, SpanId, TestId, Timestamp, TraceId, Verdict, What,
+};
 use serde::{Deserialize, Serialize};
 use sqlx::types::Json;
 
@@ -39,6 +41,9 @@ pub struct RunVars {
     /// Values given at the start, which overrule those of the sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
+    /// The state of the system that it runs against, such as a commit: the caller's word, by which runs are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
 }
 
 /// By what a repeated request is known.
@@ -97,12 +102,16 @@ pub struct StoredRun {
     pub stop_at: Option<Timestamp>,
     /// What it ended with, and what became of that later.
     pub outcome: Option<Outcome>,
+    /// The values that it was started with.
+    pub vars: RunVars,
+    /// The trigger's span, once the attempt is recorded.
+    pub trigger: Option<SpanId>,
 }
 
 impl RunVars {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.sets.is_empty() && self.values.is_empty()
+        self.sets.is_empty() && self.values.is_empty() && self.revision.is_none()
     }
 }
 
@@ -139,8 +148,8 @@ impl Db {
                  returning key
              ), run as (
                  insert into runs (project, id, test_id, test_version, host, accepted_at_ns, traceparent,
-                     vars, timeout_ms, events_last)
-                 select project, $2, id, version, host, $4, $5, $7::text::json, $8, 1 from test
+                     vars, timeout_ms, revision, events_last)
+                 select project, $2, id, version, host, $4, $5, $7::text::json, $8, $11, 1 from test
                  where $9::text is null or exists (select from key)
                  returning project, id, events_last
              ), event as (
@@ -158,6 +167,7 @@ impl Db {
             run.timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
             run.key.as_ref().map(|key| key.key.as_str()),
             run.key.as_ref().map(|key| key.request.as_str()),
+            run.vars.revision.as_deref(),
         )
         .fetch_optional(&self.pool)
         .await;
@@ -223,7 +233,8 @@ impl Db {
     /// A run.
     pub async fn run(&self, project: &Project, run: RunId) -> Result<Option<StoredRun>, DbError> {
         let row = sqlx::query!(
-            "select test_id, test_version, state as \"state!\", verdict, accepted_at_ns, trace_id, stop_at_ns,
+            "select test_id, test_version, state as \"state!\", verdict, accepted_at_ns, trace_id, span_id, stop_at_ns,
+                 vars as \"vars: Json<RunVars>\",
                  outcome as \"outcome: Json<Outcome>\", overtaken as \"overtaken: Json<Overtaken>\"
              from runs where project = $1 and id = $2",
             project.as_str(),
@@ -246,6 +257,8 @@ impl Db {
                 overtaken: row.overtaken.map(|Json(overtaken)| overtaken),
                 ..outcome
             }),
+            vars: row.vars.map(|Json(vars)| vars).unwrap_or_default(),
+            trigger: row.span_id.map(|bytes| span_id(run, bytes)).transpose()?,
         }))
     }
 
@@ -272,6 +285,16 @@ impl Db {
         .await
         .map_err(|error| self.error(error))?;
         Ok(rows.into_iter().map(|row| (row.n, row.event.0)).collect())
+    }
+
+    /// The number of the last event of each of these runs.
+    pub async fn events_last(&self, runs: &[RunId]) -> Result<Vec<(RunId, i64)>, DbError> {
+        let ids: Vec<_> = runs.iter().map(|run| run.as_uuid()).collect();
+        let rows = sqlx::query!("select id, events_last from runs where id = any ($1)", &ids)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.error(error))?;
+        Ok(rows.into_iter().map(|row| (RunId::from(row.id), row.events_last)).collect())
     }
 }
 
@@ -307,6 +330,11 @@ pub(crate) fn read<T, E: fmt::Display>(run: RunId, read: Result<T, E>) -> Result
 pub(crate) fn trace_id(run: RunId, bytes: Vec<u8>) -> Result<TraceId, DbError> {
     let id = bytes.try_into().ok().and_then(TraceId::from_bytes);
     read(run, id.ok_or("its trace id is not one"))
+}
+
+pub(crate) fn span_id(run: RunId, bytes: Vec<u8>) -> Result<SpanId, DbError> {
+    let id = bytes.try_into().ok().and_then(SpanId::from_bytes);
+    read(run, id.ok_or("its span id is not one"))
 }
 
 pub(crate) fn state(run: RunId, word: &str) -> Result<State, DbError> {

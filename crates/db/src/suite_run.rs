@@ -251,8 +251,8 @@ impl Db {
                  returning suite_run, step
              ), run as (
                  insert into runs (project, id, test_id, test_version, host, accepted_at_ns, traceparent, vars,
-                     suite_run, suite_step, events_last)
-                 select project, $6, test.id, version, host, $7, $8, $9::text::json, suite_run, step, 1
+                     revision, suite_run, suite_step, events_last)
+                 select project, $6, test.id, version, host, $7, $8, $9::text::json, $11, suite_run, step, 1
                  from test cross join step
                  returning project, id, events_last
              ), event as (
@@ -270,6 +270,7 @@ impl Db {
             run.traceparent.as_deref(),
             json(run.id, "variables", &run.vars)?,
             accepted,
+            run.vars.revision.as_deref(),
         )
         .fetch_optional(&self.pool)
         .await

@@ -8,12 +8,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use model::{Attempt, Learned, LearnedService, Progress, Project, RunId, SpanId, Timestamp};
+use model::{Attempt, Learned, LearnedService, Progress, Project, RunId, Timestamp};
 use serde::de::DeserializeOwned;
 
 use crate::{
     Db, DbError, RunVars, StoredTest,
-    run::{moment, read, trace_id},
+    run::{moment, read, span_id, trace_id},
 };
 
 /// Runs of a lane that are looked at beyond those that are asked for: as many may have been taken by others while this
@@ -69,6 +69,10 @@ pub struct Taken {
     pub stop_at: Option<Timestamp>,
     /// What earlier runs of the project have shown.
     pub learned: Learned,
+    /// The name of the suite that it is a step of.
+    pub suite: Option<String>,
+    /// The settle profiles of the project, by their ids.
+    pub settle_profiles: BTreeMap<String, String>,
 }
 
 /// A run that was taken and cannot be read.
@@ -99,6 +103,8 @@ struct Row {
     timeout_ms: Option<i64>,
     stop_at_ns: Option<i64>,
     learned: Option<String>,
+    suite: Option<String>,
+    settle_profiles: Option<String>,
     test_id: String,
     version: i32,
     name: String,
@@ -182,15 +188,12 @@ impl Row {
                 .map(Duration::from_millis),
             stop_at: self.stop_at_ns.map(moment),
             learned: Learned { services },
+            suite: self.suite,
+            settle_profiles: parsed(run_id, self.settle_profiles)?.unwrap_or_default(),
         })
     }
 }
 
 fn parsed<T: DeserializeOwned>(run: RunId, text: Option<String>) -> Result<Option<T>, DbError> {
     text.map(|text| read(run, serde_json::from_str(&text))).transpose()
-}
-
-fn span_id(run: RunId, bytes: Vec<u8>) -> Result<SpanId, DbError> {
-    let id = bytes.try_into().ok().and_then(SpanId::from_bytes);
-    read(run, id.ok_or("its span id is not one"))
 }

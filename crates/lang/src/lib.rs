@@ -25,6 +25,7 @@ mod explain;
 mod format;
 mod judge;
 mod kept;
+mod looked;
 mod plan;
 mod planned;
 mod request;
@@ -49,6 +50,7 @@ pub use explain::{
 pub use format::{Formatted, format};
 pub use judge::{Evidence, Taken, judge, outputs};
 pub use kept::{Kept, kept};
+pub use looked::{Looked, looked, trigger};
 pub use plan::{Plan, Resolved, Settle};
 pub use planned::{Planned, plans, plans_if_any};
 pub use request::{Asked, Files, ResolveError, request, secrets};

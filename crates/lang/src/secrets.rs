@@ -8,7 +8,7 @@
 
 use std::{borrow::Cow, collections::HashSet, fmt, ops::Range, sync::Arc};
 
-use model::{Answer, Said, Secret};
+use model::{Answer, Said, Secret, Trace, trace::TraceFull};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::eval::resolve::Vars;
@@ -69,6 +69,11 @@ impl Secrets {
         self.0.drain(..self.0.len().saturating_sub(KNOWN_MAX));
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The text with `***` for every secret in it.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.hidden(text.as_bytes()) {
@@ -103,6 +108,15 @@ impl Secrets {
         let mut answer = answer.clone();
         self.hide_all(answer.said_mut());
         answer
+    }
+
+    /// The trace as it may be kept; none where no secret is in it.
+    pub fn masked_trace(&self, trace: &Trace) -> Result<Option<Trace>, TraceFull> {
+        let is_secret = |bytes: &[u8]| self.0.iter().any(|sought| sought.is_in(bytes));
+        if !trace.may_say(is_secret) {
+            return Ok(None);
+        }
+        trace.retold(|said| self.hide_all(said)).map(Some)
     }
 
     /// Whether a secret stands in a text.
@@ -154,6 +168,13 @@ impl Sought {
         let lines = lines.filter(|line| line.chars().count() >= LINE_CHARS_MIN && *line != text);
         let patterns = [text].into_iter().chain(lines).flat_map(parts).map(|part| pattern(&part));
         Self { patterns: patterns.collect(), secret: Secret::new(text) }
+    }
+
+    /// Whether all of it stands there, or the beginning of it where a text was cut.
+    fn is_in(&self, bytes: &[u8]) -> bool {
+        let mut cuts = bytes.windows(CUT.len()).enumerate().filter(|(_, it)| *it == CUT.as_bytes());
+        self.patterns.iter().any(|pattern| pattern.is_match(bytes))
+            || cuts.any(|(end, _)| self.cut(&bytes[..end]).is_some())
     }
 
     /// Where the beginning of it stands at the end of a text that was cut there.

@@ -207,6 +207,22 @@ pub enum NoAnswerKind {
 }
 
 impl NoAnswerKind {
+    /// The kind as one word, as it is kept.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Refused => "refused",
+            Self::Dns => "dns",
+            Self::Tls => "tls",
+            Self::Connection => "connection",
+            Self::Timeout => "timeout",
+            Self::Redirects => "redirects",
+            Self::Killed => "killed",
+            Self::TooLarge => "tooLarge",
+            Self::Unknown => "unknown",
+        }
+    }
+
     /// Whether the system cannot have got the request, so that it will not tell of it either.
     pub fn is_unsent(self) -> bool {
         match self {

@@ -150,6 +150,25 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// An outcome of which nothing is known but why.
+    pub fn open(test: String, reason: String) -> Self {
+        Self {
+            run_id: None,
+            test,
+            verdict: Verdict::Inconclusive,
+            earlier: Vec::new(),
+            reasons: vec![reason],
+            diagnoses: Vec::new(),
+            trace_id: None,
+            answer: None,
+            settlement: None,
+            overtaken: None,
+            judgement: Judgement::bare(Verdict::Inconclusive),
+            analysis: None,
+            steps: Vec::new(),
+        }
+    }
+
     /// Whether the test passed, but not at once.
     pub fn is_flaky(&self) -> bool {
         self.verdict == Verdict::Passed && !self.earlier.is_empty()
@@ -167,6 +186,24 @@ impl Step {
             Self::Settle => "settle",
             Self::Judge => "judge",
             Self::Record => "record",
+        }
+    }
+}
+
+impl What {
+    /// What happened as one word: that under which it is written.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Taken { .. } => "taken",
+            Self::Attempted(_) => "attempted",
+            Self::Answered { .. } => "answered",
+            Self::Exited { .. } => "exited",
+            Self::NotFired => "notFired",
+            Self::NotAnswered { .. } => "notAnswered",
+            Self::Settled(_) => "settled",
+            Self::Judged { .. } => "judged",
+            Self::Overtaken(_) => "overtaken",
         }
     }
 }

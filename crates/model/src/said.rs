@@ -1,4 +1,4 @@
-//! Every text in an outcome: where a secret may have got to, and where a stranger may have written.
+//! Every text in an outcome and in a trace: where a secret may have got to, and where a stranger may have written.
 //!
 //! Each structure is taken apart by name, so that a field that joins has to be thought of here. Deliberately absent: what
 //! is looked for and put in its place.
@@ -7,6 +7,7 @@ use crate::{
     Analysis, Answer, AssertionJudgement, Body, ClaimJudgement, Diagnosis, Exit, Finding,
     Judgement, NoAnswer, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet,
     Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement, TreeSpan, Unsettled,
+    trace::{EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Status, Value},
 };
 
 /// Something that is said in words.
@@ -16,6 +17,91 @@ pub enum Said<'a> {
     Text(&'a mut String),
     /// A body that is no UTF-8; texts may stand in it all the same.
     Bytes(&'a mut Vec<u8>),
+}
+
+impl SpanData {
+    /// Everything in it that is said in words.
+    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+        let Self {
+            id: _,
+            parent: _,
+            trace_state,
+            flags: _,
+            name,
+            kind: _,
+            start: _,
+            end: _,
+            attributes,
+            dropped_attributes: _,
+            events,
+            dropped_events: _,
+            links,
+            dropped_links: _,
+            status: Status { code: _, message },
+        } = self;
+        let mut said: Vec<_> = [trace_state, name, message].map(Said::Text).into();
+        pairs(attributes, &mut said);
+        for EventData { at: _, name, attributes, dropped_attributes: _ } in events {
+            said.push(Said::Text(name));
+            pairs(attributes, &mut said);
+        }
+        for link in links {
+            let LinkData {
+                trace_id: _,
+                span_id: _,
+                trace_state,
+                flags: _,
+                attributes,
+                dropped_attributes: _,
+            } = link;
+            said.push(Said::Text(trace_state));
+            pairs(attributes, &mut said);
+        }
+        said
+    }
+}
+
+impl ResourceData {
+    /// Everything in it that is said in words.
+    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+        let Self { attributes, dropped_attributes: _, entities, schema_url } = self;
+        let mut said = vec![Said::Text(schema_url)];
+        pairs(attributes, &mut said);
+        for EntityData { schema_url, kind, id_keys, description_keys } in entities {
+            let keys = id_keys.iter_mut().chain(description_keys);
+            said.extend([schema_url, kind].into_iter().chain(keys).map(Said::Text));
+        }
+        said
+    }
+}
+
+impl ScopeData {
+    /// Everything in it that is said in words.
+    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+        let Self { name, version, attributes, dropped_attributes: _, schema_url } = self;
+        let mut said: Vec<_> = [name, version, schema_url].map(Said::Text).into();
+        pairs(attributes, &mut said);
+        said
+    }
+}
+
+fn pairs<'a>(pairs: &'a mut [(String, Value)], said: &mut Vec<Said<'a>>) {
+    for (key, value) in pairs {
+        said.push(Said::Text(key));
+        value.say(said);
+    }
+}
+
+impl Value {
+    fn say<'a>(&'a mut self, said: &mut Vec<Said<'a>>) {
+        match self {
+            Self::Empty | Self::Bool(_) | Self::Int(_) | Self::Double(_) => {}
+            Self::Str(text) => said.push(Said::Text(text)),
+            Self::Bytes(bytes) => said.push(Said::Bytes(bytes)),
+            Self::Array(values) => values.iter_mut().for_each(|value| value.say(said)),
+            Self::Map(values) => pairs(values, said),
+        }
+    }
 }
 
 impl Outcome {

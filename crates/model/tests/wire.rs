@@ -179,6 +179,16 @@ fn events() -> Vec<Event> {
     (0..).zip(whats).map(|(millis, what)| Event { at: at(millis), what }).collect()
 }
 
+#[test]
+fn an_event_is_written_under_its_word() {
+    for event in events() {
+        let written = serde_json::to_value(&event.what).expect("an event is written");
+        let object = written.as_object().and_then(|object| object.keys().next().cloned());
+        let word = object.or_else(|| written.as_str().map(str::to_owned));
+        assert_eq!(word.as_deref(), Some(event.what.as_str()), "{written}");
+    }
+}
+
 fn answers() -> Vec<Answer> {
     let no_answer = |kind| Answer::NoAnswer(NoAnswer { kind, message: "…".to_owned() });
     let binary =

@@ -49,7 +49,7 @@ pub use markdown::{COMMENT_BYTES_MAX, SUMMARY_BYTES_MAX, markdown};
 pub use ndjson::ndjson;
 pub use pretty::{plain, pretty};
 pub use tap::tap;
-pub use text::harmless;
+pub use text::{duration, harmless};
 pub use why::overtaken;
 
 use pretty::Look;

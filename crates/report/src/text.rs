@@ -7,7 +7,7 @@
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1)];
 
 /// A time with three digits that count, in the unit that suits it; from 1000 s on, in whole seconds.
-pub(crate) fn duration(nanos: u64) -> String {
+pub fn duration(nanos: u64) -> String {
     let mut step = 1;
     while nanos / step >= 1000 && step < UNITS[0].1 {
         step *= 10;

@@ -7,28 +7,31 @@
 //! Deliberately absent: storing, publishing, printing, the clock and the dice. The world is reached through
 //! [`Ports`], and what happens is told to it as events.
 
+mod again;
 mod clock;
 pub mod diagnosis;
 mod judging;
 mod ports;
+mod reasons;
 mod settle;
 pub mod suite;
 mod trigger_span;
 mod watch;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{borrow::Cow, future::Future, sync::Arc, time::Duration};
 
 use drivers::Arrivals;
-use lang::{Files, Plan, ResolveError, Resolved, Seed, Vars};
+use lang::{Files, Plan, ResolveError, Resolved, Secrets, Seed, Vars};
 use model::{
-    Answer, Attempt, Diagnosis, Event, Fault, Faulty, Judgement, Learned, NoAnswer, NoAnswerKind,
-    Outcome, Progress, Request, RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace,
-    Unsettled, What,
+    Answer, Attempt, Event, Fault, Faulty, Judgement, Learned, NoAnswer, NoAnswerKind, Outcome,
+    Progress, Request, RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, Unsettled,
+    What,
     trace::{SpanData, TraceFull},
 };
 use thiserror::Error;
 use tokio::time::{Instant, timeout_at};
 
+pub use again::{Again, judge_again};
 pub use ports::{Lost, Ports};
 pub use settle::Limits;
 pub use trigger_span::{TRIGGER_SPAN_NAME, trigger_span};
@@ -37,6 +40,7 @@ pub use watch::{Watch, Watched};
 use clock::Clock;
 use diagnosis::{Fired, explain};
 use judging::Judging;
+use reasons::{out_of_time, reasons};
 use settle::{Ending, Gathering, Rules, Settled, Waiting, settle};
 
 /// What is to be run.
@@ -74,10 +78,6 @@ pub struct Started {
 /// The resource attribute by which a process that we started is known.
 pub const MARKER: &str = "qualitytrace.started";
 
-/// Why a run is open whose command failed.
-const FAILURE_UNSAID: &str = "the command ended with a code other than 0, and the test does not say whether that is \
-                              right: correct the command, or assert `response.status`";
-
 /// What a run leaves.
 #[derive(Debug)]
 pub struct Finished {
@@ -90,6 +90,8 @@ pub struct Finished {
     pub trigger: Option<SpanData>,
     /// How the trigger ended, with the secrets that the outcome does not show: outputs are taken from it.
     pub answer: Arc<Answer>,
+    /// What nobody may see, for whoever keeps the trace.
+    pub secrets: Secrets,
     /// What this run has shown of the system.
     pub seen: Learned,
     /// Goes on to listen for spans that come too late; none where the test asks for no trace.
@@ -179,12 +181,14 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
         analysis: None,
         steps: steps.done,
     };
-    resolved.secrets().hide_all(outcome.said_mut());
+    let secrets = resolved.secrets().clone();
+    secrets.hide_all(outcome.said_mut());
     Ok(Finished {
         outcome,
         trace: traced.trace,
         trigger,
         answer,
+        secrets,
         seen: traced.seen,
         watch: traced.watch,
     })
@@ -197,10 +201,6 @@ fn resolve(job: &Job<'_>, seed: &Seed) -> Result<(Request, Resolved), ResolveErr
     resolved.hide(&asked);
     Ok((asked.request, resolved))
 }
-
-/// What is said of a run that its own timeout ended.
-const OUT_OF_TIME: &str =
-    "the run's own time was up (`--timeout`): give it more, or find out what took so long";
 
 /// What a trace came to.
 struct Traced {
@@ -242,6 +242,7 @@ async fn trace<P: Ports>(
         None => steps.judge(waiting.judging, Some(&trace), Some(&settlement)).await,
     };
     let seen = gathering.engine.seen(&gathering.trace, Ending::of(&settlement, is_waited_out));
+    let seen = tellable(seen, waiting.judging.resolved.secrets());
     let watch = Watch {
         gathering,
         arrivals,
@@ -258,6 +259,17 @@ async fn trace<P: Ports>(
         seen,
         watch: Some(watch),
     })
+}
+
+/// What may be learned: nothing of a service that has a secret in its name, or in that of a peer.
+pub(crate) fn tellable(mut seen: Learned, secrets: &Secrets) -> Learned {
+    let is_told = |name: &String| matches!(secrets.hide(name), Cow::Borrowed(_));
+    seen.services.retain(|name, service| {
+        let peers =
+            service.instrumented.iter().chain(&service.unannounced).chain(service.leaves.keys());
+        [name].into_iter().chain(peers).all(is_told)
+    });
+    seen
 }
 
 /// What the engine knows before the first span comes.
@@ -359,104 +371,6 @@ async fn fire<P: Ports>(
             Ok((minted, answer))
         }
     }
-}
-
-/// What may keep a run from being conclusive, each with what to do about it.
-fn reasons(
-    resolved: &Resolved,
-    answer: &Answer,
-    settlement: Option<&Settlement>,
-    diagnoses: &[Diagnosis],
-) -> Vec<String> {
-    let mut reasons = Vec::new();
-    if resolved.is_failure_unsaid(answer) {
-        reasons.push(FAILURE_UNSAID.to_owned());
-    }
-    if let Answer::NoAnswer(no_answer) = answer {
-        reasons.push(no_answer_reason(no_answer.kind).to_owned());
-    }
-    let is_waited =
-        |settlement: &&Settlement| !settlement.unsettled.contains(&Unsettled::NotWaited);
-    if let Some(settlement) = settlement.filter(is_waited) {
-        // Without an answer, that no span came is no further riddle.
-        let is_news = |it: &&Unsettled| {
-            (answer.is_answered() || **it != Unsettled::NoTelemetry)
-                && !diagnosis::is_explained(it, diagnoses)
-        };
-        reasons.extend(settlement.unsettled.iter().filter(is_news).filter_map(reason));
-    }
-    reasons
-}
-
-/// The same of a run that its own time ended: what is missing may only be late, and no other limit was reached.
-fn out_of_time(
-    resolved: &Resolved,
-    answer: &Answer,
-    diagnoses: &mut Vec<Diagnosis>,
-) -> Vec<String> {
-    diagnoses.retain(|diagnosis| !diagnosis::is_for_want_of_time(diagnosis));
-    let unsaid = resolved.is_failure_unsaid(answer).then_some(FAILURE_UNSAID);
-    [OUT_OF_TIME].into_iter().chain(unsaid).map(str::to_owned).collect()
-}
-
-fn no_answer_reason(kind: NoAnswerKind) -> &'static str {
-    match kind {
-        NoAnswerKind::Invalid => "the request cannot be sent as it stands: correct the trigger",
-        NoAnswerKind::Refused | NoAnswerKind::Dns => {
-            "the trigger did not reach the system: start it, or correct `httpRequest.url`"
-        }
-        NoAnswerKind::Tls => {
-            "the system is not trusted: name the certificate that signed its own by `tls.caFile`, or install it on this machine"
-        }
-        NoAnswerKind::Connection => {
-            "the connection broke after the request was on its way: look at the system's log"
-        }
-        NoAnswerKind::Timeout => {
-            "the answer took too long: find out what the system waits for, or raise the trigger's `timeout`"
-        }
-        NoAnswerKind::Redirects => {
-            "one redirect leads to the next: look at `location` of the answers, or set `httpRequest.redirects`"
-        }
-        NoAnswerKind::Killed => "the command was killed by somebody else: look at what it wrote",
-        NoAnswerKind::TooLarge => "the answer is larger than a run keeps: ask the system for less",
-        NoAnswerKind::Unknown => {
-            "whether the system got the request is not known, and it is never sent twice: run the test again"
-        }
-    }
-}
-
-fn reason(unsettled: &Unsettled) -> Option<String> {
-    Some(match unsettled {
-        // The answer has said it already, and nobody says of a run that its trace is a part.
-        Unsettled::NotAnswered | Unsettled::Partial | Unsettled::NotWaited => return None,
-        Unsettled::EdgesOpen(spans) => format!(
-            "the other side of {} calls never came, the first is that of `{}`: if what is called there sends no spans, name \
-             it in `settle.absent`, else find out what became of them, or raise `settle.timeout`",
-            spans.len(),
-            spans.first().map(ToString::to_string).unwrap_or_default()
-        ),
-        Unsettled::ExpectedAbsent(expected) => format!(
-            "`{}` did not come, which the test expects: look whether it ran, or raise `settle.timeout`",
-            expected.join("`, `")
-        ),
-        Unsettled::NoTelemetry => "no span of the system came: check that it exports OTLP to the address \
-                                   that Qualitytrace listens on, and that it continues the `traceparent` it gets; if \
-                                   its spans come late, declare `settle.flush`"
-            .to_owned(),
-        Unsettled::ParentsAbsent(spans) => format!(
-            "{} spans name a parent that never came, the first is `{}`: if what calls its service sends no spans, name the \
-             service in `settle.absent`, else find out what became of the parents, or raise `settle.timeout`",
-            spans.len(),
-            spans.first().map(ToString::to_string).unwrap_or_default()
-        ),
-        Unsettled::NotQuiet => {
-            "spans were still arriving at the deadline: raise `settle.timeout`".to_owned()
-        }
-        Unsettled::TooLarge => "the trace is larger than a run may keep; the rest was not judged".to_owned(),
-        Unsettled::SpansLost => {
-            "spans may have been lost on their way, as when the server was restarted during the run: run it again".to_owned()
-        }
-    })
 }
 
 fn tell<P: Ports>(ports: &P, what: What) {

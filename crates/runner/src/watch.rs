@@ -12,6 +12,7 @@ use crate::{
     clock::nanos,
     judging::Judging,
     settle::{Ending, Gathering},
+    tellable,
 };
 
 /// A run that has its verdict, and still hears its spans.
@@ -77,7 +78,12 @@ impl Watch {
                 not_before = Instant::now() + began.elapsed() * JUDGING_SHARE;
             }
         }
-        Watched { seen: self.seen_late(overtaken.as_ref()), overtaken }
+        let seen = self.seen_late(overtaken.as_ref());
+        self.judging
+            .resolved
+            .secrets()
+            .hide_all(overtaken.iter_mut().flat_map(Overtaken::said_mut));
+        Watched { seen, overtaken }
     }
 
     async fn take(mut self, arrival: Arrival, news: &mut Option<News>) -> Self {
@@ -152,7 +158,7 @@ impl Watch {
                 self.quiet_needed(service, overtaken);
         }
         seen.services.retain(|_, service| *service != LearnedService::default());
-        seen
+        tellable(seen, self.judging.resolved.secrets())
     }
 
     /// The quiet after which the run would have seen what overtook it.

@@ -5,15 +5,19 @@
 
 mod audit;
 mod documents;
+mod events;
 mod form;
 mod given;
 mod guard;
 mod history;
+mod judgements;
 mod login;
 mod observe;
 mod openapi;
 mod page;
+mod place;
 mod problem;
+mod reports;
 mod runs;
 mod suite_runs;
 mod tests;
@@ -38,7 +42,7 @@ use model::{Fault, RunId, World};
 use tokio::{sync::Semaphore, task::JoinSet};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{access::Access, opening::Opening, watch::Watch};
+use crate::{access::Access, followers::Followers, opening::Opening, watch::Watch};
 use problem::Problem;
 
 /// How long work for a request may take: a little more than it gives itself.
@@ -64,6 +68,8 @@ pub(crate) struct App {
     pub(crate) is_tls: bool,
     /// Bytes of a body.
     pub(crate) body_bytes_max: usize,
+    /// Who follows runs as they go.
+    pub(crate) followers: Arc<Followers>,
     /// Places for those who read a trace: each may hold tens of megabytes.
     pub(crate) trace_reads: Arc<Semaphore>,
 }
@@ -89,9 +95,26 @@ pub(crate) fn run_stopped(run: RunId) -> Subject {
     Subject(format!("{RUN_STOPPED}{run}"))
 }
 
-/// The subject under which anyone hears that there is something new about a run.
+/// What stands before the id of a run in the subject under which anyone hears of its end, and of what comes after it.
+const RUN_NEWS: &str = "run.";
+
+/// The subject under which anyone hears of the end of a run, and of what comes after it.
 pub(crate) fn run_news(run: RunId) -> Subject {
-    Subject(format!("run.{run}"))
+    Subject(format!("{RUN_NEWS}{run}"))
+}
+
+/// What stands before the id of a run in the subject under which its followers hear that something happened in it.
+pub(crate) const RUN_EVENTS: &str = "run.events.";
+
+/// The subject under which the followers of a run hear that something happened in it, before its end.
+pub(crate) fn run_events(run: RunId) -> Subject {
+    Subject(format!("{RUN_EVENTS}{run}"))
+}
+
+/// The run that has new events, where a subject is about that.
+pub(crate) fn told_of(subject: &Subject) -> Option<RunId> {
+    let subject = &subject.0;
+    subject.strip_prefix(RUN_EVENTS).or_else(|| subject.strip_prefix(RUN_NEWS))?.parse().ok()
 }
 
 /// The API as a document, made once.
@@ -109,6 +132,9 @@ fn routes() -> OpenApiRouter<App> {
         .merge(tests::routes())
         .merge(documents::routes())
         .merge(runs::routes())
+        .merge(events::routes())
+        .merge(reports::routes())
+        .merge(judgements::routes())
         .merge(suite_runs::routes())
         .merge(history::routes())
         .merge(tokens::routes())

@@ -54,6 +54,7 @@ pub(crate) mod attribute {
     pub(crate) const SETTLE_WAITED: &str = "qualitytrace.settle.waited";
     pub(crate) const SETTLE_SPANS: &str = "qualitytrace.settle.spans";
     pub(crate) const INGEST_OUTCOME: &str = "qualitytrace.ingest.outcome";
+    pub(crate) const TEST_SUITE: &str = "test.suite.name";
     pub(crate) const TEST_CASE: &str = "test.case.name";
     pub(crate) const TEST_STATUS: &str = "test.case.result.status";
     pub(crate) const METHOD: &str = "http.request.method";
@@ -62,6 +63,7 @@ pub(crate) mod attribute {
     pub(crate) const PATH: &str = "url.path";
     pub(crate) const SCHEME: &str = "url.scheme";
     pub(crate) const ERROR: &str = "error.type";
+    pub(crate) const EXCEPTION_TYPE: &str = "exception.type";
     pub(crate) const DB_SYSTEM: &str = "db.system.name";
     pub(crate) const DB_OPERATION: &str = "db.operation.name";
     pub(crate) const DB_TABLE: &str = "db.collection.name";
@@ -73,6 +75,12 @@ pub(crate) mod attribute {
 
 /// The span of a run; its steps are this and a dot and their names.
 pub(crate) const RUN: &str = "qualitytrace.run";
+
+/// The event of every span that failed; its one attribute is `exception.type`.
+pub(crate) const EXCEPTION: &str = "exception";
+
+/// The span of a judgement that somebody asked for.
+pub(crate) const JUDGEMENT: &str = "qualitytrace.judgement";
 
 /// Every span of the server's own.
 pub const SPANS: &[Span] = &[
@@ -96,6 +104,7 @@ pub const SPANS: &[Span] = &[
         parent: "the request that started the run",
         attributes: &[
             attribute::RUN_ID,
+            attribute::TEST_SUITE,
             attribute::TEST_CASE,
             attribute::TEST_STATUS,
             attribute::VERDICT,
@@ -104,7 +113,7 @@ pub const SPANS: &[Span] = &[
             attribute::SETTLE_WAITED,
             attribute::SETTLE_SPANS,
         ],
-        meaning: "A run, from its acceptance to its record, linked to the trigger's span in the trace under test. `test.case.result.status` is `pass` or `fail`, and absent where the run is inconclusive.",
+        meaning: "A run, from its acceptance to its record, linked to the trigger's span in the trace under test. `test.case.result.status` is `pass` or `fail`, and absent where the run is inconclusive. `test.suite.name` is there where the run is a step of a suite.",
     },
     Span {
         name: "qualitytrace.run.queue",
@@ -125,14 +134,14 @@ pub const SPANS: &[Span] = &[
         kind: "internal",
         parent: RUN,
         attributes: &[],
-        meaning: "Variables are filled in.",
+        meaning: "Variable sets are read, and variables filled in.",
     },
     Span {
         name: "qualitytrace.run.trigger",
         kind: "internal",
         parent: RUN,
-        attributes: &[],
-        meaning: "The attempt is recorded, the request sent and its answer recorded.",
+        attributes: &[attribute::ERROR],
+        meaning: "The attempt is recorded, the request sent and its answer recorded. That there was no answer is an error.",
     },
     Span {
         name: "qualitytrace.run.settle",
@@ -154,6 +163,22 @@ pub const SPANS: &[Span] = &[
         parent: RUN,
         attributes: &[],
         meaning: "Verdict, events and trace are written.",
+    },
+    Span {
+        name: JUDGEMENT,
+        kind: "internal",
+        parent: "the request that asked",
+        attributes: &[
+            attribute::RUN_ID,
+            attribute::TEST_CASE,
+            attribute::TEST_STATUS,
+            attribute::VERDICT,
+            attribute::SETTLE_WHOLE,
+            attribute::SETTLE_REASON,
+            attribute::SETTLE_WAITED,
+            attribute::SETTLE_SPANS,
+        ],
+        meaning: "What a run has left is judged once more. The run keeps its verdict, and no metric counts this one.",
     },
     Span {
         name: "<OPERATION> <table>",
@@ -299,6 +324,11 @@ pub fn markdown() -> String {
             "- **`{name}`** ({kind}), below {parent}. {meaning} Attributes: {attributes}.\n"
         ));
     }
+    out.push_str(&format!(
+        "\nA span that failed has the status *error*, `{}`, and an event `{EXCEPTION}` with `{}`, without a message: messages quote values.\n",
+        attribute::ERROR,
+        attribute::EXCEPTION_TYPE
+    ));
     out.push_str("\n| metric | instrument | unit | attributes | meaning |\n| --- | --- | --- | --- | --- |\n");
     for metric in METRICS {
         let Metric { name, instrument, unit, attributes, meaning } = metric;

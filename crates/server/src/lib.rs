@@ -9,6 +9,7 @@ mod access;
 mod api;
 pub mod catalogue;
 pub mod config;
+mod followers;
 mod ingest;
 mod interests;
 mod listen;
@@ -16,11 +17,13 @@ mod opening;
 mod own_metrics;
 mod own_spans;
 mod own_telemetry;
+mod plant;
 mod provision;
 mod suites;
 mod tls;
 mod traceparent;
 mod upkeep;
+mod variables;
 mod watch;
 mod worker;
 
@@ -50,6 +53,8 @@ pub use access::{
 };
 pub use api::openapi;
 pub use own_telemetry::{Telemetry, describe, host, probe};
+#[cfg(feature = "planted")]
+pub use plant::plant;
 pub use provision::ProvisionError;
 
 pub use tls::TlsError;
@@ -199,6 +204,8 @@ pub async fn start(
     work.spawn(opening.clone().first()).await??;
     // The API: heard here, carried out on the runtime for work.
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
+    let stop = CancellationToken::new();
+    let followers = followers::Followers::new(stop.clone());
     let app = api::App {
         db: db.clone(),
         calm_db: calm_db.clone(),
@@ -210,10 +217,11 @@ pub async fn start(
         access,
         is_tls,
         body_bytes_max,
+        followers: Arc::clone(&followers),
         trace_reads: Arc::new(Semaphore::new(api::TRACE_READS_MAX)),
     };
-    let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
+    tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
     tasks.spawn(interests.clone().keep(stop.clone()));
     tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));
     tasks.spawn(listen::serve(http, tls, api::router(app), stop.clone()));

@@ -5,14 +5,17 @@
 use std::time::Duration;
 
 use model::{
-    Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Unsettled, Verdict, World,
-    trace::{Kind, LinkData, SpanData, Status, StatusCode, Value},
+    Answer, Fault, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Unsettled,
+    Verdict, World,
+    trace::{EventData, Kind, LinkData, SpanData, Status, StatusCode, Value},
 };
 
 use crate::{
-    catalogue::{RUN, attribute},
+    catalogue::{EXCEPTION, JUDGEMENT, RUN, attribute},
     own_telemetry::Telemetry,
+    plant::{Plant, is_planted},
     traceparent::TraceParent,
+    watch::Watch,
 };
 
 /// The places of a run in its trace. They are known from its taking, so that what happens in a step can be told at once
@@ -30,6 +33,7 @@ const STEPS: usize = Step::Record as usize + 1;
 
 impl RunTrace {
     pub(crate) fn new(parent: Option<TraceParent>, world: World) -> Self {
+        let parent = parent.filter(|_| !is_planted(Plant::LostContext));
         let span = || SpanId::from_random(world.random());
         let root = || TraceParent {
             trace_id: TraceId::from_random(world.random()),
@@ -59,6 +63,8 @@ impl RunTrace {
 pub(crate) struct RunSpan<'a> {
     pub(crate) trace: RunTrace,
     pub(crate) outcome: &'a Outcome,
+    /// The suite that it is a step of.
+    pub(crate) suite: Option<&'a str>,
     /// The trace under test and the trigger's span in it; none where nothing was sent.
     pub(crate) trigger: Option<(TraceId, SpanId)>,
     /// All steps in the order they began, queue and record included.
@@ -73,20 +79,46 @@ pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
     root.start = run.steps.iter().map(|step| step.began).min().unwrap_or_default();
     root.end = run.steps.iter().map(|step| step.ended).max().unwrap_or_default();
     root.attributes = run_attributes(run.outcome);
-    root.links.extend(run.trigger.map(|(trace_id, span_id)| LinkData {
+    root.attributes.extend(run.suite.map(|suite| text(attribute::TEST_SUITE, suite)));
+    let linked = run.trigger.filter(|_| !is_planted(Plant::DroppedLink));
+    root.links.extend(linked.map(|(trace_id, span_id)| LinkData {
         trace_id: Some(trace_id),
         span_id: Some(span_id),
         ..LinkData::default()
     }));
     for step in run.steps {
+        if is_planted(Plant::MissingStep) && step.step == Step::Settle {
+            continue;
+        }
         let name = format!("{RUN}.{}", step.step.as_str());
         let id = run.trace.step(step.step).span_id;
         let mut child = SpanData::new(id, Some(own.span_id), name);
         child.kind = Kind::Internal;
         (child.start, child.end) = (step.began, step.ended);
+        if is_planted(Plant::StepsOutOfOrder) && step.step == Step::Judge {
+            child.start = root.start;
+        }
+        if let (Step::Trigger, Some(Answer::NoAnswer(none))) = (step.step, &run.outcome.answer) {
+            fail(&mut child, none.kind.as_str(), none.kind.as_str());
+        }
         telemetry.own(&own, child);
     }
     telemetry.own(&own, root);
+}
+
+/// Sends the span of a judgement that somebody asked for, as a part of `within`.
+pub(crate) fn send_judgement(
+    watch: &Watch,
+    within: TraceParent,
+    outcome: &Outcome,
+    times: (Timestamp, Timestamp),
+) {
+    let id = SpanId::from_random(watch.world.random());
+    let mut span = SpanData::new(id, Some(within.span_id), JUDGEMENT);
+    span.kind = Kind::Internal;
+    (span.start, span.end) = times;
+    span.attributes = run_attributes(outcome);
+    watch.telemetry.own(&within, span);
 }
 
 fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
@@ -152,6 +184,8 @@ pub(crate) struct HttpSpan<'a> {
     pub(crate) route: Option<&'a str>,
     pub(crate) path: &'a str,
     pub(crate) status: u16,
+    /// What was told to go wrong, if something did.
+    pub(crate) fault: Option<Fault>,
     pub(crate) began: Timestamp,
     pub(crate) ended: Timestamp,
 }
@@ -160,6 +194,7 @@ pub(crate) struct HttpSpan<'a> {
 pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
     telemetry.metrics().served(http);
     let name = match http.route {
+        Some(_) if is_planted(Plant::PathInName) => format!("{} {}", http.method, http.path),
         Some(route) => format!("{} {route}", http.method),
         None => http.method.to_owned(),
     };
@@ -174,8 +209,8 @@ pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
     ];
     span.attributes.extend(http.route.map(|route| text(attribute::ROUTE, route)));
     if http.status >= 500 {
-        span.attributes.push(text(attribute::ERROR, &http.status.to_string()));
-        span.status = Status { code: StatusCode::Error, message: String::new() };
+        let status = http.status.to_string();
+        fail(&mut span, &status, http.fault.map_or(status.as_str(), |fault| fault.as_str()));
     }
     telemetry.own(&http.context, span);
 }
@@ -208,9 +243,11 @@ pub(crate) fn send_db(telemetry: &Telemetry, db: &DbSpan) {
         text(attribute::DB_OPERATION, operation),
         text(attribute::DB_TABLE, table),
     ];
+    if is_planted(Plant::UnknownAttribute) {
+        span.attributes.push(text("db.query.text", "select 1"));
+    }
     if let Some(kind) = db.error {
-        span.attributes.push(text(attribute::ERROR, kind));
-        span.status = Status { code: StatusCode::Error, message: String::new() };
+        fail(&mut span, kind, kind);
     }
     telemetry.own(&db.within, span);
 }
@@ -233,6 +270,24 @@ pub(crate) fn send_hint(
         text(attribute::BUS_SUBJECT, subject),
     ];
     telemetry.own(&within, span);
+}
+
+/// Marks a span as failed: its kind of error, and the exception as an event. Messages are left out, since they quote values.
+fn fail(span: &mut SpanData, error: &str, exception: &str) {
+    if is_planted(Plant::SwallowedError) {
+        return;
+    }
+    span.status = Status { code: StatusCode::Error, message: String::new() };
+    span.attributes.push(text(attribute::ERROR, error));
+    if is_planted(Plant::MissingException) {
+        return;
+    }
+    span.events.push(EventData {
+        at: span.end,
+        name: EXCEPTION.to_owned(),
+        attributes: vec![text(attribute::EXCEPTION_TYPE, exception)],
+        dropped_attributes: 0,
+    });
 }
 
 fn text(key: &str, value: &str) -> (String, Value) {

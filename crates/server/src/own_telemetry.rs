@@ -16,7 +16,7 @@ use db::Db;
 use drivers::receiver::Witness;
 use model::{
     SpanId, Timestamp, TraceId, World,
-    trace::{Kind, LinkData, SpanData, StatusCode, Value},
+    trace::{EventData, Kind, LinkData, SpanData, StatusCode, Value},
 };
 use telemetry::{
     FinishedSpan, Host, Report, To,
@@ -24,7 +24,9 @@ use telemetry::{
         Context, InstrumentationScope, KeyValue,
         context::{FutureExt, WithContext},
         metrics::MeterProvider,
-        trace::{Link, SpanContext, SpanKind, Status, TraceContextExt, TraceFlags, TraceState},
+        trace::{
+            Event, Link, SpanContext, SpanKind, Status, TraceContextExt, TraceFlags, TraceState,
+        },
     },
     plan::Destination,
 };
@@ -196,6 +198,7 @@ fn finished(trace: TraceId, followed: bool, span: SpanData) -> FinishedSpan {
     };
     (finished.start, finished.end) = (system_time(span.start), system_time(span.end));
     finished.attributes = span.attributes.into_iter().map(attribute).collect();
+    finished.events = span.events.into_iter().map(event).collect();
     finished.links = span.links.iter().filter_map(link).collect();
     finished.status = match span.status.code {
         StatusCode::Error => Status::error(span.status.message),
@@ -204,6 +207,11 @@ fn finished(trace: TraceId, followed: bool, span: SpanData) -> FinishedSpan {
     };
     finished.scope = InstrumentationScope::builder(SCOPE).build();
     finished
+}
+
+fn event(event: EventData) -> Event {
+    let attributes = event.attributes.into_iter().map(attribute).collect();
+    Event::new(event.name, system_time(event.at), attributes, event.dropped_attributes)
 }
 
 fn link(link: &LinkData) -> Option<Link> {

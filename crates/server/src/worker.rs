@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use bus::{Bus, Local};
+use bus::{Bus, Hints, Local};
 use db::{Db, Taken, Taking, Took};
 use drivers::{receiver::Witness, trigger::Triggers};
 use model::{RunId, Step, World};
@@ -103,13 +103,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => {}
             // A hint or a free place: look again. The poll finds runs whose worker died.
-            Some(subject) = hints.next() => {
-                worker.hear(&subject);
-                // Many hints are one reason to look.
-                while let Some(subject) = at_once(hints.next()).await {
-                    worker.hear(&subject);
-                }
-            }
+            () = worker.called(&mut hints) => {}
             Some(ended) = runs.join_next(), if !runs.is_empty() => {
                 lates.extend(&worker, ended);
                 while let Some(ended) = runs.try_join_next() {
@@ -178,12 +172,29 @@ async fn take(worker: &Arc<Worker>, places: usize, runs: &mut JoinSet<Option<Lat
         let trace = RunTrace::new(parent, worker.world);
         // Only the taken run says whose trace this is.
         worker.watch.tell(trace.step(Step::Queue), Call("UPDATE", "runs"), began, None);
+        worker.bus.hint(api::run_events(taken.run_id));
         Held { taken, trace, asked }
     };
     took.runs.into_iter().map(held).collect()
 }
 
 impl Worker {
+    /// Waits for hints that are a reason to look for runs; many of them are one reason.
+    async fn called(&self, hints: &mut Hints) {
+        while let Some(subject) = hints.next().await {
+            // What happens in runs that were taken is for their followers.
+            if subject.0.starts_with(api::RUN_EVENTS) {
+                continue;
+            }
+            self.hear(&subject);
+            while let Some(subject) = at_once(hints.next()).await {
+                self.hear(&subject);
+            }
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+
     /// Has a run looked at whose stop was asked for.
     fn hear(&self, subject: &bus::Subject) {
         let run = subject.0.strip_prefix(api::RUN_STOPPED).and_then(|id| id.parse::<RunId>().ok());

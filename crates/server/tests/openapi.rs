@@ -1,8 +1,10 @@
-//! The API's document is as `docs/api/openapi.json` has it.
+//! The API's document is as `docs/api/openapi.json` has it, and describes what the model writes.
 
 use std::path::Path;
 
+use anyhow::{Context, Result, bail, ensure};
 use golden::Golden;
+use serde_json::Value;
 
 #[test]
 fn the_document_is_as_it_was_promised() {
@@ -10,4 +12,61 @@ fn the_document_is_as_it_was_promised() {
     let mut golden = Golden::default();
     golden.compare(&file, server::openapi());
     golden.finish(1);
+}
+
+#[test]
+fn outcomes_and_events_are_what_the_document_says() -> Result<()> {
+    let document: Value = serde_json::from_str(server::openapi())?;
+    for (file, name) in
+        [("outcome-v1.json", "Outcome"), ("events-v1.json", "Event"), ("answers-v1.json", "Answer")]
+    {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/tests/golden").join(file);
+        let written: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+        let schema = &document["components"]["schemas"][name];
+        for one in written.as_array().unwrap_or(&vec![written.clone()]) {
+            fits(&document, schema, one).with_context(|| format!("{file}: {one:#}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value is what a schema says, nothing more and nothing less.
+fn fits(document: &Value, schema: &Value, value: &Value) -> Result<()> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let pointer = reference.trim_start_matches('#');
+        return fits(document, document.pointer(pointer).context("it is there")?, value);
+    }
+    if let Some(choices) = schema["oneOf"].as_array() {
+        let fitting = choices.iter().filter(|choice| fits(document, choice, value).is_ok()).count();
+        ensure!(fitting == 1, "{fitting} of {choices:#?} fit {value:#}");
+        return Ok(());
+    }
+    let names = match &schema["type"] {
+        Value::Array(names) => names.clone(),
+        name => vec![name.clone()],
+    };
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    ensure!(names.contains(&Value::from(kind)), "{value} is not one of {names:?}");
+    if let Some(words) = schema["enum"].as_array() {
+        ensure!(words.contains(value), "{value} is not one of {words:?}");
+    }
+    for item in value.as_array().into_iter().flatten() {
+        fits(document, &schema["items"], item)?;
+    }
+    let Some(fields) = value.as_object() else { return Ok(()) };
+    for name in schema["required"].as_array().into_iter().flatten() {
+        ensure!(fields.contains_key(name.as_str().unwrap_or_default()), "{name} is missing");
+    }
+    for (name, field) in fields {
+        let Some(schema) = schema["properties"].get(name) else { bail!("`{name}` is not said") };
+        fits(document, schema, field).with_context(|| name.clone())?;
+    }
+    Ok(())
 }

@@ -17,6 +17,7 @@ const START_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Api {
     url: String,
+    token: Option<String>,
     client: Client,
 }
 
@@ -24,20 +25,29 @@ impl Api {
     /// A client of the server at this URL.
     pub fn new(url: &str) -> Result<Self> {
         let client = Client::builder().no_proxy().timeout(REQUEST_MAX).build()?;
-        Ok(Self { url: url.to_owned(), client })
+        Ok(Self { url: url.to_owned(), token: None, client })
+    }
+
+    /// The same, with this token shown.
+    pub fn with_token(self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self }
     }
 
     /// A request to a path, to be sent by [`answer`].
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client.request(method, format!("{}{path}", self.url))
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
     }
 
-    /// Keeps the tests of a document.
-    pub async fn apply(&self, document: &str) -> Result<()> {
-        let applied = self.request(Method::PUT, "/api/v1/tests").body(document.to_owned());
+    /// Keeps the documents of a file.
+    pub async fn apply(&self, document: &str) -> Result<Value> {
+        let applied = self.request(Method::PUT, "/api/v1/documents").body(document.to_owned());
         let (status, body) = answer(applied).await?;
         ensure!(status == 200, "the document is refused: {body:#}");
-        Ok(())
+        Ok(body)
     }
 
     /// Starts a run, and gives its id.

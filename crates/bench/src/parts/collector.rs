@@ -83,6 +83,11 @@ impl Collector {
         Ok(collected)
     }
 
+    /// All that has been written so far, as it is.
+    pub fn written(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.file())?)
+    }
+
     /// Waits until what has been written satisfies `enough`, or gives it as it is after `max`.
     pub async fn wait_for(
         &self,

@@ -1,7 +1,10 @@
 //! An empty database on the real Postgres.
 
-use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions};
+use tokio::process::Command;
 
 use super::setting;
 
@@ -69,6 +72,36 @@ impl Database {
     async fn connect(&self) -> Result<PgConnection> {
         let options: PgConnectOptions = self.url.parse()?;
         Ok(PgConnection::connect_with(&options.database(&self.name)).await?)
+    }
+
+    /// Fills this empty database with what another left in a file.
+    pub async fn restore(&self, file: &Path) -> Result<()> {
+        self.tool("pg_restore", &["--no-owner", "--exit-on-error"], file).await
+    }
+
+    /// Leaves all of this database in a file, or nothing.
+    pub async fn dump(&self, file: &Path) -> Result<()> {
+        let half = file.with_extension("half");
+        let path = half.to_str().context("a path that is text")?;
+        self.tool("pg_dump", &["--format=custom", "--file", path], Path::new("")).await?;
+        Ok(std::fs::rename(half, file)?)
+    }
+
+    /// A program of Postgres on this database.
+    async fn tool(&self, name: &str, arguments: &[&str], file: &Path) -> Result<()> {
+        let options: PgConnectOptions = self.url.parse()?;
+        let bin = PathBuf::from(setting("QUALITYTRACE_TEST_POSTGRES_BIN")?);
+        let mut command = Command::new(bin.join(name));
+        command.args(["--host", options.get_host(), "--username", options.get_username()]);
+        command.args(["--port", &options.get_port().to_string(), "--dbname", &self.name]);
+        command.env("PGPASSWORD", setting("QUALITYTRACE_TEST_POSTGRES_PASSWORD")?).args(arguments);
+        if file != Path::new("") {
+            command.arg(file);
+        }
+        let output = command.kill_on_drop(true).output().await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`{name}` ended with {}: {said}", output.status);
+        Ok(())
     }
 
     /// Removes the database, whoever is still connected.

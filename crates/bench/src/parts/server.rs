@@ -64,7 +64,16 @@ impl Server {
     /// Starts `binary serve` with this configuration, OTLP by gRPC on `otlp_grpc`, and waits until it is ready.
     pub async fn start_with(binary: &Path, configuration: &str, otlp_grpc: &str) -> Result<Self> {
         // On a busy machine it may have to say first that it waits for its database.
-        Self::start_until("ready: ", binary, configuration, otlp_grpc).await
+        Self::start_until("ready: ", binary, configuration, otlp_grpc, &[]).await
+    }
+
+    /// The same, with these variables in its environment.
+    pub async fn start_told(
+        binary: &Path,
+        configuration: &str,
+        variables: &[(&str, &str)],
+    ) -> Result<Self> {
+        Self::start_until("ready: ", binary, configuration, "127.0.0.1:0", variables).await
     }
 
     /// Starts it likewise, and waits until it listens: its database may be away.
@@ -73,7 +82,7 @@ impl Server {
         configuration: &str,
         otlp_grpc: &str,
     ) -> Result<Self> {
-        Self::start_until("", binary, configuration, otlp_grpc).await
+        Self::start_until("", binary, configuration, otlp_grpc, &[]).await
     }
 
     async fn start_until(
@@ -81,6 +90,7 @@ impl Server {
         binary: &Path,
         configuration: &str,
         otlp_grpc: &str,
+        variables: &[(&str, &str)],
     ) -> Result<Self> {
         let folder = TempDir::new()?;
         let config = folder.path().join("quality-trace-config.yaml");
@@ -92,6 +102,7 @@ impl Server {
             .arg("--config")
             .arg(&config)
             .env("STATE_DIRECTORY", folder.path())
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()

@@ -40,7 +40,7 @@ pub(crate) struct Run {
         value_name = "URL",
         env = "QUALITYTRACE_SERVER",
         conflicts_with_all = [
-            "command", "ready", "drain", "otlp", "protocol", "jobs", "repeat", "retries", "timeout", "watch", "shard",
+            "command", "ready", "drain", "otlp", "protocol", "repeat", "retries", "timeout", "watch", "shard",
             "last_failed", "traces", "files", "variables", "secrets",
         ]
     )]

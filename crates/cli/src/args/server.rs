@@ -57,6 +57,27 @@ pub(crate) struct Export {
     pub(crate) at: At,
 }
 
+/// Tell how the last runs of tests went, the newest on the right
+///
+/// One line a test: a mark for each run, how many passed, how long they take, and whether runs of the same revision came to
+/// different verdicts. A revision is what `run --revision` said.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trend {
+    /// Their ids [default: all tests of the project]
+    pub(crate) tests: Vec<TestId>,
+    /// How many runs are looked at
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u16).range(1..=500),
+        env = "QUALITYTRACE_LAST"
+    )]
+    pub(crate) last: u16,
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
 /// Where documents are.
 #[derive(Debug, clap::Args)]
 pub(crate) struct At {

@@ -1,7 +1,7 @@
 //! Documents on a server: listed, got, deleted, exported.
 
+use hyper::Method;
 use model::{DocumentKind, TestId};
-use reqwest::Method;
 use serde::Deserialize;
 use server::config::Environment;
 
@@ -20,8 +20,8 @@ struct Page {
 }
 
 #[derive(Debug, Deserialize)]
-struct Listed {
-    id: TestId,
+pub(super) struct Listed {
+    pub(super) id: TestId,
     name: String,
     version: i32,
 }
@@ -66,7 +66,7 @@ pub(crate) async fn delete(
     let path = format!("/api/v1/{}/{}", args.kind.collection(), args.id.id);
     let mut request = server.request(Method::DELETE, &path).query(&[("project", &args.at.project)]);
     if let Some(version) = args.id.version {
-        request = request.header("if-match", format!("\"{version}\""));
+        request = request.header("if-match", &format!("\"{version}\""));
     }
     server.text(request).await.map_err(|error| terminal.refuse(&error))?;
     terminal.result(&format!("{} `{}`: deleted", args.kind, args.id.id));
@@ -97,8 +97,12 @@ pub(crate) async fn export(
     Ok(Exit::Passed)
 }
 
-impl Server<'_> {
-    async fn list(&self, kind: DocumentKind, project: &str) -> Result<Vec<Listed>, ClientError> {
+impl Server {
+    pub(super) async fn list(
+        &self,
+        kind: DocumentKind,
+        project: &str,
+    ) -> Result<Vec<Listed>, ClientError> {
         let mut all = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES_MAX {
@@ -128,7 +132,7 @@ impl Server<'_> {
         let request = self.request(Method::GET, &path).query(&[("project", project)]);
         let mut request = request.header("accept", "application/yaml");
         if let Some(version) = id.version {
-            request = request.query(&[("version", version)]);
+            request = request.query(&[("version", &version.to_string())]);
         }
         self.text(request).await
     }

@@ -40,15 +40,16 @@ use crate::{
     terminal::Terminal,
     variables,
 };
-use agenda::Agenda;
+pub(crate) use agenda::Agenda;
 use changes::Changes;
 use environment::{BATCH_DELAY, environment};
-pub(crate) use progress::{Line, Telling};
+pub(crate) use progress::{Line, Telling, words};
 pub(crate) use ready::Ready;
+pub(crate) use round::JOBS;
 use round::Round;
 pub(crate) use session::Open;
 use session::Session;
-use signals::Signals;
+pub(crate) use signals::Signals;
 use state::Failed;
 use system::{Launch, Life, System};
 
@@ -299,7 +300,8 @@ async fn open(
     Ok(open.with_system(System::new(launch), started))
 }
 
-fn telling(args: &args::Run) -> Telling {
+/// How much is told while tests run.
+pub(crate) fn telling(args: &args::Run) -> Telling {
     match (args.output.quiet, args.output.verbose) {
         (true, _) => Telling::Quiet,
         (false, true) => Telling::Steps,

@@ -3,11 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use drivers::{arrivals::Arrivals, receiver::Seen};
-use model::{Answer, Attempt, Event, KeyRing, Request, Timestamp, TraceId};
+use model::{Answer, Attempt, Event, KeyRing, Request, Timestamp, TraceId, What};
 use runner::{Lost, Ports, diagnosis::Process};
 
 use super::{
-    progress::Line,
+    progress::{self, Line},
     session::Session,
     system::{Life, Running},
 };
@@ -35,6 +35,12 @@ impl LocalPorts<'_> {
 impl LocalPorts<'_> {
     pub(super) fn take_undrained(&self) -> Option<String> {
         self.undrained.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn tell_now(&self, what: &What) {
+        if let Some(words) = progress::words(what) {
+            self.line.say(&words);
+        }
     }
 
     fn is_undrained(&self) -> bool {
@@ -67,7 +73,7 @@ impl Ports for LocalPorts<'_> {
     }
 
     async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
-        self.line.say(&format!("fired, trace {}", attempt.trace_id));
+        self.tell_now(&What::Attempted(*attempt));
         Ok(())
     }
 
@@ -77,14 +83,11 @@ impl Ports for LocalPorts<'_> {
     }
 
     async fn answered(&self, answer: &Answer) -> Result<(), Lost> {
-        self.line.say(&match answer {
-            Answer::Response(response) => {
-                format!("answered {}, waiting for the trace", response.status)
-            }
-            Answer::Exit(exit) => format!("ended with {}, waiting for the trace", exit.code),
-            Answer::NotFired => "waiting for the trace".to_owned(),
-            // What is told of it in full is in the report, without secrets.
-            Answer::NoAnswer(_) => "no answer".to_owned(),
+        self.tell_now(&match answer {
+            Answer::Response(response) => What::Answered { status: response.status },
+            Answer::Exit(exit) => What::Exited { code: exit.code },
+            Answer::NotFired => What::NotFired,
+            Answer::NoAnswer(none) => What::NotAnswered { message: none.message.clone() },
         });
         Ok(())
     }

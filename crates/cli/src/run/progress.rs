@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use lang::Secrets;
+use model::What;
 
 use crate::terminal::Terminal;
 
@@ -71,6 +72,23 @@ impl Line {
             self.terminal.line(&format!("{}: {what}", self.name));
         }
     }
+}
+
+/// What is told of an event, by whoever runs the test; nothing where it says nothing to whoever waits.
+pub(crate) fn words(what: &What) -> Option<String> {
+    Some(match what {
+        What::Attempted(attempt) => format!("fired, trace {}", attempt.trace_id),
+        What::Answered { status } => format!("answered {status}, waiting for the trace"),
+        What::Exited { code } => format!("ended with {code}, waiting for the trace"),
+        What::NotFired => "waiting for the trace".to_owned(),
+        // What is told of it in full is in the report, without secrets.
+        What::NotAnswered { .. } => "no answer".to_owned(),
+        What::Accepted
+        | What::Taken { .. }
+        | What::Settled(_)
+        | What::Judged { .. }
+        | What::Overtaken(_) => return None,
+    })
 }
 
 impl Drop for Line {

@@ -19,17 +19,11 @@ use super::{
     traces,
     watches::Watches,
 };
-use crate::{
-    args,
-    exit::Exit,
-    files,
-    reports::{Reports, not_run},
-    terminal::Terminal,
-};
+use crate::{args, exit::Exit, files, reports::Reports, terminal::Terminal};
 
 /// Tests at a time, where nobody says. They wait far more than they compute, so that cores are no measure; and a system
 /// that cannot take four requests at a time is rare.
-const JOBS: u16 = 4;
+pub(crate) const JOBS: u16 = 4;
 
 /// What a round needs.
 #[derive(Debug)]
@@ -197,7 +191,7 @@ impl Going<'_, '_> {
     /// Starts what may start and has room.
     fn fill(&mut self) {
         while let Some((case, why)) = self.agenda.skipped() {
-            let outcome = not_run(&self.agenda.cases()[case].name, why);
+            let outcome = Outcome::open(self.agenda.cases()[case].name.clone(), why);
             self.tell(case, outcome, None);
         }
         while !self.is_stopped && self.running.len() < self.round.jobs() {
@@ -287,7 +281,7 @@ impl Going<'_, '_> {
     /// Reports a case whose run was none: what its last one has shown stands, where it is tried again.
     fn no_run(&mut self, case: usize, why: String) {
         let Some(Tried { mut outcome, trace, earlier }) = self.tried.remove(&case) else {
-            let outcome = not_run(&self.agenda.cases()[case].name, why);
+            let outcome = Outcome::open(self.agenda.cases()[case].name.clone(), why);
             return self.tell(case, outcome, None);
         };
         outcome.earlier = earlier;

@@ -65,6 +65,7 @@ fn what_a_run_is_started_with_reaches_its_owner() {
         let vars = RunVars {
             sets: vec!["staging".to_owned()],
             values: [("name".to_owned(), "NUL \0, quote \"".to_owned())].into(),
+            revision: Some("abc".to_owned()),
         };
         let timeout = Some(Duration::from_millis(1500));
         let run = NewRun { vars: vars.clone(), timeout, ..new_run(1) };

@@ -282,6 +282,7 @@ fn is_plain(property: &Property) -> bool {
                 | Intrinsic::Children
                 | Intrinsic::SelfTime
                 | Intrinsic::CriticalTime
+                | Intrinsic::Attributes
                 | Intrinsic::Events
                 | Intrinsic::Id
                 | Intrinsic::ParentId

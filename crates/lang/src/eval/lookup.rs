@@ -112,6 +112,7 @@ impl<'a> World<'a> {
             Intrinsic::Children => Value::whole(self.children_at(place()) as u64),
             Intrinsic::SelfTime => Value::Duration(self.self_time(place())),
             Intrinsic::CriticalTime => Value::Duration(self.critical_time(place())),
+            Intrinsic::Attributes => Value::Json(object_of(span.attributes())),
             Intrinsic::Events => owned(events(span)),
         })
     }
@@ -244,7 +245,15 @@ fn of_body(body: &Body) -> Value<'_> {
 
 /// One header of a JSON list of `{key, value}`.
 fn of_headers<'a>(headers: &Value<'a>, name: &str) -> Lookup<'a> {
-    let Some(Json::List(headers)) = read_document(&headers.text()) else { return Lookup::Unknown };
+    let headers = match read_document(&headers.text()) {
+        Some(Json::List(headers)) => headers,
+        // As this program's own trigger span has them.
+        Some(Json::Object(entries)) => {
+            let named = entries.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+            return many(named.map(|(_, value)| Value::from(value.clone())));
+        }
+        _ => return Lookup::Unknown,
+    };
     let text = |header: &Json, key: &str| match header {
         Json::Object(entries) => match entries.get(key) {
             Some(Json::Text(text)) => Some(text.clone()),
@@ -264,19 +273,17 @@ fn events(span: Span<'_>) -> String {
     let event = |event: Event<'_>| {
         let moment = event.at().to_string();
         let moment = moment.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
-        let attributes = event.attributes().iter();
         object([
             ("name", Json::Text(event.name().to_owned())),
             ("timestamp", Json::Text(format!("{moment}Z"))),
-            (
-                "attributes",
-                Json::Object(
-                    attributes.map(|(key, value)| (key.to_owned(), value.into())).collect(),
-                ),
-            ),
+            ("attributes", object_of(event.attributes())),
         ])
     };
     Json::List(span.events().map(event).collect()).to_string()
+}
+
+fn object_of(attributes: Attributes<'_>) -> Json {
+    Json::Object(attributes.iter().map(|(key, value)| (key.to_owned(), value.into())).collect())
 }
 
 fn object<const N: usize>(entries: [(&str, Json); N]) -> Json {

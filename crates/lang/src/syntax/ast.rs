@@ -268,6 +268,8 @@ pub(crate) enum Intrinsic {
     Children,
     /// Its duration without the time in which a child was at work.
     SelfTime,
+    /// All attributes of the span itself, as one object.
+    Attributes,
     /// The part of its time that the whole trace waited for.
     CriticalTime,
     /// `span.events`: all events as JSON.
@@ -319,6 +321,7 @@ pub(crate) enum Filter {
     GetIndex,
     Length,
     Type,
+    Keys,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

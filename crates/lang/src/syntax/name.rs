@@ -40,6 +40,7 @@ pub(crate) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("children", Intrinsic::Children),
     ("self_time", Intrinsic::SelfTime),
     ("critical_time", Intrinsic::CriticalTime),
+    ("attributes", Intrinsic::Attributes),
 ];
 
 /// What Tracetest calls by the name of an attribute.
@@ -114,6 +115,7 @@ pub(crate) const FILTERS: &[(&str, Filter, usize)] = &[
     ("get_index", Filter::GetIndex, 1),
     ("length", Filter::Length, 0),
     ("type", Filter::Type, 0),
+    ("keys", Filter::Keys, 0),
 ];
 
 /// With the least and the greatest number of arguments.

@@ -31,7 +31,10 @@ pub(crate) fn apply<'a>(
         (Filter::GetIndex, [index]) => get_index(input, index),
         (Filter::Length, []) => length(input),
         (Filter::Type, []) => Ok(Value::borrowed(type_of(input))),
-        (Filter::Length | Filter::Type, _) => Err(undefined("this filter takes no argument")),
+        (Filter::Keys, []) => keys(input),
+        (Filter::Length | Filter::Type | Filter::Keys, _) => {
+            Err(undefined("this filter takes no argument"))
+        }
         _ => Err(undefined("this filter takes one argument")),
     }
 }
@@ -119,6 +122,22 @@ fn get_index<'a>(input: &Value<'a>, index: &Value<'_>) -> Result<Value<'a>, Lack
         Value::Json(Json::List(items)) => items[index].clone().into(),
         one => one.clone(),
     })
+}
+
+/// The names in an object, in their order: always a list, since one name is still a list of names.
+fn keys<'a>(input: &Value<'_>) -> Result<Value<'a>, Lack> {
+    let names = |document: &Json| match document {
+        Json::Object(entries) => Some(Value::List(
+            entries.iter().map(|(name, _)| Value::owned(name.to_owned())).collect(),
+        )),
+        _ => None,
+    };
+    let found = match input {
+        Value::Json(document) => names(document),
+        Value::Text(_) | Value::Quoted(_) => read_document(&input.text()).as_ref().and_then(names),
+        _ => None,
+    };
+    found.ok_or_else(|| undefined("only an object has keys"))
 }
 
 /// Items of a list, or bytes of a text.

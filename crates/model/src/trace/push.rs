@@ -6,7 +6,7 @@ use super::{
     strings::Text,
     writer::{EventHead, LinkHead, ResourceHead, ScopeHead, SpanHead, Writer},
 };
-use crate::SpanId;
+use crate::{Said, SpanId};
 
 impl Trace {
     /// The number of this resource, which is stored if it is new.
@@ -74,6 +74,27 @@ impl Trace {
     /// The same trace without the spans of this id.
     pub fn without(&self, id: SpanId) -> Result<Self, TraceFull> {
         self.only(|span| span.id() != id)
+    }
+
+    /// Whether something in it that is said in words may be this. Words that stand side by side are looked at as one.
+    pub fn may_say(&self, is_it: impl Fn(&[u8]) -> bool) -> bool {
+        is_it(self.strings.joined()) || is_it(&self.bytes)
+    }
+
+    /// The same trace in other words.
+    pub fn retold(&self, tell: impl Fn(Vec<Said<'_>>)) -> Result<Self, TraceFull> {
+        let mut retold = Self::new(self.id());
+        for span in self.spans() {
+            let mut resource = span.resource().to_data();
+            let mut scope = span.scope().to_data();
+            let mut data = span.to_data();
+            tell(resource.said_mut());
+            tell(scope.said_mut());
+            tell(data.said_mut());
+            let (resource, scope) = (retold.resource(resource)?, retold.scope(scope)?);
+            retold.push(resource, scope, data)?;
+        }
+        Ok(retold)
     }
 
     /// The same trace with these spans alone.

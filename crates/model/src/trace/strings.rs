@@ -74,6 +74,11 @@ impl Strings {
         self.bytes.as_bytes()[range(&self.bounds, known)] == *text
     }
 
+    /// All of them, side by side.
+    pub(super) fn joined(&self) -> &[u8] {
+        self.bytes.as_bytes()
+    }
+
     fn find_hashed(&self, hash: u64, text: &[u8]) -> Option<Text> {
         self.numbers.find(hash, |known| self.is(*known, text)).copied()
     }

@@ -26,7 +26,10 @@ use super::{
     page::{self, Page},
     problem::Problem,
 };
-use crate::own_spans::Call;
+use crate::{
+    own_spans::Call,
+    plant::{Plant, is_planted},
+};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     collections::routes().routes(routes!(apply))
@@ -186,6 +189,10 @@ async fn apply(
     Asked(putting): Asked<Putting>,
     Document(body): Document,
 ) -> Result<Json<Applied>, Problem> {
+    if is_planted(Plant::RejectedIsAsked) {
+        let Heard { app, context, .. } = &heard;
+        app.watch.db(*context, Call("SELECT", "documents"), app.db.waiting()).await?;
+    }
     let (kept, notices, file) = read_file(body, putting.file)?;
     let applied = keep(&heard, kept, (&putting.project, &file, Expected::Anything)).await?;
     Ok(Json(Applied { documents: applied, notices }))

@@ -15,7 +15,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use db::{Db, NewAudit, TokenKind};
+use db::{Db, DbError, NewAudit, TokenKind};
 use model::{Fault, Project};
 
 use super::{App, problem::Problem};
@@ -28,6 +28,9 @@ use crate::{
     },
     config::Mode,
     listen::{Peer, names_loopback},
+    own_spans::Call,
+    plant::{Plant, is_planted},
+    traceparent::TraceParent,
 };
 
 const TOO_MANY: &str =
@@ -89,12 +92,21 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
         app.access.callers.count(peer.to_string()).map_err(|wait| slower(TOO_MANY, wait))?;
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
-    let caller = caller(app, db, &parts, peer).await?;
+    let caller = match caller(app, db, &parts, peer).await {
+        Err(refused) if is_planted(Plant::RefusedIsServed) => {
+            next.run(Request::from_parts(parts, body)).await;
+            return Err(refused);
+        }
+        caller => caller?,
+    };
     let projects = projects(&parts.uri).map_err(Problem::into_response)?;
     may(&caller, need, &projects).map_err(Problem::into_response)?;
     app.access.callers.count(caller.name.clone()).map_err(|wait| slower(TOO_MANY, wait))?;
     parts.extensions.insert(caller.clone());
     if !table::is_change(&parts.method) || need == Need::Known {
+        return Ok(next.run(Request::from_parts(parts, body)).await);
+    }
+    if is_planted(Plant::AuditForgotten) {
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
     let project = projects.first().filter(|_| matches!(need, Need::Project(_)));
@@ -108,12 +120,28 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
         project: project.map(Project::to_string),
     };
     // Nothing changes without a note of who asked for it.
-    let n = db.audit(&change).await.map_err(|error| Problem::from(error).into_response())?;
+    let context = parts.extensions.get().copied();
+    let noted = watched(app, context, Call("INSERT", "audit"), db.audit(&change)).await;
+    let n = noted.map_err(|error| Problem::from(error).into_response())?;
     let response = next.run(Request::from_parts(parts, body)).await;
-    if let Err(error) = db.audit_answered(n, response.status().as_u16()).await {
+    let answered = db.audit_answered(n, response.status().as_u16());
+    if let Err(error) = watched(app, context, Call("UPDATE", "audit"), answered).await {
         tracing::warn!(%error, n, "how a change was answered is missing from the audit log");
     }
     Ok(response)
+}
+
+/// Asks the record as a part of the request; probes have no span that it could be a part of.
+async fn watched<T>(
+    app: &App,
+    context: Option<TraceParent>,
+    call: Call,
+    answer: impl Future<Output = Result<T, DbError>>,
+) -> Result<T, DbError> {
+    match context {
+        Some(context) => app.watch.db(context, call, answer).await,
+        None => answer.await,
+    }
 }
 
 /// Whoever asks, or why it is nobody.
@@ -122,7 +150,23 @@ async fn caller(app: &App, db: &Db, parts: &Parts, peer: IpAddr) -> Result<Calle
     let (kind, shown) = shown(headers).ok_or_else(|| {
         unknown("say who you are: `Authorization: Bearer TOKEN`, with a token that `qualitytrace token create` or an admin made")
     })?;
-    let caller = app.access.caller(db, (kind, shown), peer).await.map_err(|why| match why {
+    let caller = match app.access.at_once((kind, shown)) {
+        Some(known) => known,
+        None => {
+            let began = app.world.now();
+            let asked = app.access.ask(db, (kind, shown), peer).await;
+            let error = match &asked {
+                Err(Unknown::Db(error)) => Some(error),
+                _ => None,
+            };
+            let context = parts.extensions.get().copied();
+            if let Some(context) = context.filter(|_| !matches!(asked, Err(Unknown::Guesses(_)))) {
+                app.watch.tell(context, Call("SELECT", "tokens"), began, error);
+            }
+            asked
+        }
+    };
+    let caller = caller.map_err(|why| match why {
         Unknown::Nobody => unknown(
             "the token is good for nothing: it has expired, was taken back, or never was one",
         ),

@@ -14,7 +14,11 @@ use super::{
     page::{self, Page},
     problem::Problem,
 };
-use crate::{own_spans::Call, traceparent::TraceParent};
+use crate::{
+    own_spans::Call,
+    plant::{Plant, is_planted},
+    traceparent::TraceParent,
+};
 
 /// Runs that a trend is made of where nobody says how many.
 const LAST_DEFAULT: u32 = 50;
@@ -47,6 +51,8 @@ pub(super) struct Item {
     /// `passed`, `failed` or `inconclusive`, once it ended.
     #[schema(value_type = Option<String>)]
     verdict: Option<Verdict>,
+    /// The state of the system that it ran against, if whoever started it said so.
+    revision: Option<String>,
 }
 
 /// How the last runs of a test went.
@@ -60,6 +66,8 @@ pub(super) struct Trend {
     inconclusive: usize,
     /// How often a verdict differs from the one before, of runs of the same version of the test.
     flips: usize,
+    /// How many of those flips are between two runs of the same revision: nothing changed but the verdict.
+    flaky: usize,
     /// The median from being accepted to the verdict, in nanoseconds; null without runs.
     #[schema(required)]
     median_ns: Option<u64>,
@@ -122,6 +130,7 @@ impl From<ListedRun> for Item {
             ended_at: run.ended_at,
             trace_id: run.trace_id,
             verdict: run.verdict,
+            revision: run.revision,
         }
     }
 }
@@ -142,6 +151,7 @@ pub(super) async fn list(
 ) -> Result<Json<Page<Item>>, Problem> {
     let limit = page::limit(filter.limit)?;
     let asked = Call("SELECT", "runs");
+    let project = filter.project.clone();
     let runs = match filter.trace {
         Some(trace) => {
             let runs = app.db.runs_of_trace(&filter.project, trace, limit);
@@ -160,6 +170,15 @@ pub(super) async fn list(
             app.watch.db(context, asked, app.db.runs(&wanted)).await?
         }
     };
+    if is_planted(Plant::NPlusOne) {
+        for run in &runs {
+            let one = app.db.run(&project, run.id);
+            app.watch.db(context, asked, one).await?;
+        }
+    }
+    if is_planted(Plant::SlowList) {
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    }
     let items = runs.into_iter().map(Item::from).collect();
     Ok(Json(Page::new(items, limit, |item: &Item| item.id.to_string())))
 }
@@ -197,6 +216,9 @@ fn told(runs: Vec<ListedRun>) -> Trend {
     let is_flip = |pair: &&[&ListedRun]| {
         pair[0].verdict != pair[1].verdict && pair[0].version == pair[1].version
     };
+    let is_flaky = |pair: &&[&ListedRun]| {
+        is_flip(pair) && pair[0].revision.is_some() && pair[0].revision == pair[1].revision
+    };
     let times = ended.iter().filter_map(|run| Some(run.ended_at?.since(run.accepted_at)));
     let mut times: Vec<u64> =
         times.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)).collect();
@@ -207,6 +229,7 @@ fn told(runs: Vec<ListedRun>) -> Trend {
         failed: count(Verdict::Failed),
         inconclusive: count(Verdict::Inconclusive),
         flips: ended.windows(2).filter(is_flip).count(),
+        flaky: ended.windows(2).filter(is_flaky).count(),
         median_ns: times.get(times.len() / 2).copied(),
         last: runs.into_iter().map(Item::from).collect(),
     }

@@ -14,6 +14,7 @@ use crate::{
     access::token,
     own_spans::{HttpSpan, send_http},
     own_telemetry::within,
+    plant::{Plant, is_planted},
     traceparent::TraceParent,
 };
 
@@ -32,7 +33,11 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         followed: remote.is_some(),
     };
     let method = request.method().clone();
-    let path = token::hide(request.uri().path().to_owned());
+    let mut path = token::hide(request.uri().path().to_owned());
+    if is_planted(Plant::SecretInAttribute) {
+        let shown = request.headers().get("authorization").and_then(|value| value.to_str().ok());
+        path = format!("{path}?{}", shown.unwrap_or_default());
+    }
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(context);
     let response = match tokio::time::timeout(REQUEST_MAX, within(context, next.run(request))).await
@@ -52,6 +57,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
             route: route.as_ref().map(MatchedPath::as_str),
             path: &path,
             status: response.status().as_u16(),
+            fault: response.extensions().get().copied(),
             began,
             ended: app.world.now(),
         },

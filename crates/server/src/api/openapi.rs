@@ -4,6 +4,8 @@
 //! What holds for every operation is said here once: that whatever goes wrong has the one form. Deliberately absent:
 //! probes and metrics, which are for machines that know them.
 
+use std::collections::BTreeMap;
+
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
@@ -11,8 +13,8 @@ use axum::{
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
-        ComponentsBuilder, ContentBuilder, InfoBuilder, KnownFormat, ObjectBuilder, OpenApi, Ref,
-        RefOr, ResponseBuilder, ResponsesBuilder, SchemaFormat,
+        ComponentsBuilder, ContentBuilder, InfoBuilder, KnownFormat, ObjectBuilder, OneOfBuilder,
+        OpenApi, Ref, RefOr, ResponseBuilder, ResponsesBuilder, SchemaFormat,
         path::Operation,
         schema::{Schema, SchemaType, Type},
     },
@@ -28,6 +30,9 @@ const WORD: &str = "^[A-Za-z0-9._-]{1,128}$";
 
 /// What the name of a file is written of.
 const FILE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]{1,1024}$";
+
+/// What an outcome and an event are, by the names of their parts. A test compares it with what the model promises.
+const OUTCOME: &str = include_str!("outcome.schemas.json");
 
 /// The document of these operations: with a title, and with the one form of errors for each of them.
 pub(super) fn document(mut api: OpenApi) -> OpenApi {
@@ -61,9 +66,15 @@ pub(super) fn document(mut api: OpenApi) -> OpenApi {
     let mut schemas = Vec::new();
     problem::Form::schemas(&mut schemas);
     schemas.push((problem::Form::name().into_owned(), problem::Form::schema()));
+    schemas.extend(of_the_model());
     let components = api.components.take().unwrap_or_default();
     api.components = Some(ComponentsBuilder::from(components).schemas_from_iter(schemas).build());
     api
+}
+
+/// The schemas of what the model writes, which may not know of this document.
+fn of_the_model() -> BTreeMap<String, RefOr<Schema>> {
+    serde_json::from_str(OUTCOME).expect("the file of schemas is one of schemas")
 }
 
 fn operations(item: &mut utoipa::openapi::PathItem) -> impl Iterator<Item = &mut Operation> {
@@ -132,6 +143,42 @@ pub(super) fn moment_or_null() -> RefOr<Schema> {
     let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
     ObjectBuilder::new().schema_type(types).format(Some(format)).build().into()
 }
+
+/// What a run ended with.
+pub(super) fn outcome() -> RefOr<Schema> {
+    Ref::from_schema_name("Outcome").into()
+}
+
+/// The same, or null where it has not ended.
+pub(super) fn outcome_or_null() -> RefOr<Schema> {
+    or_null("Outcome")
+}
+
+/// A verdict, or null where there is none yet.
+pub(super) fn verdict_or_null() -> RefOr<Schema> {
+    or_null("Verdict")
+}
+
+/// Something that happened in a run.
+pub(super) fn event() -> RefOr<Schema> {
+    Ref::from_schema_name("Event").into()
+}
+
+fn or_null(name: &str) -> RefOr<Schema> {
+    let null = ObjectBuilder::new().schema_type(Type::Null);
+    OneOfBuilder::new().item(null).item(Ref::from_schema_name(name)).into()
+}
+
+/// Bytes that are no text.
+pub(super) struct Bytes;
+
+impl PartialSchema for Bytes {
+    fn schema() -> RefOr<Schema> {
+        text_as(SchemaFormat::KnownFormat(KnownFormat::Binary))
+    }
+}
+
+impl ToSchema for Bytes {}
 
 /// The name of a file: what [`given::file`](super::given::file) takes.
 pub(super) fn file() -> RefOr<Schema> {

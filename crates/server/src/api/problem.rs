@@ -107,6 +107,8 @@ impl IntoResponse for Problem {
         let body = serde_json::to_vec(&form).unwrap_or_default();
         let mut response =
             (self.status, [(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response();
+        // For the span of the request.
+        response.extensions_mut().insert(self.fault);
         if self.fault.is_transient() {
             response.headers_mut().insert(header::RETRY_AFTER, axum::http::HeaderValue::from(1));
         }

@@ -1,4 +1,4 @@
-//! Runs: started, stopped, and read with their events and trace.
+//! Runs: started, stopped, and read with their trace.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,11 +9,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bus::Bus;
-use bytes::Bytes;
 use db::{Accepted, DbError, IdempotencyKey, NewRun, RunVars, State as RunState, StoredRun};
-use model::{Event, Fault, Outcome, Project, RunId, TestId, Timestamp, TraceId, Verdict};
+use model::{Fault, Outcome, Project, RunId, TestId, Timestamp, TraceId, Verdict};
 use serde::{Deserialize, Serialize};
-use tokio::sync::OwnedSemaphorePermit;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -21,15 +19,20 @@ use super::{
     App,
     given::{Asked, Document, Named},
     openapi,
+    place::Place,
     problem::Problem,
     run_stopped, runs_waiting,
 };
-use crate::{own_spans::Call, traceparent::TraceParent};
+use crate::{
+    own_spans::Call,
+    plant::{Plant, is_planted},
+    traceparent::TraceParent,
+};
 
-/// Events in one answer at the most.
-const EVENTS_MAX: u32 = 1000;
 /// Variables of one run at the most.
 const VARIABLES_MAX: usize = 1000;
+/// Letters of a revision at the most.
+const REVISION_CHARS_MAX: usize = 255;
 /// Letters of an idempotency key at the most.
 const KEY_CHARS_MAX: usize = 255;
 /// Seconds that a run may be given.
@@ -37,15 +40,11 @@ const TIMEOUT_SECS: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
 /// The header that names a start, so that a repeated request is known.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// The last number of an event that every reader of JSON knows exactly.
-const AFTER_MAX: i64 = (1 << 53) - 1;
-
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(start))
         .routes(routes!(stop))
         .routes(routes!(read))
-        .routes(routes!(events))
         .routes(routes!(trace))
 }
 
@@ -67,13 +66,13 @@ struct Run {
     #[schema(value_type = Option<String>)]
     trace_id: Option<TraceId>,
     /// `passed`, `failed` or `inconclusive`, once it ended.
-    #[schema(value_type = Option<String>)]
+    #[schema(schema_with = openapi::verdict_or_null)]
     verdict: Option<Verdict>,
     /// Since when it is asked to stop.
     #[schema(value_type = Option<String>)]
     stop_at: Option<Timestamp>,
     /// What it ended with.
-    #[schema(value_type = Option<Object>)]
+    #[schema(schema_with = openapi::outcome_or_null)]
     outcome: Option<Outcome>,
 }
 
@@ -92,17 +91,11 @@ pub(super) struct Start {
     #[serde(default)]
     #[schema(minimum = 0.1, maximum = 86400)]
     timeout_seconds: Option<f64>,
-}
-
-/// Something that happened in a run, with its number.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = NumberedEvent)]
-struct Numbered {
-    /// From 1, without gaps.
-    n: i64,
-    #[schema(value_type = Object)]
-    event: Event,
+    /// The state of the system that is tested, such as a commit. Runs of one revision that come to different verdicts are
+    /// told as flaky.
+    #[serde(default)]
+    #[schema(max_length = 255)]
+    revision: Option<String>,
 }
 
 /// `?project=`: whose runs are meant.
@@ -114,20 +107,6 @@ pub(super) struct Owner {
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     pub(super) project: Project,
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct After {
-    /// Whose it is.
-    #[serde(default)]
-    #[param(schema_with = openapi::word, required = false)]
-    project: Project,
-    /// The last event that the caller knows.
-    #[serde(default)]
-    #[param(minimum = 0, maximum = 9007199254740991_i64)]
-    after: i64,
 }
 
 /// The header under which a start is repeated.
@@ -197,6 +176,9 @@ pub(super) async fn start(
         }
     };
     app.watch.hint(context, &*app.bus, runs_waiting());
+    if is_planted(Plant::HintTwice) {
+        app.watch.hint(context, &*app.bus, runs_waiting());
+    }
     let location = format!("/api/v1/runs/{}", new.id);
     let run = Run {
         id: new.id,
@@ -266,11 +248,19 @@ impl Start {
             let detail = "`timeoutSeconds` must be from 0.1 to 86400";
             return Err(Problem::new(Fault::Invalid, detail));
         }
+        let is_word = |it: &String| {
+            (1..=REVISION_CHARS_MAX).contains(&it.chars().count()) && !it.contains(char::is_control)
+        };
+        if start.revision.as_ref().is_some_and(|revision| !is_word(revision)) {
+            let detail =
+                format!("`revision` must be 1 to {REVISION_CHARS_MAX} letters that can be seen");
+            return Err(Problem::new(Fault::Invalid, detail));
+        }
         Ok(start)
     }
 
     pub(super) fn vars(self) -> RunVars {
-        RunVars { sets: self.variable_sets, values: self.variables }
+        RunVars { sets: self.variable_sets, values: self.variables, revision: self.revision }
     }
 }
 
@@ -279,7 +269,8 @@ pub(super) fn idempotency_key(
     headers: &HeaderMap,
     request: String,
 ) -> Result<Option<IdempotencyKey>, Problem> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let header = headers.get(IDEMPOTENCY_KEY).filter(|_| !is_planted(Plant::KeyIgnored));
+    let Some(value) = header else { return Ok(None) };
     let is_key = |key: &&str| {
         (1..=KEY_CHARS_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
     };
@@ -335,33 +326,6 @@ pub(super) async fn read(
     Ok(Json(Run::from(stored)).into_response())
 }
 
-/// What happened in a run, oldest first, at most 1000 at a time.
-#[utoipa::path(
-    get,
-    path = "/api/v1/runs/{run}/events",
-    tag = "runs",
-    operation_id = "readEvents",
-    params(After, ("run" = inline(openapi::RunId), Path, description = "The run.")),
-    responses((status = 200, description = "The events.", body = Vec<Numbered>)),
-)]
-pub(super) async fn events(
-    State(app): State<App>,
-    Asked(After { project, after }): Asked<After>,
-    Extension(context): Extension<TraceParent>,
-    Named(id): Named<RunId>,
-) -> Result<Response, Problem> {
-    if !(0..=AFTER_MAX).contains(&after) {
-        let detail = format!("`after` is {after}: expected 0 to {AFTER_MAX}");
-        return Err(Problem::new(Fault::Invalid, detail));
-    }
-    let run = app.watch.db(context, Call("SELECT", "runs"), app.db.run(&project, id)).await?;
-    run.ok_or_else(|| no_such_run(id))?;
-    let events = app.db.events(&project, id, after, EVENTS_MAX);
-    let events = app.watch.db(context, Call("SELECT", "events"), events).await?;
-    let events: Vec<_> = events.into_iter().map(|(n, event)| Numbered { n, event }).collect();
-    Ok(Json(events).into_response())
-}
-
 /// The trace that was judged, as OTLP protobuf.
 #[utoipa::path(
     get,
@@ -372,7 +336,7 @@ pub(super) async fn events(
     responses((
         status = 200,
         description = "An OTLP `TracesData` message.",
-        body = Vec<u8>,
+        body = inline(openapi::Bytes),
         content_type = "application/x-protobuf",
     )),
 )]
@@ -382,8 +346,7 @@ pub(super) async fn trace(
     Extension(context): Extension<TraceParent>,
     Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
-    // The semaphore is never closed; without a place there is no answer either way.
-    let place = app.trace_reads.acquire_owned().await.ok();
+    let place = Place::take(&app).await;
     let bytes = app.db.trace(&project, id);
     let bytes = app.watch.db(context, Call("SELECT", "traces"), bytes).await?.ok_or_else(|| {
         Problem::new(
@@ -391,22 +354,9 @@ pub(super) async fn trace(
             format!("the run `{id}` has no trace (yet), or there is no such run"),
         )
     })?;
-    let bytes = Bytes::from_owner(HeldTrace { bytes, _place: place });
-    Ok(([(header::CONTENT_TYPE, "application/x-protobuf")], bytes).into_response())
+    Ok(([(header::CONTENT_TYPE, "application/x-protobuf")], place.held(bytes)).into_response())
 }
 
-/// A trace on its way out, which keeps its place until the last byte is gone.
-struct HeldTrace {
-    bytes: Vec<u8>,
-    _place: Option<OwnedSemaphorePermit>,
-}
-
-impl AsRef<[u8]> for HeldTrace {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-fn no_such_run(id: RunId) -> Problem {
+pub(super) fn no_such_run(id: RunId) -> Problem {
     Problem::new(Fault::Missing, format!("there is no run `{id}`"))
 }

@@ -48,7 +48,7 @@ struct SuiteRun {
     #[schema(value_type = Option<String>)]
     stop_at: Option<Timestamp>,
     /// `passed`, `failed` or `inconclusive`, once it ended.
-    #[schema(value_type = Option<String>)]
+    #[schema(schema_with = openapi::verdict_or_null)]
     verdict: Option<Verdict>,
     /// In the order written.
     steps: Vec<SuiteRunStep>,
@@ -65,7 +65,7 @@ struct SuiteRunStep {
     #[schema(value_type = Option<String>)]
     run: Option<RunId>,
     /// `passed`, `failed` or `inconclusive`; null while it has none.
-    #[schema(value_type = Option<String>)]
+    #[schema(schema_with = openapi::verdict_or_null)]
     verdict: Option<Verdict>,
     /// Why it did not start.
     reason: Option<String>,

@@ -134,6 +134,7 @@ async fn shown() -> BTreeMap<String, BTreeSet<String>> {
         route: Some("/api/v1/runs/{run}"),
         path: "/api/v1/runs/1",
         status: 503,
+        fault: None,
         began: at(1),
         ended: at(2),
     });
@@ -262,5 +263,20 @@ fn pages_name_only_what_is_in_the_catalogue() {
         if page.starts_with("docs") {
             assert!(text.contains(TRIGGER), "{page}");
         }
+    }
+}
+
+#[test]
+fn the_claims_about_every_trace_have_these_attributes() {
+    let claims = include_str!("../../../../tests/dogfood/always/catalogue.yaml");
+    for kind in ["server", "internal", "client", "producer"] {
+        let ours = SPANS.iter().filter(|span| span.kind == kind);
+        let ours: BTreeSet<_> = ours.flat_map(|span| span.attributes).copied().collect();
+        let (_, list) = claims
+            .split_once(&format!("every span[service=\"quality-trace\" kind=\"{kind}\"] has ["))
+            .expect("a claim about each kind");
+        let (list, _) = list.split_once(']').expect("a list");
+        let theirs: BTreeSet<_> = list.split('"').skip(1).step_by(2).collect();
+        assert_eq!(theirs, ours, "{kind}");
     }
 }

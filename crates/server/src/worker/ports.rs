@@ -21,8 +21,10 @@ use tokio::{
 
 use super::{Worker, flights::Lease};
 use crate::{
+    api,
     interests::Interest,
     own_spans::{Call, RunTrace},
+    plant::{Plant, is_planted},
 };
 
 /// How long to wait before a write that the database did not take is tried again.
@@ -179,11 +181,15 @@ impl Ports for WorkerPorts<'_> {
             .await;
         written.map_err(|error| lost(&error))?;
         *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(*attempt);
+        self.worker.bus.hint(api::run_events(run));
         Ok(())
     }
 
     async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
         let permit = || self.lease.is_half_left();
+        if is_planted(Plant::SecondTrigger) {
+            self.worker.triggers.fire(request, attempt, permit).await;
+        }
         let answer = self.worker.triggers.fire(request, attempt, permit).await;
         answer.ok_or_else(|| {
             Lost(
@@ -199,7 +205,9 @@ impl Ports for WorkerPorts<'_> {
         let written = self
             .insist(Step::Trigger, |db| async move { db.answered(run, epoch, answer, at).await })
             .await;
-        written.map_err(|error| lost(&error))
+        written.map_err(|error| lost(&error))?;
+        self.worker.bus.hint(api::run_events(run));
+        Ok(())
     }
 
     fn tell(&self, event: Event) {

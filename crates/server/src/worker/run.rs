@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bus::Bus;
 use db::{Damaged, Db, DbError, OtlpTrace, Taken};
-use lang::{Document, Files, Plan, Variable, Vars};
+use lang::{Document, Files, Plan, PollingProfile, Reference, Secrets};
 use model::{
-    DocumentKind, Event, InvalidId, Judgement, Learned, Outcome, RunId, Step, StepTime, Timestamp,
-    Trace, Verdict, What, trace::SpanData,
+    Event, Faulty, Learned, Outcome, RunId, Step, StepTime, Timestamp, Trace, What,
+    trace::{SpanData, TraceFull},
 };
 use runner::{Finished, Job, Limits, Lost, RunError};
 
@@ -19,6 +19,7 @@ use super::{
 use crate::{
     api,
     own_spans::{self, RunSpan, RunTrace, send_run},
+    variables::variables,
 };
 
 /// How many workers may try to end a run. One that ends each of them ends as inconclusive.
@@ -83,6 +84,7 @@ async fn execute(
         )),
     };
     steps.push(StepTime { step: Step::Compile, began, ended: worker.world.now() });
+    let resolve_began = worker.world.now();
     let result = match &plan {
         _ if taken.stop_at.is_some() => Came::Stopped,
         Err(reason) => Came::Open(reason.clone()),
@@ -97,6 +99,11 @@ async fn execute(
         Came::Open(reason) => Ended::without_run(taken, &ports, reason, at),
         Came::Stopped => Ended::without_run(taken, &ports, STOPPED.to_owned(), at),
     };
+    // Reading the variables is a part of resolving, which the runner does not know of.
+    match ended.outcome.steps.iter_mut().find(|step| step.step == Step::Resolve) {
+        Some(resolve) => resolve.began = resolve_began,
+        None => steps.push(StepTime { step: Step::Resolve, began: resolve_began, ended: at }),
+    }
     steps.append(&mut ended.outcome.steps);
     ended.outcome.steps = steps;
     let (watch, seen) = (ended.watch.take(), std::mem::take(&mut ended.seen));
@@ -119,9 +126,13 @@ async fn judged(
     plan: &Plan,
     ports: &WorkerPorts<'_>,
 ) -> Result<Came, Lost> {
-    let vars = match variables(worker, taken).await {
+    let within = ports.trace().step(Step::Resolve);
+    let asked = (&worker.watch, within);
+    let vars = match variables(asked, &worker.db, &taken.project, &taken.vars).await {
         Ok(vars) => vars,
-        Err(reason) => return Ok(Came::Open(reason)),
+        // Nothing was sent: who takes the run next asks again.
+        Err(error) if error.fault().is_transient() => return Err(Lost(error.to_string())),
+        Err(error) => return Ok(Came::Open(error.to_string())),
     };
     let timeout = taken.timeout.unwrap_or(worker.config.timeout);
     // Who goes on with a run gives it what is left of its time.
@@ -152,39 +163,37 @@ fn compile(taken: &Taken) -> Result<Plan, String> {
     let (planned, diagnostics) = lang::plans(&text);
     let plan =
         planned.into_iter().map(|planned| planned.plan).find(|plan| plan.id == taken.test.id);
-    plan.ok_or_else(|| {
+    let mut plan = plan.ok_or_else(|| {
         let picture = source::draw(&diagnostics, source::Colour::Never);
         format!("the test as it is kept does not compile any more; apply it again\n{picture}")
-    })
+    })?;
+    if let Some(profile) = settle_profile(taken, &plan)? {
+        plan.wait_as(&profile);
+    }
+    Ok(plan)
 }
 
-/// The variables of a run: those of its sets as they are now, overruled by what it was started with.
-async fn variables(worker: &Worker, taken: &Taken) -> Result<Vars, String> {
-    let mut vars = Vars::default();
-    for set in &taken.vars.sets {
-        let id = set.parse().map_err(|error: InvalidId| error.to_string())?;
-        let kept = worker.db.document(&taken.project, DocumentKind::VariableSet, &id, None).await;
-        let kept = kept.map_err(|error| error.to_string())?;
-        let kept =
-            kept.ok_or_else(|| format!("there is no variable set `{set}`: apply it first"))?;
-        let (documents, _) = lang::read(&source::Text::new(&kept.file, &kept.document));
-        let sets = documents.into_iter().filter_map(|document| match document {
-            Document::VariableSet(set) => Some(set),
+/// The profile that says how long to wait: the one that the test names, else the one that holds for tests that name none.
+fn settle_profile(taken: &Taken, plan: &Plan) -> Result<Option<PollingProfile>, String> {
+    let read = |document: &String| {
+        let (documents, _) = lang::read(&source::Text::new("profile.yaml", document));
+        documents.into_iter().find_map(|document| match document {
+            Document::PollingProfile(profile) => Some(profile),
             _ => None,
-        });
-        for Variable { key, value, is_secret } in sets.flat_map(|set| set.variables) {
-            match is_secret {
-                true => vars.secrets.insert(key.clone()),
-                false => vars.secrets.remove(&key),
-            };
-            vars.variables.insert(key, value);
-        }
+        })
+    };
+    let profiles = &taken.settle_profiles;
+    match plan.polling_profile() {
+        None => Ok(profiles.values().filter_map(read).find(|profile| profile.is_default)),
+        Some(Reference::Id(id)) => match profiles.get(id).and_then(read) {
+            Some(profile) => Ok(Some(profile)),
+            None => Err(format!("there is no settle profile `{id}`, which the test names: apply it first")),
+        },
+        Some(Reference::File(_)) => Err(
+            "the test names its settle profile by a file, which a server does not have: name it by its id"
+                .to_owned(),
+        ),
     }
-    for (name, value) in &taken.vars.values {
-        vars.secrets.remove(name);
-        vars.variables.insert(name.clone(), value.clone());
-    }
-    Ok(vars)
 }
 
 /// What is left of a run to be recorded and told.
@@ -192,6 +201,8 @@ struct Ended {
     outcome: Outcome,
     events: Vec<Event>,
     trace: Option<Arc<Trace>>,
+    /// What nobody may see of the trace.
+    secrets: Secrets,
     trigger: Option<SpanData>,
     seen: Learned,
     watch: Option<runner::Watch>,
@@ -199,8 +210,8 @@ struct Ended {
 
 impl Ended {
     fn from_run(finished: Finished, events: Vec<Event>) -> Self {
-        let Finished { outcome, trace, trigger, seen, watch, .. } = finished;
-        Self { outcome, events, trace, trigger, seen, watch }
+        let Finished { outcome, trace, secrets, trigger, seen, watch, .. } = finished;
+        Self { outcome, events, trace, secrets, trigger, seen, watch }
     }
 
     /// A run that came to no judgement, and the reason.
@@ -213,28 +224,21 @@ impl Ended {
         };
         let mut events = ports.take_events();
         events.push(Event { at, what: What::Judged { verdict: outcome.verdict } });
-        Self { outcome, events, trace: None, trigger: None, seen: Learned::default(), watch: None }
+        Self {
+            outcome,
+            events,
+            trace: None,
+            secrets: Secrets::default(),
+            trigger: None,
+            seen: Learned::default(),
+            watch: None,
+        }
     }
 }
 
 /// An outcome of which nothing is known but why.
 fn bare(run: RunId, test: String, reason: String) -> Outcome {
-    let verdict = Verdict::Inconclusive;
-    Outcome {
-        run_id: Some(run),
-        test,
-        verdict,
-        reasons: vec![reason],
-        trace_id: None,
-        answer: None,
-        settlement: None,
-        diagnoses: Vec::new(),
-        overtaken: None,
-        earlier: Vec::new(),
-        judgement: Judgement::bare(verdict),
-        analysis: None,
-        steps: Vec::new(),
-    }
+    Outcome { run_id: Some(run), ..Outcome::open(test, reason) }
 }
 
 /// Writes verdict, events and trace in one statement, then tells of the run. What is left is its outcome.
@@ -245,8 +249,15 @@ async fn record(
     mut ended: Ended,
 ) -> Result<Outcome, Lost> {
     let began = worker.world.now();
+    let secrets = std::mem::take(&mut ended.secrets);
     let trace = match ended.trace.take() {
-        Some(trace) => Some(encoded(trace).await),
+        Some(trace) => match encoded(trace, secrets).await {
+            Ok(trace) => Some(trace),
+            Err(error) => {
+                ended.outcome.reasons.push(format!("the trace is not kept: {error}"));
+                None
+            }
+        },
         None => None,
     };
     let has_trace = trace.is_some();
@@ -261,20 +272,29 @@ async fn record(
     }
     written.map_err(|error| ports::lost(&error))?;
     worker.bus.hint(api::run_news(taken.run_id));
-    tell(worker, ports.trace(), &ended, began);
+    tell(worker, (ports.trace(), taken), &ended, began);
     Ok(ended.outcome)
 }
 
-/// A trace as it is kept; a large one is written where nobody waits.
-async fn encoded(trace: Arc<Trace>) -> OtlpTrace {
-    let encode =
-        |trace: &Trace| OtlpTrace { spans: trace.len() as u64, otlp: otlp::encode(trace).into() };
-    if trace.len() < LARGE_SPANS {
-        return encode(&trace);
+/// A trace as it is kept, without what nobody may see; where that takes long, it is written where nobody waits.
+async fn encoded(trace: Arc<Trace>, secrets: Secrets) -> Result<OtlpTrace, TraceFull> {
+    let is_small = trace.len() < LARGE_SPANS && secrets.is_empty();
+    let encode = move || {
+        let masked = secrets.masked_trace(&trace)?;
+        let kept = masked.as_ref().unwrap_or(&trace);
+        Ok(OtlpTrace { spans: kept.len() as u64, otlp: otlp::encode(kept).into() })
+    };
+    if is_small {
+        return encode();
     }
-    let large = Arc::clone(&trace);
-    // It fails where the runtime ends, and with it the run.
-    tokio::task::spawn_blocking(move || encode(&large)).await.unwrap_or_else(|_| encode(&trace))
+    match tokio::task::spawn_blocking(encode).await {
+        Ok(encoded) => encoded,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and with it the run.
+            Err(_) => std::future::pending().await,
+        },
+    }
 }
 
 async fn write(
@@ -290,14 +310,22 @@ async fn write(
 }
 
 /// Sends the run's own spans, and the trigger span for the application's trace.
-fn tell(worker: &Worker, trace: RunTrace, ended: &Ended, record_began: Timestamp) {
+fn tell(
+    worker: &Worker,
+    (trace, taken): (RunTrace, &Taken),
+    ended: &Ended,
+    record_began: Timestamp,
+) {
     let mut steps = ended.outcome.steps.clone();
     steps.push(StepTime { step: Step::Record, began: record_began, ended: worker.world.now() });
     let trigger = ended.trigger.as_ref();
     let telemetry = &worker.watch.telemetry;
     let outcome = &ended.outcome;
     let linked = outcome.trace_id.zip(trigger.map(|trigger| trigger.id));
-    send_run(telemetry, &RunSpan { trace, outcome, trigger: linked, steps: &steps });
+    send_run(
+        telemetry,
+        &RunSpan { trace, outcome, suite: taken.suite.as_deref(), trigger: linked, steps: &steps },
+    );
     telemetry.metrics().ran(outcome, &steps);
     tracing::debug!(
         run = outcome.run_id.map(tracing::field::display),

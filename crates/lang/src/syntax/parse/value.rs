@@ -74,7 +74,7 @@ impl Parser<'_> {
                     mistake.help(format!("write `| {word} \"[0-9]+\"`"))
                 }
                 Filter::GetIndex => mistake.help("write `| get_index 0` or `| get_index \"last\"`"),
-                Filter::Length | Filter::Type => mistake,
+                Filter::Length | Filter::Type | Filter::Keys => mistake,
             });
         }
         self.check_filter(*filter, &arguments);

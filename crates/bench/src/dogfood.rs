@@ -1,0 +1,152 @@
+//! `cargo xtask dogfood`: Qualitytrace tests Qualitytrace.
+//!
+//! The server's own telemetry is an interface, and `tests/dogfood` holds it: tests in the product's own language, run by one
+//! server against another. Deliberately absent: what a test of the API can say without a trace; that is in the scenarios.
+
+mod faults;
+mod offline;
+mod stability;
+mod stand;
+mod suite;
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use model::Outcome;
+use report::Format;
+use source::Colour;
+use tempfile::TempDir;
+
+use crate::{
+    parts::{Server, qualitytrace},
+    table::{Goal, Row},
+};
+use offline::Traces;
+use stand::Stand;
+
+/// The binary with planted faults, beside the one without.
+const PLANTED: &str = "qualitytrace-planted";
+
+/// What is asked for.
+#[derive(Debug, Default)]
+struct Asked {
+    /// Faults are planted, those whose names begin with this.
+    faults: Option<String>,
+    /// Where the observer's past is.
+    history: Option<PathBuf>,
+    /// Where the traces of the suite are left.
+    keep: Option<PathBuf>,
+    /// What is tested, such as a commit.
+    revision: Option<String>,
+    /// Where a summary for people is added: GitHub's, which wants annotations on its log as well.
+    summary: Option<PathBuf>,
+}
+
+/// Runs the suite once, or plants faults for it to find.
+pub async fn run(rest: &[String]) -> Result<Vec<Row>> {
+    let binary = Server::binary_beside_this()?;
+    let asked = asked(rest)?;
+    match &asked.faults {
+        Some(only) => faults::measure(&binary.with_file_name(PLANTED), only).await,
+        None => once(&binary, &asked).await,
+    }
+}
+
+/// Repeats the suite on a busy machine.
+pub async fn prove() -> Result<Vec<Row>> {
+    stability::measure(&Server::binary_beside_this()?).await
+}
+
+fn asked(rest: &[String]) -> Result<Asked> {
+    let mut asked = Asked::default();
+    let mut rest = rest.iter();
+    while let Some(flag) = rest.next() {
+        let value = rest.next().with_context(|| format!("`{flag}` wants a value"))?;
+        match flag.as_str() {
+            "--faults" => asked.faults = Some(value.clone()),
+            "--history" => asked.history = Some(value.into()),
+            "--keep" => asked.keep = Some(value.into()),
+            "--revision" => asked.revision = Some(value.clone()),
+            "--summary" => asked.summary = Some(value.into()),
+            _ => bail!(
+                "`{flag}` is not known: there are --faults, --history, --keep, --revision, --summary"
+            ),
+        }
+    }
+    Ok(asked)
+}
+
+/// Runs the suite once, and asks of its traces all that can be asked of them afterwards.
+async fn once(binary: &Path, asked: &Asked) -> Result<Vec<Row>> {
+    let history = asked.history.as_deref();
+    let stand = Stand::start(binary, None, history).await?;
+    let tests = suite::apply(&stand).await?;
+    let revision = asked.revision.as_deref().unwrap_or("unknown");
+    let ran = suite::run(&stand, &tests, revision).await?;
+    let temporary = TempDir::new()?;
+    let keep = asked.keep.as_deref().unwrap_or(temporary.path());
+    let traces = Traces::get(&stand, &ran, keep).await?;
+    let told = qualitytrace(binary, &["trend", "--server", &stand.observer_url]).await?;
+    say(&format!("{}{}", told.out, told.err));
+    stand.end(history).await?;
+
+    if let Some(summary) = &asked.summary {
+        summarise(summary, &ran)?;
+    }
+    let mut wrong: Vec<_> =
+        ran.iter().filter(|ran| ran.verdict != "passed").map(suite::complaint).collect();
+    let passed = ran.len() - wrong.len();
+    wrong.extend(traces.always(binary).await?);
+    let (shapes, unlike) = traces.shapes(binary).await?;
+    wrong.extend(unlike);
+    wrong.iter().for_each(|wrong| say(wrong));
+    ensure!(wrong.is_empty(), "{passed} of {} tests passed; {} complaints", ran.len(), wrong.len());
+    let killed = traces.mutants(binary).await?;
+    let row = |name: &str, value, unit, least| {
+        let goal = Some(Goal::AtLeast(least));
+        Row { name: name.to_owned(), value, unit, goal }
+    };
+    Ok(vec![
+        row("tests passed", passed as f64, "", 25.0),
+        row("traces of the shape that is kept", shapes as f64, "", 10.0),
+        row("mutants noticed", killed, "%", f64::from(offline::LEAST)),
+    ])
+}
+
+#[expect(clippy::print_stderr, reason = "progress of a long command")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Adds a table of the suite to a file, and prints what GitHub shows beside the lines of the tests.
+fn summarise(file: &Path, ran: &[suite::Ran]) -> Result<()> {
+    let read = |ran: &suite::Ran| Ok(serde_json::from_value::<Outcome>(ran.outcome.clone())?);
+    let outcomes = ran.iter().map(read).collect::<Result<Vec<_>>>()?;
+    let mut file = fs::OpenOptions::new().append(true).create(true).open(file)?;
+    file.write_all(report::render(Format::Markdown, &outcomes, Colour::Never).as_bytes())?;
+    say(&report::render(Format::Github, &outcomes, Colour::Never));
+    Ok(())
+}
+
+/// Where the suite lies.
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/dogfood")
+}
+
+/// The YAML files of a folder of the suite by their names, in order.
+fn files(below: &str) -> Result<Vec<(String, String)>> {
+    let folder = folder().join(below);
+    let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    let read = |path: PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok((name, fs::read_to_string(&path)?))
+    };
+    paths.into_iter().map(read).collect()
+}

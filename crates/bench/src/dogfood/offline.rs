@@ -1,0 +1,98 @@
+//! What is asked of the suite's traces once they are there: what always holds, their shapes, and whether a wrong one would
+//! be noticed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::{Stand, folder, suite::Ran};
+use crate::parts::{Finished, qualitytrace};
+
+/// The least share of mutants that the suite must notice, in percent.
+pub(super) const LEAST: u8 = 90;
+/// What the tests ask for by name; judged offline, no value matters.
+const NAMES: &[&str] = &["SUBJECT", "RELAY", "PAST", "TOKEN", "VIEWER"];
+/// The trace id of a trigger that is never fired.
+const NOBODY: &str = "NOBODY=0af7651916cd43dd8448eb211c80319c";
+
+/// The traces of a run of the suite, in a folder, as `run --traces` leaves them.
+pub(super) struct Traces {
+    /// By test.
+    files: Vec<(String, PathBuf)>,
+    folder: PathBuf,
+}
+
+impl Traces {
+    /// Gets the traces from the observer.
+    pub(super) async fn get(stand: &Stand, ran: &[Ran], folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        let mut files = Vec::new();
+        for ran in ran {
+            let id = ran.outcome["traceId"].as_str().context("a run has a trace")?;
+            let path = format!("/api/v1/runs/{}/trace", ran.run);
+            let read = stand.observer.request(reqwest::Method::GET, &path).send().await?;
+            let file = folder.join(format!("{}-{id}.pb", ran.test));
+            fs::write(&file, read.error_for_status()?.bytes().await?)?;
+            files.push((ran.test.clone(), file));
+        }
+        Ok(Self { files, folder: folder.to_owned() })
+    }
+
+    /// Judges every trace by what always holds, and tells what does not.
+    pub(super) async fn always(&self, binary: &Path) -> Result<Vec<String>> {
+        let claims = folder().join("always");
+        let mut wrong = Vec::new();
+        for (test, file) in &self.files {
+            let arguments = ["check", text(&claims)?, "--set", NOBODY, "--trace", text(file)?];
+            let judged = qualitytrace(binary, &arguments).await?;
+            wrong.extend(unlike(test, &judged));
+        }
+        Ok(wrong)
+    }
+
+    /// Compares the traces of which there is a golden shape, and tells how many there are and what is different.
+    pub(super) async fn shapes(&self, binary: &Path) -> Result<(usize, Vec<String>)> {
+        let (mut count, mut wrong) = (0, Vec::new());
+        for (test, file) in &self.files {
+            let shape = folder().join("golden").join(format!("{test}.shape"));
+            if shape.exists() {
+                let compared = qualitytrace(binary, &["diff", text(&shape)?, text(file)?]).await?;
+                count += 1;
+                wrong.extend(unlike(test, &compared));
+            }
+        }
+        Ok((count, wrong))
+    }
+
+    /// Mutates all traces, and tells what share of the mutants the suite notices, in percent. Those that it does not notice
+    /// have to be in the list, with a reason.
+    pub(super) async fn mutants(&self, binary: &Path) -> Result<f64> {
+        let (tests, always) = (folder().join("tests"), folder().join("always"));
+        let survivors = folder().join("survivors.yaml");
+        let least = LEAST.to_string();
+        let set: Vec<_> = NAMES.iter().map(|name| format!("{name}=http://nobody.test")).collect();
+        let mut arguments = vec!["mutate", text(&tests)?, text(&always)?, "--json"];
+        arguments.extend(["--trace", text(&self.folder)?, "--least", &least]);
+        arguments.extend(["--survivors", text(&survivors)?, "--set", NOBODY]);
+        arguments.extend(set.iter().flat_map(|set| ["--set", set]));
+        let mutated = qualitytrace(binary, &arguments).await?;
+        ensure!(mutated.code == Some(0), "mutants live: {}\n{}", mutated.err, mutated.out);
+        let told: Value = serde_json::from_str(&mutated.out)?;
+        let number = |key: &str| told[key].as_f64().with_context(|| format!("`{key}` is told"));
+        Ok(number("killed")? / number("total")? * 100.0)
+    }
+}
+
+/// What a command that should have found nothing said.
+fn unlike(test: &str, finished: &Finished) -> Option<String> {
+    let Finished { code, out, err } = finished;
+    (*code != Some(0)).then(|| format!("{test}:\n{out}{err}"))
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("a path that is text")
+}

@@ -1,0 +1,86 @@
+//! The suite again and again on a machine whose cores are all busy with something else.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use anyhow::Result;
+use tokio::time::Instant;
+
+use super::{Stand, say, suite};
+use crate::table::{Goal, Row};
+
+/// Verdicts that are waited for.
+const VERDICTS: usize = 1_000;
+/// How long.
+const TIME_MAX: Duration = Duration::from_secs(20 * 60);
+
+/// Threads that do nothing but keep all cores busy, until they are dropped.
+struct Busy {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Busy {
+    fn start() -> Result<Self> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let threads = (0..thread::available_parallelism()?.get()).map(|_| {
+            let is_over = Arc::clone(&is_over);
+            thread::spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        });
+        let threads = threads.collect();
+        Ok(Self { is_over, threads })
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // One that panicked has stopped as well.
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// Repeats the suite until there are enough verdicts or the time is up.
+pub(super) async fn measure(binary: &Path) -> Result<Vec<Row>> {
+    let stand = Stand::start(binary, None, None).await?;
+    let tests = suite::apply(&stand).await?;
+    let busy = Busy::start()?;
+    let began = Instant::now();
+    let (mut verdicts, mut failed, mut inconclusive) = (0, 0, 0);
+    while verdicts < VERDICTS && began.elapsed() < TIME_MAX {
+        for ran in suite::run(&stand, &tests, "the same").await? {
+            verdicts += 1;
+            match ran.verdict.as_str() {
+                "passed" => continue,
+                "failed" => failed += 1,
+                _ => inconclusive += 1,
+            }
+            say(&suite::complaint(&ran));
+        }
+        say(&format!("{verdicts} verdicts, {failed} wrong, {inconclusive} inconclusive"));
+    }
+    drop(busy);
+    let minutes = began.elapsed().as_secs_f64() / 60.0;
+    stand.end(None).await?;
+    let row = |name: &str, value: f64, unit, goal| Row { name: name.to_owned(), value, unit, goal };
+    let share = f64::from(inconclusive) / verdicts.max(1) as f64 * 100.0;
+    Ok(vec![
+        row("verdicts", verdicts as f64, "", Some(Goal::AtLeast(VERDICTS as f64))),
+        row("time", minutes, "min", Some(Goal::AtMost(TIME_MAX.as_secs_f64() / 60.0))),
+        row("wrong verdicts", f64::from(failed), "", Some(Goal::AtMost(0.0))),
+        row("inconclusive", share, "%", Some(Goal::AtMost(1.0))),
+    ])
+}

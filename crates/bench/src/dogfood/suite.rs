@@ -1,0 +1,85 @@
+//! The tests of `tests/dogfood`, run by the observer.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{Stand, files};
+use crate::parts::Api;
+
+/// Tests at a time.
+const AT_ONCE: usize = 4;
+/// How long one may take, its waiting included.
+const RUN_MAX: Duration = Duration::from_secs(90);
+
+/// What became of one test.
+#[derive(Clone, Debug)]
+pub(super) struct Ran {
+    /// Its id.
+    pub(super) test: String,
+    /// `passed`, `failed` or `inconclusive`.
+    pub(super) verdict: String,
+    /// The run, on the observer.
+    pub(super) run: String,
+    /// All of its outcome.
+    pub(super) outcome: Value,
+}
+
+/// Gives the observer all tests, and tells their ids.
+pub(super) async fn apply(stand: &Stand) -> Result<Vec<String>> {
+    let mut tests = Vec::new();
+    for (name, text) in files("tests")? {
+        let applied = stand.observer.apply(&text).await.with_context(|| name.clone())?;
+        let documents = applied["documents"].as_array().into_iter().flatten();
+        tests.extend(documents.filter_map(|one| one["id"].as_str().map(str::to_owned)));
+    }
+    Ok(tests)
+}
+
+/// Runs these tests, some at a time, and tells what became of each, in their order.
+pub(super) async fn run(stand: &Stand, tests: &[String], revision: &str) -> Result<Vec<Ran>> {
+    let mut waiting = tests.iter().cloned().enumerate();
+    let mut running = JoinSet::new();
+    let mut ran = BTreeMap::new();
+    loop {
+        while running.len() < AT_ONCE
+            && let Some((at, test)) = waiting.next()
+        {
+            let (api, revision) = (stand.observer.clone(), revision.to_owned());
+            running.spawn(async move { one(&api, test, &revision).await.map(|ran| (at, ran)) });
+        }
+        let Some(ended) = running.join_next().await else { break };
+        let (at, one) = ended??;
+        ran.insert(at, one);
+    }
+    Ok(ran.into_values().collect())
+}
+
+async fn one(api: &Api, test: String, revision: &str) -> Result<Ran> {
+    let body = json!({"variableSets": ["subject"], "revision": revision});
+    let run = api.start(&test, &body).await?;
+    let ended = api.ended(&run, RUN_MAX).await?;
+    let Some(verdict) = ended["verdict"].as_str() else {
+        bail!("the run of `{test}` has no verdict after {} s", RUN_MAX.as_secs());
+    };
+    Ok(Ran { test, verdict: verdict.to_owned(), run, outcome: ended["outcome"].clone() })
+}
+
+/// What a run said, as far as it did not pass.
+pub(super) fn complaint(ran: &Ran) -> String {
+    let claims = ran.outcome["judgement"]["claims"].as_array().into_iter().flatten();
+    let broken = claims.filter(|claim| claim["verdict"] != "passed").map(|claim| {
+        let found = claim["spans"].as_array().into_iter().flatten().map(|span| &span["found"]);
+        let found: Vec<_> = found.filter_map(Value::as_str).collect();
+        format!("  {}\n    {}\n", claim["claim"].as_str().unwrap_or_default(), found.join("\n    "))
+    });
+    format!(
+        "{}: {} {}\n{}",
+        ran.test,
+        ran.verdict,
+        ran.outcome["reasons"],
+        broken.collect::<String>()
+    )
+}

@@ -1,0 +1,258 @@
+//! `mutate`: would the tests notice? Each recorded trace is made wrong in one way at a time and judged again, offline.
+//!
+//! A mutant is killed where a test that passes on the trace as it was recorded fails on the mutant. Inconclusive is not
+//! enough: a pipeline may be told to let that pass. Deliberately absent: running anything again.
+
+mod found;
+mod propose;
+mod survivors;
+mod tell;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use lang::{Evidence, Looked, Plan, Resolved, Seed};
+use model::{
+    Settlement, Trace, Verdict, World,
+    trace::{SpanIx, TraceFull},
+};
+use shape::{Mutant, Parts};
+
+use crate::{args, chosen, exit::Exit, recording, terminal::Terminal, variables};
+use found::{Aware, Found, Mutated, MutatedTrace, Noticed, TestTotal};
+use survivors::Survivors;
+
+/// Traces of one command at the most.
+const TRACES_MAX: usize = 1_000;
+
+/// A test that is ready to judge.
+struct Test {
+    plan: Arc<Plan>,
+    resolved: Resolved,
+}
+
+/// A recorded trace, and whose it is.
+struct Recording {
+    file: PathBuf,
+    /// The test that it was recorded for, where its name says so; else the file's name.
+    name: String,
+    trace: Trace,
+}
+
+/// Mutates the traces and tells which mutants no test noticed.
+pub(crate) fn mutate(
+    args: &args::Mutate,
+    environment: Vec<(String, String)>,
+    world: &World,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let plans = chosen::plans(&args.tests, terminal)?;
+    let vars = variables::read(&args.variables, environment, terminal)?;
+    let seed = Seed { now: world.now(), random: args.seed.unwrap_or_else(|| world.random()) };
+    let mut tests = Vec::with_capacity(plans.len());
+    for plan in plans {
+        let resolved = lang::resolve(&plan, &vars, &seed);
+        let resolved = resolved.map_err(|error| terminal.refuse(&error))?;
+        tests.push(Test { plan, resolved });
+    }
+    let survivors = match &args.survivors {
+        Some(file) => Some(Survivors::read(file, terminal)?),
+        None => None,
+    };
+    let recordings = recordings(&args.traces, &tests, terminal)?;
+    let mut found = Found::new(tests.iter().map(|test| TestTotal::of(&test.plan)).collect());
+    for recording in &recordings {
+        let aware = aware(recording, &tests, terminal)?;
+        let judged = judge_all(recording, &tests, &aware, args, &mut found.tests);
+        found.traces.push(judged.map_err(|full| terminal.refuse(&full))?);
+    }
+    let complaints = match &survivors {
+        Some(survivors) => survivors.apply(&mut found, terminal)?,
+        None => Vec::new(),
+    };
+    tell::tell(&found, args, terminal);
+    Ok(exit(&found, args, &complaints, terminal))
+}
+
+fn exit(found: &Found, args: &args::Mutate, complaints: &[String], terminal: &Terminal) -> Exit {
+    complaints.iter().for_each(|complaint| terminal.line(complaint));
+    let mut exit = Exit::Passed;
+    let unexplained = found.survivors().filter(|mutant| mutant.accepted.is_none()).count();
+    if args.survivors.is_some() && unexplained > 0 {
+        terminal.line(&format!(
+            "error: {unexplained} survived without a reason: write a test that notices, or name them in the file of `--survivors`"
+        ));
+        exit = Exit::Failed;
+    }
+    // 90 % of 1000 are 900, and 899 are not.
+    let is_below = |least: u8| found.killed() * 100 < usize::from(least) * found.total();
+    if let Some(least) = args.least.filter(|least| is_below(*least)) {
+        terminal.line(&format!("error: the score is below the least one, {least} %"));
+        exit = Exit::Failed;
+    }
+    exit
+}
+
+/// All traces that the paths stand for, in order.
+fn recordings(
+    paths: &[PathBuf],
+    tests: &[Test],
+    terminal: &Terminal,
+) -> Result<Vec<Recording>, Exit> {
+    let mut files = Vec::new();
+    for path in paths {
+        let folder = match path.is_dir() {
+            true => below(path),
+            false => Ok(vec![path.clone()]),
+        };
+        files.extend(folder.map_err(|error| {
+            terminal.line(&format!("error: cannot read the folder `{}`: {error}", path.display()));
+            Exit::Refused
+        })?);
+    }
+    let wrong = match files.len() {
+        0 => Some("no trace is there: `qualitytrace run … --traces FOLDER` writes some".to_owned()),
+        count if count > TRACES_MAX => Some(format!("there are more than {TRACES_MAX} traces")),
+        _ => None,
+    };
+    if let Some(wrong) = wrong {
+        terminal.line(&format!("error: {wrong}"));
+        return Err(Exit::Refused);
+    }
+    let mut recordings = Vec::with_capacity(files.len());
+    for file in files {
+        let trace = recording::read(&file, None, terminal)?;
+        let stem = file.file_stem().map(|it| it.to_string_lossy().into_owned());
+        let name = stem.unwrap_or_else(|| file.display().to_string());
+        // As `run --traces` names them.
+        let of_test = name.strip_suffix(&format!("-{}", trace.id()));
+        let test = tests.iter().find(|test| Some(test.plan.id.as_str()) == of_test);
+        let name = test.map_or(name.clone(), |test| test.plan.id.to_string());
+        recordings.push(Recording { file, name, trace });
+    }
+    Ok(recordings)
+}
+
+/// The files of a folder that may hold a trace, sorted.
+fn below(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_trace =
+            path.extension().is_some_and(|it| it == "pb" || it == "json" || it == "jsonl");
+        if is_trace && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The tests that pass on a trace as it was recorded, by number, each with what it looks at.
+fn aware(
+    recording: &Recording,
+    tests: &[Test],
+    terminal: &Terminal,
+) -> Result<Vec<(usize, Vec<Looked>)>, Exit> {
+    let Recording { file, name, trace } = recording;
+    let file = file.display();
+    let mut aware = Vec::new();
+    for (number, test) in tests.iter().enumerate() {
+        let verdict = judge(&test.resolved, trace);
+        if verdict == Verdict::Passed {
+            aware.push((number, lang::looked(&test.resolved, trace)));
+        } else if test.plan.id.as_str() == name {
+            terminal.line(&format!(
+                "error: `{}` is {} on its own trace `{file}`, so that its mutants would tell nothing",
+                test.plan.name,
+                verdict.as_str()
+            ));
+            return Err(Exit::Refused);
+        }
+    }
+    if aware.is_empty() {
+        terminal.line(&format!(
+            "error: no test passes on the trace `{file}` as it is, so that its mutants would tell nothing"
+        ));
+        return Err(Exit::Refused);
+    }
+    Ok(aware)
+}
+
+fn judge_all(
+    recording: &Recording,
+    tests: &[Test],
+    aware: &[(usize, Vec<Looked>)],
+    args: &args::Mutate,
+    totals: &mut [TestTotal],
+) -> Result<MutatedTrace, TraceFull> {
+    let trace = &recording.trace;
+    let attributes = args.attributes.clone().unwrap_or_default();
+    let mutants = shape::mutants(trace, &attributes, args.most, lang::trigger(trace));
+    let parts = Parts::of(trace);
+    let mut judged = Vec::with_capacity(mutants.list.len());
+    aware.iter().for_each(|(number, _)| totals[*number].traces += 1);
+    for mutant in mutants.list {
+        let mutated = mutant.apply(&parts)?;
+        let mut killed_by = Vec::new();
+        for (number, _) in aware {
+            if judge(&tests[*number].resolved, &mutated) == Verdict::Failed {
+                killed_by.push(*number);
+            }
+        }
+        for number in &killed_by {
+            totals[*number].killed += 1;
+            totals[*number].alone += usize::from(killed_by.len() == 1);
+        }
+        let survived = killed_by.is_empty();
+        let noticed =
+            if survived { noticed(&mutant, &parts, tests, aware) } else { Noticed::default() };
+        let proposal = survived.then(|| propose::propose(&mutant, trace, &mutated)).flatten();
+        let killed_by = killed_by.iter().map(|it| tests[*it].plan.id.to_string()).collect();
+        judged.push(Mutated { mutant, killed_by, noticed, proposal, accepted: None });
+    }
+    Ok(MutatedTrace {
+        name: recording.name.clone(),
+        file: recording.file.display().to_string(),
+        trace_id: trace.id(),
+        spans: trace.len(),
+        alike: mutants.alike,
+        left_out: mutants.left_out,
+        mutants: judged,
+    })
+}
+
+/// Exactly as `check` does it: the trace is whole, and nothing was fired.
+fn judge(resolved: &Resolved, trace: &Trace) -> Verdict {
+    let settlement = Settlement { spans: trace.len() as u64, ..Settlement::default() };
+    let evidence =
+        Evidence { trace: Some(trace), trigger: None, answer: None, settlement: Some(&settlement) };
+    lang::judge(resolved, &evidence).verdict
+}
+
+/// Who looks at the span that was mutated, or else at what stands next to it.
+fn noticed(
+    mutant: &Mutant,
+    parts: &Parts,
+    tests: &[Test],
+    aware: &[(usize, Vec<Looked>)],
+) -> Noticed {
+    let around = parts.neighbours(mutant.span);
+    let who = |spans: &[SpanIx]| {
+        let all =
+            aware.iter().flat_map(|(number, looked)| looked.iter().map(move |it| (number, it)));
+        let look = |(_, it): &(&usize, &Looked)| spans.iter().any(|span| it.spans.contains(span));
+        let named = |(number, it): (&usize, &Looked)| Aware {
+            test: tests[*number].plan.name.clone(),
+            what: it.what.clone(),
+            place: it.place.clone(),
+        };
+        all.filter(look).map(named).collect::<Vec<_>>()
+    };
+    let at_it = who(&around[..1]);
+    let beside_it = if at_it.is_empty() { who(&around[1..]) } else { Vec::new() };
+    Noticed { at_it, beside_it }
+}

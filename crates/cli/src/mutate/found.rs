@@ -1,0 +1,105 @@
+//! What came of the mutants, as plain data.
+
+use lang::Plan;
+use model::{Place, TraceId};
+use shape::Mutant;
+
+/// All of it.
+pub(super) struct Found {
+    pub(super) traces: Vec<MutatedTrace>,
+    pub(super) tests: Vec<TestTotal>,
+}
+
+/// A trace and its mutants.
+pub(super) struct MutatedTrace {
+    pub(super) name: String,
+    pub(super) file: String,
+    pub(super) trace_id: TraceId,
+    pub(super) spans: usize,
+    /// Spans that are like an earlier one, and not mutated themselves.
+    pub(super) alike: usize,
+    /// The names of mutants that are not in the sample.
+    pub(super) left_out: Vec<String>,
+    pub(super) mutants: Vec<Mutated>,
+}
+
+/// What came of one mutant.
+pub(super) struct Mutated {
+    pub(super) mutant: Mutant,
+    /// The ids of the tests that failed on it; it survived where there is none.
+    pub(super) killed_by: Vec<String>,
+    pub(super) noticed: Noticed,
+    /// A claim that would have killed it, of a survivor.
+    pub(super) proposal: Option<String>,
+    /// Why it may survive.
+    pub(super) accepted: Option<String>,
+}
+
+/// Who should have noticed a survivor.
+#[derive(Default)]
+pub(super) struct Noticed {
+    /// Those that look at the span itself.
+    pub(super) at_it: Vec<Aware>,
+    /// If nobody does: those that look at its parent or its children.
+    pub(super) beside_it: Vec<Aware>,
+}
+
+/// A spec or a claim of a test.
+pub(super) struct Aware {
+    pub(super) test: String,
+    pub(super) what: String,
+    pub(super) place: Place,
+}
+
+/// How much a test notices.
+pub(super) struct TestTotal {
+    pub(super) id: String,
+    pub(super) name: String,
+    /// Traces that it passes on as they are.
+    pub(super) traces: usize,
+    pub(super) killed: usize,
+    /// Of these, those that no other test killed.
+    pub(super) alone: usize,
+}
+
+impl Found {
+    pub(super) fn new(tests: Vec<TestTotal>) -> Self {
+        Self { traces: Vec::new(), tests }
+    }
+
+    fn mutants(&self) -> impl Iterator<Item = &Mutated> {
+        self.traces.iter().flat_map(|trace| &trace.mutants)
+    }
+
+    pub(super) fn survivors(&self) -> impl Iterator<Item = &Mutated> {
+        self.mutants().filter(|mutated| mutated.survived())
+    }
+
+    pub(super) fn total(&self) -> usize {
+        self.mutants().count()
+    }
+
+    pub(super) fn killed(&self) -> usize {
+        self.total() - self.survivors().count()
+    }
+
+    /// In percent, with one digit, never rounded up; of nothing, all.
+    pub(super) fn score(&self) -> f64 {
+        match self.total() {
+            0 => 100.0,
+            total => (self.killed() * 1000 / total) as f64 / 10.0,
+        }
+    }
+}
+
+impl Mutated {
+    pub(super) fn survived(&self) -> bool {
+        self.killed_by.is_empty()
+    }
+}
+
+impl TestTotal {
+    pub(super) fn of(plan: &Plan) -> Self {
+        Self { id: plan.id.to_string(), name: plan.name.clone(), traces: 0, killed: 0, alone: 0 }
+    }
+}

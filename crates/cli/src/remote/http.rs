@@ -1,0 +1,151 @@
+//! HTTP to a server, by TLS where its URL says so.
+//!
+//! Whom `https` trusts is what this machine trusts, or the authorities of one file and nobody else. Deliberately absent:
+//! redirects, which could take a token elsewhere, and proxies, which would come from the environment.
+
+use std::{fs, path::Path, sync::Arc};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    HeaderMap, Method, StatusCode,
+    body::Incoming,
+    header::{AUTHORIZATION, HeaderValue},
+    http::request::Builder,
+};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use model::Secret;
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use url::form_urlencoded;
+
+use super::ClientError;
+
+/// Sends requests.
+pub(super) struct Http(legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+
+/// A request before it is sent.
+pub(super) struct Request {
+    url: String,
+    builder: Builder,
+    body: Bytes,
+}
+
+/// An answer whose body is still to be read.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    body: Incoming,
+}
+
+impl Http {
+    /// A client for this URL. `ca` names a file with the authorities that are trusted.
+    pub(super) fn new(url: &str, ca: Option<&Path>) -> Result<Self, ClientError> {
+        let mut roots = RootCertStore::empty();
+        match ca {
+            Some(path) => roots = authorities(path)?,
+            // A certificate that cannot be read trusts nobody; the others still count.
+            None if url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) => {
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
+            None => {}
+        }
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| ClientError::Client { reason: error.to_string() })?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        let client = legacy::Client::builder(TokioExecutor::new());
+        Ok(Self(client.build(https.enable_http1().build())))
+    }
+
+    /// Sends a request, and has the head of the answer.
+    pub(super) async fn send(&self, request: Request) -> Result<Answer, String> {
+        let Request { url, builder, body } = request;
+        let request = builder.uri(url).body(Full::new(body)).map_err(|error| chain(&error))?;
+        let (parts, body) =
+            self.0.request(request).await.map_err(|error| chain(&error))?.into_parts();
+        Ok(Answer { status: parts.status, headers: parts.headers, body })
+    }
+}
+
+impl Request {
+    pub(super) fn new(method: Method, url: String, token: Option<&Secret>) -> Self {
+        let mut builder = Builder::new().method(method);
+        if let Some(token) = token {
+            // A token that is no header makes a request that cannot be sent, which is told without it.
+            let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
+            builder = match value {
+                Ok(mut value) => {
+                    value.set_sensitive(true);
+                    builder.header(AUTHORIZATION, value)
+                }
+                Err(_) => builder.header(AUTHORIZATION, "\n"),
+            };
+        }
+        Self { url, builder, body: Bytes::new() }
+    }
+
+    /// Adds to what stands behind `?`.
+    pub(super) fn query(mut self, pairs: &[(&str, &str)]) -> Self {
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        let between = if self.url.contains('?') { '&' } else { '?' };
+        self.url = format!("{}{between}{query}", self.url);
+        self
+    }
+
+    pub(super) fn header(mut self, name: &str, value: &str) -> Self {
+        self.builder = self.builder.header(name, value);
+        self
+    }
+
+    pub(super) fn body(mut self, body: String) -> Self {
+        self.body = body.into();
+        self
+    }
+}
+
+impl Answer {
+    /// The next part of the body; none at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
+        while let Some(frame) = self.body.frame().await {
+            if let Ok(data) = frame.map_err(|error| chain(&error))?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, ClientError> {
+    let wrong = |reason: String| ClientError::Ca { path: path.display().to_string(), reason };
+    let pem = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong("it holds no certificate in PEM form".to_owned()));
+    }
+    Ok(roots)
+}
+
+/// An error with what lies under it, since the outermost alone says little.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,216 @@
+//! A run on a server, followed to its end: its events as they come, then its outcome.
+//!
+//! Events are read from a live answer, which goes on with the next one wherever it was cut. A server that has none, because
+//! it is older or has no place for one more reader, is asked again and again. Events are for people: the run, once it is over,
+//! says what came of it. Record 0021 says why the reader is ours.
+
+use std::time::Duration;
+
+use hyper::{Method, StatusCode, header::CONTENT_TYPE};
+use model::{Event, Outcome, RunId};
+use serde::Deserialize;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::{ClientError, Run, Server, http::Answer, may_wait, tolerant};
+use crate::run::Line;
+
+/// How long a run is waited for.
+pub(super) const RUN_MAX: Duration = Duration::from_secs(15 * 60);
+/// How long a server may fail to tell of a run before it is given up. One that tells live says every five seconds that it
+/// is there.
+pub(super) const SILENCE_MAX: Duration = Duration::from_secs(12);
+/// How often a run is looked at.
+const POLL: Duration = Duration::from_millis(100);
+/// Bytes of one line of a live answer at the most.
+const LINE_BYTES_MAX: usize = 1 << 20;
+/// The media type of a live answer.
+const LIVE: &str = "text/event-stream";
+/// What the last event of a live answer is called.
+const END: &str = "end";
+
+#[derive(Debug, Deserialize)]
+struct Numbered {
+    n: i64,
+    event: Event,
+}
+
+/// What came of a live answer.
+enum Came {
+    /// All of it: the run has ended, or a part that can be gone on with.
+    Events,
+    /// This server does not tell live, or not now.
+    Nothing,
+}
+
+/// What is known of a run that is followed.
+struct Followed<'a> {
+    run: RunId,
+    line: &'a Line,
+    /// The last event that was told.
+    last: i64,
+    heard: Instant,
+    until: Instant,
+}
+
+impl Server {
+    /// Follows a run to its end, and tells what happens.
+    pub(super) async fn follow(&self, run: RunId, line: &Line) -> Result<Outcome, ClientError> {
+        let began = Instant::now();
+        let mut followed = Followed { run, line, last: 0, heard: began, until: began + RUN_MAX };
+        let mut is_live = true;
+        while Instant::now() < followed.until {
+            if is_live {
+                is_live = !matches!(self.live(&mut followed).await, Ok(Came::Nothing));
+            } else if let Err(error) = self.listed(&mut followed).await {
+                tracing::debug!(%error, "the events of a run could not be read");
+            }
+            match self.outcome(run).await {
+                Ok(Some(outcome)) => return Ok(outcome),
+                Ok(None) => followed.heard = Instant::now(),
+                // The run goes on at the server, and so may the server.
+                Err(error) if may_wait(&error, followed.heard) => {}
+                Err(error) => return Err(error),
+            }
+            sleep(POLL).await;
+        }
+        Err(ClientError::TooLong { run })
+    }
+
+    async fn outcome(&self, run: RunId) -> Result<Option<Outcome>, ClientError> {
+        let read = self.request(Method::GET, &format!("/api/v1/runs/{run}"));
+        Ok(self.send::<Run>(read).await?.outcome)
+    }
+
+    /// Tells what happens as it happens, until the run has ended or nothing is heard any more.
+    async fn live(&self, followed: &mut Followed<'_>) -> Result<Came, ClientError> {
+        let path = format!("/api/v1/runs/{}/events", followed.run);
+        let request = self.request(Method::GET, &path).header("accept", LIVE);
+        let request = request.header("last-event-id", &followed.last.to_string());
+        let Ok(answer) = timeout(SILENCE_MAX, self.http.send(request)).await else {
+            return Ok(Came::Events);
+        };
+        let answer = answer.map_err(|reason| self.unreachable(reason))?;
+        let kind = answer.headers.get(CONTENT_TYPE);
+        let is_live = kind.is_some_and(|kind| kind.as_bytes().starts_with(LIVE.as_bytes()));
+        match answer.status {
+            StatusCode::OK if is_live => Ok(followed.read(answer).await),
+            StatusCode::NO_CONTENT => Ok(Came::Events),
+            status if status.is_server_error() => Ok(Came::Events),
+            _ => Ok(Came::Nothing),
+        }
+    }
+
+    /// Tells what has happened since.
+    async fn listed(&self, followed: &mut Followed<'_>) -> Result<(), ClientError> {
+        let path = format!("/api/v1/runs/{}/events?after={}", followed.run, followed.last);
+        let events: Vec<serde_json::Value> = self.send(self.request(Method::GET, &path)).await?;
+        for event in events {
+            followed.tell(&event.to_string());
+        }
+        Ok(())
+    }
+}
+
+impl Followed<'_> {
+    /// Reads a live answer, as long as something comes.
+    async fn read(&mut self, mut answer: Answer) -> Came {
+        let mut sent = Sent::default();
+        loop {
+            let silent = (Instant::now() + SILENCE_MAX).min(self.until);
+            let Ok(Ok(Some(chunk))) = timeout_at(silent, answer.chunk()).await else {
+                return Came::Events;
+            };
+            self.heard = Instant::now();
+            for byte in chunk {
+                match sent.take(byte) {
+                    Taken::Part => {}
+                    Taken::Whole { kind, .. } if kind == END => return Came::Events,
+                    Taken::Whole { data, .. } => self.tell(&data),
+                    Taken::TooLong => return Came::Nothing,
+                }
+            }
+        }
+    }
+
+    /// Tells of an event, where this version knows what it is.
+    fn tell(&mut self, event: &str) {
+        let Ok(Numbered { n, event }) = tolerant::read(event.as_bytes()) else { return };
+        if n <= self.last {
+            return;
+        }
+        self.last = n;
+        if let Some(words) = crate::run::words(&event.what) {
+            self.line.say(&words);
+        }
+    }
+}
+
+/// A live answer, byte by byte.
+#[derive(Debug, Default)]
+struct Sent {
+    line: Vec<u8>,
+    kind: String,
+    data: String,
+}
+
+/// What a byte has made.
+#[derive(Debug, PartialEq, Eq)]
+enum Taken {
+    Part,
+    Whole { kind: String, data: String },
+    TooLong,
+}
+
+impl Sent {
+    fn take(&mut self, byte: u8) -> Taken {
+        if byte != b'\n' {
+            self.line.push(byte);
+            let bytes = self.line.len() + self.data.len();
+            return if bytes > LINE_BYTES_MAX { Taken::TooLong } else { Taken::Part };
+        }
+        let line = String::from_utf8_lossy(&self.line).trim_end_matches('\r').to_owned();
+        self.line.clear();
+        if line.is_empty() {
+            let Self { kind, data, .. } = std::mem::take(self);
+            return if data.is_empty() { Taken::Part } else { Taken::Whole { kind, data } };
+        }
+        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match name {
+            "event" => self.kind = value.to_owned(),
+            "data" => {
+                if !self.data.is_empty() {
+                    self.data.push('\n');
+                }
+                self.data.push_str(value);
+            }
+            // Comments, and what this version does not know. The number is in the data too.
+            _ => {}
+        }
+        Taken::Part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINE_BYTES_MAX, Sent, Taken};
+
+    #[test]
+    fn a_live_answer_is_read_whatever_comes_between() {
+        let text = ":\n\n: the server stops\n\nid: 1\nevent: accepted\ndata: {\"n\":1}\n\nretry: 5\n\n\
+                    event:end\r\nmood: good\r\ndata:a\r\ndata: b\r\n\r\nevent: cut\ndata: c\n";
+        let mut sent = Sent::default();
+        let taken = text.bytes().map(|byte| sent.take(byte)).filter(|taken| *taken != Taken::Part);
+        let whole = |kind: &str, data: &str| Taken::Whole { kind: kind.into(), data: data.into() };
+        let expected = [whole("accepted", "{\"n\":1}"), whole("end", "a\nb")];
+        assert_eq!(taken.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_given_up() {
+        let mut sent = Sent::default();
+        let mut bytes = std::iter::repeat_n(b'x', LINE_BYTES_MAX + 1).map(|byte| sent.take(byte));
+        assert!(bytes.by_ref().take(LINE_BYTES_MAX).all(|taken| taken == Taken::Part));
+        assert_eq!(bytes.next(), Some(Taken::TooLong));
+    }
+}

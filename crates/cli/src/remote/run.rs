@@ -1,0 +1,342 @@
+//! `run --server`: tests and suites on a server, so many at a time, told and reported as those that run here.
+//!
+//! The documents are kept on the server first. A suite is run by the server, its steps are followed here. Whoever stops this
+//! stops what it started. Deliberately absent: what runs, which is the server's.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use hyper::Method;
+use model::{Outcome, RunId, TestId};
+use serde::Deserialize;
+use server::config::Environment;
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+
+use super::{ClientError, PROJECT, Run, Server, live::RUN_MAX};
+use crate::{
+    args,
+    chosen::{Item, Test, tests},
+    documents::read,
+    exit::Exit,
+    profiles,
+    reports::Reports,
+    run::{self, Agenda, JOBS, Line, Signals, Telling},
+    terminal::Terminal,
+};
+
+/// How often a suite's run is looked at for steps that have begun.
+const SUITE_POLL: Duration = Duration::from_millis(250);
+/// How long a server may take to hear that what runs is to stop.
+const STOP_MAX: Duration = Duration::from_secs(5);
+/// Outcomes on their way to the reports at the most.
+const TOLD_MAX: usize = 64;
+
+/// A run of a suite, as far as it is needed here.
+#[derive(Debug, Deserialize)]
+struct SuiteRun {
+    id: RunId,
+    state: String,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Step {
+    run: Option<RunId>,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// What came of a case, and its place among all.
+struct Told {
+    place: usize,
+    result: Result<Outcome, ClientError>,
+}
+
+/// What every item needs.
+#[derive(Clone)]
+struct Ground {
+    server: Arc<Server>,
+    /// What a case is called, by its place.
+    names: Arc<Vec<String>>,
+    terminal: Terminal,
+    telling: Telling,
+    told: mpsc::Sender<Told>,
+    /// What has to be asked for to stop all that runs.
+    stops: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// Runs tests and suites on a server.
+pub(crate) async fn run(
+    args: &args::Run,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let mut signals = Signals::listen().map_err(|error| {
+        terminal.line(&format!("error: signals cannot be heard: {error}"));
+        Exit::Inconclusive
+    })?;
+    let known = profiles::known(args.server.as_deref(), &args.identity, environment);
+    let known = known.map_err(|error| terminal.refuse(&error))?;
+    let mut reports = Reports::new(&args.output.reports, terminal)?;
+    let items = run::items(args, terminal)?;
+    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
+    let names: Vec<_> =
+        Agenda::new(&items, 1).cases().iter().map(|case| case.name.clone()).collect();
+    reports.expect(names.len());
+    tokio::select! {
+        kept = keep(&server, &items, terminal) => kept?,
+        exit = signals.end() => return Ok(exit),
+    }
+    let (told, outcomes) = mpsc::channel(TOLD_MAX);
+    let ground = Ground {
+        server: Arc::new(server),
+        names: Arc::new(names),
+        terminal: terminal.clone(),
+        telling: run::telling(args),
+        told,
+        stops: Arc::default(),
+    };
+    let mut going =
+        Going { args, ground, reports: &mut reports, told: BTreeSet::new(), exits: Vec::new() };
+    going.run(items, outcomes, &mut signals).await;
+    let mut exits = going.exits;
+    exits.extend(reports.finish().err());
+    Ok(Exit::over(exits))
+}
+
+/// Keeps the documents of all items on the server, each file once: tests before the suites that run them.
+async fn keep(server: &Server, items: &[Item], terminal: &Terminal) -> Result<(), Exit> {
+    let mut kept = HashSet::new();
+    let files = items.iter().flat_map(|item| {
+        let tests = if let Item::Suite(suite) = item { &suite.tests[..] } else { &[] };
+        tests.iter().map(|test: &Test| test.file.as_path()).chain([item.file()])
+    });
+    for file in files {
+        if kept.insert(file) {
+            let text = read(file, terminal)?;
+            let applied = server.apply(&text, PROJECT).await;
+            terminal.line(&applied.map_err(|error| terminal.refuse(&error))?.notices);
+        }
+    }
+    Ok(())
+}
+
+/// Items under way.
+struct Going<'a, 'r> {
+    args: &'a args::Run,
+    ground: Ground,
+    reports: &'a mut Reports<'r>,
+    /// The places that were told.
+    told: BTreeSet<usize>,
+    exits: Vec<Exit>,
+}
+
+impl Going<'_, '_> {
+    async fn run(
+        &mut self,
+        items: Vec<Item>,
+        mut outcomes: mpsc::Receiver<Told>,
+        signals: &mut Signals,
+    ) {
+        let jobs = usize::from(self.args.pace.jobs.unwrap_or(JOBS));
+        let mut running = JoinSet::new();
+        let mut items = items.into_iter();
+        let mut place = 0;
+        loop {
+            while running.len() < jobs && !self.is_stopped() {
+                let Some(item) = items.next() else { break };
+                let cases = if let Item::Suite(suite) = &item { suite.steps.len() } else { 1 };
+                running.spawn(one(self.ground.clone(), item, place));
+                place += cases;
+            }
+            if running.is_empty() {
+                break;
+            }
+            tokio::select! {
+                Some(told) = outcomes.recv() => self.tell(told),
+                Some(ended) = running.join_next() => {
+                    if let Err(broken) = ended {
+                        self.ground.terminal.line(&format!("error: a run broke off here: {broken}"));
+                        self.exits.push(Exit::Inconclusive);
+                    }
+                }
+                exit = signals.end() => {
+                    self.exits.push(exit);
+                    running.shutdown().await;
+                    self.stop(signals).await;
+                }
+            }
+        }
+        while let Ok(told) = outcomes.try_recv() {
+            self.tell(told);
+        }
+        let rest = self.ground.names.len() - self.told.len();
+        if rest > 0 {
+            self.ground.terminal.line(&format!("not run: {}", tests(rest)));
+        }
+    }
+
+    /// Whether no further item is begun.
+    fn is_stopped(&self) -> bool {
+        let ends = |exit: &Exit| match exit {
+            Exit::Interrupted | Exit::Terminated => true,
+            Exit::Passed => false,
+            Exit::Failed | Exit::Refused | Exit::Inconclusive => self.args.pace.fail_fast,
+        };
+        self.exits.iter().any(ends)
+    }
+
+    fn tell(&mut self, Told { place, result }: Told) {
+        self.told.insert(place);
+        match result {
+            Ok(outcome) => {
+                self.exits.push(outcome.verdict.into());
+                self.reports.add_at(place, outcome, None);
+            }
+            Err(error) => {
+                let name = &self.ground.names[place];
+                self.ground.terminal.line(&format!("error: {name}: {error}"));
+                self.reports.refuse_at(place, name, error.to_string());
+                self.exits.push(model::Faulty::fault(&error).into());
+            }
+        }
+    }
+
+    /// Asks the server to stop what was started; one more signal, and it is left.
+    async fn stop(&self, signals: &mut Signals) {
+        let Ground { server, terminal, stops, .. } = &self.ground;
+        terminal.line("stopping");
+        let stops = std::mem::take(&mut *stops.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut asked = JoinSet::new();
+        for path in stops {
+            let server = Arc::clone(server);
+            asked.spawn(async move { server.body(server.request(Method::POST, &path)).await });
+        }
+        let stopping = async {
+            while let Some(asked) = asked.join_next().await {
+                if let Ok(Err(error)) = asked {
+                    terminal.line(&format!("error: a run may go on at the server: {error}"));
+                }
+            }
+        };
+        tokio::select! {
+            stopped = timeout(STOP_MAX, stopping) => {
+                if stopped.is_err() {
+                    terminal.line("error: runs may go on at the server, which did not answer in time");
+                }
+            }
+            _ = signals.end() => {}
+        }
+    }
+}
+
+/// Runs one item, whose first case has this place.
+async fn one(ground: Ground, item: Item, place: usize) {
+    match item {
+        Item::Test(test) => {
+            let result = ground.test(&test.plan.id, place).await;
+            ground.tell(place, result).await;
+        }
+        Item::Suite(suite) => {
+            let places = place..place + suite.steps.len();
+            if let Err(error) = ground.suite(&suite.id, place).await {
+                // What was told stands; nothing is known of the others.
+                let why = error.to_string();
+                ground.tell(place, Err(error)).await;
+                for place in places.skip(1) {
+                    ground
+                        .tell(place, Ok(Outcome::open(ground.names[place].clone(), why.clone())))
+                        .await;
+                }
+            }
+        }
+    }
+}
+
+impl Ground {
+    async fn test(&self, test: &TestId, place: usize) -> Result<Outcome, ClientError> {
+        let line = self.line(place);
+        let start = self.server.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
+        let id = self.server.send::<Run>(start).await?.id;
+        self.follow(id, place, &line).await
+    }
+
+    async fn follow(&self, run: RunId, place: usize, line: &Line) -> Result<Outcome, ClientError> {
+        let stop = format!("/api/v1/runs/{run}/stop");
+        self.note(|stops| stops.insert(stop.clone()));
+        let result = self.server.follow(run, line).await;
+        self.note(|stops| stops.remove(&stop));
+        let mut outcome = result?;
+        outcome.test.clone_from(&self.names[place]);
+        Ok(outcome)
+    }
+
+    /// Runs a suite, whose first step has this place. Steps that were followed are told here.
+    async fn suite(&self, suite: &TestId, first: usize) -> Result<(), ClientError> {
+        let start = self.server.request(Method::POST, &format!("/api/v1/suites/{suite}/runs"));
+        let mut suite_run: SuiteRun = self.server.send(start).await?;
+        let path = format!("/api/v1/suite-runs/{}", suite_run.id);
+        self.note(|stops| stops.insert(format!("{path}/stop")));
+        let began = Instant::now();
+        let mut heard = began;
+        let mut steps = JoinSet::new();
+        let mut followed = HashSet::new();
+        loop {
+            for (at, step) in suite_run.steps.iter().enumerate() {
+                if let Some(run) = step.run.filter(|run| followed.insert(*run)) {
+                    let (ground, place) = (self.clone(), first + at);
+                    steps.spawn(async move {
+                        let line = ground.line(place);
+                        let result = ground.follow(run, place, &line).await;
+                        drop(line);
+                        ground.tell(place, result).await;
+                    });
+                }
+            }
+            if suite_run.state == "ended" {
+                break;
+            }
+            if began.elapsed() > RUN_MAX {
+                return Err(ClientError::TooLong { run: suite_run.id });
+            }
+            sleep(SUITE_POLL).await;
+            match self.server.send(self.server.request(Method::GET, &path)).await {
+                Ok(read) => {
+                    suite_run = read;
+                    heard = Instant::now();
+                }
+                Err(error) if super::may_wait(&error, heard) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        while steps.join_next().await.is_some() {}
+        self.note(|stops| stops.remove(&format!("{path}/stop")));
+        for (at, step) in suite_run.steps.iter().enumerate().filter(|(_, step)| step.run.is_none())
+        {
+            let why = step.reason.clone().unwrap_or_else(|| "it did not start".to_owned());
+            self.tell(first + at, Ok(Outcome::open(self.names[first + at].clone(), why))).await;
+        }
+        Ok(())
+    }
+
+    fn line(&self, place: usize) -> Line {
+        let doing = format!("running on {}", self.server.url);
+        Line::of(&self.names[place], &doing, &self.terminal, self.telling)
+    }
+
+    async fn tell(&self, place: usize, result: Result<Outcome, ClientError>) {
+        // The receiver outlives all who send, but for a signal, after which nobody listens.
+        self.told.send(Told { place, result }).await.ok();
+    }
+
+    fn note(&self, change: impl FnOnce(&mut BTreeSet<String>) -> bool) {
+        change(&mut self.stops.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

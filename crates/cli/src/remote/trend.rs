@@ -1,0 +1,137 @@
+//! How the last runs of tests went, as a server remembers them.
+
+use hyper::Method;
+use model::{DocumentKind, TestId, Timestamp, Verdict};
+use serde::Deserialize;
+use server::config::Environment;
+
+use super::{ClientError, Server, at};
+use crate::{args, exit::Exit, terminal::Terminal};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Trend {
+    runs: usize,
+    passed: usize,
+    failed: usize,
+    inconclusive: usize,
+    flips: usize,
+    /// An older server does not tell.
+    #[serde(default)]
+    flaky: usize,
+    median_ns: Option<u64>,
+    last: Vec<Last>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Last {
+    accepted_at: Timestamp,
+    ended_at: Option<Timestamp>,
+    verdict: Option<Verdict>,
+}
+
+/// Prints the verdicts and durations of the last runs of tests.
+pub(crate) async fn trend(
+    args: &args::Trend,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let known = at(&args.at, environment, terminal)?;
+    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
+    let tests = match &args.tests[..] {
+        [] => {
+            let listed = server.list(DocumentKind::Test, &args.at.project).await;
+            let listed = listed.map_err(|error| terminal.refuse(&error))?;
+            listed.into_iter().map(|listed| listed.id).collect()
+        }
+        named => named.to_vec(),
+    };
+    let width = tests.iter().map(|test| test.as_str().chars().count()).max().unwrap_or_default();
+    for test in &tests {
+        let trend = server.trend(test, args).await.map_err(|error| terminal.refuse(&error))?;
+        terminal.result(&format!("{:width$}  {}", test.as_str(), line(&trend)));
+    }
+    Ok(Exit::Passed)
+}
+
+impl Server {
+    async fn trend(&self, test: &TestId, args: &args::Trend) -> Result<Trend, ClientError> {
+        let read = self.request(Method::GET, &format!("/api/v1/tests/{test}/trend"));
+        let last = args.last.to_string();
+        self.send(read.query(&[("project", args.at.project.as_str()), ("last", &last)])).await
+    }
+}
+
+/// A trend as one line: a mark for each run, the oldest first, then what they come to.
+fn line(trend: &Trend) -> String {
+    if trend.last.is_empty() {
+        return "no runs yet".to_owned();
+    }
+    let marks: String = trend.last.iter().rev().map(|last| mark(last.verdict)).collect();
+    let counts =
+        [(trend.passed, "passed"), (trend.failed, "failed"), (trend.inconclusive, "inconclusive")];
+    let counts: Vec<_> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let newest = trend.last.iter().find_map(|last| Some(last.ended_at?.since(last.accepted_at)));
+    let newest = newest.map(|time| time.as_nanos()).and_then(|nanos| u64::try_from(nanos).ok());
+    let time = |nanos: Option<u64>| nanos.map_or("-".to_owned(), report::duration);
+    let flaky = match (trend.flaky, trend.flips) {
+        (0, 0) => String::new(),
+        (0, flips) => format!(", {flips} flips"),
+        (flaky, _) => format!(", FLAKY: {flaky} flips on the same revision"),
+    };
+    format!(
+        "{marks}  {} of {}, median {}, last {}{flaky}",
+        counts.join(", "),
+        trend.runs,
+        time(trend.median_ns),
+        time(newest)
+    )
+}
+
+fn mark(verdict: Option<Verdict>) -> char {
+    match verdict {
+        Some(Verdict::Passed) => '✔',
+        Some(Verdict::Failed) => '✘',
+        Some(Verdict::Inconclusive) => '?',
+        None => '·',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Trend, line};
+
+    fn told(runs: &[(&str, u64)], flaky: usize) -> String {
+        let at = |seconds: u64| format!("2026-01-01T00:00:{seconds:02}Z");
+        let last = |(verdict, seconds): &(&str, u64)| {
+            let verdict = Some(*verdict).filter(|word| !word.is_empty());
+            serde_json::json!({"acceptedAt": at(0), "endedAt": verdict.map(|_| at(*seconds)), "verdict": verdict})
+        };
+        let count = |word: &str| runs.iter().filter(|run| run.0 == word).count();
+        let trend = serde_json::json!({
+            "runs": runs.iter().filter(|run| !run.0.is_empty()).count(),
+            "passed": count("passed"), "failed": count("failed"), "inconclusive": count("inconclusive"),
+            "flips": flaky, "flaky": flaky, "medianNs": 2_000_000_000_u64,
+            "last": runs.iter().map(last).collect::<Vec<_>>(),
+        });
+        line(&serde_json::from_value::<Trend>(trend).expect("a trend"))
+    }
+
+    #[test]
+    fn a_trend_is_one_line_the_newest_run_last() {
+        assert_eq!(told(&[], 0), "no runs yet");
+        assert_eq!(
+            told(&[("", 0), ("passed", 3), ("failed", 2), ("inconclusive", 1)], 0),
+            "?✘✔·  1 passed, 1 failed, 1 inconclusive of 3, median 2 s, last 3 s"
+        );
+        assert_eq!(
+            told(&[("passed", 1), ("failed", 1), ("passed", 1)], 2),
+            "✔✘✔  2 passed, 1 failed of 3, median 2 s, last 1 s, FLAKY: 2 flips on the same revision"
+        );
+    }
+}

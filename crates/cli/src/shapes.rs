@@ -1,0 +1,197 @@
+//! `record`, `diff` and `accept`: the shape of a trace as a file, compared and brought up to date.
+
+use std::{
+    fs::OpenOptions,
+    io::{ErrorKind, Write},
+    path::Path,
+};
+
+use model::Trace;
+use serde_json::{Value, json};
+use server::config::Environment;
+use shape::{Difference, Shape};
+use source::Colour;
+
+use crate::{args, documents, exit::Exit, recording, remote, run::state, terminal::Terminal};
+
+/// The version of what `diff --json` prints. Raised when a field goes away or changes its meaning.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Writes the shape of a trace.
+pub(crate) async fn record(
+    args: &args::Record,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let trace = trace(&args.recorded, environment, terminal).await?;
+    let keep = args.keep.clone().unwrap_or_default();
+    let shape = Shape::of(&trace, &keep).map_err(|error| terminal.refuse(&error))?;
+    let text = shape::write(&shape);
+    let Some(file) = &args.output else {
+        terminal.report(&format!("{}\n", terminal.harmless(&text)));
+        return Ok(Exit::Passed);
+    };
+    create(file, &text, terminal)?;
+    let (spans, lines) = (spans(trace.len()), text.lines().count());
+    terminal.result(&format!("{}: the shape of {spans}, in {lines} lines", file.display()));
+    Ok(Exit::Passed)
+}
+
+/// Tells how a trace differs from a recorded shape.
+pub(crate) async fn diff(
+    args: &args::Diff,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let compared = compare(&args.golden, &args.recorded, environment, terminal).await?;
+    let Compared { trace, differences, .. } = &compared;
+    let is_same = differences.is_empty();
+    if args.json {
+        let all: Vec<_> = differences.iter().map(as_json).collect();
+        let told = json!({
+            "schemaVersion": SCHEMA_VERSION,
+            "shape": args.golden.display().to_string(),
+            "traceId": trace.id().to_string(),
+            "spans": trace.len(),
+            "same": is_same,
+            "differences": all,
+        });
+        terminal.result(&told.to_string());
+    } else {
+        tell(&args.golden, &compared, terminal);
+        if !is_same {
+            terminal.line("is it meant? then `qualitytrace accept`, with the same words behind it");
+        }
+    }
+    Ok(if is_same { Exit::Passed } else { Exit::Failed })
+}
+
+/// Brings a recorded shape up to date.
+pub(crate) async fn accept(
+    args: &args::Accept,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    if environment.get("CI").is_some_and(|value| !value.is_empty()) {
+        terminal.line(
+            "error: `accept` is refused where `CI` is set: nobody has read the difference there; accept it on your own machine and commit the file",
+        );
+        return Err(Exit::Refused);
+    }
+    let compared = compare(&args.golden, &args.recorded, environment, terminal).await?;
+    tell(&args.golden, &compared, terminal);
+    if compared.differences.is_empty() {
+        return Ok(Exit::Passed);
+    }
+    let accepted = shape::accept(&compared.golden, &compared.found);
+    state::replace(&args.golden, &shape::write(&accepted)).map_err(|error| {
+        terminal.line(&format!("error: cannot write `{}`: {error}", args.golden.display()));
+        Exit::Refused
+    })?;
+    terminal.result(&format!("{}: accepted", args.golden.display()));
+    Ok(Exit::Passed)
+}
+
+struct Compared {
+    trace: Trace,
+    golden: Shape,
+    found: Shape,
+    differences: Vec<Difference>,
+}
+
+async fn compare(
+    golden: &Path,
+    recorded: &args::Recorded,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Compared, Exit> {
+    let text = documents::read(golden, terminal)?;
+    let (golden, diagnostics) = shape::read(&text);
+    terminal.diagnostics(&diagnostics);
+    let golden = golden.ok_or(Exit::Refused)?;
+    let trace = trace(recorded, environment, terminal).await?;
+    let found = Shape::of(&trace, &golden.keep).map_err(|error| terminal.refuse(&error))?;
+    let differences = shape::diff(&golden, &found).map_err(|error| terminal.refuse(&error))?;
+    Ok(Compared { trace, golden, found, differences })
+}
+
+/// The trace that is meant, of a file or of a run.
+async fn trace(
+    recorded: &args::Recorded,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Trace, Exit> {
+    match (&recorded.trace, recorded.run) {
+        (Some(file), _) => recording::read(file, recorded.trace_id, terminal),
+        (None, Some(run)) => remote::trace(run, &recorded.at, environment, terminal).await,
+        (None, None) => {
+            terminal.line("error: no trace is named: give a file, or `--run ID`");
+            Err(Exit::Refused)
+        }
+    }
+}
+
+fn tell(golden: &Path, compared: &Compared, terminal: &Terminal) {
+    let (file, trace) = (golden.display(), &compared.trace);
+    let (id, spans) = (trace.id(), spans(trace.len()));
+    let count = match compared.differences.len() {
+        0 => return terminal.result(&format!("{file}: trace {id} has this shape ({spans})")),
+        1 => "1 difference".to_owned(),
+        count => format!("{count} differences"),
+    };
+    terminal.result(&format!("{file}: trace {id} has another shape, {count}"));
+    for difference in &compared.differences {
+        let line = terminal.harmless(&difference.to_string());
+        terminal.report(&format!("  {}\n", coloured(&line, difference, terminal.colour)));
+    }
+}
+
+/// A difference whose first word has its colour.
+fn coloured(line: &str, difference: &Difference, colour: Colour) -> String {
+    let Some((first, rest)) = line.split_once(':').filter(|_| colour == Colour::Always) else {
+        return line.to_owned();
+    };
+    let code = match difference {
+        Difference::Missing { .. } => 31,
+        Difference::Extra { .. } => 32,
+        Difference::Moved { .. } | Difference::Changed { .. } | Difference::Count { .. } => 33,
+    };
+    format!("\x1b[{code}m{first}\x1b[0m:{rest}")
+}
+
+fn as_json(difference: &Difference) -> Value {
+    let (kind, says) = (difference.word(), difference.to_string());
+    match difference {
+        Difference::Missing { what, under, below } | Difference::Extra { what, under, below } => {
+            json!({"kind": kind, "what": what, "under": under, "spansBelow": below, "says": says})
+        }
+        Difference::Moved { what, from, to } => {
+            json!({"kind": kind, "what": what, "from": from, "to": to, "says": says})
+        }
+        Difference::Changed { what, under, part, from, to } => json!({
+            "kind": kind, "what": what, "under": under, "part": part, "from": from, "to": to, "says": says
+        }),
+        Difference::Count { what, under, from, to } => json!({
+            "kind": kind, "what": what, "under": under, "least": from.min, "most": from.max, "found": to, "says": says
+        }),
+    }
+}
+
+/// Writes a file that is not there yet.
+fn create(file: &Path, text: &str, terminal: &Terminal) -> Result<(), Exit> {
+    let new = OpenOptions::new().write(true).create_new(true).open(file);
+    new.and_then(|mut new| new.write_all(text.as_bytes())).map_err(|error| {
+        let file = file.display();
+        terminal.line(&match error.kind() {
+            ErrorKind::AlreadyExists => format!(
+                "error: `{file}` is there already; `qualitytrace accept {file} TRACE` brings it up to date"
+            ),
+            _ => format!("error: cannot write `{file}`: {error}"),
+        });
+        Exit::Refused
+    })
+}
+
+fn spans(count: usize) -> String {
+    if count == 1 { "1 span".to_owned() } else { format!("{count} spans") }
+}

@@ -1,0 +1,63 @@
+//! Judging once more what a run has left, by another version of its test.
+//!
+//! Nothing is fired and nothing waited for: the answer, the trace and what is known of its wholeness are those of the
+//! record, so that an absence is decided as it was then. Deliberately absent: where they are kept, and a change of the
+//! run's own verdict.
+
+use lang::{Evidence, Plan, ResolveError, Vars};
+use model::{Answer, Outcome, RunId, SpanId, Trace};
+
+use crate::{reasons::reasons, seed};
+
+/// What a run has left, and by what it is judged now.
+#[derive(Debug)]
+pub struct Again<'a> {
+    /// The run. Chance and time give what they gave it.
+    pub run_id: RunId,
+    /// The compiled test.
+    pub plan: &'a Plan,
+    /// Values for its variables.
+    pub vars: &'a Vars,
+    /// What the run ended with.
+    pub recorded: &'a Outcome,
+    /// The trace that it was judged by; none where it gathered none.
+    pub trace: Option<&'a Trace>,
+    /// The trigger's span, as the attempt was recorded.
+    pub trigger: Option<SpanId>,
+}
+
+/// Judges once more. The outcome has no steps: who asks knows the time.
+pub fn judge_again(again: &Again<'_>) -> Result<Outcome, ResolveError> {
+    let Again { run_id, plan, vars, recorded, trace, trigger } = *again;
+    let resolved = lang::resolve(plan, vars, &seed(run_id))?;
+    let is_traced = !plan.skip_trace_collection();
+    let settlement = recorded.settlement.as_ref().filter(|_| is_traced);
+    let answer = recorded.answer.as_ref();
+    let judgement = lang::judge(
+        &resolved,
+        &Evidence {
+            trace: trace.filter(|_| is_traced),
+            trigger: trigger.filter(|_| !matches!(answer, None | Some(Answer::NotFired))),
+            answer,
+            settlement,
+        },
+    );
+    let reasons = match answer {
+        Some(answer) => reasons(&resolved, answer, settlement, &recorded.diagnoses),
+        None => recorded.reasons.clone(),
+    };
+    let mut outcome = Outcome {
+        run_id: Some(run_id),
+        test: plan.name.clone(),
+        verdict: judgement.verdict,
+        reasons,
+        settlement: settlement.cloned(),
+        overtaken: None,
+        judgement,
+        analysis: None,
+        steps: Vec::new(),
+        ..recorded.clone()
+    };
+    resolved.secrets().hide_all(outcome.said_mut());
+    Ok(outcome)
+}

@@ -1,0 +1,114 @@
+//! What may keep a run from being conclusive, in words: each reason with what to do about it.
+//!
+//! Deliberately absent: why telemetry is missing, which is `diagnosis`'s.
+
+use lang::Resolved;
+use model::{Answer, Diagnosis, NoAnswerKind, Settlement, Unsettled};
+
+use crate::diagnosis;
+
+/// Why a run is open whose command failed.
+const FAILURE_UNSAID: &str = "the command ended with a code other than 0, and the test does not say whether that is \
+                              right: correct the command, or assert `response.status`";
+
+/// What is said of a run that its own timeout ended.
+const OUT_OF_TIME: &str =
+    "the run's own time was up (`--timeout`): give it more, or find out what took so long";
+
+/// What may keep a run from being conclusive, each with what to do about it.
+pub(crate) fn reasons(
+    resolved: &Resolved,
+    answer: &Answer,
+    settlement: Option<&Settlement>,
+    diagnoses: &[Diagnosis],
+) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if resolved.is_failure_unsaid(answer) {
+        reasons.push(FAILURE_UNSAID.to_owned());
+    }
+    if let Answer::NoAnswer(no_answer) = answer {
+        reasons.push(no_answer_reason(no_answer.kind).to_owned());
+    }
+    let is_waited =
+        |settlement: &&Settlement| !settlement.unsettled.contains(&Unsettled::NotWaited);
+    if let Some(settlement) = settlement.filter(is_waited) {
+        // Without an answer, that no span came is no further riddle.
+        let is_news = |it: &&Unsettled| {
+            (answer.is_answered() || **it != Unsettled::NoTelemetry)
+                && !diagnosis::is_explained(it, diagnoses)
+        };
+        reasons.extend(settlement.unsettled.iter().filter(is_news).filter_map(reason));
+    }
+    reasons
+}
+
+/// The same of a run that its own time ended: what is missing may only be late, and no other limit was reached.
+pub(crate) fn out_of_time(
+    resolved: &Resolved,
+    answer: &Answer,
+    diagnoses: &mut Vec<Diagnosis>,
+) -> Vec<String> {
+    diagnoses.retain(|diagnosis| !diagnosis::is_for_want_of_time(diagnosis));
+    let unsaid = resolved.is_failure_unsaid(answer).then_some(FAILURE_UNSAID);
+    [OUT_OF_TIME].into_iter().chain(unsaid).map(str::to_owned).collect()
+}
+
+fn no_answer_reason(kind: NoAnswerKind) -> &'static str {
+    match kind {
+        NoAnswerKind::Invalid => "the request cannot be sent as it stands: correct the trigger",
+        NoAnswerKind::Refused | NoAnswerKind::Dns => {
+            "the trigger did not reach the system: start it, or correct `httpRequest.url`"
+        }
+        NoAnswerKind::Tls => {
+            "the system is not trusted: name the certificate that signed its own by `tls.caFile`, or install it on this machine"
+        }
+        NoAnswerKind::Connection => {
+            "the connection broke after the request was on its way: look at the system's log"
+        }
+        NoAnswerKind::Timeout => {
+            "the answer took too long: find out what the system waits for, or raise the trigger's `timeout`"
+        }
+        NoAnswerKind::Redirects => {
+            "one redirect leads to the next: look at `location` of the answers, or set `httpRequest.redirects`"
+        }
+        NoAnswerKind::Killed => "the command was killed by somebody else: look at what it wrote",
+        NoAnswerKind::TooLarge => "the answer is larger than a run keeps: ask the system for less",
+        NoAnswerKind::Unknown => {
+            "whether the system got the request is not known, and it is never sent twice: run the test again"
+        }
+    }
+}
+
+fn reason(unsettled: &Unsettled) -> Option<String> {
+    Some(match unsettled {
+        // The answer has said it already, and nobody says of a run that its trace is a part.
+        Unsettled::NotAnswered | Unsettled::Partial | Unsettled::NotWaited => return None,
+        Unsettled::EdgesOpen(spans) => format!(
+            "the other side of {} calls never came, the first is that of `{}`: if what is called there sends no spans, name \
+             it in `settle.absent`, else find out what became of them, or raise `settle.timeout`",
+            spans.len(),
+            spans.first().map(ToString::to_string).unwrap_or_default()
+        ),
+        Unsettled::ExpectedAbsent(expected) => format!(
+            "`{}` did not come, which the test expects: look whether it ran, or raise `settle.timeout`",
+            expected.join("`, `")
+        ),
+        Unsettled::NoTelemetry => "no span of the system came: check that it exports OTLP to the address \
+                                   that Qualitytrace listens on, and that it continues the `traceparent` it gets; if \
+                                   its spans come late, declare `settle.flush`"
+            .to_owned(),
+        Unsettled::ParentsAbsent(spans) => format!(
+            "{} spans name a parent that never came, the first is `{}`: if what calls its service sends no spans, name the \
+             service in `settle.absent`, else find out what became of the parents, or raise `settle.timeout`",
+            spans.len(),
+            spans.first().map(ToString::to_string).unwrap_or_default()
+        ),
+        Unsettled::NotQuiet => {
+            "spans were still arriving at the deadline: raise `settle.timeout`".to_owned()
+        }
+        Unsettled::TooLarge => "the trace is larger than a run may keep; the rest was not judged".to_owned(),
+        Unsettled::SpansLost => {
+            "spans may have been lost on their way, as when the server was restarted during the run: run it again".to_owned()
+        }
+    })
+}

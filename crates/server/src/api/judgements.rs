@@ -1,0 +1,195 @@
+//! What a run has left, judged once more: by the test as it is now, by a version of it, or by a document that nobody kept.
+//!
+//! Nothing is fired, and the run's own verdict stays. Deliberately absent: a record of these judgements, which would only
+//! say again what the document and the run say.
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use db::StoredRun;
+use lang::{Plan, Vars};
+use model::{
+    DocumentKind, Fault, Faulty, Outcome, Project, RunId, Step, StepTime, TestId, Timestamp, Trace,
+};
+use runner::{Again, judge_again};
+use serde::{Deserialize, Serialize};
+use source::Text;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    App,
+    documents::Body,
+    given::{self, Asked, Document, Named},
+    openapi,
+    place::Place,
+    problem::Problem,
+    reports::under_way,
+    runs::no_such_run,
+};
+use crate::{
+    own_spans::{Call, send_judgement},
+    traceparent::TraceParent,
+    variables::{VariablesError, as_recorded, variables},
+};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(judge))
+}
+
+/// What a run has left, judged once more.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Judged {
+    #[schema(schema_with = openapi::run_id)]
+    run: RunId,
+    /// The test that it was judged by.
+    #[schema(schema_with = openapi::word)]
+    test: TestId,
+    /// The version of the test; null where the request brought a document.
+    version: Option<i32>,
+    /// What came of it. The run keeps its own.
+    #[schema(schema_with = openapi::outcome)]
+    outcome: Outcome,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct By {
+    /// Whose it is.
+    #[serde(default)]
+    #[param(schema_with = openapi::word, required = false)]
+    project: Project,
+    /// A version of the run's test; where it is left out, the current one.
+    #[serde(default)]
+    #[param(minimum = 1, maximum = 2147483647, required = false, value_type = i32)]
+    version: Option<i32>,
+    /// The name that messages and evidence give as the place in the document of the request.
+    #[serde(default)]
+    #[param(schema_with = openapi::file, required = false)]
+    file: Option<String>,
+}
+
+/// Judges once more what a run that ended has left, and fires nothing. The run's own verdict stays; this one is not kept.
+#[utoipa::path(
+    post,
+    path = "/api/v1/runs/{run}/judgements",
+    tag = "runs",
+    operation_id = "judgeRun",
+    params(By, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    request_body(
+        content((Option<Body> = "application/yaml"), (Option<Body> = "application/json")),
+        description = "A test to judge by; where the body is empty, the test that is kept.",
+    ),
+    responses((status = 200, description = "What came of it.", body = Judged)),
+)]
+async fn judge(
+    State(app): State<App>,
+    Asked(by): Asked<By>,
+    Extension(context): Extension<TraceParent>,
+    Named(id): Named<RunId>,
+    Document(body): Document,
+) -> Result<Response, Problem> {
+    let project = &by.project;
+    let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(project, id)).await?;
+    let run = stored.ok_or_else(|| no_such_run(id))?;
+    let recorded = run.outcome.clone().ok_or_else(|| under_way(id))?;
+    let (text, version) = test(&app, context, (&by, &run.test), body).await?;
+    let vars = variables((&app.watch, context), &app.db, project, &run.vars).await;
+    let vars = vars.map_err(|error| not_filled(&error)).map(as_recorded)?;
+    let place = Place::take(&app).await;
+    let (place, trace) = place.trace(&app, context, (project, id)).await?;
+    let left = Left { run, recorded, trace, vars };
+    let world = app.world;
+    let work = move || {
+        let plan = plan(&text)?;
+        let began = world.now();
+        let mut outcome = left.judged(&plan)?;
+        let ended = world.now();
+        outcome.steps = vec![StepTime { step: Step::Judge, began, ended }];
+        Ok::<_, Problem>((plan.id, outcome, (began, ended)))
+    };
+    let (_place, judged) = place.work(work).await?;
+    let (test, outcome, times): (_, _, (Timestamp, Timestamp)) = judged?;
+    send_judgement(&app.watch, context, &outcome, times);
+    Ok(Json(Judged { run: id, test, version, outcome }).into_response())
+}
+
+/// What is judged by: the document of the request, or a version of the test that is kept.
+async fn test(
+    app: &App,
+    context: TraceParent,
+    (by, test): (&By, &TestId),
+    body: String,
+) -> Result<(Text, Option<i32>), Problem> {
+    if !matches!(body.trim(), "" | "null") {
+        if by.version.is_some() {
+            let detail = "the request has a document and names a version: leave out one of them";
+            return Err(Problem::new(Fault::Invalid, detail));
+        }
+        return Ok((Text::new(given::file(by.file.clone())?, body), None));
+    }
+    if by.version.is_some_and(|version| version < 1) {
+        return Err(Problem::new(Fault::Invalid, "`version` must be at least 1"));
+    }
+    let kept = app.db.document(&by.project, DocumentKind::Test, test, by.version);
+    let kept = app.watch.db(context, Call("SELECT", "documents"), kept).await?;
+    let kept = kept.ok_or_else(|| {
+        let version = by.version.map_or(String::new(), |version| format!(" in version {version}"));
+        let detail = format!(
+            "there is no test `{test}`{version} to judge by: send a document, or name a version that is there"
+        );
+        Problem::new(Fault::Missing, detail)
+    })?;
+    Ok((Text::new(kept.file, kept.document), Some(kept.version)))
+}
+
+fn plan(text: &Text) -> Result<Plan, Problem> {
+    let (planned, diagnostics) = lang::plans(text);
+    let mut plans = planned.into_iter().map(|planned| planned.plan);
+    match (plans.next(), plans.next()) {
+        (Some(plan), None) => Ok(plan),
+        (None, _) => Err(Problem::document(&diagnostics)),
+        (Some(_), Some(_)) => {
+            let detail =
+                "the document holds several tests, and a run is judged by one: send that alone";
+            Err(Problem::new(Fault::Invalid, detail))
+        }
+    }
+}
+
+fn not_filled(error: &VariablesError) -> Problem {
+    Problem::new(error.fault(), format!("the run cannot be judged again: {error}"))
+}
+
+/// What a run has left.
+struct Left {
+    run: StoredRun,
+    recorded: Outcome,
+    trace: Option<Trace>,
+    vars: Vars,
+}
+
+impl Left {
+    fn judged(&self, plan: &Plan) -> Result<Outcome, Problem> {
+        if self.trace.is_none() && !plan.skip_trace_collection() {
+            let detail = format!(
+                "the run `{}` has no trace to be judged by: it gathered none, or it is not kept any longer",
+                self.run.id
+            );
+            return Err(Problem::new(Fault::Conflict, detail));
+        }
+        let again = Again {
+            run_id: self.run.id,
+            plan,
+            vars: &self.vars,
+            recorded: &self.recorded,
+            trace: self.trace.as_ref(),
+            trigger: self.run.trigger,
+        };
+        judge_again(&again).map_err(|error| Problem::new(Fault::Invalid, error.to_string()))
+    }
+}

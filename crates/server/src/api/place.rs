@@ -1,0 +1,65 @@
+//! Places for those who hold a trace, or what is made of one: each may have tens of megabytes.
+
+use bytes::Bytes;
+use model::{Fault, Project, RunId, Trace};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{App, problem::Problem};
+use crate::{own_spans::Call, traceparent::TraceParent};
+
+/// A place, until it is dropped.
+pub(super) struct Place {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Bytes on their way out, which keep their place until the last of them is gone.
+struct Held {
+    bytes: Vec<u8>,
+    _place: Place,
+}
+
+impl Place {
+    /// Waits for a place.
+    pub(super) async fn take(app: &App) -> Self {
+        // The semaphore is never closed; without a place there is no answer either way.
+        Self { _permit: app.trace_reads.clone().acquire_owned().await.ok() }
+    }
+
+    /// Does what takes long on a thread of its own, which keeps the place until it is done, whoever still waits for it.
+    pub(super) async fn work<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(Self, T), Problem> {
+        let done = tokio::task::spawn_blocking(move || (self, work())).await;
+        done.map_err(|_| Problem::new(Fault::Internal, "the request met a bug here"))
+    }
+
+    /// The trace that a run was judged by; none where none is kept.
+    pub(super) async fn trace(
+        self,
+        app: &App,
+        context: TraceParent,
+        (project, run): (&Project, RunId),
+    ) -> Result<(Self, Option<Trace>), Problem> {
+        let bytes = app.db.trace(project, run);
+        let bytes = app.watch.db(context, Call("SELECT", "traces"), bytes).await?;
+        let Some(bytes) = bytes else { return Ok((self, None)) };
+        let (place, read) = self.work(move || otlp::read(&bytes)).await?;
+        let traces = read.map_err(|error| {
+            let detail = format!("the trace of the run `{run}` cannot be read: {error}");
+            Problem::new(Fault::Internal, detail)
+        })?;
+        Ok((place, traces.into_iter().next()))
+    }
+
+    /// Bytes that keep the place until they are sent.
+    pub(super) fn held(self, bytes: Vec<u8>) -> Bytes {
+        Bytes::from_owner(Held { bytes, _place: self })
+    }
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}

@@ -1,0 +1,72 @@
+//! The values that a run has for its variables: of the sets that it names, and of its own.
+
+use db::{Db, DbError, RunVars};
+use lang::{Document, Secrets, Variable, Vars};
+use model::{DocumentKind, Fault, Faulty, InvalidId, Project};
+use thiserror::Error;
+
+use crate::{own_spans::Call, traceparent::TraceParent, watch::Watch};
+
+/// Why a run has no variables.
+#[derive(Debug, Error)]
+pub(crate) enum VariablesError {
+    #[error("there is no variable set `{set}`: apply it first")]
+    NoSet { set: String },
+    #[error(transparent)]
+    Id(#[from] InvalidId),
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+impl Faulty for VariablesError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::NoSet { .. } | Self::Id(_) => Fault::Conflict,
+            Self::Db(error) => error.fault(),
+        }
+    }
+}
+
+/// The variables of a run: those of its sets as they are now, overruled by what it was started with. What is asked of the
+/// record is a part of `within`.
+pub(crate) async fn variables(
+    (watch, within): (&Watch, TraceParent),
+    db: &Db,
+    project: &Project,
+    given: &RunVars,
+) -> Result<Vars, VariablesError> {
+    let mut vars = Vars::default();
+    for set in &given.sets {
+        let id = set.parse()?;
+        let kept = db.document(project, DocumentKind::VariableSet, &id, None);
+        let kept = watch.db(within, Call("SELECT", "documents"), kept).await?;
+        let kept = kept.ok_or_else(|| VariablesError::NoSet { set: set.clone() })?;
+        let (documents, _) = lang::read(&source::Text::new(&kept.file, &kept.document));
+        let sets = documents.into_iter().filter_map(|document| match document {
+            Document::VariableSet(set) => Some(set),
+            _ => None,
+        });
+        for Variable { key, value, is_secret } in sets.flat_map(|set| set.variables) {
+            match is_secret {
+                true => vars.secrets.insert(key.clone()),
+                false => vars.secrets.remove(&key),
+            };
+            vars.variables.insert(key, value);
+        }
+    }
+    for (name, value) in &given.values {
+        vars.secrets.remove(name);
+        vars.variables.insert(name.clone(), value.clone());
+    }
+    Ok(vars)
+}
+
+/// The same as the record has them, with `***` for every secret: what is kept of a run has it there too, so that both
+/// still compare, and nobody can ask for a secret letter by letter.
+pub(crate) fn as_recorded(mut vars: Vars) -> Vars {
+    let secrets = Secrets::of(&vars);
+    for value in vars.variables.values_mut() {
+        *value = secrets.hide(value).into_owned();
+    }
+    vars
+}

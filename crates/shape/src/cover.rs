@@ -1,0 +1,179 @@
+//! Which nodes of a trace are those that a shape asks for.
+//!
+//! A node of the shape asks for so many; each that is found can stand for one that allows it. Where several allow the same,
+//! who stands for whom is a flow from what is found to what is asked: first to those that need some, then to those that
+//! have room. So the answer does not hang on the order of lines.
+
+use std::collections::VecDeque;
+
+use crate::{Attribute, Node, What};
+
+/// Comparisons of two nodes at the most. A thousand spans that are nearly the same need a million.
+const COMPARISONS_MAX: u64 = 20_000_000;
+
+/// How much may still be compared.
+pub(crate) struct Work {
+    left: u64,
+}
+
+/// Who stands for whom.
+pub(crate) struct Assigned {
+    /// By what is asked: how many stand for it.
+    pub(crate) taken: Vec<u64>,
+    /// By what is found: how many stand for nothing.
+    pub(crate) left: Vec<u64>,
+    /// By what is found: what it could stand for.
+    pub(crate) allowed: Vec<Vec<usize>>,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self { left: COMPARISONS_MAX }
+    }
+}
+
+impl Work {
+    /// Whether it was too much, so that what was found out counts for nothing.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// Whether what is found, with all that stands under it, is what is asked for, counts of the two aside.
+pub(crate) fn covers(asked: &Node, found: &Node, work: &mut Work) -> bool {
+    work.left = work.left.saturating_sub(1);
+    if work.is_over() || !allows(&asked.what, &found.what) {
+        return false;
+    }
+    if asked.children == found.children {
+        return true;
+    }
+    let assigned = assign(&asked.children, &found.children, work);
+    assigned.left.iter().all(|left| *left == 0)
+        && asked.children.iter().zip(&assigned.taken).all(|(node, taken)| node.count.allows(*taken))
+}
+
+/// Whether one line allows the other: the same, but for values that may be anything.
+pub(crate) fn allows(asked: &What, found: &What) -> bool {
+    let attributes = |asked: &[Attribute], found: &[Attribute]| {
+        asked.len() == found.len()
+            && asked.iter().zip(found).all(|(a, b)| a.key == b.key && a.value.allows(&b.value))
+    };
+    match (asked, found) {
+        (What::Event(asked), What::Event(found)) => {
+            asked.name == found.name && attributes(&asked.attributes, &found.attributes)
+        }
+        (What::Link(asked), What::Link(found)) => asked == found,
+        (What::Span(asked), What::Span(found)) => {
+            (&asked.service, &asked.name, asked.kind) == (&found.service, &found.name, found.kind)
+                && (asked.status, asked.is_orphan) == (found.status, found.is_orphan)
+                && attributes(&asked.attributes, &found.attributes)
+        }
+        _ => false,
+    }
+}
+
+/// Lets as many of what is found stand for what is asked as can be.
+pub(crate) fn assign(asked: &[Node], found: &[Node], work: &mut Work) -> Assigned {
+    let mut allowed = Vec::with_capacity(found.len());
+    for one in found {
+        let who = asked.iter().enumerate().filter(|(_, node)| covers(node, one, work));
+        allowed.push(who.map(|(at, _)| at).collect::<Vec<_>>());
+    }
+    let mut flow = Flow {
+        taken: vec![0; asked.len()],
+        left: found.iter().map(|node| node.count.min).collect(),
+        units: allowed.iter().map(|who| vec![0; who.len()]).collect(),
+        allowed,
+    };
+    flow.fill(&asked.iter().map(|node| node.count.min).collect::<Vec<_>>());
+    flow.fill(&asked.iter().map(|node| node.count.max.unwrap_or(u64::MAX)).collect::<Vec<_>>());
+    Assigned { taken: flow.taken, left: flow.left, allowed: flow.allowed }
+}
+
+struct Flow {
+    taken: Vec<u64>,
+    left: Vec<u64>,
+    allowed: Vec<Vec<usize>>,
+    /// By what is found, beside `allowed`: how many stand for it.
+    units: Vec<Vec<u64>>,
+}
+
+impl Flow {
+    /// Gives to those that have room until nothing more can be given. What is given to one stays so many.
+    fn fill(&mut self, room: &[u64]) {
+        for from in 0..self.left.len() {
+            while self.left[from] > 0 && self.give(from, room) {}
+        }
+    }
+
+    /// Finds a way from what is left over to one that has room, past others that can stand elsewhere.
+    fn give(&mut self, from: usize, room: &[u64]) -> bool {
+        // By what is asked: what it was reached from. By what is found: what it would give up.
+        let mut reached_from: Vec<Option<usize>> = vec![None; self.taken.len()];
+        let mut gives_up: Vec<Option<usize>> = vec![None; self.left.len()];
+        let mut open = VecDeque::from([from]);
+        while let Some(found) = open.pop_front() {
+            for at in 0..self.allowed[found].len() {
+                let asked = self.allowed[found][at];
+                if reached_from[asked].is_some() {
+                    continue;
+                }
+                reached_from[asked] = Some(found);
+                if self.taken[asked] < room[asked] {
+                    self.shift((from, asked), &reached_from, &gives_up, room);
+                    return true;
+                }
+                for (other, given_up) in gives_up.iter_mut().enumerate() {
+                    let is_new = other != from && given_up.is_none();
+                    if is_new && self.units(other, asked) > 0 {
+                        *given_up = Some(asked);
+                        open.push_back(other);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Moves as many as fit along the way that was found.
+    fn shift(
+        &mut self,
+        (from, to): (usize, usize),
+        reached_from: &[Option<usize>],
+        gives_up: &[Option<usize>],
+        room: &[u64],
+    ) {
+        let mut units = self.left[from].min(room[to] - self.taken[to]);
+        let mut steps = Vec::new();
+        let mut asked = to;
+        while let Some(found) = reached_from[asked] {
+            let given_up = if found == from { None } else { gives_up[found] };
+            steps.push((found, asked, given_up));
+            let Some(given_up) = given_up else { break };
+            units = units.min(self.units(found, given_up));
+            asked = given_up;
+        }
+        for (found, asked, given_up) in steps {
+            *self.units_mut(found, asked) += units;
+            if let Some(given_up) = given_up {
+                *self.units_mut(found, given_up) -= units;
+            }
+        }
+        self.left[from] -= units;
+        self.taken[to] += units;
+    }
+
+    fn edge(&self, found: usize, asked: usize) -> Option<usize> {
+        self.allowed[found].binary_search(&asked).ok()
+    }
+
+    fn units(&self, found: usize, asked: usize) -> u64 {
+        self.edge(found, asked).map_or(0, |edge| self.units[found][edge])
+    }
+
+    fn units_mut(&mut self, found: usize, asked: usize) -> &mut u64 {
+        let edge = self.edge(found, asked).expect("a way leads along what is allowed");
+        &mut self.units[found][edge]
+    }
+}

@@ -1,0 +1,109 @@
+//! Which spans are alike, and a name for each kind: as short as tells it from the others, and made of nothing that changes
+//! from run to run.
+
+use std::collections::{HashMap, HashSet};
+
+use model::{
+    Trace,
+    trace::{SpanIx, Tree},
+};
+
+use crate::{Keep, literal::bare_or_quoted, of::head};
+
+/// A kind of span.
+struct Class {
+    /// The first span of it.
+    place: usize,
+    above: Option<usize>,
+    label: String,
+    kind: &'static str,
+    below: Vec<String>,
+}
+
+/// The first span of each kind by its place, with the name of the kind; and how many spans are like an earlier one.
+pub(super) fn names(
+    trace: &Trace,
+    tree: &Tree,
+    except: Option<SpanIx>,
+) -> (Vec<(usize, String)>, usize) {
+    let classes = classes(trace, tree);
+    let alike = trace.len() - classes.len();
+    let mut names: Vec<Option<String>> = vec![None; classes.len()];
+    let mut taken = HashSet::new();
+    for stage in 0..STAGES {
+        let open: Vec<_> = (0..classes.len()).filter(|at| names[*at].is_none()).collect();
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for at in &open {
+            *counts.entry(name(&classes, *at, stage)).or_default() += 1;
+        }
+        for at in open {
+            let name = name(&classes, at, stage);
+            if counts[&name] == 1 && taken.insert(name.clone()) {
+                names[at] = Some(name);
+            }
+        }
+    }
+    let named = classes.iter().zip(names).enumerate().map(|(at, (class, name))| {
+        (class.place, name.unwrap_or_else(|| format!("{} #{at}", class.label)))
+    });
+    let is_meant = |(place, _): &(usize, String)| except != Some(tree.order()[*place]);
+    (named.filter(is_meant).collect(), alike)
+}
+
+fn classes(trace: &Trace, tree: &Tree) -> Vec<Class> {
+    let order = tree.order();
+    let labels: Vec<_> = order.iter().map(|span| label(trace, *span)).collect();
+    let mut known: HashMap<_, usize> = HashMap::new();
+    let mut classes: Vec<Class> = Vec::new();
+    let mut of_place = Vec::with_capacity(order.len());
+    for place in 0..order.len() {
+        let above = tree.parent_at(place).map(|parent| of_place[parent]);
+        let kind = trace.span(order[place]).kind().as_str();
+        let mut below: Vec<_> = tree.children_at(place).map(|it| labels[it].clone()).collect();
+        below.sort();
+        below.dedup();
+        let label = labels[place].clone();
+        let class =
+            *known.entry((above, label.clone(), kind, below.clone())).or_insert_with(|| {
+                classes.push(Class { place, above, label, kind, below });
+                classes.len() - 1
+            });
+        of_place.push(class);
+    }
+    classes
+}
+
+fn label(trace: &Trace, span: SpanIx) -> String {
+    let head = head(trace.span(span), &Keep::none(), false);
+    let service = head.service.as_deref().unwrap_or("-");
+    format!("{}/{}", bare_or_quoted(service, "\"/"), bare_or_quoted(&head.name, "\""))
+}
+
+/// Ways to tell one kind from the others, from the shortest.
+const STAGES: usize = 5;
+/// How many of those above a name tells.
+const LEVELS_MAX: usize = 8;
+
+fn name(classes: &[Class], at: usize, stage: usize) -> String {
+    let class = &classes[at];
+    let label = &class.label;
+    let over = match class.below.as_slice() {
+        [] => String::new(),
+        below => format!(" over {}", below.join(" + ")),
+    };
+    let mut under = String::new();
+    let mut above = class.above;
+    let levels = if stage < 3 { 1 } else { LEVELS_MAX };
+    for _ in 0..levels {
+        let Some(at) = above else { break };
+        under.push_str(&format!(" under {}", classes[at].label));
+        above = classes[at].above;
+    }
+    match stage {
+        0 => label.clone(),
+        1 => format!("{label}{over}"),
+        2 => format!("{label}{under}"),
+        3 => format!("{label}{over}{under}"),
+        _ => format!("{label} ({}){over}{under}", class.kind),
+    }
+}
