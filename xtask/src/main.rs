@@ -37,7 +37,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   accept                            move what golden tests proposed over the files; read the difference first
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
   bench NAME                        measure, in release mode, with the services that it needs up: decode, lang,
-                                    layout, telemetry (--short, --only GROUP, --faults), thread
+                                    layout, server, telemetry (--short, --only GROUP, --faults), thread
   prove lang [--short]              the long form of the language's proofs by chance, in release mode
   prove kill [KILLS]                kills the server with runs in flight, 50 times: every run ends, none is fired twice
   prove dogfood                     repeats that suite on a busy machine until 1,000 verdicts are in

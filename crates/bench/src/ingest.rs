@@ -6,12 +6,11 @@
 //!
 //! [`prove`] is the other proof of the same receiver: a million requests that are broken.
 
-mod load;
+pub(crate) mod load;
 pub mod prove;
 mod receivers;
-pub mod served;
 
-use std::{fs, path::Path, process::Stdio, time::Duration};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
@@ -21,15 +20,15 @@ use tokio::{
 };
 
 use crate::{
-    parts::{self, free_port},
+    parts::{self, free_port, proc},
     table::{Goal, Row, median},
 };
 use load::{Load, Way};
 pub use receivers::receive;
 
-const ROUNDS: usize = 7;
-const ROUND: Duration = Duration::from_millis(1500);
-const WARM_UP: Duration = Duration::from_millis(300);
+pub(crate) const ROUNDS: usize = 7;
+pub(crate) const ROUND: Duration = Duration::from_millis(1500);
+pub(crate) const WARM_UP: Duration = Duration::from_millis(300);
 
 /// Of what the bare service takes.
 const FOREIGN_MAX: f64 = 1.2;
@@ -38,9 +37,6 @@ const FOREIGN_HTTP_MAX: f64 = 1.3;
 const FOREIGN_OF_COLLECTOR_MAX: f64 = 0.125;
 /// Of what the decoding service takes.
 const WANTED_MAX: f64 = 0.7;
-
-/// Ticks of the clock that `/proc` counts CPU time in, which Linux has fixed for all programs.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Who receives, and what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +51,12 @@ enum Subject {
 use Subject::{Bytes, Collector, Decode, Foreign, Wanted};
 
 /// A receiver in a process of its own, until it is dropped.
-struct Receiver {
+pub(crate) struct Receiver {
     child: Child,
     /// Closing it asks for what was received.
     stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
-    grpc: u16,
+    pub(crate) grpc: u16,
     http: u16,
     _folder: Option<TempDir>,
 }
@@ -171,7 +167,7 @@ fn told(way: Way, spans: usize, figures: &[(Subject, Vec<f64>)]) -> Vec<Row> {
 
 impl Receiver {
     /// Starts one of [`receivers`].
-    async fn start(kind: &str) -> Result<Self> {
+    pub(crate) async fn start(kind: &str) -> Result<Self> {
         Self::start_from(&std::env::current_exe()?, kind).await
     }
 
@@ -204,20 +200,17 @@ impl Receiver {
         Ok(Self { child, stdin: None, stdout: None, grpc, http, _folder: Some(folder) })
     }
 
-    fn proc(&self, file: &str) -> Result<String> {
-        let pid = self.child.id().context("it runs")?;
-        Ok(fs::read_to_string(format!("/proc/{pid}/{file}"))?)
+    /// Its process.
+    pub(crate) fn id(&self) -> Result<u32> {
+        self.child.id().context("it runs")
     }
 
     fn cpu_ns(&self) -> Result<f64> {
-        cpu_ns_of(self.child.id())
+        Ok(proc::cpu(self.id()?)?.as_nanos() as f64)
     }
 
     fn resident_mb(&self) -> Result<f64> {
-        let status = self.proc("status")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a size")?;
-        let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
-        Ok(kilobytes / 1024.0)
+        proc::resident_mb(self.id()?)
     }
 
     /// Ends one of ours, which then says whether all that it got went where it should.
@@ -228,16 +221,6 @@ impl Receiver {
         ensure!(said.trim() == "ok", "the receiver says: {said}");
         Ok(())
     }
-}
-
-/// What a process has had of the CPU, all threads together, those that ended included.
-fn cpu_ns_of(process: Option<u32>) -> Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", process.context("it runs")?))?;
-    // The name of the program stands in parentheses and may hold anything.
-    let (_, figures) = stat.rsplit_once(')').context("a name")?;
-    let mut figures = figures.split_whitespace().skip(11);
-    let mut next = || -> Result<f64> { Ok(figures.next().context("a figure")?.parse()?) };
-    Ok((next()? + next()?) * 1e9 / TICKS_PER_SECOND)
 }
 
 fn row(name: &str, value: f64, unit: &'static str, goal: Option<Goal>) -> Row {

@@ -13,6 +13,7 @@ pub mod layout;
 pub mod page;
 pub mod parts;
 pub mod run;
+pub mod server;
 pub mod settle;
 pub mod table;
 pub mod telemetry;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bench::{
-    compat, decode, dogfood, ingest, kill, lang, layout, page, run as running, settle, table,
-    telemetry, thread,
+    compat, decode, dogfood, ingest, kill, lang, layout, page, run as running, server, settle,
+    table, telemetry, thread,
 };
 
 fn main() -> ExitCode {
@@ -81,16 +81,16 @@ async fn measure(name: &str, rest: &[String]) -> Result<String> {
         "decode" => decode::measure().await?,
         "dogfood" => dogfood::run(rest).await?,
         "ingest" => ingest::measure(rest).await?,
-        "served" => ingest::served::measure(rest).await?,
         "lang" => lang::measure().await?,
         "layout" => layout::measure().await?,
         "page" => page::measure(rest).await?,
         "run" => running::measure(rest).await?,
+        "server" => server::measure(rest).await?,
         "telemetry" => telemetry::measure(&std::env::current_exe()?, rest).await?,
         "thread" => thread::measure().await?,
         _ => {
             bail!(
-                "there is no bench `{name}`; there are: decode, ingest, lang, layout, page, run, served, telemetry, thread"
+                "there is no bench `{name}`; there are: decode, ingest, lang, layout, page, run, server, telemetry, thread"
             )
         }
     };

@@ -8,6 +8,7 @@ mod cluster;
 mod collector;
 mod database;
 mod gate;
+pub(crate) mod proc;
 mod relay;
 mod server;
 mod sink;

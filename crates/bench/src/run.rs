@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{parts::Server, table::Row};
 
+pub(crate) use command::listening;
 pub use system::serve;
 
 /// Measures all, or one part: `latency`, `suite`, `big`, `services`, `idle`. `--short` repeats less; `--binary PATH`

@@ -1,7 +1,6 @@
 //! Runs over time: lists of them, the newest first.
 //!
-//! Each way to ask has a statement of its own, so that each has an index to go by however long the history is; they stand
-//! in files, so that a test can ask Postgres for their plans.
+//! Each way to ask has a statement of its own, so that each has an index to go by however long the history is.
 
 use model::{Project, RunId, TestId, Timestamp, TraceId, Verdict};
 use sqlx::types::Uuid;
@@ -67,14 +66,20 @@ struct Row {
     revision: Option<String>,
 }
 
-/// The rows that a statement gives.
+/// The rows that a statement gives, planned with its values: by which index depends on how rare they are.
 macro_rules! rows {
-    ($db:expr, $file:literal, $($value:expr),*) => {
-        sqlx::query_file_as!(Row, $file, $($value),*)
-            .fetch_all(&$db.pool)
-            .await
-            .map_err(|error| $db.error(error))
-    };
+    ($db:expr, $file:literal, $($value:expr),*) => {{
+        let rows = async {
+            let mut transaction = $db.pool.begin().await?;
+            let custom = sqlx::query!("set local plan_cache_mode = force_custom_plan");
+            custom.execute(&mut *transaction).await?;
+            let rows = sqlx::query_file_as!(Row, $file, $($value),*);
+            let rows = rows.fetch_all(&mut *transaction).await?;
+            transaction.commit().await?;
+            Ok(rows)
+        };
+        rows.await.map_err(|error| $db.error(error))
+    }};
 }
 
 impl Db {

@@ -158,7 +158,8 @@ impl Db {
         }
         let repeated = sqlx::query!(
             "select id from runs
-             where id = $1 and epoch = $2 and answered_epoch = $2 and answer::text = $3",
+             where id = $1 and epoch = $2 and answered_epoch = $2
+                 and (answer::text = $3 or verdict is not null)",
             run.as_uuid(),
             epoch,
             answer,
@@ -194,7 +195,7 @@ impl Db {
             "with run as (
                  update runs
                  set verdict = $3, outcome = $4::text::json, lease_until = null, ended_at_ns = $8,
-                     answer = null, answered_epoch = null,
+                     answer = case when answer is not null then 'null'::json end,
                      events_last = events_last + cardinality($5::text[])
                  where id = $1 and epoch = $2 and verdict is null
                  returning project, id, events_last - cardinality($5::text[]) as events_before

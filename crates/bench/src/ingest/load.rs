@@ -22,9 +22,9 @@ use tokio::{net::TcpStream, task::JoinSet};
 use crate::{decode, lang::chance::Dice};
 
 /// Different requests, sent in turn.
-pub(super) const POOL: usize = 64;
+pub(crate) const POOL: usize = 64;
 /// Runs that the wanted spans belong to.
-pub(super) const RUNS: usize = 8;
+pub(crate) const RUNS: usize = 8;
 /// Spans of a foreign trace in one request.
 const TRACE_SPANS: usize = 10;
 
@@ -36,20 +36,20 @@ const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Expor
 
 /// How an export is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     Grpc,
     Http,
 }
 
 /// Requests, framed for the way they go.
 #[derive(Clone)]
-pub(super) struct Load {
+pub(crate) struct Load {
     way: Way,
     bodies: Arc<Vec<Bytes>>,
 }
 
 /// A load that is being sent.
-pub(super) struct Running {
+pub(crate) struct Running {
     counts: Arc<Counts>,
     workers: JoinSet<Result<()>>,
     _connections: JoinSet<()>,
@@ -69,18 +69,18 @@ enum Sender {
 }
 
 /// The keys that our receiver mints with here.
-pub(super) fn ring() -> KeyRing {
+pub(crate) fn ring() -> KeyRing {
     KeyRing::new(Key::from_bytes([42; 16]), Vec::new())
 }
 
 /// The trace of a run, by its number.
-pub(super) fn trace_of(run: usize) -> TraceId {
+pub(crate) fn trace_of(run: usize) -> TraceId {
     ring().mint(Timestamp::from_nanos(1_780_000_000_000_000_000), [run as u8; 7])
 }
 
 impl Load {
     /// Spans of many traces in which nobody is interested.
-    pub(super) fn foreign(way: Way, spans: usize) -> Result<Self> {
+    pub(crate) fn foreign(way: Way, spans: usize) -> Result<Self> {
         let mut dice = Dice::new(7);
         let mut id = [0; 16];
         let ids = |_, span: usize| {
@@ -94,7 +94,7 @@ impl Load {
     }
 
     /// Spans of a few runs, each request of one.
-    pub(super) fn wanted(way: Way, spans: usize) -> Result<Self> {
+    pub(crate) fn wanted(way: Way, spans: usize) -> Result<Self> {
         Self::new(way, spans, |request, _| *trace_of(request % RUNS).as_bytes())
     }
 
@@ -134,7 +134,7 @@ fn framed(way: Way, message: &[u8]) -> Bytes {
 }
 
 /// Starts to send.
-pub(super) async fn start(port: u16, load: &Load) -> Result<Running> {
+pub(crate) async fn start(port: u16, load: &Load) -> Result<Running> {
     let counts = Arc::new(Counts::default());
     let (mut workers, mut connections) = (JoinSet::new(), JoinSet::new());
     for _ in 0..CONNECTIONS {
@@ -156,12 +156,12 @@ pub(super) async fn start(port: u16, load: &Load) -> Result<Running> {
 
 impl Running {
     /// Requests that were taken so far.
-    pub(super) fn sent(&self) -> u64 {
+    pub(crate) fn sent(&self) -> u64 {
         self.counts.sent.load(Ordering::Relaxed)
     }
 
     /// Ends, and tells how many requests were refused.
-    pub(super) async fn stop(mut self) -> Result<u64> {
+    pub(crate) async fn stop(mut self) -> Result<u64> {
         self.counts.is_over.store(true, Ordering::Relaxed);
         while let Some(ended) = self.workers.join_next().await {
             ended??;
@@ -181,7 +181,7 @@ async fn work(mut sender: Sender, port: u16, load: Load, counts: Arc<Counts>) ->
     Ok(())
 }
 
-pub(super) async fn connect_http1(
+pub(crate) async fn connect_http1(
     port: u16,
     connections: &mut JoinSet<()>,
 ) -> Result<http1::SendRequest<Full<Bytes>>> {
@@ -192,7 +192,7 @@ pub(super) async fn connect_http1(
     Ok(sender)
 }
 
-pub(super) async fn connect_http2(
+pub(crate) async fn connect_http2(
     port: u16,
     connections: &mut JoinSet<()>,
 ) -> Result<http2::SendRequest<Full<Bytes>>> {

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{relay::steady_port, setting};
+use super::{proc, relay::steady_port, setting};
 
 /// How long it may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(30);
@@ -69,10 +69,16 @@ impl Cluster {
 
     /// Starts it, and waits until it lets us in.
     pub async fn start(&mut self) -> Result<()> {
+        // A commit that was acknowledged outlives the process; that it need not outlive the machine makes it fast.
+        self.start_with(&["fsync=off"]).await
+    }
+
+    /// The same, with these settings and the others as Postgres has them.
+    pub async fn start_with(&mut self, settings: &[&str]) -> Result<()> {
         let mut postgres = self.program("postgres");
         postgres.args(["-p", &self.port.to_string()]);
-        // A commit that was acknowledged outlives the process; that it need not outlive the machine makes it fast.
-        for setting in ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off"] {
+        let here = ["listen_addresses=127.0.0.1", "unix_socket_directories="];
+        for setting in here.iter().chain(settings) {
             postgres.args(["-c", setting]);
         }
         self.child = Some(postgres.stderr(Stdio::null()).kill_on_drop(true).spawn()?);
@@ -106,8 +112,13 @@ impl Cluster {
 
     /// The `postgres` section of a configuration that names it, on one line.
     pub fn section(&self) -> String {
+        self.section_of("postgres")
+    }
+
+    /// The same, for another of its databases.
+    pub fn section_of(&self, dbname: &str) -> String {
         format!(
-            "postgres: {{host: 127.0.0.1, port: {}, user: postgres, password: '{}', dbname: postgres}}",
+            "postgres: {{host: 127.0.0.1, port: {}, user: postgres, password: '{}', dbname: {dbname}}}",
             self.port, self.password
         )
     }
@@ -117,10 +128,26 @@ impl Cluster {
         Ok(sqlx::query_scalar(query).fetch_one(&mut self.connect().await?).await?)
     }
 
-    async fn connect(&self) -> Result<PgConnection> {
+    /// What all its processes have had of the CPU, those that ended included.
+    pub(crate) fn cpu(&self) -> Result<Duration> {
+        let id = self.child.as_ref().and_then(Child::id).context("the cluster runs")?;
+        let mut sum = proc::cpu_with_ended(id)?;
+        // Whoever ends in between is counted by its parent the next time.
+        for child in proc::children(id)? {
+            sum += proc::cpu(child).unwrap_or_default();
+        }
+        Ok(sum)
+    }
+
+    /// How to connect to it.
+    pub(crate) fn options(&self) -> PgConnectOptions {
         let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(self.port);
         let options = options.username("postgres").password(&self.password).database("postgres");
-        Ok(PgConnection::connect_with(&options.ssl_mode(PgSslMode::Disable)).await?)
+        options.ssl_mode(PgSslMode::Disable)
+    }
+
+    pub(crate) async fn connect(&self) -> Result<PgConnection> {
+        Ok(PgConnection::connect_with(&self.options()).await?)
     }
 
     fn program(&self, name: &str) -> Command {

@@ -77,7 +77,7 @@ pub(super) fn memory(status: &str, line: &str) -> u64 {
 }
 
 /// Starts a program that listens on this port, and waits until it does. It ends when it is dropped.
-pub(super) async fn listening(mut command: Command, port: u16) -> Result<Child> {
+pub(crate) async fn listening(mut command: Command, port: u16) -> Result<Child> {
     let mut child =
         command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
     let connected = async {

@@ -1,0 +1,76 @@
+//! A server as its operator meets it: a thousand runs at once, a long history, and nothing to do.
+//!
+//! The built binary, a Postgres of its own with the settings that it comes with, the demo and a Collector are processes of
+//! their own. What processes had of the CPU is read from `/proc`, what statements took from Postgres and from the server's
+//! own metrics.
+
+mod footprint;
+mod foreign;
+mod history;
+mod load;
+mod plans;
+mod replay;
+mod statements;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+
+use self::history::History;
+pub use self::plans::Explained;
+use crate::{
+    parts::Server,
+    table::{Goal, Row},
+};
+
+/// Measures all, or one part: `footprint`, `load`, `history`, `foreign`. `--short` does less of it; `--binary PATH` measures
+/// that one.
+pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
+    let mut words: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let binary = match words.iter().position(|word| *word == "--binary") {
+        Some(at) => words.drain(at..words.len().min(at + 2)).nth(1).map(PathBuf::from),
+        None => Some(Server::binary_beside_this()?),
+    };
+    let binary = binary.context("--binary needs a path")?;
+    let is_short = words.contains(&"--short");
+    let parts: Vec<&str> = words.into_iter().filter(|word| *word != "--short").collect();
+    let known = ["footprint", "load", "history", "foreign"];
+    if let Some(unknown) = parts.iter().find(|part| !known.contains(part)) {
+        bail!("`{unknown}` is no part of this bench; there are: {}", known.join(", "));
+    }
+    let mut rows = Vec::new();
+    let mut history = None;
+    if parts.is_empty() || parts.iter().any(|part| ["foreign", "history"].contains(part)) {
+        history = Some(History::make(&binary, is_short).await?);
+    }
+    for part in known.into_iter().filter(|part| parts.is_empty() || parts.contains(part)) {
+        rows.extend(match part {
+            "footprint" => footprint::measure(&binary).await?,
+            "load" => load::measure(&binary, is_short).await?,
+            part => match &history {
+                Some(history) if part == "foreign" => {
+                    foreign::measure(&binary, history, is_short).await?
+                }
+                Some(history) => history.measure().await?,
+                None => Vec::new(),
+            },
+        });
+    }
+    Ok(rows)
+}
+
+/// The plans of a short history; an error is one that is not good.
+pub async fn plans(binary: &Path) -> Result<Vec<Explained>> {
+    History::make(binary, true).await?.explain().await
+}
+
+fn row(name: &str, value: f64, unit: &'static str, goal: Option<Goal>) -> Row {
+    Row { name: name.to_owned(), value, unit, goal }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

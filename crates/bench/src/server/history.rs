@@ -1,0 +1,81 @@
+//! A server with a long history: what its statements look at, and how long they take.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, Result};
+use sqlx::{AssertSqlSafe, PgConnection};
+use tokio::time::Instant;
+
+use super::{
+    plans::{self, Explained},
+    row,
+};
+use crate::{
+    parts::{Cluster, Server},
+    table::{Goal, Row},
+};
+
+/// Runs of the long history, and of the short one.
+const RUNS: usize = 1_000_000;
+const RUNS_SHORT: usize = 30_000;
+
+/// What a statement is expected to take, in milliseconds.
+const MS_MAX: f64 = 50.0;
+
+/// A record of so many runs.
+#[derive(Debug)]
+pub(super) struct History {
+    pub(super) cluster: Cluster,
+    pub(super) runs: usize,
+    filled: Duration,
+}
+
+impl History {
+    /// Has a server make its tables, and fills them.
+    pub(super) async fn make(binary: &Path, is_short: bool) -> Result<Self> {
+        let mut cluster = Cluster::create().await?;
+        cluster.start().await?;
+        let configuration = cluster.section();
+        Server::start_with(binary, &configuration, "127.0.0.1:0").await?.terminate().await?;
+        let runs = if is_short { RUNS_SHORT } else { RUNS };
+        let began = Instant::now();
+        fill(&mut cluster.connect().await?, runs).await?;
+        Ok(Self { cluster, runs, filled: began.elapsed() })
+    }
+
+    /// How every statement is carried out.
+    pub(super) async fn explain(&self) -> Result<Vec<Explained>> {
+        plans::explain(&mut self.cluster.connect().await?).await
+    }
+
+    /// Asserts every plan, and gives a row for each statement that was carried out.
+    pub(super) async fn measure(&self) -> Result<Vec<Row>> {
+        let explained = self.explain().await?;
+        let pages = explained.iter().map(|it| it.pages).max().unwrap_or_default();
+        let mut rows = vec![
+            row("history: runs", self.runs as f64, "runs", None),
+            row("history: written in", self.filled.as_secs_f64(), "s", None),
+            row(
+                "history: pages of a statement, at the most",
+                pages as f64,
+                "pages",
+                Some(Goal::AtMost(plans::PAGES_MAX as f64)),
+            ),
+        ];
+        for it in explained {
+            let name = format!("history: {} pages, {}", it.pages, it.words);
+            rows.push(row(&name, it.ms, "ms", Some(Goal::AtMost(MS_MAX))));
+        }
+        Ok(rows)
+    }
+}
+
+/// Writes a history of so many runs into a record that has its tables.
+async fn fill(connection: &mut PgConnection, runs: usize) -> Result<()> {
+    // Written as a copy is: rows are known to belong to each other.
+    let setting = format!("set bench.runs = {runs}; set session_replication_role = replica");
+    sqlx::raw_sql(AssertSqlSafe(setting)).execute(&mut *connection).await?;
+    let filled = sqlx::raw_sql(include_str!("history.sql")).execute(connection).await;
+    filled.context("the history could not be written")?;
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! How Postgres carries out the statements of the record, whatever the history is: by an index, and with few pages.
+//!
+//! Every statement that the record asks is planned as the record has it planned: prepared, and with a plan that does not
+//! know the values, except for lists of runs, whose values decide by which index to go. None may read a large table from its begin. Those that are asked about runs are also carried out, each in a
+//! transaction that is taken back.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, PgConnection, Row as _};
+
+use super::statements::{self, Statement};
+
+/// Pages that a statement may look at: its rows, of which the longest list has 501, each perhaps on a page of its own, and
+/// the way to them in the index of each month.
+pub(super) const PAGES_MAX: u64 = 1000;
+/// Rows from which on a table is a large one.
+const LARGE_ROWS: f32 = 2000.0;
+
+/// Words that all lists of runs have.
+const LIST: &str = "accepted_at_ns, ended_at_ns, trace_id from runs";
+
+/// Statements that are carried out: words that no other one has, and the values.
+const CASES: &[(&str, &str)] = &[
+    // Lists and filters, the rarest values too.
+    ("where project = $1 and verdict = $5", "'shop', {first}, {last}, 501, 'inconclusive'"),
+    ("where project = $1 and verdict = $5", "'team-3', {first}, {last}, 501, 'inconclusive'"),
+    (
+        "where project = $1 and test_id = $5 and verdict = $6",
+        "'team-3', {first}, {last}, 501, 'test-7', 'inconclusive'",
+    ),
+    ("where project = $1 and id >= $2", "'shop', {first}, {last}, 501"),
+    ("where project = $1 and test_id = $5 and id >=", "'shop', {first}, {last}, 501, 'test-7'"),
+    ("where project = $1 and verdict = $5", "'shop', {first}, {last}, 501, 'failed'"),
+    (
+        "where project = $1 and test_id = $5 and verdict = $6",
+        "'shop', {first}, {last}, 501, 'test-7', 'failed'",
+    ),
+    ("where project = $1 and trace_id = $2", "'shop', {trace}, 501"),
+    ("from audit where n < $1", "9000000000, 501"),
+    ("from tokens where kind = 'token'", "null, 501"),
+    ("from tokens where hash = $1", "sha256('77'), 'token', 1"),
+    ("kept.kind = $2 and kept.id > $3 order by", "'shop', 'test', 'test-2', 501"),
+    ("versions.version < $4 order by", "'shop', 'test', 'test-2', 9, 501"),
+    // One run, one suite.
+    ("overtaken as \"overtaken: Json<Overtaken>\"", "'shop', {run}"),
+    ("from events where project = $1", "'shop', {run}, 0, 1000"),
+    ("select otlp_zstd from traces", "'shop', {run}"),
+    ("from suite_runs where project = $1", "'shop', {suite}"),
+    ("from suite_steps left join runs", "{suite}"),
+    ("from idempotency_keys where", "'shop', 'key', 'a'"),
+    // What a run writes.
+    (
+        "vars, timeout_ms, events_last)",
+        "'shop', {new}, 'test-1', 1, null, '{}', null, null, 'a new key', 'a'",
+    ),
+    ("Takes up to", "'worker', 10, 64, 32, 'now', 64"),
+    (
+        "set lease_until = now() + make_interval(secs => $3) where id = any",
+        "array[{open}], '{1}', 10",
+    ),
+    ("update runs set lease_until = now() from unnest", "array[{open}], '{1}'"),
+    (
+        "set trace_id = $3",
+        "{open}, 1, decode(repeat('ab', 16), 'hex'), decode(repeat('ab', 8), 'hex'), 1, '{}'",
+    ),
+    ("set answer = $3", "{open}, 1, '{}', '{}'"),
+    ("update runs set verdict = $3", "{open}, 1, 'passed', '{}', array['{}', '{}'], 1, '\\x00', 1"),
+    ("update runs set overtaken = $3", "{run}, 1, '{}', '{}'"),
+    ("update runs set stop_at_ns = $3 where project", "'shop', {open}, 1"),
+    // What a server asks for itself.
+    ("min(accepted_at_ns) as oldest from runs", ""),
+    ("select trace_id as \"trace_id!\" from runs", "100"),
+    ("update suite_runs set epoch = epoch + 1", "'worker', 10, 8"),
+    ("with suite as ( update suite_runs set stop_at_ns", "'shop', {suite}, 1"),
+    ("update audit set status", "77, 200"),
+    ("delete from audit where at_ns", "50"),
+];
+
+/// What came of one statement.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// The words that it is known by.
+    pub words: String,
+    /// Pages that it looked at.
+    pub pages: u64,
+    /// Milliseconds that it took.
+    pub ms: f64,
+}
+
+/// Values that exist in the history.
+struct Known(Vec<(&'static str, String)>);
+
+/// Plans every statement and carries out those that have a case; an error is a plan that is not good.
+pub(super) async fn explain(connection: &mut PgConnection) -> Result<Vec<Explained>> {
+    let all = statements::all()?;
+    let large = large(connection).await?;
+    ensure!(large.iter().any(|table| table.starts_with("runs_")), "there is a history");
+    run(connection, "set plan_cache_mode = force_generic_plan").await?;
+    let known = Known::find(connection).await?;
+    for statement in &all {
+        planned(connection, statement, &large).await?;
+    }
+    let mut explained = Vec::new();
+    for (words, values) in CASES {
+        let statement = statements::with(&all, words)?;
+        let (plan, ms) = carried_out(connection, statement, &known.fill(values)).await?;
+        unread(&plan, &large).with_context(|| format!("{}\n{plan:#}", statement.text))?;
+        let pages = pages(&plan);
+        ensure!(pages <= PAGES_MAX, "{pages} pages: {}\n{plan:#}", statement.text);
+        explained.push(Explained { words: (*words).to_owned(), pages, ms });
+    }
+    Ok(explained)
+}
+
+/// Plans a statement without carrying it out. What is no query has no plan.
+async fn planned(
+    connection: &mut PgConnection,
+    statement: &Statement,
+    large: &[String],
+) -> Result<()> {
+    let verbs = ["select", "insert", "update", "delete", "with", "--"];
+    if !verbs.iter().any(|verb| statement.line.starts_with(verb)) {
+        return Ok(());
+    }
+    run(connection, &format!("prepare planned as {}", statement.text)).await?;
+    let count: i32 = sqlx::query_scalar(
+        "select cardinality(parameter_types) from pg_prepared_statements where name = 'planned'",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    let values = vec!["null"; usize::try_from(count)?].join(", ");
+    let values = if values.is_empty() { values } else { format!("({values})") };
+    let asked = format!("explain (format json) execute planned {values}");
+    let plan = answer(connection, &asked).await?;
+    run(connection, "deallocate planned").await?;
+    unread(&plan[0]["Plan"], large).with_context(|| format!("{}\n{plan:#}", statement.text))
+}
+
+/// The plan of a statement that was carried out and taken back, and its milliseconds: the second time, when its pages are
+/// in memory.
+async fn carried_out(
+    connection: &mut PgConnection,
+    statement: &Statement,
+    values: &str,
+) -> Result<(Value, f64)> {
+    // Lists of runs are planned with their values.
+    let is_list = statement.line.contains(LIST);
+    let mode = if is_list { "force_custom_plan" } else { "force_generic_plan" };
+    run(connection, &format!("set plan_cache_mode = {mode}")).await?;
+    run(connection, &format!("prepare asked as {}", statement.text)).await?;
+    let values = if values.is_empty() { String::new() } else { format!("({values})") };
+    let asked = format!("explain (analyze, buffers, format json) execute asked {values}");
+    let mut plan = Value::Null;
+    for _ in 0..2 {
+        run(connection, "begin").await?;
+        plan = answer(connection, &asked).await.with_context(|| statement.text.clone())?;
+        run(connection, "rollback").await?;
+    }
+    run(connection, "deallocate asked").await?;
+    let ms = plan[0]["Execution Time"].as_f64().context("a time")?;
+    Ok((plan[0]["Plan"].take(), ms))
+}
+
+/// That a plan reads no large table from its begin.
+fn unread(plan: &Value, large: &[String]) -> Result<()> {
+    let is_scan = plan["Node Type"].as_str().is_some_and(|node| node.contains("Seq Scan"));
+    let table = plan["Relation Name"].as_str().unwrap_or_default();
+    ensure!(
+        !is_scan || !large.iter().any(|large| large == table),
+        "`{table}` is read from its begin"
+    );
+    for below in plan["Plans"].as_array().into_iter().flatten() {
+        unread(below, large)?;
+    }
+    Ok(())
+}
+
+/// Pages that a plan has looked at.
+fn pages(plan: &Value) -> u64 {
+    let of = |key: &str| plan[key].as_u64().unwrap_or(0);
+    of("Shared Hit Blocks") + of("Shared Read Blocks")
+}
+
+impl Known {
+    async fn find(connection: &mut PgConnection) -> Result<Self> {
+        let row = sqlx::query(
+            "select
+                 (select id::text from runs where project = 'shop' and verdict is not null order by id limit 1 offset 1000),
+                 (select encode(trace_id, 'hex') from runs where project = 'shop' and verdict is not null
+                  order by id limit 1 offset 1000),
+                 (select id::text from runs where epoch = 1 and verdict is null and trace_id is null order by id limit 1),
+                 (select id::text from suite_runs where project = 'shop' order by id limit 1 offset 10)",
+        )
+        .fetch_one(connection)
+        .await?;
+        let of = |at: usize| row.get::<String, _>(at);
+        Ok(Self(vec![
+            ("{run}", format!("'{}'::uuid", of(0))),
+            ("{trace}", format!("'\\x{}'", of(1))),
+            ("{open}", format!("'{}'::uuid", of(2))),
+            ("{suite}", format!("'{}'::uuid", of(3))),
+            ("{new}", "gen_random_uuid()".to_owned()),
+            ("{first}", "'00000000-0000-0000-0000-000000000000'".to_owned()),
+            ("{last}", "'ffffffff-ffff-ffff-ffff-ffffffffffff'".to_owned()),
+        ]))
+    }
+
+    fn fill(&self, values: &str) -> String {
+        self.0.iter().fold(values.to_owned(), |values, (name, value)| values.replace(name, value))
+    }
+}
+
+/// The tables that have many rows.
+async fn large(connection: &mut PgConnection) -> Result<Vec<String>> {
+    let tables = "select relname::text from pg_class where relkind = 'r' and reltuples >= $1";
+    Ok(sqlx::query_scalar(tables).bind(LARGE_ROWS).fetch_all(connection).await?)
+}
+
+async fn run(connection: &mut PgConnection, text: &str) -> Result<()> {
+    sqlx::raw_sql(AssertSqlSafe(text.to_owned()))
+        .execute(connection)
+        .await
+        .with_context(|| text.to_owned())?;
+    Ok(())
+}
+
+async fn answer(connection: &mut PgConnection, text: &str) -> Result<Value> {
+    let row = sqlx::raw_sql(AssertSqlSafe(text.to_owned())).fetch_one(connection).await?;
+    // The simple protocol gives text.
+    Ok(serde_json::from_str(row.try_get::<&str, _>(0).or_else(|_| row.try_get_unchecked(0))?)?)
+}

@@ -1,0 +1,41 @@
+//! The statements of the record, as the crate that asks them has had them checked. Never a copy, which could drift.
+
+use std::fs;
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+/// Where they are kept.
+const CHECKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../db/.sqlx");
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Statement {
+    /// As it is asked.
+    pub(crate) text: String,
+    /// On one line, to be known by.
+    pub(crate) line: String,
+}
+
+/// All of them, in the order of their lines.
+pub(crate) fn all() -> Result<Vec<Statement>> {
+    let mut all = Vec::new();
+    for file in fs::read_dir(CHECKED)? {
+        let checked: Value = serde_json::from_slice(&fs::read(file?.path())?)?;
+        let text = checked["query"].as_str().unwrap_or_default().to_owned();
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        all.push(Statement { text, line });
+    }
+    all.sort_by(|one, other| one.line.cmp(&other.line));
+    Ok(all)
+}
+
+/// The one statement that has these words in its line.
+pub(crate) fn with<'a>(all: &'a [Statement], words: &str) -> Result<&'a Statement> {
+    let mut found = all.iter().filter(|statement| statement.line.contains(words));
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(one),
+        (None, _) => bail!("no statement of the record has the words `{words}`"),
+        (Some(_), Some(_)) => bail!("several statements of the record have the words `{words}`"),
+    }
+}
