@@ -41,10 +41,21 @@ pub(crate) struct Run {
         env = "QUALITYTRACE_SERVER",
         conflicts_with_all = [
             "command", "ready", "drain", "otlp", "protocol", "repeat", "retries", "timeout", "watch", "shard",
-            "last_failed", "traces", "files", "variables", "secrets",
+            "last_failed", "traces", "files", "secrets",
         ]
     )]
     pub(crate) server: Option<String>,
+    /// A variable set that the server keeps, for every run there; several times for several, the later overrules
+    #[arg(
+        long = "variable-set",
+        value_name = "ID",
+        env = "QUALITYTRACE_VARIABLE_SET",
+        value_delimiter = ','
+    )]
+    pub(crate) variable_sets: Vec<String>,
+    /// The state of the system that is tested, such as a commit: kept with each run on a server, for `trend`
+    #[arg(long, value_name = "WORD", env = "QUALITYTRACE_REVISION")]
+    pub(crate) revision: Option<String>,
     #[command(flatten)]
     pub(crate) identity: super::Identity,
 }

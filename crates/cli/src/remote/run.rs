@@ -63,6 +63,8 @@ struct Told {
 #[derive(Clone)]
 struct Ground {
     server: Arc<Server>,
+    /// What every run is started with, as JSON; empty for nothing, which older servers understand too.
+    start: Arc<str>,
     /// What a case is called, by its place.
     names: Arc<Vec<String>>,
     terminal: Terminal,
@@ -97,6 +99,7 @@ pub(crate) async fn run(
     let (told, outcomes) = mpsc::channel(TOLD_MAX);
     let ground = Ground {
         server: Arc::new(server),
+        start: start(args).into(),
         names: Arc::new(names),
         terminal: terminal.clone(),
         telling: run::telling(args),
@@ -109,6 +112,23 @@ pub(crate) async fn run(
     let mut exits = going.exits;
     exits.extend(reports.finish().err());
     Ok(Exit::over(exits))
+}
+
+/// What every run is started with.
+fn start(args: &args::Run) -> String {
+    let mut start = serde_json::Map::new();
+    let variables = &args.variables.variables;
+    if !variables.is_empty() {
+        let values = variables.iter().map(|(name, value)| (name.clone(), value.as_str().into()));
+        start.insert("variables".to_owned(), serde_json::Value::Object(values.collect()));
+    }
+    if !args.variable_sets.is_empty() {
+        start.insert("variableSets".to_owned(), args.variable_sets.clone().into());
+    }
+    if let Some(revision) = &args.revision {
+        start.insert("revision".to_owned(), revision.as_str().into());
+    }
+    if start.is_empty() { String::new() } else { serde_json::Value::Object(start).to_string() }
 }
 
 /// Keeps the documents of all items on the server, each file once: tests before the suites that run them.
@@ -264,6 +284,7 @@ impl Ground {
     async fn test(&self, test: &TestId, place: usize) -> Result<Outcome, ClientError> {
         let line = self.line(place);
         let start = self.server.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
+        let start = start.body(self.start.to_string());
         let id = self.server.send::<Run>(start).await?.id;
         self.follow(id, place, &line).await
     }
@@ -281,6 +302,7 @@ impl Ground {
     /// Runs a suite, whose first step has this place. Steps that were followed are told here.
     async fn suite(&self, suite: &TestId, first: usize) -> Result<(), ClientError> {
         let start = self.server.request(Method::POST, &format!("/api/v1/suites/{suite}/runs"));
+        let start = start.body(self.start.to_string());
         let mut suite_run: SuiteRun = self.server.send(start).await?;
         let path = format!("/api/v1/suite-runs/{}", suite_run.id);
         self.note(|stops| stops.insert(format!("{path}/stop")));

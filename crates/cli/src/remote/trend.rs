@@ -79,10 +79,12 @@ fn line(trend: &Trend) -> String {
     let newest = trend.last.iter().find_map(|last| Some(last.ended_at?.since(last.accepted_at)));
     let newest = newest.map(|time| time.as_nanos()).and_then(|nanos| u64::try_from(nanos).ok());
     let time = |nanos: Option<u64>| nanos.map_or("-".to_owned(), report::duration);
+    let flips =
+        |count: usize| if count == 1 { "1 flip".to_owned() } else { format!("{count} flips") };
     let flaky = match (trend.flaky, trend.flips) {
         (0, 0) => String::new(),
-        (0, flips) => format!(", {flips} flips"),
-        (flaky, _) => format!(", FLAKY: {flaky} flips on the same revision"),
+        (0, all) => format!(", {}", flips(all)),
+        (flaky, _) => format!(", FLAKY: {} on the same revision", flips(flaky)),
     };
     format!(
         "{marks}  {} of {}, median {}, last {}{flaky}",
