@@ -213,6 +213,12 @@ spec:
   id: unfilled
   name: unfilled
   trigger: {{type: http, httpRequest: {{url: 'http://${{var:SET}}.invalid/${{var:NONE}}'}}}}
+---
+type: Test
+spec:
+  id: nowhere
+  name: nowhere
+  trigger: {{type: http, httpRequest: {{url: 'http://${{var:SET}}.invalid/'}}}}
 "
     )
 }
@@ -280,7 +286,7 @@ async fn everything_told(server: &Server, target: &str) -> Result<Vec<String>> {
     let applied = server.ask(Method::PUT, "/api/v1/documents", &documents(target)).await?;
     ensure!(applied.0 == 200, "{}", applied.1);
     told.push(applied.1);
-    for test in ["told", "refused", "unsendable", "unfilled"] {
+    for test in ["told", "refused", "unsendable", "unfilled", "nowhere"] {
         let run = server.run(test).await?;
         let of_it = server.told_of(&run).await?;
         if test == "told" {

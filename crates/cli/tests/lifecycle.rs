@@ -191,7 +191,7 @@ async fn a_server_that_is_told_to_stop_lets_its_runs_end() -> Result<()> {
     }
     assert_eq!(server.terminate().await?, Some(0));
     let ended = "select count(*) from runs
-                 where verdict is not null and epoch = 1 and answer->'response' is not null";
+                 where verdict is not null and epoch = 1 and outcome->'answer'->'response' is not null";
     assert_eq!(database.count(ended).await?, 5, "each by its first owner, with its answer");
     database.remove().await
 }

@@ -135,14 +135,12 @@ async fn events_come_as_they_happen_on_any_server() -> Result<()> {
     let api = Api::new(&owner.api)?;
     api.apply(&document(&target.url)).await?;
 
-    let id = start(&api, 1500).await?;
+    let id = start(&api, 5000).await?;
     let mut here = Live::open(&owner.api, &id, "", None).await?;
     let mut there = Live::open(&other.api, &id, "", None).await?;
-    let began = Instant::now();
     let (mut at_owner, mut at_other) =
         tokio::try_join!(here.until("attempted"), there.until("attempted"))?;
-    assert!(began.elapsed() < Duration::from_millis(1400), "before the answer: {at_owner:#?}");
-    assert_eq!(api.run(&id).await?["state"], "running");
+    assert_eq!(api.run(&id).await?["state"], "running", "before the answer: {at_owner:#?}");
     at_owner.extend(here.rest().await?);
     at_other.extend(there.rest().await?);
     let all = listed(&api, &id, 0).await?;
@@ -187,7 +185,8 @@ async fn a_reader_goes_on_where_its_server_was_restarted() -> Result<()> {
     let last = seen.last().and_then(|said| said.n);
     seen.extend(Live::open(&server.api, &id, "", last).await?.rest().await?);
     assert_eq!(seen, listed(&Api::new(&server.api)?, &id, 0).await?, "no gap and no repeat");
-    assert_eq!(target.requests(), 1);
+    // The kill may have come between the record and the first byte.
+    assert!(target.requests() <= 1);
     assert_eq!(server.terminate().await?, Some(0));
     database.remove().await
 }
@@ -201,7 +200,7 @@ async fn a_server_that_stops_ends_what_is_live() -> Result<()> {
     let owner = Server::start_with(Path::new(BINARY), &section, "127.0.0.1:0").await?;
     let api = Api::new(&owner.api)?;
     api.apply(&document(&target.url)).await?;
-    let id = start(&api, 9000).await?;
+    let id = start(&api, 60_000).await?;
     Live::open(&owner.api, &id, "", None).await?.until("attempted").await?;
     let other = Server::start_with(Path::new(BINARY), &section, "127.0.0.1:0").await?;
     let mut readers = Vec::new();
@@ -240,7 +239,7 @@ async fn live_answers_are_bounded() -> Result<()> {
     let server = Server::start_with(Path::new(BINARY), &section, "127.0.0.1:0").await?;
     let api = Api::new(&server.api)?;
     api.apply(&document(&target.url)).await?;
-    let id = start(&api, 9000).await?;
+    let id = start(&api, 60_000).await?;
     let mut readers = Vec::new();
     for _ in 0..ALL {
         readers.push(Live::open(&server.api, &id, "", None).await?);

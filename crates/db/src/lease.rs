@@ -120,7 +120,8 @@ impl Db {
         owned(run, epoch, repeated.is_some())
     }
 
-    /// Records how the trigger ended. An attempt has one answer: another one is fenced.
+    /// Records how the trigger ended. An attempt has one answer: another one is fenced. Once there is a verdict the answer is
+    /// not kept any longer, and whatever the same owner repeats then is taken for it.
     pub async fn answered(
         &self,
         run: RunId,

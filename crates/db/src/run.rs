@@ -131,9 +131,11 @@ impl Db {
     /// tells what was started under it; the key of another request is refused.
     pub async fn create_run(&self, run: &NewRun) -> Result<Accepted, DbError> {
         let accepted = json(run.id, "event", &Event { at: run.accepted_at, what: What::Accepted })?;
-        let vars = match run.vars.is_empty() {
+        // The revision has a column: a server that does not know it reads the rest.
+        let given = RunVars { revision: None, ..run.vars.clone() };
+        let vars = match given.is_empty() {
             true => None,
-            false => Some(json(run.id, "variables", &run.vars)?),
+            false => Some(json(run.id, "variables", &given)?),
         };
         let row = sqlx::query!(
             "with test as (

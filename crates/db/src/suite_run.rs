@@ -268,7 +268,7 @@ impl Db {
             run.id.as_uuid(),
             nanos(run.accepted_at),
             run.traceparent.as_deref(),
-            json(run.id, "variables", &run.vars)?,
+            json(run.id, "variables", &RunVars { revision: None, ..run.vars.clone() })?,
             accepted,
             run.vars.revision.as_deref(),
         )

@@ -96,7 +96,7 @@ pub const SPANS: &[Span] = &[
             attribute::STATUS,
             attribute::ERROR,
         ],
-        meaning: "A request to the API. No header and no body is recorded. Probes and `/metrics` are not traced.",
+        meaning: "A request to the API. No header and no body is recorded. Probes, `/metrics` and what is refused with 429 are not traced; of a caller who is not known (401), the `traceparent` does not decide whether it is.",
     },
     Span {
         name: RUN,

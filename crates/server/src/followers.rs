@@ -29,11 +29,20 @@ const POLL: Duration = Duration::from_millis(500);
 /// All followers of this process.
 #[derive(Debug)]
 pub(crate) struct Followers {
-    /// The last event that is known of each run that is followed.
-    runs: Mutex<HashMap<RunId, watch::Sender<i64>>>,
+    /// What is known of each run that is followed.
+    runs: Mutex<HashMap<RunId, watch::Sender<News>>>,
     places: Arc<Semaphore>,
     /// Cancelled when all of them have to end.
     stop: CancellationToken,
+}
+
+/// What is known of a run, the same for all who follow it: what each has read is its own affair.
+#[derive(Clone, Copy, Debug, Default)]
+struct News {
+    /// How often there was a hint. A hint says that there is more, but not how much.
+    hints: u64,
+    /// The number of its last event, as the record had it when it was last looked at.
+    last: i64,
 }
 
 /// One follower of one run.
@@ -41,7 +50,9 @@ pub(crate) struct Followers {
 pub(crate) struct Follower {
     run: RunId,
     followers: Arc<Followers>,
-    news: watch::Receiver<i64>,
+    news: watch::Receiver<News>,
+    /// The hints that it has followed.
+    heard: u64,
 }
 
 impl Followers {
@@ -55,12 +66,14 @@ impl Followers {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    /// Follows a run from now on, its events after number `after`.
-    pub(crate) fn follow(self: &Arc<Self>, run: RunId, after: i64) -> Follower {
+    /// Follows a run from now on.
+    pub(crate) fn follow(self: &Arc<Self>, run: RunId) -> Follower {
         let mut runs = self.runs();
-        let news = runs.entry(run).or_insert_with(|| watch::Sender::new(after)).subscribe();
+        let news =
+            runs.entry(run).or_insert_with(|| watch::Sender::new(News::default())).subscribe();
         drop(runs);
-        Follower { run, followers: Arc::clone(self), news }
+        let heard = news.borrow().hints;
+        Follower { run, followers: Arc::clone(self), news, heard }
     }
 
     /// Wakes followers until told to stop.
@@ -79,8 +92,7 @@ impl Followers {
 
     fn hear(&self, subject: &Subject) {
         if let Some(news) = api::told_of(subject).and_then(|run| self.runs().get(&run).cloned()) {
-            // That there is more is known, but not how much.
-            news.send_modify(|_| {});
+            news.send_modify(|news| news.hints += 1);
         }
     }
 
@@ -94,7 +106,11 @@ impl Followers {
                 let runs = self.runs();
                 for (run, last) in known {
                     if let Some(news) = runs.get(&run) {
-                        news.send_if_modified(|known| raise(known, last));
+                        news.send_if_modified(|news| {
+                            let is_more = last > news.last;
+                            news.last = last.max(news.last);
+                            is_more
+                        });
                     }
                 }
             }
@@ -103,28 +119,25 @@ impl Followers {
         }
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, watch::Sender<i64>>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, watch::Sender<News>>> {
         // Nothing under the lock fails half way.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Follower {
-    /// Waits until there may be something new.
-    pub(crate) async fn news(&mut self) {
-        if self.news.changed().await.is_err() {
-            // Its sender goes with its last follower.
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// Notes that all up to number `last` are read, so that no look at the record finds them to be new.
-    pub(crate) fn has_read(&self, last: i64) {
-        if let Some(news) = self.followers.runs().get(&self.run) {
-            news.send_if_modified(|known| {
-                raise(known, last);
-                false
-            });
+    /// Waits until there may be something new for one who has read up to number `after`.
+    pub(crate) async fn news(&mut self, after: i64) {
+        loop {
+            let news = *self.news.borrow_and_update();
+            if news.hints != self.heard || news.last > after {
+                self.heard = news.hints;
+                return;
+            }
+            if self.news.changed().await.is_err() {
+                // Its sender goes with its last follower.
+                std::future::pending::<()>().await;
+            }
         }
     }
 
@@ -143,50 +156,74 @@ impl Drop for Follower {
     }
 }
 
-fn raise(known: &mut i64, last: i64) -> bool {
-    let is_more = last > *known;
-    *known = last.max(*known);
-    is_more
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     use model::{RunId, Timestamp};
+    use tokio::time::timeout;
     use tokio_util::sync::CancellationToken;
 
-    use super::{FOLLOWERS_MAX, Followers};
+    use super::{FOLLOWERS_MAX, Follower, Followers};
     use crate::api;
+
+    fn id(random: u8) -> RunId {
+        RunId::new(Timestamp::from_nanos(0), [random; 10])
+    }
+
+    /// What a look at the record finds.
+    fn seen(followers: &Followers, run: RunId, last: i64) {
+        let runs = followers.runs();
+        runs[&run].send_modify(|news| news.last = last);
+    }
+
+    async fn is_quiet(follower: &mut Follower, after: i64) -> bool {
+        timeout(Duration::from_millis(20), follower.news(after)).await.is_err()
+    }
 
     #[tokio::test]
     async fn each_follower_of_a_run_is_woken_and_none_is_left_behind() {
         let followers = Followers::new(CancellationToken::new());
-        let id = |random| RunId::new(Timestamp::from_nanos(0), [random; 10]);
         let (one, other) = (id(1), id(2));
-        let mut first = followers.follow(one, 0);
-        let mut second = followers.follow(one, 3);
-        let third = followers.follow(other, 0);
+        let mut first = followers.follow(one);
+        let mut second = followers.follow(one);
+        let mut third = followers.follow(other);
         for subject in [api::run_events(one), api::run_news(one)] {
             followers.hear(&subject);
-            first.news().await;
-            second.news().await;
+            first.news(0).await;
+            second.news(3).await;
         }
-        let is_quiet = |follower: &super::Follower| !follower.news.has_changed().unwrap_or(true);
-        assert!(is_quiet(&third), "it was not about its run");
-        third.has_read(7);
-        assert!(is_quiet(&third), "what was read is no news");
+        assert!(is_quiet(&mut third, 0).await, "it was not about its run");
         followers.hear(&api::run_stopped(other));
         followers.hear(&api::runs_waiting());
-        assert!(is_quiet(&third), "these are for workers");
+        assert!(is_quiet(&mut third, 0).await, "these are for workers");
         drop(first);
         followers.hear(&api::run_events(one));
-        second.news().await;
+        second.news(3).await;
         drop((second, third));
         assert!(followers.runs().is_empty());
         let places: Vec<_> = (0..FOLLOWERS_MAX).map_while(|_| followers.place()).collect();
         assert!(places.len() == FOLLOWERS_MAX && followers.place().is_none());
         drop(places);
         assert!(followers.place().is_some() && Arc::strong_count(&followers) == 1);
+    }
+
+    #[tokio::test]
+    async fn what_one_has_read_is_news_for_another() {
+        let followers = Followers::new(CancellationToken::new());
+        let run = id(1);
+        // Far ahead of the run, as anybody may ask to be.
+        let mut ahead = followers.follow(run);
+        let mut behind = followers.follow(run);
+        seen(&followers, run, 5);
+        behind.news(4).await;
+        assert!(is_quiet(&mut behind, 5).await, "it has read all");
+        assert!(is_quiet(&mut ahead, 9_000).await, "there is nothing for it");
+        let mut late = followers.follow(run);
+        late.news(4).await;
+        assert!(is_quiet(&mut late, 5).await);
+        seen(&followers, run, 6);
+        late.news(5).await;
+        behind.news(5).await;
     }
 }

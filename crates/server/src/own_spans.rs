@@ -175,6 +175,13 @@ pub(crate) fn trigger_for_application(mut span: SpanData) -> SpanData {
     span
 }
 
+/// Letters of a path that are told at the most: strangers choose it.
+const PATH_BYTES_MAX: usize = 1024;
+
+fn cut(path: &str) -> &str {
+    &path[..path.floor_char_boundary(PATH_BYTES_MAX)]
+}
+
 /// An HTTP request that was served.
 pub(crate) struct HttpSpan<'a> {
     pub(crate) context: TraceParent,
@@ -198,12 +205,19 @@ pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
         Some(route) => format!("{} {route}", http.method),
         None => http.method.to_owned(),
     };
+    // Who asks too often shall not fill the buffer of telemetry as well.
+    if http.status == 429 {
+        return;
+    }
+    // Of who is not known, the wish to be traced is not followed either.
+    let context =
+        TraceParent { followed: http.context.followed && http.status != 401, ..http.context };
     let mut span = SpanData::new(http.context.span_id, http.parent, name);
     span.kind = Kind::Server;
     (span.start, span.end) = (http.began, http.ended);
     span.attributes = vec![
         text(attribute::METHOD, http.method),
-        text(attribute::PATH, http.path),
+        text(attribute::PATH, cut(http.path)),
         text(attribute::SCHEME, "http"),
         (attribute::STATUS.to_owned(), Value::Int(i64::from(http.status))),
     ];
@@ -212,7 +226,7 @@ pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
         let status = http.status.to_string();
         fail(&mut span, &status, http.fault.map_or(status.as_str(), |fault| fault.as_str()));
     }
-    telemetry.own(&http.context, span);
+    telemetry.own(&context, span);
 }
 
 /// A statement that the record carried out.

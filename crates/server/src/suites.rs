@@ -23,7 +23,7 @@ use crate::{api, worker::Worker};
 /// Suites in flight at the most.
 const SUITES_MAX: usize = 64;
 /// What stands for a value that nobody may see: no later step can use it.
-const MASK: &str = "***";
+pub(crate) const MASK: &str = "***";
 /// What is said of a step that did not start because the suite was stopped.
 const STOPPED: &str = "stopped: somebody asked the suite to stop before the step began";
 

@@ -5,7 +5,7 @@ use lang::{Document, Secrets, Variable, Vars};
 use model::{DocumentKind, Fault, Faulty, InvalidId, Project};
 use thiserror::Error;
 
-use crate::{own_spans::Call, traceparent::TraceParent, watch::Watch};
+use crate::{own_spans::Call, suites::MASK, traceparent::TraceParent, watch::Watch};
 
 /// Why a run has no variables.
 #[derive(Debug, Error)]
@@ -65,8 +65,12 @@ pub(crate) async fn variables(
 /// still compare, and nobody can ask for a secret letter by letter.
 pub(crate) fn as_recorded(mut vars: Vars) -> Vars {
     let secrets = Secrets::of(&vars);
-    for value in vars.variables.values_mut() {
-        *value = secrets.hide(value).into_owned();
+    for (name, value) in &mut vars.variables {
+        *value = match vars.secrets.contains(name) {
+            // However short: a verdict would tell it letter by letter.
+            true => MASK.to_owned(),
+            false => secrets.hide(value).into_owned(),
+        };
     }
     vars
 }

@@ -6,7 +6,12 @@ use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{Stand, offline::Traces, say, suite};
+use super::{
+    Stand,
+    offline::Traces,
+    say,
+    suite::{self, Ran},
+};
 use crate::table::{Goal, Row};
 
 /// A fault by its name in `server::plant`, the test that finds it, and the verdict by which it does. `always` are the claims
@@ -80,6 +85,8 @@ async fn verdicts(binary: &Path, fault: &str, finder: &str) -> Result<BTreeMap<S
     let folder = TempDir::new()?;
     let traces = Traces::get(&stand, &ran, folder.path()).await?;
     let always = traces.always(binary).await?;
+    let is_control = |ran: &Ran| ran.test != finder && ran.verdict == "passed";
+    ensure!(ran.iter().any(is_control), "nothing passes, so that nothing is found: {ran:#?}");
     let mut verdicts: BTreeMap<_, _> = ran.into_iter().map(|ran| (ran.test, ran.verdict)).collect();
     let always = if always.is_empty() { "passed" } else { FAILED };
     verdicts.insert("always".to_owned(), always.to_owned());

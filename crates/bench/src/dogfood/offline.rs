@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::{Stand, folder, suite::Ran};
@@ -49,21 +49,24 @@ impl Traces {
         for (test, file) in &self.files {
             let arguments = ["check", text(&claims)?, "--set", NOBODY, "--trace", text(file)?];
             let judged = qualitytrace(binary, &arguments).await?;
-            wrong.extend(unlike(test, &judged));
+            wrong.extend(unlike(test, &judged)?);
         }
         Ok(wrong)
     }
 
-    /// Compares the traces of which there is a golden shape, and tells how many there are and what is different.
+    /// Compares the golden shapes with the traces of their tests, and tells how many there are and what is different.
     pub(super) async fn shapes(&self, binary: &Path) -> Result<(usize, Vec<String>)> {
         let (mut count, mut wrong) = (0, Vec::new());
-        for (test, file) in &self.files {
-            let shape = folder().join("golden").join(format!("{test}.shape"));
-            if shape.exists() {
-                let compared = qualitytrace(binary, &["diff", text(&shape)?, text(file)?]).await?;
-                count += 1;
-                wrong.extend(unlike(test, &compared));
-            }
+        for entry in fs::read_dir(folder().join("golden"))? {
+            let shape = entry?.path();
+            let test = shape.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let Some((_, file)) = self.files.iter().find(|(ran, _)| ran == test) else {
+                wrong.push(format!("`{}` is the shape of no test", shape.display()));
+                continue;
+            };
+            let compared = qualitytrace(binary, &["diff", text(&shape)?, text(file)?]).await?;
+            count += 1;
+            wrong.extend(unlike(test, &compared)?);
         }
         Ok((count, wrong))
     }
@@ -87,10 +90,14 @@ impl Traces {
     }
 }
 
-/// What a command that should have found nothing said.
-fn unlike(test: &str, finished: &Finished) -> Option<String> {
+/// What a command that should have found nothing found. One that could not tell is an error.
+fn unlike(test: &str, finished: &Finished) -> Result<Option<String>> {
     let Finished { code, out, err } = finished;
-    (*code != Some(0)).then(|| format!("{test}:\n{out}{err}"))
+    match code {
+        Some(0) => Ok(None),
+        Some(1) => Ok(Some(format!("{test}:\n{out}{err}"))),
+        _ => bail!("{test}: it cannot be told: {code:?}\n{out}{err}"),
+    }
 }
 
 fn text(path: &Path) -> Result<&str> {

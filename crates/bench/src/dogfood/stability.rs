@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use tokio::time::Instant;
 
 use super::{Stand, say, suite};
@@ -20,6 +20,9 @@ use crate::table::{Goal, Row};
 const VERDICTS: usize = 1_000;
 /// How long.
 const TIME_MAX: Duration = Duration::from_secs(20 * 60);
+
+/// Verdicts that may be inconclusive, in percent.
+const INCONCLUSIVE_MAX: f64 = 1.0;
 
 /// Threads that do nothing but keep all cores busy, until they are dropped.
 struct Busy {
@@ -76,11 +79,13 @@ pub(super) async fn measure(binary: &Path) -> Result<Vec<Row>> {
     let minutes = began.elapsed().as_secs_f64() / 60.0;
     stand.end(None).await?;
     let row = |name: &str, value: f64, unit, goal| Row { name: name.to_owned(), value, unit, goal };
+    ensure!(failed == 0, "{failed} of {verdicts} verdicts are wrong");
     let share = f64::from(inconclusive) / verdicts.max(1) as f64 * 100.0;
+    ensure!(share <= INCONCLUSIVE_MAX, "{share} % of {verdicts} verdicts are inconclusive");
     Ok(vec![
         row("verdicts", verdicts as f64, "", Some(Goal::AtLeast(VERDICTS as f64))),
         row("time", minutes, "min", Some(Goal::AtMost(TIME_MAX.as_secs_f64() / 60.0))),
         row("wrong verdicts", f64::from(failed), "", Some(Goal::AtMost(0.0))),
-        row("inconclusive", share, "%", Some(Goal::AtMost(1.0))),
+        row("inconclusive", share, "%", Some(Goal::AtMost(INCONCLUSIVE_MAX))),
     ])
 }

@@ -50,9 +50,8 @@ impl Stand {
         plant: Option<&str>,
         history: Option<&Path>,
     ) -> Result<Self> {
-        let databases = [observing(history).await?, Database::create("subject").await?];
-        let observer =
-            Server::start_with(binary, &observer_of(&databases[0])?, "127.0.0.1:0").await?;
+        let (observer, database) = observing(binary, history).await?;
+        let databases = [database, Database::create("subject").await?];
         let (port, relayed) = (free_port()?, free_port()?);
         let collector = collector_of(&forwarding(port, observer.otlp_grpc), &[port]).await?;
         let told: Vec<_> = plant.map(|plant| (PLANT, plant)).into_iter().collect();
@@ -140,20 +139,28 @@ async fn prepare(
     Ok(past)
 }
 
-/// The observer's record: as it was left the last time, where that is known and still understood.
-async fn observing(history: Option<&Path>) -> Result<Database> {
-    let Some(history) = history.filter(|history| history.exists()) else {
-        return Database::create("observer").await;
-    };
-    let database = Database::create("observer").await?;
-    match database.restore(history).await {
-        Ok(()) => Ok(database),
-        Err(error) => {
-            say(&format!("the observer begins anew: its past cannot be read: {error:#}"));
-            database.remove().await?;
-            Database::create("observer").await
+/// The observer and its record: as it was left the last time, where that is known and still understood.
+async fn observing(binary: &Path, history: Option<&Path>) -> Result<(Server, Database)> {
+    if let Some(history) = history.filter(|history| history.exists()) {
+        let database = Database::create("observer").await?;
+        let server = match database.restore(history).await {
+            Ok(()) => started(binary, &database).await,
+            Err(error) => Err(error),
+        };
+        match server {
+            Ok(server) => return Ok((server, database)),
+            Err(error) => {
+                say(&format!("the observer begins anew: its past is not understood: {error:#}"));
+                database.remove().await?;
+            }
         }
     }
+    let database = Database::create("observer").await?;
+    Ok((started(binary, &database).await?, database))
+}
+
+async fn started(binary: &Path, observer: &Database) -> Result<Server> {
+    Server::start_with(binary, &observer_of(observer)?, "127.0.0.1:0").await
 }
 
 fn observer_of(database: &Database) -> Result<String> {

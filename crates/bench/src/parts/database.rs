@@ -81,7 +81,7 @@ impl Database {
 
     /// Leaves all of this database in a file, or nothing.
     pub async fn dump(&self, file: &Path) -> Result<()> {
-        let half = file.with_extension("half");
+        let half = file.with_extension(format!("half-{}", std::process::id()));
         let path = half.to_str().context("a path that is text")?;
         self.tool("pg_dump", &["--format=custom", "--file", path], Path::new("")).await?;
         Ok(std::fs::rename(half, file)?)

@@ -17,7 +17,9 @@ pub(super) const PAGES_MAX: u64 = 1000;
 const LARGE_ROWS: f32 = 2000.0;
 
 /// Words that all lists of runs have.
-const LIST: &str = "accepted_at_ns, ended_at_ns, trace_id from runs";
+const LIST: &str = "accepted_at_ns, ended_at_ns, trace_id, revision from runs";
+/// How many there are.
+const LISTS: usize = 5;
 
 /// Statements that are carried out: words that no other one has, and the values.
 const CASES: &[(&str, &str)] = &[
@@ -50,8 +52,8 @@ const CASES: &[(&str, &str)] = &[
     ("from idempotency_keys where", "'shop', 'key', 'a'"),
     // What a run writes.
     (
-        "vars, timeout_ms, events_last)",
-        "'shop', {new}, 'test-1', 1, null, '{}', null, null, 'a new key', 'a'",
+        "vars, timeout_ms, revision, events_last)",
+        "'shop', {new}, 'test-1', 1, null, '{}', null, null, 'a new key', 'a', null",
     ),
     ("Takes up to", "'worker', 10, 64, 32, 'now', 64"),
     (
@@ -97,6 +99,8 @@ pub(super) async fn explain(connection: &mut PgConnection) -> Result<Vec<Explain
     ensure!(large.iter().any(|table| table.starts_with("runs_")), "there is a history");
     run(connection, "set plan_cache_mode = force_generic_plan").await?;
     let known = Known::find(connection).await?;
+    let lists = all.iter().filter(|statement| statement.line.contains(LIST)).count();
+    ensure!(lists == LISTS, "{lists} statements are lists of runs, and not {LISTS}: see `LIST`");
     for statement in &all {
         planned(connection, statement, &large).await?;
     }

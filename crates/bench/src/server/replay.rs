@@ -77,7 +77,7 @@ pub(super) async fn measure(cluster: &Cluster, runs: usize) -> Result<Replayed> 
     let all = statements::all()?;
     let asked = |words| statements::with(&all, words).cloned();
     let asked = Asked {
-        accept: asked("vars, timeout_ms, events_last)")?,
+        accept: asked("vars, timeout_ms, revision, events_last)")?,
         take: asked("Takes up to")?,
         attempted: asked("set trace_id")?,
         answered: asked("set answer")?,
@@ -163,6 +163,7 @@ impl Replay {
             .bind(None::<i64>)
             .bind(format!("replay-{id}"))
             .bind("start no-error {}")
+            .bind(None::<String>)
             .fetch_optional(&self.pool)
             .await?;
         self.note(began, 1);

@@ -214,8 +214,14 @@ impl Going<'_, '_> {
     }
 
     fn tell(&mut self, Told { place, result }: Told) {
-        self.told.insert(place);
+        let is_new = self.told.insert(place);
         match result {
+            // What was told of a step stands.
+            Ok(_) if !is_new => {}
+            Err(error) if !is_new => {
+                self.ground.terminal.line(&format!("error: {}: {error}", self.ground.names[place]));
+                self.exits.push(model::Faulty::fault(&error).into());
+            }
             Ok(outcome) => {
                 self.exits.push(outcome.verdict.into());
                 self.reports.add_at(place, outcome, None);

@@ -18,7 +18,7 @@ async fn combinations_without_sense_are_refused() -> Result<()> {
         ("a.yaml --drain --jobs 2 -- true", "cannot be used with"),
         ("a.yaml --quiet --verbose", "cannot be used with"),
         ("a.yaml --server http://127.0.0.1:1 -- true", "cannot be used with"),
-        ("a.yaml --server http://127.0.0.1:1 --set A=1", "cannot be used with"),
+        ("a.yaml --server http://127.0.0.1:1 --vars a.yaml", "cannot be used with"),
         ("a.yaml --server http://127.0.0.1:1 --watch", "cannot be used with"),
         ("a.yaml --jobs 0", "1..=256"),
         ("a.yaml --repeat 0", "--repeat"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use db::{Accepted, DbError, Finished, IdempotencyKey, NewRun, RunVars, State};
+use db::{Accepted, DbError, Finished, IdempotencyKey, NewRun, RunVars, State, Wanted};
 use model::{Event, Fault, Faulty, Overtaken, Verdict, What};
 use tokio::task::JoinSet;
 
@@ -71,7 +71,12 @@ fn what_a_run_is_started_with_reaches_its_owner() {
         let run = NewRun { vars: vars.clone(), timeout, ..new_run(1) };
         scratch.db.create_run(&run).await.expect("accepted");
         let taken = scratch.take(LEASE).await;
+        // The revision is for lists, and its owner has no use for it.
+        let vars = RunVars { revision: None, ..vars };
         assert_eq!((taken.vars, taken.timeout, taken.stop_at), (vars, timeout, None));
+        let newest = Wanted { project: project(), limit: 1, ..Wanted::default() };
+        let listed = scratch.db.runs(&newest).await.expect("listed");
+        assert_eq!(listed[0].revision.as_deref(), Some("abc"));
     });
 }
 

@@ -114,10 +114,12 @@ impl<S: Sink> Intake<S> {
     ///
     /// The spans in it may be those of a run, which then must not conclude anything from their absence: the sender may
     /// not come back, or not in time. What the sink refused it knows itself; and who may not send at all has no say in
-    /// what a run concludes.
+    /// what a run concludes, nor who is not known to be allowed to: else any stranger could
+    /// spoil all runs.
     pub(super) fn refused(&self, has_spans: bool, error: &Unanswered) -> String {
-        use Unanswered::{Refused, TokenMissing, TokenRefused};
-        if has_spans && !matches!(error, Refused(_) | TokenMissing | TokenRefused) {
+        use Unanswered::{Refused, TokenMissing, TokenRefused, TokenUnread};
+        let is_known = matches!(error, Refused(_) | TokenMissing | TokenRefused | TokenUnread);
+        if has_spans && !is_known {
             self.sink.lost_unread();
         }
         let said = error.to_string();

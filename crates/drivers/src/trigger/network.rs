@@ -127,7 +127,13 @@ impl Networks {
         if let Some(network) = self.deny.iter().find(|it| forms().any(|form| it.holds(form))) {
             return Err(Forbidden::Denied { address, network: *network });
         }
-        if self.allow.iter().any(|it| forms().any(|form| it.holds(form))) {
+        // Of a site's own prefix nobody can tell where in it an address stands: only who names it allows it.
+        let is_own_prefix = is_local_nat64(address);
+        let allows = |it: &Network| match it {
+            Network::Within(_) => forms().any(|form| it.holds(form)),
+            _ => !is_own_prefix && forms().any(|form| it.holds(form)),
+        };
+        if self.allow.iter().any(allows) {
             return Ok(());
         }
         let innermost = forms().last().unwrap_or(address);
@@ -149,6 +155,11 @@ impl Network {
             kind_asked => kind(address) == Some(*kind_asked),
         }
     }
+}
+
+/// Whether an address is of the prefix that sites use for NAT64 as they like (RFC 8215).
+fn is_local_nat64(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.segments()[..3] == [0x64, 0xff9b, 1])
 }
 
 /// All that an address stands for: itself, and the IPv4 one that is reached by it through a gateway.

@@ -139,8 +139,11 @@ impl Access {
     ) -> Result<Caller, Unknown> {
         let hash = token::hash(shown).ok_or(Unknown::Nobody)?;
         let now = self.world.now();
-        // Whoever guesses asks the record each time; who does not gets the place back.
-        self.strangers.count(peer).map_err(Unknown::Guesses)?;
+        // Whoever guesses asks the record each time; who does not gets the place back. What was good before is no guess, so
+        // that nobody is kept out by the guesses of others.
+        if !self.has_been_good(kind, &hash) {
+            self.strangers.count(peer).map_err(Unknown::Guesses)?;
+        }
         let asked = Instant::now();
         let Some(token) = db.token(kind, &hash, now).await? else {
             return Err(Unknown::Nobody);
@@ -169,6 +172,12 @@ impl Access {
     pub(crate) fn forget(&self, id: TokenId) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, known| known.token.id != id);
+    }
+
+    /// Whether this was a token not long ago, and may still be.
+    fn has_been_good(&self, kind: TokenKind, hash: &Hash) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(hash).is_some_and(|known| known.kind == kind)
     }
 
     fn remembered(&self, kind: TokenKind, hash: &Hash) -> Option<StoredToken> {

@@ -75,7 +75,7 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/api/v1/runs/{run}/events", Project(Viewer)),
     ("GET", "/api/v1/runs/{run}/trace", Project(Viewer)),
     ("GET", "/api/v1/runs/{run}/report", Project(Viewer)),
-    ("POST", "/api/v1/runs/{run}/judgements", Project(Viewer)),
+    ("POST", "/api/v1/runs/{run}/judgements", Project(Editor)),
     ("POST", "/api/v1/suites/{suite}/runs", Project(Editor)),
     ("GET", "/api/v1/suite-runs/{run}", Project(Viewer)),
     ("GET", "/api/v1/suite-runs/{run}/report", Project(Viewer)),

@@ -139,7 +139,7 @@ async fn events(
     let last = last_event(&headers)?.filter(|_| is_live);
     let place = if is_live { Some(app.followers.place().ok_or_else(too_many)?) } else { None };
     // From here on nothing is missed.
-    let following = place.map(|place| (place, app.followers.follow(run, last.unwrap_or(after))));
+    let following = place.map(|place| (place, app.followers.follow(run)));
     let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(&project, run)).await?;
     let verdict = stored.ok_or_else(|| no_such_run(run))?.verdict;
     let mut reader = Reader { app, context, project, run, after: last.unwrap_or(after), verdict };
@@ -201,7 +201,6 @@ async fn live(
                 return;
             }
         }
-        follower.has_read(reader.after);
         match reader.verdict {
             Some(verdict) if is_last => {
                 let end = Sent::default().event("end");
@@ -211,7 +210,7 @@ async fn live(
             }
             None if is_last => {
                 tokio::select! {
-                    () = follower.news() => {}
+                    () = follower.news(reader.after) => {}
                     () = &mut stopped => {
                         send(&sender, Sent::default().comment("the server stops: come again")).await;
                         return;

@@ -36,7 +36,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let mut path = token::hide(request.uri().path().to_owned());
     if is_planted(Plant::SecretInAttribute) {
         let shown = request.headers().get("authorization").and_then(|value| value.to_str().ok());
-        path = format!("{path}?{}", shown.unwrap_or_default());
+        path = format!("{path}?{}", shown.unwrap_or_default().trim_start_matches("Bearer "));
     }
     let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(context);

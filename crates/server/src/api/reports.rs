@@ -6,7 +6,7 @@
 use axum::{
     Extension,
     extract::State,
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use db::StepOutcome;
@@ -44,6 +44,9 @@ const ACCEPTED: &[(&str, Format)] = &[
     ("text/html", Format::Html),
     ("text/plain", Format::Plain),
 ];
+
+/// Steps of a suite in one report at the most: all of their outcomes are in memory at once.
+const STEPS_MAX: usize = 200;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(of_run)).routes(routes!(of_suite_run))
@@ -160,6 +163,14 @@ async fn of_suite_run(
     let suite = suite.ok_or_else(none)?;
     if suite.verdict.is_none() {
         return Err(under_way(id));
+    }
+    if suite.steps.len() > STEPS_MAX {
+        let detail = format!(
+            "the run has {} steps, and a report of more than {STEPS_MAX} is not written: ask for those of its runs",
+            suite.steps.len()
+        );
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        return Err(Problem::new(Fault::Invalid, detail).with_status(status));
     }
     let source = Source { app: &app, context, project: &wanted.project };
     let mut outcomes = Vec::with_capacity(suite.steps.len());

@@ -1,6 +1,9 @@
 //! Runs: started, stopped, and read with their trace.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
 use axum::{
     Extension, Json,
@@ -94,7 +97,7 @@ pub(super) struct Start {
     /// The state of the system that is tested, such as a commit. Runs of one revision that come to different verdicts are
     /// told as flaky.
     #[serde(default)]
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = r"^[^\u0000-\u001f\u007f-\u009f]+$")]
     revision: Option<String>,
 }
 
@@ -260,7 +263,13 @@ impl Start {
     }
 
     pub(super) fn vars(self) -> RunVars {
-        RunVars { sets: self.variable_sets, values: self.variables, revision: self.revision }
+        // A set that is named twice is read once, where it overrules.
+        let mut known = HashSet::new();
+        let mut sets = self.variable_sets;
+        sets.reverse();
+        sets.retain(|set| known.insert(set.clone()));
+        sets.reverse();
+        RunVars { sets, values: self.variables, revision: self.revision }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a worker lends to a run: the record under its lease, the bus, the trigger.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use drivers::{
     arrivals::{Arrival, Arrivals},
     receiver::Seen,
 };
+use lang::Secrets;
 use model::{Answer, Attempt, Event, Faulty, KeyRing, Request, Step, Timestamp, TraceId};
 use runner::{Lost, Ports};
 use tokio::{
@@ -49,6 +50,8 @@ pub(super) struct WorkerPorts<'a> {
     /// The attempt that was recorded here.
     attempt: Mutex<Option<Attempt>>,
     listening: Mutex<Listening>,
+    /// What of an answer nobody may see, once the variables are known.
+    secrets: OnceLock<Secrets>,
     /// Exports that nobody had read when the run began.
     unread_before: u64,
 }
@@ -63,6 +66,12 @@ pub(super) struct Listening {
 }
 
 impl<'a> WorkerPorts<'a> {
+    /// Knows from now on what nobody may see.
+    pub(super) fn hide(&self, secrets: Secrets) {
+        // Variables are read once.
+        let _known = self.secrets.set(secrets);
+    }
+
     pub(super) fn new(worker: &'a Worker, lease: &'a Lease, trace: RunTrace) -> Self {
         Self {
             worker,
@@ -70,6 +79,7 @@ impl<'a> WorkerPorts<'a> {
             trace,
             events: Mutex::default(),
             attempt: Mutex::default(),
+            secrets: OnceLock::new(),
             listening: Mutex::default(),
             unread_before: worker.unread.load(Ordering::Relaxed),
         }
@@ -202,6 +212,12 @@ impl Ports for WorkerPorts<'_> {
     async fn answered(&self, answer: &Answer) -> Result<(), Lost> {
         let Lease { run, epoch, .. } = *self.lease;
         let at = self.now();
+        // Why there was no answer is told as an event, and may quote what was asked.
+        let masked = match (answer, self.secrets.get()) {
+            (Answer::NoAnswer(_), Some(secrets)) => Some(secrets.masked(answer)),
+            _ => None,
+        };
+        let answer = masked.as_ref().unwrap_or(answer);
         let written = self
             .insist(Step::Trigger, |db| async move { db.answered(run, epoch, answer, at).await })
             .await;

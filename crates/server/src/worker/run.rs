@@ -94,15 +94,23 @@ async fn execute(
         },
     };
     let at = worker.world.now();
+    let is_stopped = matches!(result, Came::Stopped);
     let mut ended = match result {
         Came::Judged(finished) => Ended::from_run(*finished, ports.take_events()),
         Came::Open(reason) => Ended::without_run(taken, &ports, reason, at),
         Came::Stopped => Ended::without_run(taken, &ports, STOPPED.to_owned(), at),
     };
-    // Reading the variables is a part of resolving, which the runner does not know of.
+    let resolved = || StepTime { step: Step::Resolve, began: resolve_began, ended: at };
     match ended.outcome.steps.iter_mut().find(|step| step.step == Step::Resolve) {
+        // Reading the variables is a part of resolving, which the runner does not know of.
         Some(resolve) => resolve.began = resolve_began,
-        None => steps.push(StepTime { step: Step::Resolve, began: resolve_began, ended: at }),
+        None if plan.is_ok() && !is_stopped => steps.push(resolved()),
+        None => {}
+    }
+    if is_stopped && let Some(attempt) = ports.attempt() {
+        // What the record was asked for hangs below this step. Where it had come to, nobody knows any more.
+        steps.push(StepTime { ended: attempt.at.max(resolve_began), ..resolved() });
+        steps.push(StepTime { step: Step::Trigger, began: attempt.at, ended: at.max(attempt.at) });
     }
     steps.append(&mut ended.outcome.steps);
     ended.outcome.steps = steps;
@@ -134,7 +142,9 @@ async fn judged(
         Err(error) if error.fault().is_transient() => return Err(Lost(error.to_string())),
         Err(error) => return Ok(Came::Open(error.to_string())),
     };
-    let timeout = taken.timeout.unwrap_or(worker.config.timeout);
+    ports.hide(Secrets::of(&vars));
+    // Nobody gets more time than the operator gives.
+    let timeout = taken.timeout.map_or(worker.config.timeout, |it| it.min(worker.config.timeout));
     // Who goes on with a run gives it what is left of its time.
     let spent = taken.progress.attempt().map(|attempt| worker.world.now().since(attempt.at));
     let job = Job {
