@@ -14,9 +14,12 @@ mod server;
 mod sink;
 mod target;
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::{
+    net::{Ipv4Addr, TcpListener},
+    sync::atomic::{AtomicU16, Ordering},
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 pub use api::{Api, answer};
 pub use cluster::Cluster;
@@ -24,10 +27,13 @@ pub use collector::{Collected, CollectedSpan, Collector};
 pub use database::Database;
 pub use gate::{Gate, Hold};
 pub use relay::Relay;
-pub(crate) use relay::steady_port;
 pub use server::{Finished, Server, qualitytrace};
 pub use sink::{Received, Sink, SpanId, unix_nanos};
 pub use target::Target;
+
+/// Where ports are looked for: below those that systems give to connections. A port that somebody tries to connect to
+/// while nobody listens on it could otherwise be given to that very connection, which then talks to itself.
+const PORTS: std::ops::Range<u16> = 10_000..32_000;
 
 /// A Collector with this configuration, in a folder that is there as long as it is, once it listens on these ports.
 pub(crate) async fn collector_of(
@@ -50,7 +56,18 @@ pub fn setting(name: &str) -> Result<String> {
     })
 }
 
-/// A port that is free now. Somebody else may take it before it is used; tests run again are then the remedy.
+/// A port that is free now and stays so while nobody listens on it.
 pub fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let count = PORTS.end - PORTS.start;
+    // Processes that run at the same time look in different places.
+    let first = (std::process::id() % u32::from(count / 64)) as u16 * 64;
+    for _ in 0..count {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = PORTS.start + (first.wrapping_add(next)) % count;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no port from {} to {} is free", PORTS.start, PORTS.end)
 }

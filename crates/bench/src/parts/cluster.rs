@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{proc, relay::steady_port, setting};
+use super::{free_port, proc, setting};
 
 /// How long it may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ impl Cluster {
             chown(folder.path(), Some(uid), Some(gid))?;
             chown(&secret, Some(uid), Some(gid))?;
         }
-        let cluster = Self { bin, user, port: steady_port()?, password, child: None, folder };
+        let cluster = Self { bin, user, port: free_port()?, password, child: None, folder };
         let mut initdb = cluster.program("initdb");
         initdb.args([
             "-N",

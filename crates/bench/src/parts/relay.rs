@@ -3,21 +3,16 @@
 //! It has no queue and tries nothing again, so what it acknowledges is in the sink. It keeps its ports through all of
 //! its lives. Deliberately absent: a count of its own.
 
-use std::{
-    fs,
-    net::{Ipv4Addr, TcpListener},
-    sync::atomic::{AtomicU16, Ordering},
-};
+use std::fs;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use super::collector::{CONFIGURATION, start};
-
-/// Where ports are looked for: below those that systems give to connections. A port that somebody tries to connect to
-/// while nobody listens on it could otherwise be given to that very connection, which then talks to itself.
-const PORTS: std::ops::Range<u16> = 10_000..32_000;
+use super::{
+    collector::{CONFIGURATION, start},
+    free_port,
+};
 
 /// A Collector with ports of its own, which may be running or not.
 #[derive(Debug)]
@@ -34,7 +29,7 @@ impl Relay {
     /// One that sends on to the sink on this port, and that is not started yet.
     pub fn new(sink: u16) -> Result<Self> {
         let folder = TempDir::new()?;
-        let (grpc, http) = (steady_port()?, steady_port()?);
+        let (grpc, http) = (free_port()?, free_port()?);
         fs::write(folder.path().join(CONFIGURATION), configuration(grpc, http, sink))?;
         Ok(Self { grpc, http, child: None, folder })
     }
@@ -66,22 +61,6 @@ impl Relay {
         ensure!(status.success(), "`kill {signal} {id}` failed");
         Ok(())
     }
-}
-
-/// A port that is free now and stays so while nobody listens on it.
-pub(crate) fn steady_port() -> Result<u16> {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let count = PORTS.end - PORTS.start;
-    // Processes that run at the same time look in different places.
-    let first = (std::process::id() % u32::from(count / 64)) as u16 * 64;
-    for _ in 0..count {
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = PORTS.start + (first.wrapping_add(next)) % count;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    bail!("no port from {} to {} is free", PORTS.start, PORTS.end)
 }
 
 fn configuration(grpc: u16, http: u16, sink: u16) -> String {

@@ -1,11 +1,18 @@
 //! How work is shared: between projects, and against one host.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use db::{Db, Finished, NewRun, NewTest, Taken, Taking};
 use model::{Project, RunId, Verdict};
 use sqlx::{PgConnection, Row};
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::scratch::{self, LEASE, NO_LEASE, Scratch, new_run, new_test, outcome, run_id};
 
@@ -122,18 +129,21 @@ fn a_run_of_a_dead_worker_comes_first_and_counts_once() {
 #[test]
 fn however_many_take_at_once_the_bound_holds_and_each_run_has_one_owner() {
     const HOST_MAX: usize = 3;
+    const ALL_MAX: Duration = Duration::from_secs(40);
     scratch::with(|scratch| async move {
         queue(&scratch, "one", "slow:80", 0..40).await;
         queue(&scratch, "two", "slow:80", 40..60).await;
         let mut workers = JoinSet::new();
+        let open = Arc::new(AtomicUsize::new(60));
         for number in 0..8 {
             let scratch = Scratch { db: scratch.db.clone(), connect: scratch.connect.clone() };
+            let open = Arc::clone(&open);
             workers.spawn(async move {
                 let name = format!("w{number}");
                 let taking =
                     Taking { runs_max: 5, host_max: HOST_MAX, ..scratch::taking(&name, LEASE) };
-                let mut ended = Vec::new();
-                for _ in 0..40 {
+                let (began, mut ended) = (Instant::now(), Vec::new());
+                while open.load(Ordering::SeqCst) > 0 && began.elapsed() < ALL_MAX {
                     for run in scratch.db.take(&taking).await.expect("asked").runs {
                         let running =
                             "select count(*) from runs where epoch > 0 and verdict is null";
@@ -143,6 +153,7 @@ fn however_many_take_at_once_the_bound_holds_and_each_run_has_one_owner() {
                         assert!(running as usize <= HOST_MAX, "{running} runs at once");
                         end(&scratch, &run).await;
                         ended.push(run.run_id);
+                        open.fetch_sub(1, Ordering::SeqCst);
                     }
                 }
                 ended

@@ -18,7 +18,7 @@ use super::{
     peer::Peer,
     program::{BOTH, Load, Program, SOON, exporter, kept_in, local, received},
 };
-use crate::parts::steady_port;
+use crate::parts::free_port;
 
 const MIB: u64 = 1024 * 1024;
 const EXPORTER: &str = "tracer.peer";
@@ -29,7 +29,7 @@ pub(super) async fn full(ground: &Ground) -> Result<Fault> {
     let time = Duration::from_secs(if ground.short { 2 } else { 20 });
     for (transport, is_lossy) in BOTH.into_iter().zip([false, true]) {
         let disk = Mount::new(MIB)?;
-        let port = steady_port()?;
+        let port = free_port()?;
         let mut plan = exporter(EXPORTER, transport, &local(port))?;
         plan.lossy = is_lossy;
         plan.buffer = Buffer { memory: MIB, disk: 64 * MIB, ..plan.buffer };
@@ -82,7 +82,7 @@ pub(super) async fn full(ground: &Ground) -> Result<Fault> {
 
 /// A program ends while the disk is full, and starts while it still is: what was written arrives, the rest is counted.
 async fn restarted(fault: &mut Fault, transport: Transport) -> Result<()> {
-    let (disk, port) = (Mount::new(MIB)?, steady_port()?);
+    let (disk, port) = (Mount::new(MIB)?, free_port()?);
     let mut plan = exporter(EXPORTER, transport, &local(port))?;
     plan.lossy = true;
     plan.buffer = Buffer { memory: MIB, disk: 64 * MIB, ..plan.buffer };
@@ -117,7 +117,7 @@ pub(super) async fn read_only(_: &Ground) -> Result<Fault> {
     for transport in BOTH {
         let disk = Mount::new(MIB)?;
         disk.make_read_only()?;
-        let port = steady_port()?;
+        let port = free_port()?;
         let plan = exporter(EXPORTER, transport, &local(port))?;
         let refused = Program::start(vec![kept_in(plan.clone(), disk.path(), Durability::Process)]);
         let said = refused.err().context("a read-only directory is refused")?.to_string();
@@ -132,7 +132,7 @@ pub(super) async fn read_only(_: &Ground) -> Result<Fault> {
 
 /// Nothing can be made or removed in the folder any more, while spans come; then it can again.
 async fn fixed(fault: &mut Fault, transport: Transport) -> Result<()> {
-    let (disk, port) = (Mount::new(64 * MIB)?, steady_port()?);
+    let (disk, port) = (Mount::new(64 * MIB)?, free_port()?);
     let mut plan = exporter(EXPORTER, transport, &local(port))?;
     // Small segments, so that new ones are wanted at once.
     plan.buffer = Buffer { memory: 4 * MIB, disk: 16 * MIB, ..plan.buffer };
@@ -168,7 +168,7 @@ pub(super) async fn removed(_: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     for transport in BOTH {
         for is_delivered in [true, false] {
-            let (folder, port) = (TempDir::new()?, steady_port()?);
+            let (folder, port) = (TempDir::new()?, free_port()?);
             let directory = folder.path().join("telemetry");
             let program = Program::start(vec![plan(transport, port, &directory)?])?;
             program.emit(1000);

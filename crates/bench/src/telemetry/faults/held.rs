@@ -12,7 +12,7 @@ use super::{
     peer::Peer,
     program::{BOTH, Load, Program, SOON, exporter, kept_in, local, received},
 };
-use crate::parts::steady_port;
+use crate::parts::free_port;
 
 const EXPORTER: &str = "tracer.peer";
 /// How long a producer may still be held then.
@@ -57,7 +57,7 @@ async fn let_go(transport: Transport, is_on_disk: bool, by: By) -> Result<Fault>
         plan.buffer = Buffer { memory: 300_000, disk: 1_000_000, ..plan.buffer };
         if is_on_disk { kept_in(plan, folder.path(), Durability::Process) } else { plan }
     };
-    let dead = buffer(exporter(EXPORTER, transport, &local(steady_port()?))?);
+    let dead = buffer(exporter(EXPORTER, transport, &local(free_port()?))?);
     let program = Program::start(vec![dead.clone()])?;
     let load = Load::start(&program, 2, 20_000);
     program.until("held producers", SOON, |counts| counts.holding == 2).await?;
@@ -113,7 +113,7 @@ async fn removed_and_dropped(fault: &mut Fault, transport: Transport) -> Result<
         Ok(kept_in(exporter(name, transport, endpoint)?, folder.path(), Durability::Process))
     };
     let living = plan("tracer.living", &peer.endpoint())?;
-    let dead = plan("tracer.dead", &local(steady_port()?))?;
+    let dead = plan("tracer.dead", &local(free_port()?))?;
     let program = Program::start(vec![living.clone(), dead])?;
     program.emit(100);
     program.reload(vec![living])?;

@@ -12,7 +12,7 @@ use super::{
     peer::{Peer, Reply},
     program::{BOTH, Program, SOON, exporter, kept_in, received},
 };
-use crate::parts::{SpanId, steady_port};
+use crate::parts::{SpanId, free_port};
 
 /// What a span may take beyond the throttle.
 const LATE_MAX: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ pub(super) async fn one_dead(ground: &Ground) -> Result<Fault> {
         let mute = TcpListener::bind("127.0.0.1:0")?;
         let endpoints = [
             ("tracer.living", living.endpoint()),
-            ("tracer.refused", format!("http://127.0.0.1:{}", steady_port()?)),
+            ("tracer.refused", format!("http://127.0.0.1:{}", free_port()?)),
             ("tracer.hanging", hanging.endpoint()),
             ("tracer.nameless", "http://no-such-name.invalid:4317".to_owned()),
             ("tracer.mute", format!("http://{}", mute.local_addr()?)),

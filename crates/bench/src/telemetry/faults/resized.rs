@@ -12,7 +12,7 @@ use super::{
     peer::Peer,
     program::{BOTH, Load, Program, SOON, exporter, kept_in, local, received},
 };
-use crate::parts::steady_port;
+use crate::parts::free_port;
 
 /// Longer than an exporter that is gone goes on sending.
 const AWAY: Duration = Duration::from_secs(11);
@@ -25,7 +25,7 @@ pub(super) async fn resized(_: &Ground) -> Result<Fault> {
 
 async fn one(transport: Transport, is_on_disk: bool) -> Result<Fault> {
     let mut fault = Fault::default();
-    let (folder, port) = (TempDir::new()?, steady_port()?);
+    let (folder, port) = (TempDir::new()?, free_port()?);
     let plan = |memory: u64, disk: u64| -> Result<Exporter> {
         let mut plan = exporter("tracer.peer", transport, &local(port))?;
         plan.buffer = Buffer { memory, disk, ..plan.buffer };
