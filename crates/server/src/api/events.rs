@@ -37,7 +37,7 @@ use super::{
     given::{Asked, Named},
     openapi,
     problem::Problem,
-    runs::no_such_run,
+    runs::stored,
 };
 use crate::{followers::Follower, own_spans::Call, traceparent::TraceParent};
 
@@ -140,8 +140,7 @@ async fn events(
     let place = if is_live { Some(app.followers.place().ok_or_else(too_many)?) } else { None };
     // From here on nothing is missed.
     let following = place.map(|place| (place, app.followers.follow(run)));
-    let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(&project, run)).await?;
-    let verdict = stored.ok_or_else(|| no_such_run(run))?.verdict;
+    let verdict = stored(&app, context, (&project, run)).await?.verdict;
     let mut reader = Reader { app, context, project, run, after: last.unwrap_or(after), verdict };
     let first = reader.read().await?;
     let Some((place, follower)) = following else { return Ok(Json(first).into_response()) };

@@ -27,7 +27,7 @@ use super::{
     place::Place,
     problem::Problem,
     reports::under_way,
-    runs::no_such_run,
+    runs::stored,
 };
 use crate::{
     own_spans::{Call, send_judgement},
@@ -94,13 +94,13 @@ async fn judge(
     Document(body): Document,
 ) -> Result<Response, Problem> {
     let project = &by.project;
-    let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(project, id)).await?;
-    let run = stored.ok_or_else(|| no_such_run(id))?;
+    // Before what is large is read.
+    let place = Place::take(&app).await;
+    let run = stored(&app, context, (project, id)).await?;
     let recorded = run.outcome.clone().ok_or_else(|| under_way(id))?;
     let (text, version) = test(&app, context, (&by, &run.test), body).await?;
     let vars = variables((&app.watch, context), &app.db, project, &run.vars).await;
     let vars = vars.map_err(|error| not_filled(&error)).map(as_recorded)?;
-    let place = Place::take(&app).await;
     let (place, trace) = place.trace(&app, context, (project, id)).await?;
     let left = Left { run, recorded, trace, vars };
     let world = app.world;

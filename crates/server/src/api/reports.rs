@@ -26,7 +26,7 @@ use super::{
     openapi,
     place::Place,
     problem::Problem,
-    runs::no_such_run,
+    runs, suite_runs,
 };
 use crate::{own_spans::Call, traceparent::TraceParent};
 
@@ -123,8 +123,8 @@ async fn of_run(
     let format = wanted.format(&headers)?;
     let place = Place::take(&app).await;
     let source = Source { app: &app, context, project: &wanted.project };
-    let stored = source.outcome(id).await?.ok_or_else(|| no_such_run(id))?;
-    let outcome = stored.ok_or_else(|| under_way(id))?;
+    let run = runs::stored(&app, context, (&wanted.project, id)).await?;
+    let outcome = run.outcome.ok_or_else(|| under_way(id))?;
     source.answer(vec![(outcome, Some(id))], format, place).await
 }
 
@@ -157,10 +157,7 @@ async fn of_suite_run(
 ) -> Result<Response, Problem> {
     let format = wanted.format(&headers)?;
     let place = Place::take(&app).await;
-    let suite = app.db.suite_run(&wanted.project, id);
-    let suite = app.watch.db(context, Call("SELECT", "suite_runs"), suite).await?;
-    let none = || Problem::new(Fault::Missing, format!("there is no run of a suite `{id}`"));
-    let suite = suite.ok_or_else(none)?;
+    let suite = suite_runs::stored(&app, context, (&wanted.project, id)).await?;
     if suite.verdict.is_none() {
         return Err(under_way(id));
     }
@@ -176,7 +173,7 @@ async fn of_suite_run(
     let mut outcomes = Vec::with_capacity(suite.steps.len());
     for StepOutcome { name, run, reason, .. } in suite.steps {
         let known = match run {
-            Some(run) => source.outcome(run).await?.flatten().zip(Some(run)),
+            Some(run) => source.outcome(run).await?.zip(Some(run)),
             None => None,
         };
         outcomes.push(match known {
@@ -243,11 +240,11 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// What a run ended with; nothing where there is no such run, and none where it has not ended.
-    async fn outcome(&self, run: RunId) -> Result<Option<Option<Outcome>>, Problem> {
+    /// What a run ended with; none where it is not kept any longer.
+    async fn outcome(&self, run: RunId) -> Result<Option<Outcome>, Problem> {
         let stored = self.app.db.run(self.project, run);
         let stored = self.app.watch.db(self.context, Call("SELECT", "runs"), stored).await?;
-        Ok(stored.map(|stored| stored.outcome))
+        Ok(stored.and_then(|stored| stored.outcome))
     }
 
     /// The report, written where nobody waits.

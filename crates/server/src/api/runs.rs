@@ -172,9 +172,7 @@ pub(super) async fn start(
     let version = match accepted.map_err(refused)? {
         Accepted::New { version } => version,
         Accepted::Again { run } => {
-            let before = app.db.run(&new.project, run);
-            let before = app.watch.db(context, Call("SELECT", "runs"), before).await?;
-            let before = before.ok_or_else(|| no_such_run(run))?;
+            let before = stored(&app, context, (&new.project, run)).await?;
             return Ok(Json(Run::from(before)).into_response());
         }
     };
@@ -215,9 +213,7 @@ pub(super) async fn stop(
     let stopped = app.db.stop_run(&project, id, app.world.now());
     app.watch.db(context, Call("UPDATE", "runs"), stopped).await?;
     app.bus.hint(run_stopped(id));
-    let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(&project, id)).await?;
-    let stored = stored.ok_or_else(|| no_such_run(id))?;
-    Ok(Json(Run::from(stored)).into_response())
+    Ok(Json(Run::from(stored(&app, context, (&project, id)).await?)).into_response())
 }
 
 /// Refuses new work while telemetry has nowhere to go.
@@ -330,9 +326,17 @@ pub(super) async fn read(
     Extension(context): Extension<TraceParent>,
     Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
-    let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(&project, id)).await?;
-    let stored = stored.ok_or_else(|| no_such_run(id))?;
-    Ok(Json(Run::from(stored)).into_response())
+    Ok(Json(Run::from(stored(&app, context, (&project, id)).await?)).into_response())
+}
+
+/// A run as the record has it.
+pub(super) async fn stored(
+    app: &App,
+    context: TraceParent,
+    (project, id): (&Project, RunId),
+) -> Result<StoredRun, Problem> {
+    let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(project, id)).await?;
+    stored.ok_or_else(|| Problem::new(Fault::Missing, format!("there is no run `{id}`")))
 }
 
 /// The trace that was judged, as OTLP protobuf.
@@ -364,8 +368,4 @@ pub(super) async fn trace(
         )
     })?;
     Ok(([(header::CONTENT_TYPE, "application/x-protobuf")], place.held(bytes)).into_response())
-}
-
-pub(super) fn no_such_run(id: RunId) -> Problem {
-    Problem::new(Fault::Missing, format!("there is no run `{id}`"))
 }

@@ -186,10 +186,18 @@ async fn answered(
     project: &Project,
     id: RunId,
 ) -> Result<SuiteRun, Problem> {
+    Ok(SuiteRun::from(stored(app, context, (project, id)).await?))
+}
+
+/// A suite's run as the record has it.
+pub(super) async fn stored(
+    app: &App,
+    context: TraceParent,
+    (project, id): (&Project, RunId),
+) -> Result<StoredSuiteRun, Problem> {
     let stored = app.db.suite_run(project, id);
     let stored = app.watch.db(context, Call("SELECT", "suite_runs"), stored).await?;
-    let none = || Problem::new(Fault::Missing, format!("there is no run of a suite `{id}`"));
-    stored.map(SuiteRun::from).ok_or_else(none)
+    stored.ok_or_else(|| Problem::new(Fault::Missing, format!("there is no run of a suite `{id}`")))
 }
 
 fn suite_of(text: &Text, id: &TestId) -> Result<Suite, Problem> {
