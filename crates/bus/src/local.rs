@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     thread::{self, JoinHandle},
     time::Instant,
@@ -132,6 +132,11 @@ impl Local {
     /// What was found when it was opened.
     pub fn replayed(&self) -> Replayed {
         self.replayed
+    }
+
+    /// The folder that is this bus's alone for as long as it is open; the next one to open there finds what it left.
+    pub fn folder(&self) -> Option<&Path> {
+        self.journal.folder()
     }
 
     /// The numbers of this moment.

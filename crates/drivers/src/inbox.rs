@@ -85,6 +85,7 @@ struct Slot {
     is_foreign: bool,
     bytes: usize,
     refused: u64,
+    logs: u64,
     /// Exports that nobody had read when the trace was first heard of.
     unread_before: u64,
 }
@@ -165,6 +166,16 @@ impl Inbox {
     /// Ends the [`Arrivals`] of this trace, whoever has them: nothing more will come.
     pub fn let_go(&self, trace_id: TraceId) {
         self.shared.end(&mut self.shared.state(), trace_id, None);
+    }
+
+    /// Bytes of the spans that runs have not let go.
+    pub fn bytes(&self) -> usize {
+        self.shared.state().bytes
+    }
+
+    /// Log records of this trace that came since it was first heard of.
+    pub fn logs(&self, trace_id: TraceId) -> u64 {
+        self.shared.state().slots.get(&trace_id).map_or(0, |slot| slot.logs)
     }
 
     /// How often spans of this trace were refused, or told to be lost, since it was first heard of.
@@ -286,6 +297,7 @@ impl Shared {
             is_foreign: false,
             bytes: 0,
             refused: 0,
+            logs: 0,
             unread_before: self.unread.load(Ordering::Relaxed),
         };
         (slot, receiver)
@@ -343,6 +355,12 @@ impl Sink for Inbox {
         // Without room for the trace nothing is noted; a run that asks for its trace before it starts has room.
         if let Ok(slot) = self.shared.slot_of(*trace_id, &mut self.shared.state()) {
             slot.refused += 1;
+        }
+    }
+
+    fn logged(&self, trace_id: &TraceId) {
+        if let Ok(slot) = self.shared.slot_of(*trace_id, &mut self.shared.state()) {
+            slot.logs += 1;
         }
     }
 

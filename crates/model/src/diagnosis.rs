@@ -46,6 +46,8 @@ pub enum Cause {
     ParentLocal,
     /// The other side of a call never came, and nothing of it was seen.
     OtherSideAbsent,
+    /// A peer was called and sent no span; the trace is judged without what happened there.
+    PeerSilent,
     /// A service says that it does not keep our trace.
     NotSampled,
     /// A process had no time to be quiet for as long as it must be.

@@ -36,7 +36,8 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// One for each spec, in the order of the document.
     pub specs: Vec<SpecJudgement>,
-    /// One for each claim about the whole trace, in the order of the document.
+    /// One for each claim about the whole trace, in the order of the document; then one for each gate of the analyzer
+    /// that is required, in the order of that document.
     #[serde(default)]
     pub claims: Vec<ClaimJudgement>,
     /// One for each output, in the order of the document.

@@ -25,6 +25,9 @@ const RUNS_MAX: usize = 50;
 /// How many services are remembered; of further ones nothing is learned.
 const SERVICES_MAX: usize = 4096;
 
+/// How many tests are remembered; of further ones nothing is learned.
+const TESTS_MAX: usize = 4096;
+
 /// How many peers of each kind are remembered of a service; of further ones nothing is learned.
 const PEERS_MAX: usize = 1024;
 
@@ -37,6 +40,25 @@ const NAME_BYTES_MAX: usize = 512;
 pub struct Learned {
     /// By `service.name`.
     pub services: BTreeMap<String, LearnedService>,
+    /// By the id of the test.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tests: BTreeMap<String, LearnedTest>,
+}
+
+/// What is known of the runs of one test.
+///
+/// A gap is the time from the last arrival, or the response where that is later, to the next arrival. Gaps follow from the
+/// work that a test starts, as delays follow from the exporter of a service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LearnedTest {
+    /// Runs that listened until their verdict was final, as far as they are counted.
+    #[serde(default)]
+    pub runs: u32,
+    /// The longest gap of each of these, the newest at the end, in milliseconds, rounded up; of other runs those that were
+    /// longer than what was known.
+    #[serde(default)]
+    pub gaps_ms: Vec<u64>,
 }
 
 /// What is known of one service.
@@ -90,6 +112,11 @@ impl Learned {
                 service.observe(seen);
             }
         }
+        for (name, seen) in &seen.tests {
+            if let Some(test) = self.test(name) {
+                test.observe(seen);
+            }
+        }
     }
 
     /// Joins what was kept elsewhere: the larger delays and the union of peers hold. Joining the same again changes
@@ -100,6 +127,16 @@ impl Learned {
                 service.merge(other);
             }
         }
+        for (name, other) in &other.tests {
+            if let Some(test) = self.test(name) {
+                test.merge(other);
+            }
+        }
+    }
+
+    /// Whether nothing is known at all.
+    pub fn is_empty(&self) -> bool {
+        self.services.is_empty() && self.tests.is_empty()
     }
 
     fn service(&mut self, name: &str) -> Option<&mut LearnedService> {
@@ -108,6 +145,56 @@ impl Learned {
             return None;
         }
         Some(self.services.entry(name.to_owned()).or_default())
+    }
+
+    fn test(&mut self, name: &str) -> Option<&mut LearnedTest> {
+        let is_full = self.tests.len() >= TESTS_MAX || name.len() > NAME_BYTES_MAX;
+        if is_full && !self.tests.contains_key(name) {
+            return None;
+        }
+        Some(self.tests.entry(name.to_owned()).or_default())
+    }
+}
+
+impl LearnedTest {
+    /// What a run has shown whose longest gap was this. Only one that listened until its verdict was final counts as a run.
+    pub fn of_run(gap: Duration, is_final: bool) -> Self {
+        let gap_ms = u64::try_from(gap.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        Self { runs: u32::from(is_final), gaps_ms: vec![gap_ms] }
+    }
+
+    /// The longest gap that its last runs have shown.
+    pub fn longest_gap(&self) -> Duration {
+        Duration::from_millis(self.gaps_ms.iter().max().copied().unwrap_or(0))
+    }
+
+    /// Whether enough runs have shown their gaps for a linger to become shorter by them.
+    pub fn is_known(&self) -> bool {
+        self.runs >= RUNS_MIN
+    }
+
+    fn observe(&mut self, seen: &Self) {
+        self.runs = self.runs.saturating_add(seen.runs).min(RUNS_MAX as u32);
+        self.gaps_ms.extend(&seen.gaps_ms);
+        self.keep_last();
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let longest = self.gaps_ms.iter().chain(&other.gaps_ms).max().copied();
+        // Of two lists the longer is kept; the larger gap counts, whoever saw it.
+        if other.gaps_ms.len() > self.gaps_ms.len() {
+            self.gaps_ms.clone_from(&other.gaps_ms);
+        }
+        if self.gaps_ms.iter().max().copied() < longest {
+            self.gaps_ms.extend(longest);
+        }
+        self.runs = self.runs.max(other.runs);
+        self.keep_last();
+    }
+
+    fn keep_last(&mut self) {
+        let too_many = self.gaps_ms.len().saturating_sub(RUNS_MAX);
+        self.gaps_ms.drain(..too_many);
     }
 }
 
@@ -200,7 +287,7 @@ impl LearnedService {
 mod tests {
     use std::time::Duration;
 
-    use super::{AbsentParents, Learned, LearnedService, RUNS_MAX};
+    use super::{AbsentParents, Learned, LearnedService, LearnedTest, RUNS_MAX};
 
     fn delays(delays_ns: &[u64]) -> Learned {
         let runs = delays_ns.len() as u32;
@@ -208,7 +295,7 @@ mod tests {
     }
 
     fn of(service: LearnedService) -> Learned {
-        Learned { services: [("orders".to_owned(), service)].into() }
+        Learned { services: [("orders".to_owned(), service)].into(), ..Learned::default() }
     }
 
     fn leaf(peer: &str, runs: u32) -> Learned {
@@ -321,6 +408,32 @@ mod tests {
         learned.merge(&instrumented("bank:443"));
         learned.merge(&leaf("bank:443", 50));
         assert!(!orders(&learned).is_leaf("bank:443"));
+    }
+
+    #[test]
+    fn gaps_of_a_test_are_known_after_some_runs_and_longer_ones_at_once() {
+        let of_run = |gap, is_final| {
+            let test = LearnedTest::of_run(Duration::from_micros(gap), is_final);
+            Learned { tests: [("buy".to_owned(), test)].into(), ..Learned::default() }
+        };
+        let mut learned = Learned::default();
+        for (gap, is_final, known) in
+            [(900_001, false, false), (100, true, false), (100, true, false), (100, true, true)]
+        {
+            learned.observe(&of_run(gap, is_final));
+            let test = &learned.tests["buy"];
+            assert_eq!((test.is_known(), test.longest_gap().as_millis()), (known, 901), "{gap}");
+        }
+        let mut merged = of_run(5_000, true);
+        merged.merge(&learned);
+        assert_eq!(merged.tests["buy"].longest_gap().as_millis(), 901);
+        let again = merged.clone();
+        merged.merge(&learned);
+        assert_eq!(merged, again);
+        for _ in 0..RUNS_MAX {
+            learned.observe(&of_run(2_000, true));
+        }
+        assert_eq!(learned.tests["buy"].longest_gap().as_millis(), 2, "forgotten after many");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use judgement::{
     SpecJudgement, TreeSpan, Verdict,
 };
 pub use kind::{DocumentKind, UnknownKind};
-pub use learned::{AbsentParents, Learned, LearnedService};
+pub use learned::{AbsentParents, Learned, LearnedService, LearnedTest};
 pub use mint::{InvalidKey, Key, KeyRing};
 pub use request::{
     Answer, Body, Command, ExecRequest, Exit, HttpRequest, Identity, NoAnswer, NoAnswerKind,
@@ -41,7 +41,9 @@ pub use role::Role;
 pub use run::{Attempt, Event, Outcome, Progress, Step, StepTime, What};
 pub use said::Said;
 pub use secret::Secret;
-pub use settlement::{Because, Overtaken, ProcessQuiet, Settlement, Unsettled};
+pub use settlement::{
+    Because, Overtaken, ProcessQuiet, Settlement, Superseded, UnansweredPeer, Unsettled,
+};
 pub use time::Timestamp;
 pub use trace::Trace;
 pub use world::World;

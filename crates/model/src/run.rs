@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Analysis, Answer, Diagnosis, Judgement, Overtaken, RunId, Settlement, SpanId, Timestamp,
-    TraceId, Verdict,
+    Analysis, Answer, Diagnosis, Judgement, Overtaken, RunId, Settlement, SpanId, Superseded,
+    Timestamp, TraceId, Verdict,
 };
 
 /// What the record of a run holds, so that another worker can go on with it.
@@ -72,6 +72,11 @@ pub enum What {
     },
     /// The trace is whole, or its time is up.
     Settled(Settlement),
+    /// The run has a verdict that spans may still change before it is final.
+    Provisional {
+        /// What it is for now.
+        verdict: Verdict,
+    },
     /// The run has its verdict.
     Judged {
         /// Never changed afterwards.
@@ -97,6 +102,8 @@ pub enum Step {
     Settle,
     /// Evidence to verdicts.
     Judge,
+    /// Waiting until a provisional verdict is final.
+    Linger,
     /// Verdict and events into the record.
     Record,
 }
@@ -123,6 +130,12 @@ pub struct Outcome {
     pub test: String,
     /// The one verdict.
     pub verdict: Verdict,
+    /// Whether spans may still change the verdict: the trace is complete, and has not lingered yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub provisional: bool,
+    /// The provisional verdict, where spans replaced it before it was final.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded: Option<Superseded>,
     /// The verdicts of earlier runs of the test, which were asked to be tried again. One that passed after them is flaky.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Verdict>,
@@ -156,6 +169,8 @@ impl Outcome {
             run_id: None,
             test,
             verdict: Verdict::Inconclusive,
+            provisional: false,
+            superseded: None,
             earlier: Vec::new(),
             reasons: vec![reason],
             diagnoses: Vec::new(),
@@ -185,6 +200,7 @@ impl Step {
             Self::Trigger => "trigger",
             Self::Settle => "settle",
             Self::Judge => "judge",
+            Self::Linger => "linger",
             Self::Record => "record",
         }
     }
@@ -202,6 +218,7 @@ impl What {
             Self::NotFired => "notFired",
             Self::NotAnswered { .. } => "notAnswered",
             Self::Settled(_) => "settled",
+            Self::Provisional { .. } => "provisional",
             Self::Judged { .. } => "judged",
             Self::Overtaken(_) => "overtaken",
         }

@@ -6,7 +6,8 @@
 use crate::{
     Analysis, Answer, AssertionJudgement, Body, ClaimJudgement, Diagnosis, Exit, Finding,
     Judgement, NoAnswer, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet,
-    Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement, TreeSpan, Unsettled,
+    Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement, TreeSpan, UnansweredPeer,
+    Unsettled,
     trace::{EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Status, Value},
 };
 
@@ -111,6 +112,8 @@ impl Outcome {
             run_id: _,
             test,
             verdict: _,
+            provisional: _,
+            superseded,
             earlier: _,
             reasons,
             diagnoses,
@@ -129,6 +132,8 @@ impl Outcome {
         }
         said.extend(answer.iter_mut().flat_map(Answer::said_mut));
         said.extend(settlement.iter_mut().flat_map(Settlement::said_mut));
+        let services = superseded.iter_mut().filter_map(|it| it.service.as_mut());
+        said.extend(services.map(Said::Text));
         said.extend(overtaken.iter_mut().flat_map(Overtaken::said_mut));
         said.extend(judgement.said_mut());
         said.extend(analysis.iter_mut().flat_map(Analysis::said_mut));
@@ -172,14 +177,17 @@ impl Settlement {
             silent_ns: _,
             quiet_ns: _,
             last_at: _,
+            linger_ns: _,
+            logs: _,
             drained: _,
             processes,
+            unanswered,
         } = self;
         let mut said = Vec::new();
         for unsettled in unsettled {
             match unsettled {
-                Unsettled::ExpectedAbsent(expected) => {
-                    said.extend(expected.iter_mut().map(Said::Text));
+                Unsettled::ExpectedAbsent(names) | Unsettled::OtherServers(names) => {
+                    said.extend(names.iter_mut().map(Said::Text));
                 }
                 Unsettled::NoTelemetry
                 | Unsettled::NotAnswered
@@ -189,8 +197,13 @@ impl Settlement {
                 | Unsettled::NotWaited
                 | Unsettled::TooLarge
                 | Unsettled::SpansLost
-                | Unsettled::Partial => {}
+                | Unsettled::Partial
+                | Unsettled::ContextLost(_)
+                | Unsettled::NotSampled => {}
             }
+        }
+        for UnansweredPeer { service, peer, calls: _, declared: _ } in unanswered {
+            said.extend([service, peer].map(Said::Text));
         }
         for process in processes {
             let ProcessQuiet {
@@ -278,7 +291,8 @@ impl Place {
 }
 
 impl Analysis {
-    fn said_mut(&mut self) -> Vec<Said<'_>> {
+    /// Everything in it that is said in words.
+    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
         let Self { score: _, minimum_score: _, plugins } = self;
         let mut said = Vec::new();
         for PluginAnalysis { id, score: _, rules } in plugins {

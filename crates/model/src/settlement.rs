@@ -21,12 +21,38 @@ pub struct Settlement {
     /// When the last span arrived, by our clock.
     #[serde(default)]
     pub last_at: Option<Timestamp>,
+    /// How long it was listened on after the last arrival or the response before the verdict was final, in nanoseconds; zero
+    /// where nothing was concluded from absence.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub linger_ns: u64,
+    /// Log records of this trace that came. They are counted and not kept: what an instrumentation reports as a log record
+    /// is no event of a span.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub logs: u64,
     /// Whether the system was told to send all it had, and did: nobody was waited for to be quiet.
     #[serde(default)]
     pub drained: bool,
     /// The processes that sent spans, in the order they came; at most as many as a run tells apart.
     #[serde(default)]
     pub processes: Vec<ProcessQuiet>,
+    /// Peers that were called and sent no span, in the order of their names; those that the test declares absent included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<UnansweredPeer>,
+}
+
+/// A peer that was called and sent no span.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UnansweredPeer {
+    /// The service that called it.
+    pub service: String,
+    /// The peer, as the calls name it.
+    pub peer: String,
+    /// Calls without another side.
+    pub calls: u64,
+    /// Whether the test says that it sends none (`settle.absent`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub declared: bool,
 }
 
 /// How quiet one process was.
@@ -89,8 +115,14 @@ pub enum Unsettled {
     TooLarge,
     /// Spans may have been lost on their way here.
     SpansLost,
+    /// These servers received spans during the run as well, and nothing passes on to the run what they received.
+    OtherServers(Vec<String>),
     /// Whoever recorded the trace says that it is a part.
     Partial,
+    /// What these calls called began a trace of its own: the context was lost on the way.
+    ContextLost(Vec<SpanId>),
+    /// The system answered that it does not sample this trace.
+    NotSampled,
 }
 
 /// A verdict that later spans would have changed.
@@ -105,6 +137,24 @@ pub struct Overtaken {
     pub after_ns: u64,
     /// The service that sent it, if it says.
     pub service: Option<String>,
+}
+
+/// A provisional verdict that spans replaced before it was final.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Superseded {
+    /// The provisional verdict.
+    pub verdict: Verdict,
+    /// Spans that came after it.
+    pub spans: u64,
+    /// From the provisional verdict to the first of them, in nanoseconds; none where it was not a span that changed it.
+    pub after_ns: Option<u64>,
+    /// The service that sent the first of them, if it says.
+    pub service: Option<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Settlement {

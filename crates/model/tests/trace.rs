@@ -256,7 +256,7 @@ fn many_spans_of_one_id_are_told_apart() {
 }
 
 #[test]
-fn attributes_are_found_by_key_and_the_first_of_two_wins() {
+fn attributes_are_found_by_key_and_the_last_of_two_wins() {
     let mut trace = Trace::new(trace_id());
     let resource = trace.resource(ResourceData::default()).expect("room");
     let scope = trace.scope(ScopeData::default()).expect("room");
@@ -266,7 +266,7 @@ fn attributes_are_found_by_key_and_the_first_of_two_wins() {
         [("a", "1"), ("b", ""), ("a", "2")].map(|(k, v)| (k.to_owned(), text(v))).to_vec();
     trace.push(resource, scope, data).expect("room");
     let attributes = trace.find(span_id(1)).expect("it was pushed").attributes();
-    assert!(matches!(attributes.get("a"), Some(ValueRef::Str("1"))));
+    assert!(matches!(attributes.get("a"), Some(ValueRef::Str("2"))));
     assert!(matches!(attributes.get("b"), Some(ValueRef::Str(""))), "empty is not absent");
     assert!(attributes.get("c").is_none());
 }

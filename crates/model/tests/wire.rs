@@ -5,10 +5,10 @@ use std::{fs, path::Path};
 use golden::Golden;
 use model::{
     Analysis, Answer, AssertionJudgement, Attempt, Because, Body, Cause, ClaimJudgement, Decided,
-    Diagnosis, Event, Exit, Finding, Judgement, Learned, LearnedService, Level, NoAnswer,
-    NoAnswerKind, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet, Response,
-    RuleAnalysis, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime,
-    Timestamp, TraceId, TreeSpan, Unsettled, Verdict, What,
+    Diagnosis, Event, Exit, Finding, Judgement, Learned, LearnedService, LearnedTest, Level,
+    NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet,
+    Response, RuleAnalysis, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime,
+    Superseded, Timestamp, TraceId, TreeSpan, UnansweredPeer, Unsettled, Verdict, What,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -36,13 +36,18 @@ fn settlement() -> Settlement {
             Unsettled::NotWaited,
             Unsettled::TooLarge,
             Unsettled::SpansLost,
+            Unsettled::OtherServers(vec!["quality-1:11633".to_owned()]),
             Unsettled::Partial,
+            Unsettled::ContextLost(vec![attempt().span_id]),
+            Unsettled::NotSampled,
         ],
         spans: 2,
         waited_ns: 30_000_000_000,
         silent_ns: Some(12_000_000),
         quiet_ns: 6_000_000_000,
         last_at: Some(at(40)),
+        linger_ns: 1_000_000_000,
+        logs: 2,
         drained: true,
         processes: vec![ProcessQuiet {
             service: "cart".to_owned(),
@@ -53,6 +58,21 @@ fn settlement() -> Settlement {
             quiet_ns: 6_000_000_000,
             because: Because::Unknown,
         }],
+        unanswered: vec![UnansweredPeer {
+            service: "cart".to_owned(),
+            peer: "bank:443".to_owned(),
+            calls: 2,
+            declared: true,
+        }],
+    }
+}
+
+fn superseded() -> Superseded {
+    Superseded {
+        verdict: Verdict::Passed,
+        spans: 1,
+        after_ns: Some(300_000_000),
+        service: Some("cart".to_owned()),
     }
 }
 
@@ -97,14 +117,11 @@ fn outcome() -> Outcome {
         verdict: Verdict::Failed,
         reasons: vec!["2 spans name parents that never came".to_owned()],
         trace_id: Some(attempt().trace_id),
-        answer: Some(Answer::Response(Response {
-            status: 500,
-            headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
-            body: Body::Text("oh".to_owned()),
-            duration_ns: 1_500_000,
-        })),
+        answer: Some(answer()),
         settlement: Some(settlement()),
         diagnoses: vec![diagnosis()],
+        provisional: true,
+        superseded: Some(superseded()),
         overtaken: Some(overtaken()),
         earlier: Vec::new(),
         judgement: Judgement {
@@ -146,6 +163,15 @@ fn outcome() -> Outcome {
     }
 }
 
+fn answer() -> Answer {
+    Answer::Response(Response {
+        status: 500,
+        headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
+        body: Body::Text("oh".to_owned()),
+        duration_ns: 1_500_000,
+    })
+}
+
 fn analysis() -> Analysis {
     let finding = Finding {
         span_id: Some(attempt().span_id),
@@ -171,6 +197,7 @@ fn events() -> Vec<Event> {
         What::Answered { status: 200 },
         What::NotAnswered { message: "refused".to_owned() },
         What::Settled(settlement()),
+        What::Provisional { verdict: Verdict::Passed },
         What::Judged { verdict: Verdict::Inconclusive },
         What::Overtaken(overtaken()),
         What::Exited { code: 1 },
@@ -227,7 +254,8 @@ fn learned() -> Learned {
         unannounced: ["mailer".to_owned()].into(),
     };
     let services = [("orders".to_owned(), orders), ("stock".to_owned(), LearnedService::default())];
-    Learned { services: services.into() }
+    let test = LearnedTest { runs: 3, gaps_ms: vec![40, 1005, 38] };
+    Learned { services: services.into(), tests: [("buy".to_owned(), test)].into() }
 }
 
 /// Writes `value` as the golden file says, and reads the golden file back as `value`.

@@ -1,4 +1,6 @@
-//! How much is in a request for logs or metrics. What it says is not looked at.
+//! How much is in a request for logs or metrics, and of which traces log records are. What else it says is not looked at.
+
+use model::TraceId;
 
 use crate::wire::{DecodeError, Fields, bytes};
 
@@ -11,11 +13,32 @@ const METRIC_DATA: [u32; 5] = [bytes(5), bytes(7), bytes(9), bytes(10), bytes(11
 /// The same number in each kind.
 const DATA_POINTS: u32 = bytes(1);
 
-/// Counts the records of an OTLP logs request.
-pub fn count_logs(request: &[u8]) -> Result<u64, DecodeError> {
-    let mut records = 0;
-    each_item(request, |_| {
-        records += 1;
+/// The trace that a log record belongs to.
+const TRACE_ID: u32 = bytes(9);
+
+/// The records of a logs request: how many, and of which traces, each as often as a record names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogRecords {
+    /// All of them.
+    pub count: u64,
+    /// The traces of those that belong to one.
+    pub traces: Vec<TraceId>,
+}
+
+/// Counts the records of an OTLP logs request, and reads of which traces they are.
+pub fn read_logs(request: &[u8]) -> Result<LogRecords, DecodeError> {
+    let mut records = LogRecords::default();
+    each_item(request, |record| {
+        records.count += 1;
+        let mut fields = record.clone();
+        while let Some(key) = fields.key()? {
+            if key != TRACE_ID {
+                fields.skip(key)?;
+                continue;
+            }
+            let id = <[u8; 16]>::try_from(fields.bytes()?).ok();
+            records.traces.extend(id.and_then(TraceId::from_bytes));
+        }
         Ok(())
     })?;
     Ok(records)
@@ -50,4 +73,32 @@ fn each_item(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use model::TraceId;
+    use opentelemetry_proto::tonic::{
+        collector::logs::v1::ExportLogsServiceRequest,
+        logs::v1::{LogRecord, ResourceLogs, ScopeLogs},
+    };
+    use prost::Message;
+
+    use super::{LogRecords, read_logs};
+    use crate::read_logs_json;
+
+    #[test]
+    fn log_records_are_counted_and_name_their_traces() {
+        let record = |trace_id: Vec<u8>| LogRecord { trace_id, ..LogRecord::default() };
+        let log_records = vec![record(vec![7; 16]), record(Vec::new()), record(vec![1; 3])];
+        let scope_logs = vec![ScopeLogs { log_records, ..ScopeLogs::default() }];
+        let resource_logs = vec![ResourceLogs { scope_logs, ..ResourceLogs::default() }];
+        let request = ExportLogsServiceRequest { resource_logs }.encode_to_vec();
+        let traces = vec![TraceId::from_bytes([7; 16]).expect("not zero")];
+        let expected = LogRecords { count: 3, traces };
+        assert_eq!(read_logs(&request), Ok(expected.clone()));
+        let json = r#"{"resourceLogs": [{"scopeLogs": [{"logRecords": [
+            {"traceId": "07070707070707070707070707070707"}, {}, {"traceId": "010101"}]}]}]}"#;
+        assert_eq!(read_logs_json(json.as_bytes()).ok(), Some(expected));
+    }
 }

@@ -21,8 +21,8 @@ mod wire;
 
 pub use answer::{partial_success, partial_success_json, status, status_json};
 pub use append::{AppendError, append};
-pub use count::{count_logs, count_metrics};
+pub use count::{LogRecords, count_metrics, read_logs};
 pub use encode::encode;
-pub use read::{Form, ReadError, count_logs_json, count_metrics_json, read, traces_from_json};
+pub use read::{Form, ReadError, count_metrics_json, read, read_logs_json, traces_from_json};
 pub use split::{Batch, Split, split};
 pub use wire::DecodeError;

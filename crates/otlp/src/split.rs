@@ -226,6 +226,10 @@ impl Ids {
         self.is_parent_malformed = self.parent.is_none() && id.iter().any(|byte| *byte != 0);
     }
 
+    pub(crate) fn trace_id(&self) -> Option<TraceId> {
+        self.trace_id
+    }
+
     /// Whether all of them are ids.
     pub(crate) fn are_valid(&self) -> bool {
         self.trace_id.is_some() && self.span_id.is_some() && !self.is_parent_malformed

@@ -99,6 +99,11 @@ impl Folder {
         Err(OpenError::Crowded { directory: directory.to_owned() })
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The folders of other journals, dead or alive, in their order.
     pub(crate) fn others(&self) -> Result<Vec<PathBuf>, OpenError> {
         let mut found = Vec::new();

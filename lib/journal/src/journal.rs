@@ -2,7 +2,7 @@
 
 use std::{
     fmt, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex},
     thread::{self, JoinHandle},
 };
@@ -256,6 +256,12 @@ impl Journal {
         }
         *closed = Some(left);
         left
+    }
+
+    /// The folder that is this journal's alone until it is closed; none where nothing is written to disk. Files in it that
+    /// are not named as segments are left alone.
+    pub fn folder(&self) -> Option<&Path> {
+        self.shared.folder.as_ref().map(Folder::path)
     }
 
     /// The numbers of this moment.

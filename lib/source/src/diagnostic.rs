@@ -27,6 +27,8 @@ pub struct Diagnostic {
     /// Further places of the same text, each with its label.
     pub also: Vec<(Span, String)>,
     pub help: Option<String>,
+    /// Lines to be copied, below the help.
+    pub lines: Vec<String>,
     /// How many others it stands for, if it is the note that some are missing.
     left_out: usize,
 }
@@ -56,6 +58,7 @@ impl Diagnostic {
             label: String::new(),
             also: Vec::new(),
             help: None,
+            lines: Vec::new(),
             left_out: 0,
         }
     }
@@ -91,6 +94,16 @@ impl Diagnostic {
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// Adds help with lines to be copied below it.
+    pub fn help_with<'a>(
+        self,
+        help: impl Into<String>,
+        lines: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let lines = lines.into_iter().map(str::to_owned).collect();
+        Self { lines, ..self.help(help) }
     }
 
     /// Adds "did you mean" if there is something to suggest.

@@ -83,10 +83,9 @@ fn group(diagnostic: &Diagnostic) -> Group<'_> {
         Some(span) => places(group, diagnostic, span),
         None => group.element(Origin::path(one_line(diagnostic.text.name()))),
     };
-    match &diagnostic.help {
-        Some(help) => group.element(Level::HELP.message(one_line(help))),
-        None => group,
-    }
+    let Some(help) = &diagnostic.help else { return group };
+    let lines = iter::once(help).chain(&diagnostic.lines).map(|line| one_line(line));
+    group.element(Level::HELP.message(lines.collect::<Vec<_>>().join("\n")))
 }
 
 /// Draws the lines from the first place to the last, or each place alone if that is too much.
@@ -372,6 +371,9 @@ error: m
         let text = Text::new("t.yaml", "");
         let note = Diagnostic::note(&text, None, "n").help("h\nx");
         assert_eq!(draw(&[note], Colour::Never), "note: n\n--> t.yaml\n = help: h␊x\n");
+        let note = Diagnostic::note(&text, None, "n").help_with("copy this:", ["a:", "  b: 1\n"]);
+        let drawn = "note: n\n--> t.yaml\n = help: copy this:\n         a:\n           b: 1␊\n";
+        assert_eq!(draw(&[note], Colour::Never), drawn);
         assert_eq!(draw(&[], Colour::Always), "");
     }
 }

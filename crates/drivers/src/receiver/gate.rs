@@ -24,8 +24,10 @@ type Ask = dyn Fn(Option<Secret>) -> Pin<Box<dyn Future<Output = Entry> + Send>>
 pub enum Entry {
     /// It may.
     Allowed,
-    /// It may not.
+    /// It may not: what it shows is no token, or not any more.
     Refused,
+    /// It may not: its token is good, and its role is not one that sends.
+    Forbidden,
     /// Nobody can say now; it is told to come back.
     Later,
 }
@@ -48,6 +50,7 @@ impl Gate {
             Entry::Allowed => Ok(()),
             Entry::Refused if is_shown => Err(Unanswered::TokenRefused),
             Entry::Refused => Err(Unanswered::TokenMissing),
+            Entry::Forbidden => Err(Unanswered::TokenForbidden),
             Entry::Later => Err(Unanswered::TokenUnread),
         }
     }

@@ -117,8 +117,11 @@ impl<S: Sink> Intake<S> {
     /// what a run concludes, nor who is not known to be allowed to: else any stranger could
     /// spoil all runs.
     pub(super) fn refused(&self, has_spans: bool, error: &Unanswered) -> String {
-        use Unanswered::{Refused, TokenMissing, TokenRefused, TokenUnread};
-        let is_known = matches!(error, Refused(_) | TokenMissing | TokenRefused | TokenUnread);
+        use Unanswered::{Refused, TokenForbidden, TokenMissing, TokenRefused, TokenUnread};
+        let is_known = matches!(
+            error,
+            Refused(_) | TokenForbidden | TokenMissing | TokenRefused | TokenUnread
+        );
         if has_spans && !is_known {
             self.sink.lost_unread();
         }
@@ -140,7 +143,7 @@ impl<S: Sink> Intake<S> {
     ) -> Result<Rejected, Unanswered> {
         match signal {
             Signal::Traces => return self.take_traces(message).await,
-            Signal::Logs => add(&self.watch.logs, otlp::count_logs(message)?),
+            Signal::Logs => self.take_logs(&otlp::read_logs(message)?),
             Signal::Metrics => add(&self.watch.metrics, otlp::count_metrics(message)?),
         }
         Ok(Rejected::default())
@@ -164,12 +167,20 @@ impl<S: Sink> Intake<S> {
                 let message = apart(message, otlp::traces_from_json).await?.into();
                 return self.take_traces(&message).await;
             }
-            Signal::Logs => add(&self.watch.logs, apart(message, otlp::count_logs_json).await?),
+            Signal::Logs => self.take_logs(&apart(message, otlp::read_logs_json).await?),
             Signal::Metrics => {
                 add(&self.watch.metrics, apart(message, otlp::count_metrics_json).await?);
             }
         }
         Ok(Rejected::default())
+    }
+
+    /// Log records are counted; that a run's trace has some is what it is told.
+    fn take_logs(&self, records: &otlp::LogRecords) {
+        add(&self.watch.logs, records.count);
+        for trace_id in records.traces.iter().filter(|trace_id| self.sink.wants(trace_id)) {
+            self.sink.logged(trace_id);
+        }
     }
 
     async fn take_traces(&self, message: &Bytes) -> Result<Rejected, Unanswered> {

@@ -94,6 +94,11 @@ pub trait Sink: Send + Sync + 'static {
     ///
     /// It MUST be counted as lost to every trace that is waited for now, and MUST NOT block.
     fn lost_unread(&self);
+
+    /// A log record of this wanted trace came. It is not kept: from now on the absence of events in the trace proves nothing.
+    ///
+    /// It MUST be counted, as far as there is room to know of the trace at all, and MUST NOT block.
+    fn logged(&self, trace_id: &TraceId);
 }
 
 /// A sink has no room now.

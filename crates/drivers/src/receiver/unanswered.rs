@@ -20,9 +20,14 @@ pub(super) enum Unanswered {
     )]
     TokenMissing,
     #[error(
-        "the token is not known, has expired, or may not send: make another one, and set the header `authorization` to it"
+        "the token is not known, or has expired: make another one, and set the header `authorization` to it"
     )]
     TokenRefused,
+    #[error(
+        "the token may read and not send, since whoever sends spans decides what runs find: send with the token of a role \
+         that may"
+    )]
+    TokenForbidden,
     #[error("whether the token may send cannot be told now; send it again later")]
     TokenUnread,
     #[error("nothing is at `{0}`; send to `/v1/traces`, `/v1/logs` or `/v1/metrics`")]
@@ -65,6 +70,7 @@ pub(super) enum Unanswered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Code {
     InvalidArgument = 3,
+    PermissionDenied = 7,
     ResourceExhausted = 8,
     Unimplemented = 12,
     Unavailable = 14,
@@ -85,6 +91,7 @@ impl Unanswered {
             Self::Refused(_) | Self::NoRoom(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Late(_) | Self::TokenUnread => StatusCode::SERVICE_UNAVAILABLE,
             Self::TokenMissing | Self::TokenRefused => StatusCode::UNAUTHORIZED,
+            Self::TokenForbidden => StatusCode::FORBIDDEN,
         }
     }
 
@@ -105,6 +112,7 @@ impl Unanswered {
                 Code::Unavailable
             }
             Self::TokenMissing | Self::TokenRefused => Code::Unauthenticated,
+            Self::TokenForbidden => Code::PermissionDenied,
         }
     }
 
@@ -117,6 +125,7 @@ impl Unanswered {
                 | Self::Late(_)
                 | Self::TokenMissing
                 | Self::TokenRefused
+                | Self::TokenForbidden
                 | Self::TokenUnread
         )
     }

@@ -12,10 +12,11 @@ use crate::{
     request, told,
 };
 
-/// Lets `good` in, and cannot tell of `later`.
+/// Lets `good` in, not `reader`, and cannot tell of `later`.
 fn gate() -> Gate {
     Gate::new(async |token| match token.as_ref().map(|token| token.expose()) {
         Some("good") => Entry::Allowed,
+        Some("reader") => Entry::Forbidden,
         Some("later") => Entry::Later,
         _ => Entry::Refused,
     })
@@ -34,6 +35,7 @@ async fn only_those_who_may_are_let_in() {
         (Some(("authorization", "Bearer bad")), 401, "16", "the token is not known"),
         (Some(("authorization", "Basic good")), 401, "16", "nobody may send without a token here"),
         (Some(("authorization", "bearer later")), 503, "14", "send it again later"),
+        (Some(("authorization", "Bearer reader")), 403, "7", "the token may read and not send"),
         (Some(("x-api-key", "bad")), 401, "16", "the token is not known"),
         (Some(("authorization", "bearer good")), 200, "0", ""),
         (Some(("x-api-key", "good")), 200, "0", ""),
@@ -62,7 +64,7 @@ async fn only_those_who_may_are_let_in() {
         assert_eq!(told, code, "{header:?}");
     }
     let refusals = receiver.seen().refusals;
-    assert_eq!(refusals.len(), 10, "each is told to whoever asks why a trace is missing");
+    assert_eq!(refusals.len(), 12, "each is told to whoever asks why a trace is missing");
     assert!(refusals.iter().all(|it| !it.what.contains("bad")), "and none tells a token");
     assert_eq!(receiver.shutdown().await, Counts { kept: 6, ..Counts::default() });
 }

@@ -61,6 +61,8 @@ impl Sink for Told {
     fn lost_unread(&self) {
         self.unread.fetch_add(1, Ordering::SeqCst);
     }
+
+    fn logged(&self, _: &TraceId) {}
 }
 
 fn told(refuses: bool, go: usize) -> Arc<Told> {

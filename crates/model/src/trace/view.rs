@@ -234,6 +234,11 @@ impl<'a> Resource<'a> {
         Attributes { trace: self.trace, run: self.row.attributes }
     }
 
+    /// Attributes that the producer dropped.
+    pub fn dropped_attributes(self) -> u32 {
+        self.row.head.dropped_attributes
+    }
+
     /// The resource as an owned value.
     pub fn to_data(self) -> ResourceData {
         let text = |text| self.trace.strings.get(text).to_owned();
@@ -274,6 +279,11 @@ impl<'a> Scope<'a> {
     /// Its attributes.
     pub fn attributes(self) -> Attributes<'a> {
         Attributes { trace: self.trace, run: self.row.attributes }
+    }
+
+    /// Attributes that the producer dropped.
+    pub fn dropped_attributes(self) -> u32 {
+        self.row.head.dropped_attributes
     }
 
     /// The scope as an owned value.
@@ -381,10 +391,11 @@ impl<'a> Attributes<'a> {
             .map(move |row| (trace.strings.get(row.key), ValueRef::new(trace, row.value)))
     }
 
-    /// The value of this key; of several, the first.
+    /// The value of this key. OTLP forbids a key twice and does not say which counts: here it is the last, as where an
+    /// attribute is set again, and as nearly every reader of JSON takes an object.
     pub fn get(self, key: &str) -> Option<ValueRef<'a>> {
         let key = self.trace.strings.find(key)?;
-        let row = self.trace.attributes[self.run.range()].iter().find(|row| row.key == key)?;
+        let row = self.trace.attributes[self.run.range()].iter().rfind(|row| row.key == key)?;
         Some(ValueRef::new(self.trace, row.value))
     }
 

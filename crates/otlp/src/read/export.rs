@@ -3,6 +3,9 @@
 //! Fields that are not known are passed over, as the protocol asks for. An id that is none is kept as one, so that its
 //! span is refused for it and the others are not.
 
+use model::TraceId;
+
+use crate::LogRecords;
 use serde_json::Value;
 
 use super::{
@@ -123,13 +126,18 @@ pub fn traces_from_json(text: &[u8]) -> Result<Vec<u8>, ReadError> {
     })
 }
 
-/// Counts the records of a logs request in JSON.
-pub fn count_logs_json(text: &[u8]) -> Result<u64, ReadError> {
+/// Counts the records of a logs request in JSON, and reads of which traces they are.
+pub fn read_logs_json(text: &[u8]) -> Result<LogRecords, ReadError> {
     with_root(text, |root| {
-        let mut records = 0;
+        let mut records = LogRecords::default();
         for of_resource in root.get("resourceLogs")?.items()? {
             for of_scope in of_resource.get("scopeLogs")?.items()? {
-                records += of_scope.get("logRecords")?.items()?.count() as u64;
+                for record in of_scope.get("logRecords")?.items()? {
+                    records.count += 1;
+                    let id = record.get("traceId")?.id_bytes(16);
+                    let id = id.and_then(|id| <[u8; 16]>::try_from(id).ok());
+                    records.traces.extend(id.and_then(TraceId::from_bytes));
+                }
             }
         }
         Ok(records)

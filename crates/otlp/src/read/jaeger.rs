@@ -11,35 +11,53 @@ use model::{
         EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode, Value,
     },
 };
+use serde_json::Value as Json;
 
 use super::{
     Problem,
     json::{Mistake, Node},
+    lanes::{Lane, Lanes},
     otlp,
     traces::{Around, Traces},
 };
 
 /// Reads an answer: a list of traces under `data`, a trace alone, or what the third version of the API gives, which is
 /// OTLP under `result`.
-pub(super) fn read(object: &Node<'_>, traces: &mut Traces) -> Result<(), Problem> {
-    otlp::read(&object.get("result")?, traces)?;
+pub(super) fn read(object: &Node<'_>, lanes: &mut Lanes) -> Result<(), Mistake> {
+    otlp::read(&object.get("result")?, lanes)?;
     let data = object.get("data")?;
     for trace in data.items()? {
-        read_trace(&trace, traces)?;
+        read_trace(&trace, lanes)?;
     }
     if data.is_absent()
         && let Some(error) = object.get("errors")?.items()?.next()
     {
-        return Err(error.get("msg")?.expected("traces instead of an error").into());
+        return Err(error.get("msg")?.expected("traces instead of an error"));
     }
-    read_trace(object, traces)
+    read_trace(object, lanes)
 }
 
-fn read_trace(trace: &Node<'_>, traces: &mut Traces) -> Result<(), Problem> {
+fn read_trace(trace: &Node<'_>, lanes: &mut Lanes) -> Result<(), Mistake> {
     let processes = trace.get("processes")?;
-    // By the process, and the name and version of the scope.
-    let mut arounds = BTreeMap::new();
-    for one in trace.get("spans")?.items()? {
+    let around = Processes {
+        path: processes.path(),
+        processes: processes.to_value(),
+        arounds: BTreeMap::new(),
+    };
+    lanes.add(&trace.get("spans")?, Lane::Jaeger(Box::new(around)))
+}
+
+/// What the spans of a trace have around them.
+pub(super) struct Processes {
+    processes: Json,
+    path: String,
+    /// By the process, and the name and version of the scope.
+    arounds: BTreeMap<(String, String, String), Around>,
+}
+
+impl Processes {
+    /// Reads a span into its trace.
+    pub(super) fn read_span(&mut self, one: &Node<'_>, traces: &mut Traces) -> Result<(), Problem> {
         let trace_id = one.get("traceID")?;
         let id = trace_id.short_trace_id()?;
         let id = id.ok_or_else(|| trace_id.expected("the id of a trace"))?;
@@ -48,17 +66,16 @@ fn read_trace(trace: &Node<'_>, traces: &mut Traces) -> Result<(), Problem> {
         let version = tags.take_text(&["otel.scope.version", "otel.library.version"]);
         let process_id = one.get("processID")?;
         let key = (process_id.text()?.to_owned(), name.clone(), version.clone());
-        let around = match arounds.entry(key) {
+        let around = match self.arounds.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let resource = resource(&processes, &process_id)?;
+                let resource = resource(&Node::at(&self.path, &self.processes), &process_id)?;
                 let scope = ScopeData { name, version, ..ScopeData::default() };
                 new.insert(Around::new(resource, scope))
             }
         };
-        traces.push(around, id, span(&one, id, tags)?)?;
+        traces.push(around, id, span(one, id, tags)?)
     }
-    Ok(())
 }
 
 fn resource(processes: &Node<'_>, process_id: &Node<'_>) -> Result<ResourceData, Mistake> {

@@ -11,6 +11,8 @@ use base64::{
 use model::{SpanId, TraceId};
 use serde_json::Value;
 
+use super::outline::lane;
+
 /// So many characters of a wrong value are shown.
 const SHOWN_MAX: usize = 40;
 
@@ -25,6 +27,10 @@ pub(super) struct Node<'a> {
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Root,
+    /// What stands at this path by itself.
+    Path(&'a str),
+    /// An item of the list at this path.
+    ItemOf(&'a str, usize),
     Key(&'a str),
     Item(usize),
 }
@@ -39,6 +45,34 @@ pub(super) struct Mistake {
 impl<'a> Node<'a> {
     pub(super) fn root(value: &'a Value) -> Self {
         Self { value, above: None, step: Step::Root }
+    }
+
+    /// A value that was at this path.
+    pub(super) fn at(path: &'a str, value: &'a Value) -> Self {
+        Self { value, above: None, step: Step::Path(path) }
+    }
+
+    /// A value that was an item of the list at this path.
+    pub(super) fn item_of(path: &'a str, ix: usize, value: &'a Value) -> Self {
+        Self { value, above: None, step: Step::ItemOf(path, ix) }
+    }
+
+    /// The number of the lane that a list of spans is; none where it is absent.
+    pub(super) fn lane(&self) -> Result<Option<usize>, Mistake> {
+        match self.value {
+            Value::Null => Ok(None),
+            value => lane(value).map(Some).ok_or_else(|| self.expected("an array")),
+        }
+    }
+
+    pub(super) fn to_value(self) -> Value {
+        self.value.clone()
+    }
+
+    pub(super) fn path(&self) -> String {
+        let mut path = String::new();
+        self.write_path(&mut path);
+        path
     }
 
     /// Whether this is an object with such a field.
@@ -210,9 +244,7 @@ impl<'a> Node<'a> {
 
     /// A mistake here.
     pub(super) fn wrong(&self, reason: String) -> Mistake {
-        let mut path = String::new();
-        self.write_path(&mut path);
-        Mistake { path, reason }
+        Mistake { path: self.path(), reason }
     }
 
     /// The value in short.
@@ -235,6 +267,8 @@ impl<'a> Node<'a> {
         }
         match self.step {
             Step::Root => {}
+            Step::Path(at) => path.push_str(at),
+            Step::ItemOf(list, ix) => path.push_str(&format!("{list}[{ix}]")),
             Step::Key(key) => {
                 if !path.is_empty() {
                     path.push('.');

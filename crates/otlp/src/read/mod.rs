@@ -7,12 +7,14 @@
 mod export;
 mod jaeger;
 mod json;
+mod lanes;
 mod otlp;
+mod outline;
 mod traces;
 
 use std::fmt;
 
-use model::{Fault, Faulty, Trace, trace::TraceFull};
+use model::{Fault, Faulty, Trace, TraceId, trace::TraceFull};
 use serde_json::{Deserializer, Value};
 use thiserror::Error;
 
@@ -22,8 +24,10 @@ use crate::{
     split::{ids, split},
     wire::Fields,
 };
-pub use export::{count_logs_json, count_metrics_json, traces_from_json};
+pub use export::{count_metrics_json, read_logs_json, traces_from_json};
 use json::{Mistake, Node};
+use lanes::Lanes;
+use outline::{Outline, SpanError};
 use traces::Traces;
 
 /// Why a trace file could not be read.
@@ -140,17 +144,24 @@ fn start_of(bytes: &[u8]) -> String {
 
 fn read_protobuf(bytes: &[u8]) -> Result<Vec<Trace>, ReadError> {
     check(Fields::new(bytes), &traces_data::SCHEMA)?;
-    check_ids(bytes)?;
+    let one_trace = check_ids(bytes)?;
+    // A file of one trace is read where it lies; of several, each is copied out of it.
+    if let Some(id) = one_trace {
+        return Ok(vec![append_to(Trace::new(id), bytes)?]);
+    }
     let mut traces = Vec::new();
     for batch in split(bytes, |_| true)?.batches {
-        let mut trace = Trace::new(batch.trace_id);
-        match append(&mut trace, &batch.bytes) {
-            Ok(_) => traces.push(trace),
-            Err(AppendError::Decode(error)) => return Err(error.into()),
-            Err(AppendError::Full(full)) => return Err(full.into()),
-        }
+        traces.push(append_to(Trace::new(batch.trace_id), &batch.bytes)?);
     }
     Ok(traces)
+}
+
+fn append_to(mut trace: Trace, bytes: &[u8]) -> Result<Trace, ReadError> {
+    match append(&mut trace, bytes) {
+        Ok(_) => Ok(trace),
+        Err(AppendError::Decode(error)) => Err(error.into()),
+        Err(AppendError::Full(full)) => Err(full.into()),
+    }
 }
 
 impl From<DecodeError> for ReadError {
@@ -162,48 +173,77 @@ impl From<DecodeError> for ReadError {
     }
 }
 
-/// Whether each span can be in a trace.
-fn check_ids(bytes: &[u8]) -> Result<(), DecodeError> {
+/// Whether each span can be in a trace; the trace of all of them, if that is one.
+fn check_ids(bytes: &[u8]) -> Result<Option<TraceId>, DecodeError> {
+    let (mut first, mut is_one) = (None, true);
     for of_resource in Fields::new(bytes).children(traces_data::RESOURCE_SPANS) {
         for of_scope in of_resource?.children(resource_spans::SCOPE_SPANS) {
             for span in of_scope?.children(scope_spans::SPANS) {
                 let span = span?;
-                if !ids(span.clone())?.are_valid() {
+                let ids = ids(span.clone())?;
+                let Some(trace_id) = ids.trace_id().filter(|_| ids.are_valid()) else {
                     return Err(span.malformed(IDS_EXPECTED));
-                }
+                };
+                is_one &= *first.get_or_insert(trace_id) == trace_id;
             }
         }
     }
-    Ok(())
+    Ok(first.filter(|_| is_one))
 }
 
 /// Reads the objects of a text, of which there may be many, on a line each or not.
 fn read_json(text: &[u8]) -> Result<Vec<Trace>, ReadError> {
     let mut traces = Traces::of_file(text.len());
-    let mut values = Deserializer::from_slice(text).into_iter();
-    let (mut line, mut seen) = (1, 0);
-    while let Some(value) = values.next() {
-        let value: Value = value.map_err(|error| ReadError::Json { reason: error.to_string() })?;
-        let gap = text[seen..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        line += lines(&text[seen..seen + gap]);
-        read_object(&Node::root(&value), line, &mut traces)?;
-        line += lines(&text[seen + gap..values.byte_offset()]);
-        seen = values.byte_offset();
+    let mut objects = Deserializer::from_slice(text).into_iter();
+    let mut seen = Seen::default();
+    while let Some(object) = objects.next() {
+        let object: Outline =
+            object.map_err(|error| ReadError::Json { reason: error.to_string() })?;
+        let gap = text[seen.bytes..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        seen.pass(text, seen.bytes + gap);
+        let bytes = &text[seen.bytes..objects.byte_offset()];
+        read_object(&Node::root(&object.0), bytes, &seen, &mut traces)?;
+        seen.pass(text, objects.byte_offset());
     }
     Ok(traces.into_vec())
 }
 
-fn lines(text: &[u8]) -> usize {
-    text.iter().filter(|byte| **byte == b'\n').count()
+/// What is behind the reader of a text.
+#[derive(Default)]
+struct Seen {
+    bytes: usize,
+    lines: usize,
+    /// Bytes of the last line.
+    column: usize,
 }
 
-fn read_object(object: &Node<'_>, line: usize, traces: &mut Traces) -> Result<(), ReadError> {
+impl Seen {
+    fn pass(&mut self, text: &[u8], until: usize) {
+        let passed = &text[self.bytes..until];
+        self.lines += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.column = match passed.iter().rposition(|byte| *byte == b'\n') {
+            Some(at) => passed.len() - at - 1,
+            None => self.column + passed.len(),
+        };
+        self.bytes = until;
+    }
+}
+
+/// Reads an object by its outline, and then its spans out of its bytes.
+fn read_object(
+    object: &Node<'_>,
+    bytes: &[u8],
+    seen: &Seen,
+    traces: &mut Traces,
+) -> Result<(), ReadError> {
+    let mut lanes = Lanes::default();
+    let line = seen.lines + 1;
     let (form, read) = if object.has("resourceSpans") {
-        (Form::Otlp, otlp::read(object, traces))
+        (Form::Otlp, otlp::read(object, &mut lanes))
     } else if object.has("batches") || object.has("trace") {
-        (Form::Tempo, otlp::read_tempo(object, traces))
+        (Form::Tempo, otlp::read_tempo(object, &mut lanes))
     } else if object.has("data") || object.has("spans") || object.has("result") {
-        (Form::Jaeger, jaeger::read(object, traces))
+        (Form::Jaeger, jaeger::read(object, &mut lanes))
     } else if object.has("resourceLogs") || object.has("resourceMetrics") {
         // The Collector writes all signals of an exporter into one file.
         return Ok(());
@@ -211,12 +251,14 @@ fn read_object(object: &Node<'_>, line: usize, traces: &mut Traces) -> Result<()
         let found = format!("{} in line {line}", object.sketch());
         return Err(ReadError::Unknown { found });
     };
-    read.map_err(|problem| match problem {
-        Problem::Mistake(Mistake { path, reason }) => {
-            ReadError::Content { form, line, path, reason }
-        }
-        Problem::TooLarge => ReadError::TooLarge,
-        Problem::Full(full) => ReadError::Full(full),
+    let content = |Mistake { path, reason }| ReadError::Content { form, line, path, reason };
+    read.map_err(content)?;
+    let mut told = |lane: usize, ix: usize, span: &Value| lanes.read_span(lane, ix, span, traces);
+    outline::spans(bytes, &mut told).map_err(|error| match error {
+        SpanError::Json(error) => outline::in_file(&error, seen.lines, seen.column),
+        SpanError::Problem(Problem::Mistake(mistake)) => content(mistake),
+        SpanError::Problem(Problem::TooLarge) => ReadError::TooLarge,
+        SpanError::Problem(Problem::Full(full)) => ReadError::Full(full),
     })
 }
 

@@ -11,6 +11,7 @@ use model::{
 use super::{
     Problem,
     json::{Mistake, Node},
+    lanes::{Lane, Lanes},
     traces::{Around, Traces},
 };
 
@@ -43,26 +44,26 @@ const VALUES: [(&str, ReadValue); 7] = [
 ];
 
 /// Reads a `TracesData` object.
-pub(super) fn read(object: &Node<'_>, traces: &mut Traces) -> Result<(), Problem> {
+pub(super) fn read(object: &Node<'_>, lanes: &mut Lanes) -> Result<(), Mistake> {
     for of_resource in object.get("resourceSpans")?.items()? {
-        resource_spans(&of_resource, traces)?;
+        resource_spans(&of_resource, lanes)?;
     }
     Ok(())
 }
 
 /// Reads an answer of Tempo's: `batches`, or in the second version of its API a `trace`.
-pub(super) fn read_tempo(object: &Node<'_>, traces: &mut Traces) -> Result<(), Problem> {
+pub(super) fn read_tempo(object: &Node<'_>, lanes: &mut Lanes) -> Result<(), Mistake> {
     let trace = object.get("trace")?;
-    read(&trace, traces)?;
+    read(&trace, lanes)?;
     for holder in [object, &trace] {
         for of_resource in holder.get("batches")?.items()? {
-            resource_spans(&of_resource, traces)?;
+            resource_spans(&of_resource, lanes)?;
         }
     }
     Ok(())
 }
 
-fn resource_spans(message: &Node<'_>, traces: &mut Traces) -> Result<(), Problem> {
+fn resource_spans(message: &Node<'_>, lanes: &mut Lanes) -> Result<(), Mistake> {
     let resource = resource(message)?;
     // Before OTLP 1.0 a scope was an instrumentation library.
     for [list, scope] in
@@ -70,16 +71,23 @@ fn resource_spans(message: &Node<'_>, traces: &mut Traces) -> Result<(), Problem
     {
         for of_scope in message.get(list)?.items()? {
             let scope = scope_data(&of_scope, &of_scope.get(scope)?)?;
-            let mut around = Around::new(resource.clone(), scope);
-            for one in of_scope.get("spans")?.items()? {
-                let trace_id = one.get("traceId")?;
-                let id = trace_id.trace_id()?;
-                let id = id.ok_or_else(|| trace_id.expected("the id of a trace"))?;
-                traces.push(&mut around, id, span(&one)?)?;
-            }
+            let around = Around::new(resource.clone(), scope);
+            lanes.add(&of_scope.get("spans")?, Lane::Otlp(Box::new(around)))?;
         }
     }
     Ok(())
+}
+
+/// Reads a span into its trace.
+pub(super) fn read_span(
+    one: &Node<'_>,
+    around: &mut Around,
+    traces: &mut Traces,
+) -> Result<(), Problem> {
+    let trace_id = one.get("traceId")?;
+    let id = trace_id.trace_id()?;
+    let id = id.ok_or_else(|| trace_id.expected("the id of a trace"))?;
+    traces.push(around, id, span(one)?)
 }
 
 fn resource(around: &Node<'_>) -> Result<ResourceData, Mistake> {

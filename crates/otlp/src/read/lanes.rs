@@ -1,0 +1,48 @@
+//! What stands around the spans of each lane of an object.
+
+use serde_json::Value;
+
+use super::{
+    Problem, jaeger,
+    json::{Mistake, Node},
+    otlp,
+    traces::{Around, Traces},
+};
+
+/// The lanes of an object, by their numbers.
+#[derive(Default)]
+pub(super) struct Lanes(Vec<Option<(String, Lane)>>);
+
+/// How the spans of a lane are read.
+pub(super) enum Lane {
+    Otlp(Box<Around>),
+    Jaeger(Box<jaeger::Processes>),
+}
+
+impl Lanes {
+    /// Adds the lane that a list of spans is. Nothing is read from a lane that was not added.
+    pub(super) fn add(&mut self, spans: &Node<'_>, lane: Lane) -> Result<(), Mistake> {
+        let Some(number) = spans.lane()? else { return Ok(()) };
+        if self.0.len() <= number {
+            self.0.resize_with(number + 1, || None);
+        }
+        self.0[number] = Some((spans.path(), lane));
+        Ok(())
+    }
+
+    /// Reads one span of a lane into its trace.
+    pub(super) fn read_span(
+        &mut self,
+        number: usize,
+        ix: usize,
+        span: &Value,
+        traces: &mut Traces,
+    ) -> Result<(), Problem> {
+        let Some(Some((path, lane))) = self.0.get_mut(number) else { return Ok(()) };
+        let node = Node::item_of(path, ix, span);
+        match lane {
+            Lane::Otlp(around) => otlp::read_span(&node, around, traces),
+            Lane::Jaeger(processes) => processes.read_span(&node, traces),
+        }
+    }
+}
