@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use model::{
-    Judgement, Trace, Verdict,
+    Decided, Judgement, Trace, Verdict,
     trace::{Resource, ValueRef},
 };
 
 use crate::{
+    budget,
     eval::{
         decided::{DecidedBy, decides_assertion, decides_claim},
         select::select,
@@ -17,11 +18,16 @@ use crate::{
 };
 
 impl Resolved {
-    /// What the test expects before the trace is whole and what is not there, as written.
+    /// What the test expects before the trace is whole and what is not there, as written. What is over the budget of a
+    /// judgement is not there.
     pub fn expected_missing(&self, trace: &Trace) -> Vec<String> {
         if self.expect.is_empty() {
             return Vec::new();
         }
+        budget::judgement(|| self.missing_in(trace)).0
+    }
+
+    fn missing_in(&self, trace: &Trace) -> Vec<String> {
         let services: HashSet<&str> = trace.resources().filter_map(service).collect();
         let mut world = World::new(trace, None, None);
         let selectors = self.expect.iter().filter_map(|expect| match expect {
@@ -34,7 +40,10 @@ impl Resolved {
         for expect in &self.expect {
             let is_there = match expect {
                 Expect::Service(name) => services.contains(name.as_str()),
-                Expect::Span(selector) => !select(&selector.meaning, &world.scene()).is_empty(),
+                Expect::Span(selector) => {
+                    let is_any = || !select(&selector.meaning, &world.scene()).is_empty();
+                    budget::statement(is_any) == (true, None)
+                }
             };
             if !is_there {
                 missing.push(expect.source().to_owned());
@@ -45,7 +54,8 @@ impl Resolved {
 
     /// Whether spans that are there may decide all that the test says, so that it need not wait for the whole trace.
     ///
-    /// Outputs wait for it: a later span may be the one that an output is taken from.
+    /// Outputs wait for it: a later span may be the one that an output is taken from. So do gates: a later span may break
+    /// a rule.
     pub fn may_end_early(&self) -> bool {
         let can_decide = |decided: DecidedBy| match decided {
             DecidedBy::Response => true,
@@ -59,8 +69,25 @@ impl Resolved {
         let says_something = !self.specs.is_empty() || !self.claims.is_empty();
         says_something
             && self.outputs.is_empty()
+            && self.gates.is_open()
             && assertions.all(can_decide)
             && claims.all(can_decide)
+    }
+
+    /// Whether no further span can change the verdict: something is broken by what is there, or all holds by that. A verdict
+    /// that is inconclusive concludes nothing from absence.
+    pub fn is_final(&self, judgement: &Judgement) -> bool {
+        let assertions = judgement.specs.iter().flat_map(|spec| &spec.assertions);
+        let assertions = assertions.map(|assertion| (assertion.verdict, assertion.decided));
+        let claims = judgement.claims.iter().map(|claim| (claim.verdict, claim.decided));
+        let mut all = assertions.chain(claims);
+        match judgement.verdict {
+            Verdict::Inconclusive => true,
+            Verdict::Failed => all.any(|it| it.0 == Verdict::Failed && it.1 != Decided::Absence),
+            Verdict::Passed => {
+                self.outputs.is_empty() && all.all(|(_, decided)| decided != Decided::Absence)
+            }
+        }
     }
 
     /// Whether nothing that the test says is left open in this judgement of it.

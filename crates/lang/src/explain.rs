@@ -15,6 +15,7 @@ use crate::{
     selection,
     syntax::{
         ast::{Anchor, Combinator, Hop, Part, Position, Selector, Step},
+        number::Numbers,
         print,
     },
 };
@@ -118,7 +119,7 @@ pub fn explain_plan(plan: &Plan, trace: &Trace) -> Explained {
     Explained { test: plan.name.clone(), specs: specs.collect(), claims: claims.collect() }
 }
 
-/// One step with the selectors that show what it does. They are made first, since a world remembers trees by address.
+/// One step with the selectors that show what it does.
 struct Stage<'a> {
     hop: &'a Hop,
     alone: Selector,
@@ -127,7 +128,14 @@ struct Stage<'a> {
 }
 
 fn narrowing(selector: &Selector, trace: &Trace) -> Narrowing {
-    let parts: Vec<Vec<Stage<'_>>> = selector.parts.iter().map(stages).collect();
+    let mut parts: Vec<Vec<Stage<'_>>> = selector.parts.iter().map(stages).collect();
+    // What is made of parts of a tree has their ids and means something else.
+    let mut numbers = Numbers::default();
+    for selector in parts.iter_mut().flatten().flat_map(Stage::selectors_mut) {
+        numbers.selector(selector);
+    }
+    let mut whole = selector.clone();
+    numbers.selector(&mut whole);
     let mut world = World::new(trace, None, None);
     let selectors: Vec<_> = parts.iter().flatten().flat_map(Stage::selectors).collect();
     world.prepare(&[], &selectors);
@@ -143,7 +151,7 @@ fn narrowing(selector: &Selector, trace: &Trace) -> Narrowing {
         selector: print::selector(selector),
         spans: trace.len(),
         parts: narrowings,
-        selected: seen(selector, &scene),
+        selected: seen(&whole, &scene),
     }
 }
 
@@ -162,6 +170,11 @@ impl Stage<'_> {
     fn selectors(&self) -> impl Iterator<Item = &Selector> {
         let picked = self.picked.as_ref().map(|(_, picked)| picked);
         [&self.alone, &self.reached].into_iter().chain(picked)
+    }
+
+    fn selectors_mut(&mut self) -> impl Iterator<Item = &mut Selector> {
+        let picked = self.picked.as_mut().map(|(_, picked)| picked);
+        [&mut self.alone, &mut self.reached].into_iter().chain(picked)
     }
 }
 

@@ -7,6 +7,7 @@ use source::{Diagnostic, Diagnostics, Span, Text};
 
 use crate::{
     document::{Document, alone, read_placed},
+    gates::CURRENT,
     planned::plans_if_any,
 };
 
@@ -26,8 +27,8 @@ pub struct Kept {
 }
 
 /// All documents of a file that a server keeps, and everything that there is to say about it. One error anywhere, and
-/// there are none.
-pub fn kept(text: &Text) -> (Vec<Kept>, Vec<Diagnostic>) {
+/// there are none. `receiver` is where the server receives OTLP, as a Collector would be told.
+pub fn kept(text: &Text, receiver: &str) -> (Vec<Kept>, Vec<Diagnostic>) {
     let (planned, diagnostics) = plans_if_any(text);
     let found = Diagnostics::new(text);
     found.extend(diagnostics);
@@ -37,6 +38,7 @@ pub fn kept(text: &Text) -> (Vec<Kept>, Vec<Diagnostic>) {
     let mut tests = planned.into_iter();
     let (mut kept, mut ids) = (Vec::new(), BTreeSet::new());
     for (document, span) in read_placed(text).0 {
+        found.extend(document.notice(text, receiver));
         let one = match document {
             Document::Test(_) => tests.next().map(|test| {
                 let host = test.plan.host();
@@ -76,13 +78,20 @@ fn keep(document: &Document, span: Span, found: &Diagnostics) -> Option<Kept> {
         Document::PollingProfile(it) => {
             (DocumentKind::SettleProfile, it.id.as_deref(), it.name.as_deref())
         }
-        Document::Analyzer(it) => (DocumentKind::Analyzer, it.id.as_deref(), it.name.as_deref()),
-        Document::TestRunner(it) => (DocumentKind::Gate, it.id.as_deref(), it.name.as_deref()),
+        // There is one that holds for runs, whatever it is called.
+        Document::Analyzer(it) => {
+            let id = it.id.as_deref().unwrap_or(CURRENT);
+            (DocumentKind::Analyzer, Some(id), it.name.as_deref())
+        }
+        Document::TestRunner(it) => {
+            let id = it.id.as_deref().unwrap_or(CURRENT);
+            (DocumentKind::Gate, Some(id), it.name.as_deref())
+        }
     };
     let made = match (id, name) {
         (Some(id), _) => id.parse(),
         (None, Some(name)) => TestId::from_name(name),
-        (None, None) => "current".parse(),
+        (None, None) => CURRENT.parse(),
     };
     match made {
         Ok(id) => {
@@ -107,7 +116,7 @@ mod tests {
     use super::kept;
 
     fn read(content: &str) -> (Vec<(String, String, String)>, String) {
-        let (kept, diagnostics) = kept(&Text::new("all.yaml", content));
+        let (kept, diagnostics) = kept(&Text::new("all.yaml", content), "127.0.0.1:4317");
         let brief =
             kept.into_iter().map(|it| (it.kind.to_string(), it.id.to_string(), it.document));
         (brief.collect(), draw(&diagnostics, Colour::Never))
@@ -124,6 +133,27 @@ mod tests {
         ];
         assert_eq!(kept, expected.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned())));
         assert!(told.contains("`Config` are ignored"), "{told}");
+    }
+
+    #[test]
+    fn what_holds_for_no_run_is_told() {
+        let cases = [
+            ("type: TestRunner\nspec: {name: default}\n", "current", ""),
+            ("type: Analyzer\nspec: {name: ours}\n", "current", ""),
+            ("type: Analyzer\nspec: {id: strict}\n", "strict", "`strict` holds for no run"),
+            ("type: TestRunner\nspec: {id: release}\n", "release", "`release` holds for no run"),
+            (
+                "type: DataStore\nspec: {name: prod, type: jaeger, jaeger: {endpoint: a}}\n",
+                "prod",
+                "a store of type `jaeger` is not queried",
+            ),
+            ("type: DataStore\nspec: {name: prod, type: otlp}\n", "prod", ""),
+        ];
+        for (content, id, words) in cases {
+            let (kept, told) = read(content);
+            assert_eq!(kept[0].1, id, "{content}");
+            assert!(told.contains(words) && told.is_empty() == words.is_empty(), "{told}");
+        }
     }
 
     #[test]

@@ -18,11 +18,13 @@
 
 mod analyze;
 mod awaited;
+mod budget;
 mod compile;
 mod document;
 mod eval;
 mod explain;
 mod format;
+mod gates;
 mod judge;
 mod kept;
 mod looked;
@@ -36,10 +38,11 @@ mod syntax;
 mod value;
 
 pub use analyze::{PLUGINS, PluginInfo, PluginRules, RULES, RuleInfo, RuleSetting, Rules, analyze};
+pub use budget::Work;
 pub use compile::compile;
 pub use document::{
-    Analyzer, DataStore, Document, FileRef, Gate, PollingProfile, Reference, Step, Suite, Test,
-    TestRunner, Variable, VariableSet, data_store, read,
+    Analyzer, DataStore, Document, FileRef, Gate, PollingProfile, Reference, RequiredGate, Step,
+    Suite, Test, TestRunner, Variable, VariableSet, data_store, read,
 };
 pub use eval::decided::DecidedBy;
 pub use eval::resolve::{Vars, resolve};
@@ -48,7 +51,8 @@ pub use explain::{
     explain_selector,
 };
 pub use format::{Formatted, format};
-pub use judge::{Evidence, Taken, judge, outputs};
+pub use gates::{CURRENT, Gates};
+pub use judge::{Evidence, Taken, analysis, judge, judge_measured, outputs};
 pub use kept::{Kept, kept};
 pub use looked::{Looked, looked, trigger};
 pub use plan::{Plan, Resolved, Settle};

@@ -9,6 +9,7 @@ use model::{Place, TestId};
 
 use crate::{
     document::{FileRef, PollingProfile, Reference, Trigger, TriggerKind},
+    gates::Gates,
     request::split_scheme,
     secrets::Secrets,
     syntax::ast::{Expr, Piece, Selector, Template},
@@ -34,6 +35,8 @@ pub struct Plan {
     pub(crate) absent: Vec<String>,
     pub(crate) polling_profile: Option<Reference>,
     pub(crate) skip_trace_collection: bool,
+    /// What a run has to pass besides.
+    pub(crate) gates: Gates,
 }
 
 /// How long to wait for a trace.
@@ -105,6 +108,7 @@ pub struct Resolved {
     pub(crate) outputs: Vec<Output>,
     pub(crate) expect: Vec<Expect>,
     pub(crate) skip_trace_collection: bool,
+    pub(crate) gates: Gates,
     /// The texts that nobody may see.
     pub(crate) secrets: Secrets,
 }
@@ -140,6 +144,11 @@ impl Plan {
         if let Some(timeout) = profile.timeout.filter(|_| !self.says_timeout) {
             self.settle.timeout = timeout;
         }
+    }
+
+    /// Has every run pass these gates too.
+    pub fn require(&mut self, gates: Gates) {
+        self.gates = gates;
     }
 
     /// Host and port that the trigger calls, in small letters; none where that is not known before variables are.

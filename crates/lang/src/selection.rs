@@ -8,13 +8,14 @@ use crate::{
         select,
         world::{Scene, World},
     },
-    syntax::{ast::Selector, mistake::Mistake, parse},
+    syntax::{ast::Selector, mistake::Mistake, number::Numbers, parse},
 };
 
 /// The spans that a selector selects: part by part, each part in document order, none twice.
 pub fn select(source: &str, trace: &Trace) -> Result<Vec<SpanIx>, Vec<Diagnostic>> {
     let (selector, diagnostics) = read(&Text::new("selector", source));
-    let Some(selector) = selector else { return Err(diagnostics) };
+    let Some(mut selector) = selector else { return Err(diagnostics) };
+    Numbers::default().selector(&mut selector);
     let mut world = World::new(trace, None, None);
     world.prepare(&[], &[&selector]);
     let scene = Scene { world: &world, span: None, count: None, inner: None, is_selecting: false };

@@ -8,24 +8,29 @@
 
 use std::{
     cell::{Cell, OnceCell},
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     rc::Rc,
 };
 
-use model::trace::{NumberedAttribute, Span};
+use model::trace::Span;
 
 use super::{
     contrast::Contrast,
-    expression::{Lack, Trend, Valued, Values, value_of},
+    doubt::{Selection, count_sure, selection},
+    dropped::unseen,
+    expression::{Doubt, Interval, Lack, Trend, Valued, Values, value_of},
     future::Truth,
+    group::{Column, Grouped},
     lasting::{is_fixed, is_lasting},
     members::Members,
-    select::{count, doubt, is_anchored, select},
-    summary::{Gathered, Missing, Summed},
+    select::is_anchored,
+    several::found_of,
+    summary::{Gathering, Missing, Summed, over_budget},
     world::{Scene, TOO_MANY_LOOKS, duration},
 };
 use crate::{
-    syntax::ast::{Aggregate, Comparator, Expr, ExprKind, Intrinsic, Property, Summary},
+    budget,
+    syntax::ast::{Aggregate, Comparator, Expr, Summary},
     value::{Number, TOO_LARGE, Value, compare::compare, shorten},
 };
 
@@ -43,16 +48,26 @@ pub(crate) struct Constant<'a> {
 /// How many items of a list are compared one by one at the most, all spans together.
 const SEARCHED_MAX: usize = 64_000_000;
 
+/// What it costs to take a value from one span.
+pub(super) const VALUE_STEPS: u64 = 16;
+
 /// The value of an aggregate.
 pub(crate) fn aggregate<'a>(
     aggregate: &'a Aggregate,
     scene: &Scene<'_, 'a>,
 ) -> Result<Valued<'a>, Lack> {
     let valued = match constant(aggregate, scene) {
-        Some(constant) => constant.map(|constant| constant.valued.clone()),
+        Some(constant) => constant.map(|constant| {
+            budget::spend(constant.valued.values.bytes() / 8);
+            constant.valued.clone()
+        }),
         None => of_span(aggregate, scene),
     };
-    valued.map_err(|missing| missing.lack)
+    match valued {
+        // Only a comparison can say whether it matters.
+        Ok(Valued { doubt: Some(doubt), .. }) => Err(Lack::Open(doubt.reason)),
+        valued => valued.map_err(|missing| missing.lack),
+    }
 }
 
 /// The value of an aggregate about the span that is spoken of, or whether it will ever have one.
@@ -84,14 +99,9 @@ struct Computed<'a> {
 }
 
 fn compute<'a>(aggregate: &'a Aggregate, scene: &Scene<'_, 'a>) -> Result<Computed<'a>, Missing> {
-    let computed = try_compute(aggregate, scene);
-    // Whether a selection is in doubt is known once it was asked.
-    if let Some(doubt) = doubt(&aggregate.of, scene.world) {
-        return Err(Missing { lack: Lack::Open(doubt), is_for_good: false });
-    }
     let is_lasting =
         is_lasting(&aggregate.of) && aggregate.value.iter().chain(&aggregate.by).all(is_fixed);
-    computed
+    try_compute(aggregate, scene)
         .map_err(|missing| Missing { is_for_good: missing.is_for_good && is_lasting, ..missing })
 }
 
@@ -99,51 +109,112 @@ fn try_compute<'a>(
     aggregate: &'a Aggregate,
     scene: &Scene<'_, 'a>,
 ) -> Result<Computed<'a>, Missing> {
-    let trend = trend(aggregate);
-    let alone = |summed: Summed<'a>| {
-        let Summed { value, note, is_secret } = summed;
-        let valued = Valued { values: Values::One(value), trend, is_secret };
-        Computed { valued, note, grouped: None }
-    };
-    if aggregate.by.is_empty() && aggregate.function == Summary::Count {
-        // Often known without looking at each span.
-        let count = count(&aggregate.of, scene) as u64;
-        return Ok(alone(Summed::new(Value::whole(count))));
+    if aggregate.by.is_empty() && aggregate.function == Summary::Count && aggregate.value.is_none()
+    {
+        let (count, doubt) = count_sure(&aggregate.of, scene);
+        let count = Value::whole(count as u64);
+        let values = match doubt {
+            None => Values::One(count),
+            Some(doubt) => Values::Between(Box::new(Interval {
+                low: count,
+                high: Value::whole(doubt.possible as u64),
+                reason: doubt.reason.clone(),
+            })),
+        };
+        let valued = valued(aggregate, (values, false), Vec::new())?;
+        return Ok(Computed { valued, note: None, grouped: None });
     }
-    let places = select(&aggregate.of, scene);
+    let Selection { sure: places, doubt } = selection(&aggregate.of, scene);
+    let mut doubts: Vec<String> = doubt.iter().map(|doubt| doubt.reason.clone()).collect();
+    if let Some(doubt) = doubt.as_ref().filter(|_| places.is_empty()) {
+        let lack = Lack::Open(doubt.reason.clone());
+        return Err(Missing { lack, is_for_good: false });
+    }
     if scene.span.is_some() && !scene.world.may_look(places.len()) {
         let lack = Lack::Open(TOO_MANY_LOOKS.to_owned());
         return Err(Missing { lack, is_for_good: false });
     }
     // Where nothing is grouped, nothing may hold of every group: it is the aggregate of no span.
     if aggregate.by.is_empty() || places.is_empty() {
-        return over(aggregate, &places, scene).map(alone);
+        let Summed { value, high, note, is_secret, doubt, between } =
+            over(aggregate, &places, scene)?;
+        let values = match (high, between) {
+            (Some(high), Some(reason)) if high != value => {
+                Values::Between(Box::new(Interval { low: value, high, reason }))
+            }
+            _ => Values::One(value),
+        };
+        doubts.extend(doubt);
+        let valued = valued(aggregate, (values, is_secret), doubts)?;
+        return Ok(Computed { valued, note, grouped: None });
     }
-    let grouped = Grouped::of(aggregate, &places, scene)?;
+    let grouped = Grouped::of(aggregate, &places, scene);
+    doubts.extend(grouped.doubt.clone());
     let mut is_secret = false;
     // Whoever shows a group asks for its key by `key_of`.
     let keyed = |value| (String::new(), value);
-    let values: Result<Vec<_>, Missing> = match aggregate.function {
-        Summary::Count => Ok(grouped.sizes.iter().map(|n| keyed(Value::whole(*n))).collect()),
+    let values: Result<Vec<_>, Missing> = match (aggregate.function, &aggregate.value) {
+        (Summary::Count, None) => {
+            Ok(grouped.sizes.iter().map(|n| keyed(Value::whole(*n))).collect())
+        }
         _ => grouped
             .split(&places)
             .iter()
             .map(|places| {
                 let summed = over(aggregate, places, scene)?;
                 is_secret |= summed.is_secret;
-                Ok(keyed(summed.value))
+                doubts.extend(summed.doubt);
+                match summed.between {
+                    Some(reason) if summed.high.as_ref() != Some(&summed.value) => {
+                        Err(Missing { lack: Lack::Open(reason), is_for_good: false })
+                    }
+                    _ => Ok(keyed(summed.value)),
+                }
             })
             .collect(),
     };
-    let valued = Valued { values: Values::Groups(values?), trend, is_secret };
+    let valued = valued(aggregate, (Values::Groups(values?), is_secret), doubts)?;
     Ok(Computed { valued, note: None, grouped: Some(grouped) })
+}
+
+/// The value with what may be there besides. That all share one value is not known where one of them is not.
+fn valued<'a>(
+    aggregate: &Aggregate,
+    (values, is_secret): (Values<'a>, bool),
+    doubts: Vec<String>,
+) -> Result<Valued<'a>, Missing> {
+    let doubt = doubts.into_iter().next().map(|reason| {
+        // A value that nobody sees may also not be there at all, which leaves all but these without one.
+        let trend = match aggregate.function {
+            Summary::Count | Summary::Values => trend_of(aggregate.function),
+            _ => Trend::Any,
+        };
+        Doubt { reason, trend }
+    });
+    match doubt {
+        Some(Doubt { reason, .. }) if aggregate.function == Summary::Value => {
+            Err(Missing { lack: Lack::Open(reason), is_for_good: false })
+        }
+        doubt => Ok(Valued {
+            values,
+            trend: trend(aggregate),
+            is_secret,
+            doubt,
+            literal: None,
+            is_several: false,
+        }),
+    }
 }
 
 /// How the value of an aggregate moves while further spans come.
 pub(super) fn trend(aggregate: &Aggregate) -> Trend {
     let is_steady = is_lasting(&aggregate.of) && aggregate.value.as_ref().is_none_or(is_fixed);
-    match aggregate.function {
-        _ if !is_steady => Trend::Any,
+    if is_steady { trend_of(aggregate.function) } else { Trend::Any }
+}
+
+/// How it moves with one value more.
+fn trend_of(function: Summary) -> Trend {
+    match function {
         Summary::Count | Summary::Max | Summary::Values => Trend::Rising,
         Summary::Min => Trend::Falling,
         Summary::Value => Trend::Fixed,
@@ -166,17 +237,25 @@ pub(crate) fn over<'a>(
         return Err(Missing { lack, is_for_good: false });
     }
     let is_optional = aggregate.function == Summary::Values;
-    let (mut gathered, mut is_secret) = (Gathered::new(aggregate.function), false);
+    let mut gathered = Gathering::new(aggregate.function);
+    let mut is_secret = false;
+    // Why some value is not known, and why some is known between bounds.
+    let (mut doubt, mut between): (Option<String>, Option<String>) = (None, None);
     let column = Column::of(value, scene);
     let mut resources = HashSet::new();
     for place in places {
+        if !budget::spend(VALUE_STEPS) {
+            return Err(over_budget());
+        }
         let inner = scene.at(*place as usize);
         if let Some(found) = column.on(&inner) {
             gathered.add(found.value().into())?;
             continue;
         }
-        if let (Column::Duration, Some(span)) = (&column, inner.span) {
-            gathered.add(Value::Duration(duration(span)))?;
+        if let (Column::Duration, Some(span)) = (&column, inner.span)
+            && let Ok(nanos) = duration(span)
+        {
+            gathered.add(Value::Duration(nanos))?;
             continue;
         }
         // The different values of many spans are those of their few resources.
@@ -185,131 +264,94 @@ pub(crate) fn over<'a>(
         {
             continue;
         }
-        match value_of(value, &inner) {
+        match known(value, &inner) {
             Ok(found) => {
                 is_secret |= found.is_secret;
-                match found.values {
-                    Values::One(value) => gathered.add(value)?,
-                    Values::Many(several) => {
-                        several.into_iter().try_for_each(|value| gathered.add(value))?;
-                    }
-                    Values::Groups(groups) => {
-                        groups.into_iter().try_for_each(|(_, value)| gathered.add(value))?;
-                    }
+                if let (Some(dropped), Some(span)) = (unseen(value, &inner), inner.span) {
+                    doubt.get_or_insert_with(|| dropped.by(span));
+                }
+                match add(&mut gathered, found.values, aggregate.function)? {
+                    Some(Unsure::Between(reason)) => drop(between.get_or_insert(reason)),
+                    Some(Unsure::Unknown(reason)) => drop(doubt.get_or_insert(reason)),
+                    None => {}
                 }
             }
             Err(Lack::Undefined(_)) if is_optional => {}
-            Err(lack) => {
-                let is_for_good = matches!(lack, Lack::Undefined(_));
-                return Err(Missing { lack: on_span(lack, &inner), is_for_good });
+            Err(Lack::Undefined(reason)) => {
+                let lack = Lack::Undefined(on_span(&reason, &inner));
+                return Err(Missing { lack, is_for_good: true });
+            }
+            // There is a value, and nobody knows it.
+            Err(Lack::Open(reason)) => {
+                doubt.get_or_insert(reason);
             }
         }
     }
-    Ok(Summed { is_secret, ..gathered.summarize()? })
-}
-
-fn on_span(lack: Lack, scene: &Scene<'_, '_>) -> Lack {
-    let whose = scene
-        .span
-        .map_or(String::new(), |span| format!(" (`{}` {})", shorten(span.name()), span.id()));
-    match lack {
-        Lack::Undefined(reason) => Lack::Undefined(reason + &whose),
-        Lack::Open(reason) => Lack::Open(reason + &whose),
+    match (gathered.summarize(), doubt) {
+        (Ok(summed), doubt) => Ok(Summed { is_secret, doubt, between, ..summed }),
+        (Err(_), Some(reason)) => Err(Missing { lack: Lack::Open(reason), is_for_good: false }),
+        (Err(missing), None) => Err(missing),
     }
 }
 
-/// A property that is read from many spans, its name looked up once.
-enum Column {
-    /// Of the span itself, by the number of its key.
-    Attribute(u32),
-    /// Of the resource: the same for all of its spans.
-    Resource,
-    Duration,
-    Other,
+/// Why a value is not known to the last.
+enum Unsure {
+    /// It lies between two bounds.
+    Between(String),
+    Unknown(String),
 }
 
-impl Column {
-    fn of(value: &Expr, scene: &Scene<'_, '_>) -> Self {
-        match &value.kind {
-            ExprKind::Property(Property::Attribute { name, .. }) => {
-                scene.world.trace.text_number(name).map_or(Self::Other, Self::Attribute)
-            }
-            ExprKind::Property(
-                Property::Resource(_) | Property::Intrinsic(Intrinsic::Service, _),
-            ) => Self::Resource,
-            ExprKind::Property(Property::Intrinsic(Intrinsic::Duration, _)) => Self::Duration,
-            _ => Self::Other,
+/// Adds what an expression is on one span.
+fn add<'a>(
+    gathered: &mut Gathering<'a>,
+    values: Values<'a>,
+    function: Summary,
+) -> Result<Option<Unsure>, Missing> {
+    match values {
+        Values::One(value) => gathered.add(value)?,
+        Values::Many(several) => {
+            several.into_iter().try_for_each(|value| gathered.add(value))?;
         }
+        Values::Groups(groups) => {
+            groups.into_iter().try_for_each(|(_, value)| gathered.add(value))?;
+        }
+        Values::Between(interval) => match function {
+            Summary::Count => gathered.add(interval.low)?,
+            Summary::Value | Summary::Values => return Ok(Some(Unsure::Unknown(interval.reason))),
+            _ => {
+                gathered.add_between(&interval.low, &interval.high)?;
+                return Ok(Some(Unsure::Between(interval.reason)));
+            }
+        },
     }
+    Ok(None)
+}
 
-    /// The value on the span itself; where it is not, it may still be on its resource.
-    fn on<'a>(&self, scene: &Scene<'_, 'a>) -> Option<NumberedAttribute<'a>> {
-        let Self::Attribute(key) = self else { return None };
-        let mut attributes = scene.world.trace.numbered_attributes(scene.span?.ix());
-        attributes.find(|attribute| attribute.key() == *key)
+/// The value on a span. What a path or pattern does not find there is absent.
+fn known<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Result<Valued<'a>, Lack> {
+    match found_of(value, scene)? {
+        Valued { values: Values::One(Value::Nothing), .. } => {
+            let written = crate::syntax::print::expression(value);
+            Err(Lack::Undefined(format!("`{}` finds nothing", shorten(&written))))
+        }
+        found => Ok(found),
     }
+}
+
+fn on_span(reason: &str, scene: &Scene<'_, '_>) -> String {
+    let whose = |span: Span<'_>| format!(" (`{}` {})", shorten(span.name()), span.id());
+    format!("{reason}{}", scene.span.map_or_else(String::new, whose))
 }
 
 /// The places of the selected spans, group by group in the order of their first.
-pub(crate) fn groups<'a>(
-    aggregate: &'a Aggregate,
-    scene: &Scene<'_, 'a>,
-) -> Result<Vec<Vec<u32>>, Missing> {
-    let places = select(&aggregate.of, scene);
+pub(crate) fn groups<'a>(aggregate: &'a Aggregate, scene: &Scene<'_, 'a>) -> Vec<Vec<u32>> {
+    let places = selection(&aggregate.of, scene).sure;
     if let Some(Ok(constant)) = constant(aggregate, scene)
         && let Some(grouped) = &constant.grouped
     {
-        return Ok(grouped.split(&places));
+        return grouped.split(&places);
     }
-    Ok(Grouped::of(aggregate, &places, scene)?.split(&places))
-}
-
-/// Which span is in which group.
-#[derive(Debug)]
-struct Grouped {
-    /// In the order of the places.
-    numbers: Vec<u32>,
-    /// By group.
-    sizes: Vec<u64>,
-}
-
-impl Grouped {
-    fn of<'a>(
-        aggregate: &'a Aggregate,
-        places: &[u32],
-        scene: &Scene<'_, 'a>,
-    ) -> Result<Self, Missing> {
-        let columns: Vec<_> = aggregate.by.iter().map(|by| (by, Column::of(by, scene))).collect();
-        let Some((last, first)) = columns.split_last() else {
-            return Ok(Self { numbers: vec![0; places.len()], sizes: vec![places.len() as u64] });
-        };
-        let mut keys = Keys::default();
-        let mut grouped = Self { numbers: Vec::with_capacity(places.len()), sizes: Vec::new() };
-        for place in places {
-            let inner = scene.at(*place as usize);
-            let mut beginning = 0;
-            for (by, column) in first {
-                let part = keys.part(by, column, &inner)?;
-                beginning = keys.begin(beginning, part);
-            }
-            let part = keys.part(last.0, &last.1, &inner)?;
-            let key = keys.finish(beginning, part);
-            if key as usize == grouped.sizes.len() {
-                grouped.sizes.push(0);
-            }
-            grouped.sizes[key as usize] += 1;
-            grouped.numbers.push(key);
-        }
-        Ok(grouped)
-    }
-
-    fn split(&self, places: &[u32]) -> Vec<Vec<u32>> {
-        let mut groups = vec![Vec::new(); self.sizes.len()];
-        for (number, place) in self.numbers.iter().zip(places) {
-            groups[*number as usize].push(*place);
-        }
-        groups
-    }
+    Grouped::of(aggregate, &places, scene).split(&places)
 }
 
 /// The key of a span's group, for people.
@@ -333,85 +375,26 @@ fn show_all(values: &Values<'_>) -> String {
         Values::Groups(groups) => {
             groups.iter().map(|(_, value)| value.show()).collect::<Vec<_>>().join(", ")
         }
-    }
-}
-
-/// Keys by number: equal ones have equal numbers.
-#[derive(Default)]
-struct Keys {
-    /// A key without its last part, and that part.
-    whole: HashMap<u128, u32>,
-    /// The same of what stands before the last part; 0 is nothing.
-    beginnings: HashMap<u128, u32>,
-    texts: HashMap<String, u64>,
-}
-
-/// One part of a key.
-#[derive(Clone, Copy)]
-enum Part {
-    Absent,
-    /// A text of the trace, by its number.
-    Text(u32),
-    Id([u8; 8]),
-    /// Anything else, by a number of its own.
-    Other(u64),
-}
-
-impl Part {
-    /// The part behind a beginning as one number.
-    fn behind(self, beginning: u32) -> u128 {
-        let (kind, number) = match self {
-            Self::Absent => (0, 0),
-            Self::Text(number) => (1, number.into()),
-            Self::Id(id) => (2, u64::from_be_bytes(id)),
-            Self::Other(number) => (3, number),
-        };
-        u128::from(beginning) << 96 | kind << 64 | u128::from(number)
-    }
-}
-
-impl Keys {
-    fn part<'a>(
-        &mut self,
-        by: &'a Expr,
-        column: &Column,
-        scene: &Scene<'_, 'a>,
-    ) -> Result<Part, Missing> {
-        if let Some(number) = column.on(scene).and_then(NumberedAttribute::text) {
-            return Ok(Part::Text(number));
+        Values::Between(interval) => {
+            format!("{} to {}", interval.low.show(), interval.high.show())
         }
-        if let ExprKind::Property(Property::Intrinsic(Intrinsic::ParentId, _)) = by.kind
-            && let Some(parent) = scene.span.and_then(Span::parent)
-        {
-            return Ok(Part::Id(*parent.as_bytes()));
-        }
-        let text = match value_of(by, scene) {
-            Ok(Valued { values: Values::One(Value::Text(text)), .. }) => {
-                match scene.world.trace.text_number(&text) {
-                    Some(number) => return Ok(Part::Text(number)),
-                    None => format!("text {text}"),
-                }
-            }
-            Ok(found) => format!("{:?}", found.values),
-            Err(Lack::Undefined(_)) => return Ok(Part::Absent),
-            Err(lack) => return Err(Missing { lack, is_for_good: false }),
-        };
-        let next = self.texts.len() as u64;
-        Ok(Part::Other(*self.texts.entry(text).or_insert(next)))
-    }
-
-    fn begin(&mut self, key: u32, part: Part) -> u32 {
-        let next = self.beginnings.len() as u32 + 1;
-        *self.beginnings.entry(part.behind(key)).or_insert(next)
-    }
-
-    fn finish(&mut self, key: u32, part: Part) -> u32 {
-        let next = self.whole.len() as u32;
-        *self.whole.entry(part.behind(key)).or_insert(next)
     }
 }
 
 impl Constant<'_> {
+    /// Whether there is a value in each group: then a comparison is made in each.
+    pub(super) fn is_grouped(&self) -> bool {
+        self.grouped.is_some()
+    }
+
+    /// How many bytes it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        let grouped = self.grouped.as_ref();
+        let groups = grouped.map_or(0, Grouped::bytes);
+        // Its members are there twice once it is searched.
+        2 * self.valued.values.bytes() + groups
+    }
+
     /// Whether a value is among these, and whether it will stay so while they become more.
     pub(super) fn contrast_in(&self, value: &Value<'_>) -> (Contrast, bool) {
         let members = self.members.get_or_init(|| Members::of(&self.valued.values));
@@ -459,7 +442,7 @@ impl Constant<'_> {
                 Contrast { truth: same.is_some().into(), reason: None, remark: None }
             }
             Values::One(list) => compare(value, Comparator::In, list).into(),
-            Values::Many(_) | Values::Groups(_) => Contrast {
+            Values::Many(_) | Values::Groups(_) | Values::Between(_) => Contrast {
                 truth: Truth::Undefined,
                 reason: Some("`in` needs a list on its right".to_owned()),
                 remark: None,

@@ -3,6 +3,8 @@
 //! A text of the trace has a number, so that a value is compared once for each text and not for each span; numbers are
 //! compared without making values of them. What all spans of a resource share is found out once for the resource.
 
+use std::cell::Cell;
+
 use model::trace::Span;
 
 use super::{
@@ -14,6 +16,7 @@ use super::{
     world::World,
 };
 use crate::{
+    budget,
     syntax::ast::{Comparator, Expr, ExprKind, Intrinsic, Property},
     value::{Number, Size, Value, json::read_document},
 };
@@ -25,6 +28,8 @@ pub(super) struct Atom<'a> {
     test: Test<'a>,
     is_negated: bool,
     quick: Quick<'a>,
+    /// What its answers took so far.
+    steps: Cell<u64>,
 }
 
 /// What is asked.
@@ -80,7 +85,7 @@ impl<'a> Atom<'a> {
             _ => Test::Exists,
         };
         let quick = Quick::of(&test, world);
-        Some(Self { property, test, is_negated, quick })
+        Some(Self { property, test, is_negated, quick, steps: Cell::new(0) })
     }
 
     /// The name of the attribute that it asks for first.
@@ -139,15 +144,46 @@ impl<'a> Atom<'a> {
         if self.is_negated { truth.negated() } else { truth }
     }
 
+    /// What all of its answers took.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps.get()
+    }
+
+    /// Finds an answer, and counts what that takes. What costs more than a statement may is not asked any further:
+    /// whoever needs the answers is charged, and over.
+    fn measured(&self, answer: impl FnOnce() -> Truth) -> Truth {
+        if self.steps.get() > budget::STATEMENT_STEPS_MAX {
+            return Truth::Undefined;
+        }
+        let before = budget::charged();
+        let truth = answer();
+        self.steps.set(self.steps.get() + (budget::charged() - before));
+        truth
+    }
+
     /// The answer for what was looked up.
     pub(super) fn looked_up(&self, lookup: Lookup<'_>) -> Truth {
+        self.measured(|| self.compared(lookup))
+    }
+
+    fn compared(&self, lookup: Lookup<'_>) -> Truth {
         let values = match lookup {
             Lookup::One(value) => Values::One(value),
             Lookup::Many(values) => Values::Many(values),
             Lookup::Absent => return self.absent(),
-            Lookup::Unknown => return Truth::Open,
+            Lookup::Untimed(_) if matches!(self.test, Test::Exists) => return self.absent(),
+            Lookup::Between(..) | Lookup::Untimed(_) | Lookup::Dropped(_) | Lookup::Unknown => {
+                return Truth::Open;
+            }
         };
-        let left = Valued { values, trend: Trend::Fixed, is_secret: false };
+        let left = Valued {
+            values,
+            trend: Trend::Fixed,
+            is_secret: false,
+            doubt: None,
+            literal: None,
+            is_several: false,
+        };
         self.signed(match &self.test {
             Test::Exists => is_something(&left.values).into(),
             Test::Compare(comparator, right) => contrast(&left, *comparator, false, right).truth,
@@ -162,7 +198,11 @@ impl<'a> Atom<'a> {
                 self.signed((wanted == Some(number)).into())
             }
             Quick::Text(comparator, part, _) => {
-                self.signed(is_part(comparator, world.trace.text(number), part).into())
+                let text = world.trace.text(number);
+                self.measured(|| {
+                    budget::spend(text.len() as u64 / 8);
+                    self.signed(is_part(comparator, text, part).into())
+                })
             }
             _ => self.looked_up(Lookup::One(Value::borrowed(world.trace.text(number)))),
         }
@@ -189,6 +229,12 @@ impl<'a> Atom<'a> {
     fn ordered(&self, number: Number, comparator: Comparator, other: Number) -> Truth {
         let order = number.compare(other);
         self.signed(order.is_some_and(|order| accepts(comparator, order)).into())
+    }
+
+    /// The answer of a span that does not hold all that it had: where what is asked for is not there, it may have been
+    /// dropped.
+    pub(super) fn of_rest(&self, span: Span<'a>, world: &World<'a>) -> Truth {
+        self.looked_up(world.look_up(self.property, &world.scene_of(span)))
     }
 
     /// The answer of a span's own property.

@@ -24,6 +24,11 @@ impl Bits {
         self.len
     }
 
+    /// How many bytes it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        8 * self.words.len() as u64
+    }
+
     pub(crate) fn set(&mut self, at: usize) {
         self.words[at / 64] |= 1 << (at % 64);
     }

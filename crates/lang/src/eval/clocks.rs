@@ -1,16 +1,17 @@
 //! How far the clocks of two hosts may differ, by causality alone.
 //!
-//! A parent starts before its child, and a server's span lies inside the client's that called it. Each such pair across
-//! hosts bounds the offset between their clocks from one side or from both; offsets add up along a chain of hosts. Where
+//! A parent starts before its child, and a server's span lies inside the client's that called it and waited for it. Each
+//! such pair across hosts bounds the offset between their clocks from one side or from both; offsets add up along a chain
+//! of hosts. A client that failed may have given up before its server ended, so that it bounds from one side only. Where
 //! the bounds contradict each other (a clock that was set during the trace), nothing is known.
 //!
 //! The host of a span is `host.id`, else `host.name`, else `k8s.node.name` of its resource, else the resource itself.
 
 use std::collections::HashMap;
 
-use model::trace::{Kind, Resource, ResourceIx, SpanIx};
+use model::trace::{Kind, Resource, ResourceIx, Span, SpanIx, StatusCode};
 
-use super::world::World;
+use super::world::{World, end_of, start_of, time_lack};
 use crate::value::{Value, show_duration};
 
 /// What is known of the hosts of a trace.
@@ -80,10 +81,13 @@ impl Clocks {
                 continue;
             }
             let caller = world.trace.span(above);
-            let nanos = |moment: model::Timestamp| i128::from(moment.as_nanos());
-            bound(child, parent, nanos(called.start()) - nanos(caller.start()));
-            if (caller.kind(), called.kind()) == (Kind::Client, Kind::Server) {
-                bound(parent, child, nanos(caller.end()) - nanos(called.end()));
+            if let (Some(start), Some(earlier)) = (start_of(called), start_of(caller)) {
+                bound(child, parent, i128::from(start) - i128::from(earlier));
+            }
+            if has_waited(caller, called)
+                && let (Some(end), Some(earlier)) = (end_of(caller), end_of(called))
+            {
+                bound(parent, child, i128::from(end) - i128::from(earlier));
             }
         }
         let offsets = match names.len() <= HOSTS_MAX {
@@ -91,6 +95,11 @@ impl Clocks {
             false => Offsets::Direct(bounds),
         };
         Self { hosts, names, offsets }
+    }
+
+    /// How many hosts there are.
+    pub(crate) fn hosts(&self) -> usize {
+        self.names.len()
     }
 
     pub(crate) fn host_of(&self, span: SpanIx) -> u32 {
@@ -128,6 +137,18 @@ impl Clocks {
             (false, false) => format!("{clocks} cannot be compared"),
         }
     }
+}
+
+/// Whether a client was still there when its server ended: not if it failed, which may be because it gave up, nor if the
+/// server took longer than it did, as one that goes on behind a stream or a response.
+fn has_waited(client: Span<'_>, server: Span<'_>) -> bool {
+    let is_failed =
+        client.status() == StatusCode::Error || client.attributes().get("error.type").is_some();
+    (client.kind(), server.kind()) == (Kind::Client, Kind::Server)
+        && !is_failed
+        && time_lack(client).is_none()
+        && time_lack(server).is_none()
+        && server.duration() <= client.duration()
 }
 
 /// The tightest bounds along any chain of hosts. What is known only through a contradiction is not known.

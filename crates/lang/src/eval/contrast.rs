@@ -1,14 +1,14 @@
 //! Two sides of a comparison, each with one value, several or groups of them, and what may become of it.
 
 use super::{
-    expression::{Trend, Valued, Values},
+    expression::{Interval, Trend, Valued, Values},
     future::{Future, Truth},
 };
 use crate::{
     syntax::ast::Comparator,
     value::{
-        Value,
-        compare::{Compared, Outcome, compare},
+        Literal, Value,
+        compare::{Compared, Outcome, compare_literal},
     },
 };
 
@@ -32,7 +32,11 @@ pub(crate) fn contrast(
     is_negated: bool,
     right: &Valued<'_>,
 ) -> Contrast {
-    let both = |left: &[Value<'_>], right: &[Value<'_>]| any_pair(left, comparator, right);
+    let lists = (left.beside(comparator, &right.values), right.beside(comparator, &left.values));
+    let (left, right) = (lists.0.as_ref().unwrap_or(left), lists.1.as_ref().unwrap_or(right));
+    let both = |left: &[Value<'_>], values: &[Value<'_>]| {
+        any_pair_literal(left, comparator, values, right.literal)
+    };
     let each = |groups: &[(String, Value<'_>)], compare: &dyn Fn(&Value<'_>) -> Contrast| {
         let mut all = Contrast { truth: Truth::True, reason: None, remark: None };
         for (_, value) in groups {
@@ -44,6 +48,13 @@ pub(crate) fn contrast(
         all
     };
     match (&left.values, &right.values) {
+        (Values::Between(interval), other) => {
+            between_bounds(interval, comparator, other).negated_if(is_negated)
+        }
+        (other, Values::Between(interval)) => match comparator.turned() {
+            Some(turned) => between_bounds(interval, turned, other).negated_if(is_negated),
+            None => interval.open(),
+        },
         (Values::Groups(_), Values::Groups(_)) => Contrast {
             truth: Truth::Undefined,
             reason: Some("only one side of a comparison may have groups".to_owned()),
@@ -56,6 +67,54 @@ pub(crate) fn contrast(
             each(groups, &|value| both(listed(left), std::slice::from_ref(value)))
         }
         (left, right) => both(listed(left), listed(right)).negated_if(is_negated),
+    }
+}
+
+/// Compares a value that is known between bounds: it does so as both of them do, if they do the same.
+fn between_bounds(interval: &Interval<'_>, comparator: Comparator, other: &Values<'_>) -> Contrast {
+    let at = |end: &Value<'_>, comparator| {
+        let end = std::slice::from_ref(end);
+        match other {
+            Values::Between(_) | Values::Groups(_) => interval.open(),
+            other => any_pair(end, comparator, listed(other)),
+        }
+    };
+    let [low, high] = [&interval.low, &interval.high];
+    match comparator {
+        Comparator::Equal => {
+            let is_all = |comparator| {
+                [low, high].into_iter().all(|end| at(end, comparator).truth == Truth::True)
+            };
+            match is_all(Comparator::Less) || is_all(Comparator::Greater) {
+                true => Contrast { truth: Truth::False, reason: None, remark: None },
+                false => interval.open(),
+            }
+        }
+        Comparator::Less | Comparator::AtMost | Comparator::Greater | Comparator::AtLeast => {
+            let [low, high] = [low, high].map(|end| at(end, comparator));
+            if low.truth == high.truth { low } else { interval.open() }
+        }
+        _ => interval.open(),
+    }
+}
+
+impl Interval<'_> {
+    fn open(&self) -> Contrast {
+        Contrast { truth: Truth::Open, reason: Some(self.reason.clone()), remark: None }
+    }
+}
+
+impl Comparator {
+    /// The same from the other side, where there is such a word.
+    fn turned(self) -> Option<Self> {
+        match self {
+            Self::Equal => Some(Self::Equal),
+            Self::Less => Some(Self::Greater),
+            Self::AtMost => Some(Self::AtLeast),
+            Self::Greater => Some(Self::Less),
+            Self::AtLeast => Some(Self::AtMost),
+            _ => None,
+        }
     }
 }
 
@@ -83,6 +142,7 @@ pub(crate) fn contrast_between(
         }
     };
     match &value.values {
+        Values::Between(interval) => interval.open(),
         Values::Groups(groups) => {
             groups
                 .iter()
@@ -110,7 +170,7 @@ pub(super) fn listed<'v, 'a>(values: &'v Values<'a>) -> &'v [Value<'a>] {
     match values {
         Values::One(value) => std::slice::from_ref(value),
         Values::Many(values) => values,
-        Values::Groups(_) => &[],
+        Values::Groups(_) | Values::Between(_) => &[],
     }
 }
 
@@ -119,6 +179,16 @@ pub(super) fn any_pair(
     comparator: Comparator,
     right: &[Value<'_>],
 ) -> Contrast {
+    any_pair_literal(left, comparator, right, None)
+}
+
+/// The same where the right side stands in the test.
+fn any_pair_literal(
+    left: &[Value<'_>],
+    comparator: Comparator,
+    right: &[Value<'_>],
+    literal: Option<&Literal>,
+) -> Contrast {
     if left.len().saturating_mul(right.len()) > PAIRS_MAX {
         let reason = Some("too many values to compare".to_owned());
         return Contrast { truth: Truth::Open, reason, remark: None };
@@ -126,7 +196,7 @@ pub(super) fn any_pair(
     let pairs = left.iter().flat_map(|left| right.iter().map(move |right| (left, right)));
     let mut any: Option<Contrast> = None;
     for (left, right) in pairs {
-        let one = Contrast::from(compare(left, comparator, right));
+        let one = Contrast::from(compare_literal(left, comparator, right, literal));
         let truth = any.as_ref().map_or(one.truth, |any| any.truth.or(one.truth));
         if any.as_ref().is_none_or(|any| any.truth != truth) {
             any = Some(Contrast { truth, ..one });
@@ -158,11 +228,20 @@ pub(super) fn future_of(
 ) -> Future {
     let trend = trend(left.trend, right.trend);
     let in_group = |a: &[Value<'_>], b: &[Value<'_>]| {
-        let future = future_of_pair(any_pair(a, comparator, b).truth, (a, comparator, b), trend);
+        let truth = any_pair_literal(a, comparator, b, right.literal).truth;
+        let future = future_of_pair(truth, (a, comparator, b), trend);
         if is_negated { future.negated() } else { future }
     };
     let alone = std::slice::from_ref;
     match (&left.values, &right.values) {
+        (Values::Between(interval), right) => {
+            let truth = if is_negated { contrast.truth.negated() } else { contrast.truth };
+            let ends = [&interval.low, &interval.high]
+                .map(|end| future_of_pair(truth, (alone(end), comparator, listed(right)), trend));
+            let is_sure = ends.iter().all(|end| end.is_only(truth));
+            if is_sure { Future::only(contrast.truth) } else { Future::ANY }
+        }
+        (_, Values::Between(_)) => Future::ANY,
         (Values::Groups(_), Values::Groups(_)) => Future::only(Truth::Undefined),
         (Values::Groups(groups), right) => {
             in_groups(groups.iter().map(|(_, value)| in_group(alone(value), listed(right))))
@@ -180,7 +259,7 @@ pub(super) fn future_of(
 
 /// All of them have to hold, and so has every group that is still to come.
 fn in_groups(groups: impl Iterator<Item = Future>) -> Future {
-    groups.fold(Future::DEFINED, Future::and)
+    groups.fold(Future::DEFINED_OR_OPEN, Future::and)
 }
 
 fn future_of_pair(
@@ -209,7 +288,7 @@ fn future_of_pair(
         true => Future::only(truth),
         // A list may become too long to be searched.
         false if has_list() => Future::ANY,
-        false => Future::DEFINED,
+        false => Future::DEFINED_OR_OPEN,
     }
 }
 

@@ -3,14 +3,22 @@
 //! Deliberately absent: what holds of values (`truth`), and where the values of spans come from (`world`).
 
 use super::{
-    aggregate::aggregate, future::Truth, lookup::Lookup, relation::gap, truth::truth, world::Scene,
+    aggregate::aggregate,
+    future::Truth,
+    gap::gap,
+    lookup::Lookup,
+    several::{counts_items, finds_several, found_nothing},
+    times::TimeBounds,
+    truth::truth,
+    world::Scene,
 };
 use crate::{
+    budget,
     syntax::{
         ast::{Arithmetic, Expr, ExprKind, Function, Intrinsic, Known, Piece, Property, Template},
         print,
     },
-    value::{Value, arithmetic, filter, function},
+    value::{Literal, Value, arithmetic, filter, function, shorten},
 };
 
 pub(crate) use crate::value::Lack;
@@ -22,6 +30,30 @@ pub(crate) struct Valued<'a> {
     pub(crate) trend: Trend,
     /// It came from a secret, so that nobody may see it.
     pub(crate) is_secret: bool,
+    /// It may lack something that nobody can see.
+    pub(crate) doubt: Option<Doubt>,
+    /// The text of the test that it is, with what is made of it as a pattern or a path.
+    pub(crate) literal: Option<&'a Literal>,
+    /// A path that may find several values found it: one value is a list of one wherever lists are spoken of.
+    pub(crate) is_several: bool,
+}
+
+/// An aggregate of what is known, where there may be more: of spans that may be meant as well, or of values that are
+/// there and not known.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Doubt {
+    pub(crate) reason: String,
+    /// How the value moves with what there may be more.
+    pub(crate) trend: Trend,
+}
+
+/// A value that lies between two others, both included.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Interval<'a> {
+    pub(crate) low: Value<'a>,
+    pub(crate) high: Value<'a>,
+    /// Why it is not known which of them it is.
+    pub(crate) reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +63,8 @@ pub(crate) enum Values<'a> {
     Many(Vec<Value<'a>>),
     /// Of an aggregate with `by`, each with its key: what is said of it has to hold of every one.
     Groups(Vec<(String, Value<'a>)>),
+    /// One that is known between bounds: what is said of it has to hold of all of them.
+    Between(Box<Interval<'a>>),
 }
 
 /// How further spans can change a value.
@@ -63,24 +97,40 @@ fn value<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>
             Ok(fixed(Value::Numeral { number: *number, spelling }))
         }
         ExprKind::Duration(nanos) => Ok(fixed(Value::Duration(*nanos))),
-        ExprKind::Text(text) => Ok(fixed(Value::Quoted(text))),
+        ExprKind::Text(text) => Ok(Valued { literal: Some(text), ..fixed(Value::Quoted(text)) }),
         ExprKind::Known(Known { text, is_secret }) => {
-            Ok(Valued { is_secret: *is_secret, ..fixed(Value::borrowed(text)) })
+            let (is_secret, literal) = (*is_secret, Some(text));
+            Ok(Valued { is_secret, literal, ..fixed(Value::borrowed(text)) })
         }
         ExprKind::Template(template) => text(template, scene),
         ExprKind::List(items) => list(items, scene),
         ExprKind::Call { function, arguments } => call(*function, arguments, scene),
         ExprKind::Filter { input, filter, arguments } => {
+            let literal = match arguments.as_slice() {
+                [argument] => argument.literal(),
+                _ => None,
+            };
             let (arguments, seen) = values_of(arguments, scene)?;
             let input = value(input, scene)?;
             let trend = seen.trend.together(input.trend);
-            let values = input.values.each(|input| filter::apply(*filter, input, &arguments))?;
-            Ok(Valued { values, trend, is_secret: input.is_secret || seen.is_secret })
+            let is_secret = input.is_secret || seen.is_secret;
+            let input = if counts_items(*filter) { input.into_list() } else { input };
+            let apply = |input: &Value<'a>| filter::apply(*filter, input, &arguments, literal);
+            let values = input.values.each(apply)?;
+            let is_several = finds_several(*filter, literal);
+            Ok(Valued { values, trend, is_secret, doubt: None, literal: None, is_several })
         }
         ExprKind::Minus(of) => {
             let of = value(of, scene)?;
             let negate = |value: &Value<'a>| arithmetic::negate(value).map_err(undefined);
-            Ok(Valued { values: of.values.each(negate)?, trend: of.trend.reversed(), ..of })
+            let trend = of.trend.reversed();
+            Ok(Valued {
+                values: of.values.each(negate)?,
+                trend,
+                literal: None,
+                is_several: false,
+                ..of
+            })
         }
         ExprKind::Arithmetic { left, operator, right } => {
             calculate(value(left, scene)?, *operator, value(right, scene)?)
@@ -108,6 +158,21 @@ fn spoken_of<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued
     let values = match lookup {
         Lookup::One(value) => Values::One(value),
         Lookup::Many(values) => Values::Many(values),
+        Lookup::Between(TimeBounds { low, high }, reason) => {
+            let [low, high] = [low, high].map(Value::Duration);
+            Values::Between(Box::new(Interval { low, high, reason }))
+        }
+        Lookup::Untimed(lack) => {
+            let span = scene.span.map_or_else(String::new, |span| {
+                format!("`{}` ({})", shorten(span.name()), span.id())
+            });
+            let why = lack.words();
+            return Err(Lack::Open(format!("`{}` is not known: {span} {why}", named())));
+        }
+        Lookup::Dropped(dropped) => {
+            let why = scene.span.map_or_else(String::new, |span| dropped.by(span));
+            return Err(Lack::Open(format!("`{}` is not known: {why}", named())));
+        }
         Lookup::Absent if scene.inner.is_some() => {
             return Err(undefined(&format!("`{}` is not on it", named())));
         }
@@ -120,7 +185,7 @@ fn spoken_of<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued
             return Err(Lack::Open(format!("`{}` is not known: {why}", named())));
         }
     };
-    Ok(Valued { values, trend, is_secret: false })
+    Ok(Valued { values, trend, is_secret: false, doubt: None, literal: None, is_several: false })
 }
 
 /// Whether a statement holds, as a value: an output may ask for it.
@@ -155,12 +220,12 @@ fn text<'a>(template: &'a Template, scene: Option<&Scene<'_, 'a>>) -> Result<Val
         match piece {
             Piece::Text(text) => filled.push_str(text),
             Piece::Value(expr) => {
-                let valued = value(expr, scene)?;
+                let valued = part(expr, scene)?;
                 seen.see(&valued);
                 filled.push_str(&one(valued.values)?.text());
             }
         }
-        if filled.len() > TEXT_BYTES_MAX {
+        if !budget::spend(filled.len() as u64 / 8) || filled.len() > TEXT_BYTES_MAX {
             return Err(Lack::Open("the text is too large".to_owned()));
         }
     }
@@ -194,11 +259,20 @@ fn values_of<'a>(
 ) -> Result<(Vec<Value<'a>>, Valued<'a>), Lack> {
     let (mut values, mut seen) = (Vec::with_capacity(exprs.len()), fixed(Value::Nothing));
     for expr in exprs {
-        let valued = value(expr, scene)?;
+        let valued = part(expr, scene)?;
         seen.see(&valued);
         values.push(one(valued.values)?);
     }
     Ok((values, seen))
+}
+
+/// The value of a part of a text or a list. What finds nothing leaves nothing around it, as an absent attribute does.
+fn part<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>, Lack> {
+    let valued = value(expr, scene)?;
+    if scene.is_some() && found_nothing(expr, &valued) {
+        return Err(undefined(&format!("`{}` finds nothing", print::expression(expr))));
+    }
+    Ok(valued)
 }
 
 fn calculate<'a>(
@@ -219,7 +293,7 @@ fn calculate<'a>(
         (Values::One(left), right) => right.each(|right| calculate(&left, right))?,
         _ => return Err(undefined("both sides have several values")),
     };
-    Ok(Valued { values, trend, is_secret })
+    Ok(Valued { values, trend, is_secret, doubt: None, literal: None, is_several: false })
 }
 
 fn one(values: Values<'_>) -> Result<Value<'_>, Lack> {
@@ -229,11 +303,20 @@ fn one(values: Values<'_>) -> Result<Value<'_>, Lack> {
         Values::Many(_) | Values::Groups(_) => {
             Err(undefined("there are several values where one is needed"))
         }
+        Values::Between(interval) => Err(Lack::Open(interval.reason)),
     }
 }
 
 fn fixed(value: Value<'_>) -> Valued<'_> {
-    Valued { values: Values::One(value), trend: Trend::Fixed, is_secret: false }
+    let values = Values::One(value);
+    Valued {
+        values,
+        trend: Trend::Fixed,
+        is_secret: false,
+        doubt: None,
+        literal: None,
+        is_several: false,
+    }
 }
 
 fn undefined(reason: &str) -> Lack {
@@ -249,6 +332,18 @@ impl Valued<'_> {
 }
 
 impl<'a> Values<'a> {
+    /// About how many bytes they take.
+    pub(super) fn bytes(&self) -> u64 {
+        let bytes = |value: &Value<'_>| (size_of::<Value<'_>>() + value.len()) as u64;
+        match self {
+            Self::One(Value::List(items)) => items.iter().map(bytes).sum(),
+            Self::One(value) => bytes(value),
+            Self::Many(values) => values.iter().map(bytes).sum(),
+            Self::Groups(groups) => groups.iter().map(|(_, value)| bytes(value)).sum(),
+            Self::Between(interval) => bytes(&interval.low) + bytes(&interval.high),
+        }
+    }
+
     /// Each value changed. Of many, those fall away that cannot be, unless none is left.
     fn each(self, change: impl Fn(&Value<'a>) -> Result<Value<'a>, Lack>) -> Result<Self, Lack> {
         match self {
@@ -271,6 +366,7 @@ impl<'a> Values<'a> {
                 .map(|(key, value)| Ok((key, change(&value)?)))
                 .collect::<Result<_, _>>()
                 .map(Self::Groups),
+            Self::Between(interval) => Err(Lack::Open(interval.reason)),
         }
     }
 }
@@ -316,7 +412,7 @@ mod tests {
                 assert_eq!(valued.trend, Trend::Fixed, "{source}");
                 match valued.values {
                     Values::One(value) => value.text().into_owned(),
-                    Values::Many(_) | Values::Groups(_) => "several".to_owned(),
+                    _ => "several".to_owned(),
                 }
             }
             Err(Lack::Undefined(reason)) => format!("! {reason}"),
@@ -361,6 +457,8 @@ mod tests {
             ("'abc' | regex '[ab]'", "[\"a\", \"b\"]"),
             ("'abc' | regex 'b'", "b"),
             ("'abc' | regex 'z'", "[]"),
+            ("'abc' | regex 'z' | length", "0"),
+            ("'abc' | regex_group '(z)' | type", "array"),
             (
                 "'abc' | regex '[ab]' | regex 'a'",
                 "! a pattern is searched in one text, not in several values",

@@ -7,8 +7,10 @@
 //! | open | there is doubt: no answer, clocks, too large to compare |
 //!
 //! `and` is false if one part is, then undefined, then open; `or` is true if one part is, then open, then undefined; `not`
-//! keeps undefined and open. With each value goes the set of those that it may have once further spans have come. What
-//! cannot become another verdict any more is final.
+//! keeps undefined and open. (What is undefined never holds, denied or not. So `not (a and b)` fails where `a` is undefined,
+//! although an open `b` may turn out to be false.) With each value goes the set of those that it may have once further spans have
+//! come. What cannot become another verdict any more is final. A span that withholds something may still leave open what
+//! was final, as a copy with other content may; it never turns it round.
 
 use model::Verdict;
 
@@ -75,6 +77,8 @@ impl Future {
     pub(crate) const ANY: Self = Self(15);
     /// Known, but not which of the two.
     pub(crate) const DEFINED: Self = Self::only(True).with(Self::only(False));
+    /// The same, unless a span comes that leaves it in doubt: one that dropped what is asked for, or of another clock.
+    pub(crate) const DEFINED_OR_OPEN: Self = Self::DEFINED.with(Self::only(Open));
 
     pub(crate) const fn only(truth: Truth) -> Self {
         Self(match truth {
@@ -151,6 +155,12 @@ impl Found {
 
     pub(crate) fn or(self, other: Self) -> Self {
         self.join(other, Truth::or, Future::or)
+    }
+
+    /// The same where `possible` is what it may be with all that may be there unseen. What that cannot change is found,
+    /// and all else is open.
+    pub(crate) fn doubted(self, possible: Future, reason: &str) -> Self {
+        if possible.is_only(self.truth) { self } else { Self::open(reason, Future::ANY) }
     }
 
     pub(crate) fn is_true(&self) -> bool {

@@ -7,7 +7,13 @@ use super::{
     select::{pick, pick_index},
     world::World,
 };
-use crate::syntax::ast::{Combinator, Position};
+use crate::{
+    budget,
+    syntax::ast::{Combinator, Position},
+};
+
+/// No span: a trace has fewer than 2^32 of them.
+pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// The places among `found` that a combinator leads to from `from`, both sorted. With a position, what it picks from
 /// each of them.
@@ -19,28 +25,75 @@ pub(super) fn reach(
     world: &World<'_>,
 ) -> Vec<u32> {
     let mut places = match (combinator, position) {
+        (_, Some(position)) => {
+            budget::spend(found.len() as u64 / 2 + 16 * from.len() as u64);
+            let mut picked = Vec::new();
+            pick_each(
+                from,
+                combinator,
+                found,
+                position,
+                (world, &mut |_, place| picked.push(place)),
+            );
+            picked
+        }
         (Combinator::Descendant, None) => return below(from, found, world),
-        (Combinator::Descendant, Some(position)) => picked_below(from, found, position, world),
-        (Combinator::Sibling, None) => later_siblings(from, found, world),
-        (Combinator::Sibling, Some(position)) => picked_siblings(from, found, position, world),
+        (Combinator::Sibling, None) => {
+            let siblings = later_siblings(from, found, world);
+            budget::spend(8 * (from.len() + siblings.len()) as u64);
+            siblings
+        }
         (Combinator::Ancestor, None) => above(from, found, world),
-        (Combinator::Ancestor, Some(position)) => picked_above(from, found, position, world),
         (Combinator::Child | Combinator::Adjacent | Combinator::Parent | Combinator::Linked, _) => {
-            let mut reached = Vec::new();
-            for place in from {
-                let near = near(*place, combinator, world).filter(|to| found.has(*to as usize));
-                match position {
-                    None => reached.extend(near),
-                    Some(position) => reached.extend(pick(&near.collect::<Vec<_>>(), position)),
-                }
-            }
-            reached
+            let near = from.iter().flat_map(|place| near(*place, combinator, world));
+            near.filter(|place| found.has(*place as usize)).collect()
         }
     };
     places.sort_unstable();
     places.dedup();
     places
 }
+
+/// By place: what a position picks from there, or [`NOWHERE`]. One walk tells it for all spans, so that a question of each
+/// of them costs no more than one of all.
+pub(super) fn picks(
+    combinator: Combinator,
+    found: &Bits,
+    position: Position,
+    world: &World<'_>,
+) -> Vec<u32> {
+    let all: Vec<_> = (0..world.len() as u32).collect();
+    let mut picks = vec![NOWHERE; all.len()];
+    let mut put = |from: u32, place: u32| picks[from as usize] = place;
+    pick_each(&all, combinator, found, position, (world, &mut put));
+    picks
+}
+
+/// Tells for each of these places, which are sorted, what a position picks from there; nothing where that is none.
+fn pick_each(
+    from: &[u32],
+    combinator: Combinator,
+    found: &Bits,
+    position: Position,
+    (world, told): (&World<'_>, Told<'_>),
+) {
+    match combinator {
+        Combinator::Descendant => pick_below(from, found, position, world, told),
+        Combinator::Sibling => pick_siblings(from, found, position, world, told),
+        Combinator::Ancestor => pick_above(from, found, position, world, told),
+        Combinator::Child | Combinator::Adjacent | Combinator::Parent | Combinator::Linked => {
+            for place in from {
+                let near = near(*place, combinator, world).filter(|to| found.has(*to as usize));
+                if let Some(picked) = pick(&near.collect::<Vec<_>>(), position) {
+                    told(*place, picked);
+                }
+            }
+        }
+    }
+}
+
+/// Who is told of a place and what was picked from there.
+type Told<'t> = &'t mut dyn FnMut(u32, u32);
 
 /// What is one step away, in document order. The steps of all spans together are as many as the trace has edges.
 fn near<'w>(
@@ -49,6 +102,7 @@ fn near<'w>(
     world: &'w World<'_>,
 ) -> Box<dyn Iterator<Item = u32> + 'w> {
     let (tree, at) = (&world.tree, place as usize);
+    budget::spend(8);
     match combinator {
         Combinator::Child => Box::new(tree.children_at(at).map(|place| place as u32)),
         Combinator::Adjacent => {
@@ -81,6 +135,7 @@ fn below(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
     for place in from {
         let (start, end) = (*place as usize + 1, world.tree.end_at(*place as usize));
         if end > covered {
+            budget::spend(1 + (end - start.max(covered)) as u64 / 64);
             places.extend(found.ones_in(start.max(covered)..end).map(|place| place as u32));
             covered = end;
         }
@@ -88,19 +143,22 @@ fn below(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
     places
 }
 
-fn picked_below(from: &[u32], found: &Bits, position: Position, world: &World<'_>) -> Vec<u32> {
+fn pick_below(from: &[u32], found: &Bits, position: Position, world: &World<'_>, told: Told<'_>) {
     let found: Vec<_> = found.ones().map(|place| place as u32).collect();
-    let picked = |place: &u32| {
-        if is_trigger(*place, world) {
+    for place in from {
+        let picked = if is_trigger(*place, world) {
             let others: Vec<_> = found.iter().copied().filter(|other| other != place).collect();
-            return pick(&others, position);
+            pick(&others, position)
+        } else {
+            let end = world.tree.end_at(*place as usize) as u32;
+            let start = found.partition_point(|other| other <= place);
+            let end = start + found[start..].partition_point(|other| *other < end);
+            pick(&found[start..end], position)
+        };
+        if let Some(picked) = picked {
+            told(*place, picked);
         }
-        let end = world.tree.end_at(*place as usize) as u32;
-        let start = found.partition_point(|other| other <= place);
-        let end = found.partition_point(|other| *other < end);
-        pick(&found[start..end.max(start)], position)
-    };
-    from.iter().filter_map(picked).collect()
+    }
 }
 
 /// Of several siblings the first reaches all that the others do.
@@ -115,12 +173,17 @@ fn later_siblings(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
         .collect()
 }
 
-fn picked_siblings(from: &[u32], found: &Bits, position: Position, world: &World<'_>) -> Vec<u32> {
+fn pick_siblings(
+    from: &[u32],
+    found: &Bits,
+    position: Position,
+    world: &World<'_>,
+    told: Told<'_>,
+) {
     let tree = &world.tree;
     let mut by_parent: Vec<_> =
         from.iter().filter_map(|place| Some((tree.parent_at(*place as usize)?, *place))).collect();
     by_parent.sort_unstable();
-    let mut places = Vec::new();
     for family in by_parent.chunk_by(|a, b| a.0 == b.0) {
         let siblings: Vec<_> = tree
             .children_at(family[0].0)
@@ -129,10 +192,11 @@ fn picked_siblings(from: &[u32], found: &Bits, position: Position, world: &World
             .collect();
         for (_, place) in family {
             let later = siblings.partition_point(|sibling| sibling <= place);
-            places.extend(pick(&siblings[later..], position));
+            if let Some(picked) = pick(&siblings[later..], position) {
+                told(*place, picked);
+            }
         }
     }
-    places
 }
 
 fn above(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
@@ -148,23 +212,24 @@ fn above(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
     {
         seen.insert(trigger);
     }
+    budget::spend(8 * seen.len() as u64);
     seen.into_iter().filter(|place| found.has(*place)).map(|place| place as u32).collect()
 }
 
 /// One walk through the tree that remembers which of the found are open above.
-fn picked_above(from: &[u32], found: &Bits, position: Position, world: &World<'_>) -> Vec<u32> {
+fn pick_above(from: &[u32], found: &Bits, position: Position, world: &World<'_>, told: Told<'_>) {
     let tree = &world.tree;
     let trigger = world.trigger().filter(|trigger| found.has(*trigger));
     let last = from.last().map_or(0, |last| *last as usize + 1);
     let mut from = from.iter().peekable();
-    let (mut open, mut places) = (Vec::new(), Vec::new());
+    let mut open = Vec::new();
     for at in 0..last {
         while open.last().is_some_and(|above| tree.end_at(*above as usize) <= at) {
             open.pop();
         }
         if from.next_if(|place| **place as usize == at).is_some() {
             let is_elsewhere = |trigger: &usize| !(*trigger..tree.end_at(*trigger)).contains(&at);
-            places.extend(match trigger.filter(is_elsewhere) {
+            let picked = match trigger.filter(is_elsewhere) {
                 None => pick(&open, position),
                 Some(trigger) => {
                     let trigger = trigger as u32;
@@ -175,13 +240,32 @@ fn picked_above(from: &[u32], found: &Bits, position: Position, world: &World<'_
                         Ordering::Greater => open[index - 1],
                     })
                 }
-            });
+            };
+            if let Some(picked) = picked {
+                told(at as u32, picked);
+            }
         }
         if found.has(at) {
             open.push(at as u32);
         }
     }
-    places
+}
+
+/// By place: how many of `found` stand above it.
+pub(super) fn counts_above(found: &Bits, world: &World<'_>) -> Vec<u32> {
+    let tree = &world.tree;
+    let mut counts: Vec<u32> = Vec::with_capacity(found.len());
+    for place in 0..found.len() {
+        let count =
+            tree.parent_at(place).map_or(0, |parent| counts[parent] + u32::from(found.has(parent)));
+        counts.push(count);
+    }
+    if let Some(trigger) = world.trigger().filter(|trigger| found.has(*trigger)) {
+        let below = trigger..tree.end_at(trigger);
+        let elsewhere = counts.iter_mut().enumerate().filter(|(place, _)| !below.contains(place));
+        elsewhere.for_each(|(_, count)| *count += 1);
+    }
+    counts
 }
 
 /// The spans from which a combinator leads to one of these.

@@ -4,7 +4,7 @@
 //! are answered in one pass over the spans (`pass.rs`), and the answers joined by `and`, `or` and `not` 64 spans at a time.
 //! Everything else is asked span by span, and only where the rest does not decide.
 
-use std::{borrow::Cow, collections::HashMap, marker::PhantomData};
+use std::{borrow::Cow, cell::Cell, collections::HashMap};
 
 use super::{
     atom::Atom,
@@ -15,7 +15,13 @@ use super::{
     truth::{Joined, truth},
     world::{Scene, World},
 };
-use crate::syntax::ast::{Expr, ExprKind, Hop, Inner, Property, Pseudo, Selector};
+use crate::{
+    budget,
+    syntax::{
+        ast::{Expr, ExprKind, Hop, Inner, NodeId, Property, Pseudo, Selector},
+        print,
+    },
+};
 
 /// For which spans a statement holds, does not hold, or is open; for all others it is undefined. Spans stand in the
 /// order of arrival, in which their rows lie in memory.
@@ -28,16 +34,33 @@ pub(crate) struct Extent {
 
 /// The answers to the atoms of a plan.
 #[derive(Debug, Default)]
-pub(crate) struct Index<'a> {
-    extents: Vec<Extent>,
-    /// By the address of an expression.
-    numbers: HashMap<usize, usize>,
-    of: PhantomData<&'a Expr>,
+pub(crate) struct Index {
+    extents: Vec<Answered>,
+    numbers: HashMap<NodeId, usize>,
 }
 
-impl<'a> Index<'a> {
+/// The answers to an atom.
+#[derive(Debug)]
+struct Answered {
+    extent: Extent,
+    /// What they took.
+    steps: u64,
+    /// The statement that paid for them last.
+    payer: Cell<u32>,
+}
+
+/// How many atoms are answered in one pass; what is beyond is asked span by span.
+const ATOMS_MAX: usize = 20_000;
+
+/// For so many spans an atom costs a step, beside what its answers take.
+const ATOM_SPANS: u64 = 4;
+
+/// How many bytes the answers of one pass may take.
+const EXTENTS_BYTES_MAX: usize = 256 << 20;
+
+impl Index {
     /// Answers all atoms of these.
-    pub(crate) fn of(
+    pub(crate) fn of<'a>(
         expressions: &[&'a Expr],
         selectors: &[&'a Selector],
         world: &World<'a>,
@@ -45,32 +68,43 @@ impl<'a> Index<'a> {
         let mut found = Vec::new();
         expressions.iter().for_each(|expression| atoms_of(expression, &mut found));
         selectors.iter().for_each(|selector| atoms_within(selector, &mut found));
-        let mut atoms: Vec<(&'a Expr, Atom<'a>)> = Vec::new();
+        let atoms_max = ATOMS_MAX.min(EXTENTS_BYTES_MAX / Extent::bytes(world.len()));
+        let mut atoms: Vec<Atom<'a>> = Vec::new();
+        // Two that say the same are one. Two that only look the same may hold different secrets.
+        let mut known: HashMap<String, Vec<(&'a Expr, usize)>> = HashMap::new();
         let mut numbers = HashMap::new();
         for expression in found {
-            // Two that say the same are one.
-            let known = atoms.iter().position(|(known, _)| *known == expression);
-            let number = match (known, Atom::of(expression, world)) {
-                (Some(number), _) => number,
-                (None, Some(atom)) => {
-                    atoms.push((expression, atom));
-                    atoms.len() - 1
-                }
-                (None, None) => continue,
+            let Some(id) = expression.at.id() else { continue };
+            let alike = known.entry(print::expression(expression)).or_default();
+            if let Some((_, number)) = alike.iter().find(|(known, _)| *known == expression) {
+                numbers.insert(id, *number);
+                continue;
+            }
+            let Some(atom) = Atom::of(expression, world).filter(|_| atoms.len() < atoms_max) else {
+                continue;
             };
-            numbers.insert(address(expression), number);
+            alike.push((expression, atoms.len()));
+            numbers.insert(id, atoms.len());
+            atoms.push(atom);
         }
-        let atoms: Vec<_> = atoms.into_iter().map(|(_, atom)| atom).collect();
-        Self { extents: pass::answer(&atoms, world), numbers, of: PhantomData }
+        budget::hold(atoms.len() as u64 * Extent::bytes(world.len()) as u64);
+        let extents = pass::answer(&atoms, world).into_iter().zip(&atoms);
+        let answered = |(extent, atom): (Extent, &Atom<'_>)| {
+            let steps = atom.steps() + world.len() as u64 / ATOM_SPANS;
+            Answered { extent, steps, payer: Cell::new(0) }
+        };
+        Self { extents: extents.map(answered).collect(), numbers }
     }
 
-    pub(crate) fn get(&self, expression: &'a Expr) -> Option<&Extent> {
-        self.numbers.get(&address(expression)).map(|number| &self.extents[*number])
+    pub(crate) fn get(&self, expression: &Expr) -> Option<&Extent> {
+        let id = expression.at.id()?;
+        let answered = &self.extents[*self.numbers.get(&id)?];
+        let statement = budget::current_statement();
+        if answered.payer.replace(statement) != statement {
+            budget::charge_again(answered.steps);
+        }
+        Some(&answered.extent)
     }
-}
-
-fn address(expression: &Expr) -> usize {
-    std::ptr::from_ref(expression).addr()
 }
 
 fn atoms_of<'a>(expression: &'a Expr, found: &mut Vec<&'a Expr>) {
@@ -111,6 +145,7 @@ fn atoms_within<'a>(selector: &'a Selector, found: &mut Vec<&'a Expr>) {
 
 /// For which of the spans in `mask` a statement holds; of others nothing is said.
 pub(crate) fn extent<'a>(expression: &'a Expr, mask: &Bits, scene: &Scene<'_, 'a>) -> Extent {
+    budget::spend(16 + mask.len() as u64 / 16);
     if let Some(known) = scene.world.indexed(expression) {
         return known.clone();
     }
@@ -191,6 +226,11 @@ fn join<'a>(
 }
 
 impl Extent {
+    /// How many bytes it takes for so many spans.
+    fn bytes(spans: usize) -> usize {
+        size_of::<Self>() + 3 * spans.div_ceil(64) * size_of::<u64>()
+    }
+
     /// Undefined everywhere.
     pub(super) fn nowhere(len: usize) -> Self {
         Self { yes: Bits::none(len), no: Bits::none(len), open: Bits::none(len) }
@@ -283,6 +323,7 @@ pub(crate) fn tally<'a>(expression: &'a Expr, places: &[u32], scene: &Scene<'_, 
         }
         return tally;
     }
+    budget::spend(4 * places.len() as u64);
     let order = scene.world.tree.order();
     let number = |place: &u32| order[*place as usize].number();
     let mut mask = Bits::none(scene.world.len());
@@ -314,7 +355,7 @@ mod tests {
     use super::{Index, extent};
     use crate::{
         eval::{bits::Bits, truth::truth, world::World},
-        syntax::parse,
+        syntax::{number::Numbers, parse},
     };
 
     const KEYS: &[&str] = &["a", "name", "status", "duration", "service", "type", "resource.a"];
@@ -429,8 +470,10 @@ mod tests {
             spans in vec(((0i32..8, 0i32..5), attributes(), attributes()), 1..70)
         ) {
             let trace = trace(spans);
-            let selectors: Vec<_> =
+            let mut selectors: Vec<_> =
                 statements().iter().filter_map(|source| parse::selector(source).tree).collect();
+            let mut numbers = Numbers::default();
+            selectors.iter_mut().for_each(|selector| numbers.selector(selector));
             assert!(selectors.len() > 250, "most of these are right");
             let mut world = World::new(&trace, None, None);
             world.prepare(&[], &selectors.iter().collect::<Vec<_>>());

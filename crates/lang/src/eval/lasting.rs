@@ -1,9 +1,9 @@
 //! What further spans can change, from the syntax alone.
 //!
 //! A selection is lasting if a span that is in it stays in it. Conditions on the span itself are, and so is a way along
-//! parents, links and later siblings, since these only become more. (Parents that form a circle contradict themselves,
-//! and are left out of this account.) What asks for the absence of others is not: `:leaf`, `:orphan`, `:not`, the next
-//! sibling, and every position.
+//! parents and links, since these only become more. (Parents that form a circle contradict themselves, and are left out
+//! of this account.) What asks for the absence of others is not: `:leaf`, `:orphan`, `:not`, the next sibling, and every
+//! position. Nor is a way along later siblings: a further span may show that two clocks contradict each other.
 
 use crate::syntax::ast::{
     Aggregate, Arithmetic, Combinator, Expr, ExprKind, Hop, Intrinsic, Piece, Property, Pseudo,
@@ -32,7 +32,7 @@ pub(crate) fn is_lasting(selector: &Selector) -> bool {
 
 fn is_lasting_hop(hop: &Hop) -> bool {
     let step = &hop.step;
-    hop.combinator != Combinator::Adjacent
+    !matches!(hop.combinator, Combinator::Adjacent | Combinator::Sibling)
         && step.position.is_none()
         && step.condition.as_ref().is_none_or(is_fixed)
         && step.pseudos.iter().all(|pseudo| match pseudo {

@@ -7,10 +7,17 @@ use model::{
     trace::{Attributes, Event, Link, Span, StatusCode},
 };
 
-use super::world::{InnerRef, Scene, TRIGGER_NAMES, World, duration};
+use super::{
+    dropped::Dropped,
+    times::TimeBounds,
+    world::{
+        InnerRef, Scene, TRIGGER_NAMES, TimeLack, World, duration, end_of, start_of, time_lack,
+    },
+};
 use crate::{
+    budget,
     syntax::ast::{Intrinsic, Property, ResponsePart},
-    value::{Json, Number, Value, json::read_document},
+    value::{Json, Number, Value, json::read_document, shorten},
 };
 
 /// What became of looking a property up.
@@ -21,6 +28,12 @@ pub(crate) enum Lookup<'a> {
     Many(Vec<Value<'a>>),
     /// The span does not have it.
     Absent,
+    /// A duration between two bounds: it depends on how far clocks differ, which is what the words say.
+    Between(TimeBounds, String),
+    /// The span was not told when it started or ended, so that it has no such time.
+    Untimed(TimeLack),
+    /// It is not there, and may be among what was dropped.
+    Dropped(Dropped),
     /// Nobody knows: there is no answer. [`World::why_unknown`] says why.
     Unknown,
 }
@@ -34,6 +47,12 @@ pub(super) const TYPES: &[(&str, &str)] = &[
     ("faas.", "faas"),
     ("exception.", "exception"),
 ];
+
+/// How many offsets of clocks are told of one value.
+const OFFSETS_MAX: usize = 3;
+
+/// The type of all other spans.
+const GENERAL: &str = "general";
 
 /// Spans of browser instrumentation, which are `general` whatever their attributes are.
 pub(super) const BROWSER_NAMES: [&str; 3] = ["documentLoad", "documentFetch", "resourceFetch"];
@@ -57,21 +76,25 @@ impl<'a> World<'a> {
             Property::Attribute { name, otherwise } => {
                 let attribute =
                     span.attributes().get(name).or_else(|| span.resource().attributes().get(name));
+                let dropped = Dropped::attributes(span);
                 match (attribute, otherwise) {
                     (Some(value), _) => Lookup::One(value.into()),
-                    (None, Some(otherwise)) => self.look_up(otherwise, scene),
-                    (None, None) => Lookup::Absent,
+                    (None, Some(otherwise)) => self.look_up(otherwise, scene).unless(dropped),
+                    (None, None) => Lookup::Absent.unless(dropped),
                 }
             }
             Property::Intrinsic(intrinsic, _) => {
                 self.intrinsic(*intrinsic, span, scene.is_selecting)
             }
-            Property::Resource(name) => attribute(span.resource().attributes(), name),
+            Property::Resource(name) => attribute(span.resource().attributes(), name)
+                .unless(Dropped::resource_attributes(span)),
             Property::Scope(name) => of_scope(span, name),
             Property::Event(name) => {
                 many(span.events().filter_map(|event| one(of_event(name, event))))
+                    .unless(Dropped::of_events(span, name, self.logs))
             }
-            Property::Link(name) => many(span.links().filter_map(|link| one(of_link(name, link)))),
+            Property::Link(name) => many(span.links().filter_map(|link| one(of_link(name, link))))
+                .unless(Dropped::of_links(span, name)),
             Property::Response(_) if !self.is_trigger(span.ix()) => Lookup::Absent,
             Property::Response(part) => self.response(part),
             Property::Count => Lookup::Absent,
@@ -98,11 +121,29 @@ impl<'a> World<'a> {
                 StatusCode::Other(code) => owned(format!("STATUS_CODE_{code}")),
             },
             Intrinsic::StatusMessage => text(span.status_message()),
-            Intrinsic::Duration => Value::Duration(duration(span)),
-            Intrinsic::Start => Value::whole(span.start().as_nanos()),
-            Intrinsic::End => Value::whole(span.end().as_nanos()),
-            Intrinsic::Service => return attribute(span.resource().attributes(), "service.name"),
-            Intrinsic::Type => text(self.type_of(span)),
+            Intrinsic::Duration => match duration(span) {
+                Ok(nanos) => Value::Duration(nanos),
+                Err(lack) => return Lookup::Untimed(lack),
+            },
+            Intrinsic::Start => match start_of(span) {
+                Some(nanos) => Value::whole(nanos),
+                None => return Lookup::Untimed(TimeLack::NoStart),
+            },
+            Intrinsic::End => match (end_of(span), time_lack(span)) {
+                (Some(nanos), _) => Value::whole(nanos),
+                (None, lack) => return Lookup::Untimed(lack.unwrap_or(TimeLack::NoEnd)),
+            },
+            Intrinsic::Service => {
+                return attribute(span.resource().attributes(), "service.name")
+                    .unless(Dropped::resource_attributes(span));
+            }
+            Intrinsic::Type => match (self.type_of(span), Dropped::own_attributes(span)) {
+                // It is of no other type by what it does not have.
+                (GENERAL, Some(dropped)) if !self.is_plain_type(span) => {
+                    return Lookup::Dropped(dropped);
+                }
+                (name, _) => text(name),
+            },
             Intrinsic::Id => owned(span.id().to_string()),
             // A root names its parent with zeros, as it does on the wire.
             Intrinsic::ParentId => {
@@ -110,21 +151,70 @@ impl<'a> World<'a> {
             }
             Intrinsic::Depth => Value::whole(self.depth_at(place()).into()),
             Intrinsic::Children => Value::whole(self.children_at(place()) as u64),
-            Intrinsic::SelfTime => Value::Duration(self.self_time(place())),
-            Intrinsic::CriticalTime => Value::Duration(self.critical_time(place())),
+            Intrinsic::SelfTime => return self.time_of(span, self.self_time(place())),
+            Intrinsic::CriticalTime => return self.time_of(span, self.critical_time(place())),
             Intrinsic::Attributes => Value::Json(object_of(span.attributes())),
             Intrinsic::Events => owned(events(span)),
         })
     }
 
+    /// A time that a span spent.
+    fn time_of(&self, span: Span<'a>, bounds: TimeBounds) -> Lookup<'a> {
+        match time_lack(span) {
+            Some(lack) => Lookup::Untimed(lack),
+            None if bounds.low == bounds.high => Lookup::One(Value::Duration(bounds.low)),
+            None => Lookup::Between(bounds, self.why_between(span)),
+        }
+    }
+
+    /// Why a time that a span spent is not known to the nanosecond: the first of its children whose times leave it open.
+    fn why_between(&self, span: Span<'a>) -> String {
+        let place = self.tree.place(span.ix());
+        let clocks = self.clocks();
+        let host = clocks.host_of(span.ix());
+        let doubt = |child: Span<'_>| match time_lack(child) {
+            Some(lack) => Some(format!("`{}` {}", shorten(child.name()), lack.words())),
+            None if clocks.host_of(child.ix()) == host => None,
+            None => Some(clocks.doubt(host, clocks.host_of(child.ix()))),
+        };
+        let mut children = self.tree.children_at(place).map(|child| self.span_at(child));
+        children.find_map(doubt).unwrap_or_else(|| {
+            "it depends on how far the clocks of the hosts above it differ".to_owned()
+        })
+    }
+
+    /// How far the clocks of some spans may differ from those of their children, where these are others.
+    pub(crate) fn offsets_below(&self, places: &[u32]) -> Option<String> {
+        let clocks = self.clocks();
+        let host = |place: usize| clocks.host_of(self.tree.order()[place]);
+        let mut pairs = Vec::new();
+        for place in places.iter().map(|place| *place as usize) {
+            let others = self.tree.children_at(place).map(host).filter(|it| *it != host(place));
+            for pair in others.map(|other| (host(place), other)) {
+                if pairs.len() <= OFFSETS_MAX && !pairs.contains(&pair) {
+                    pairs.push(pair);
+                }
+            }
+        }
+        let more = if pairs.len() > OFFSETS_MAX { "; and more" } else { "" };
+        let told = pairs.iter().take(OFFSETS_MAX);
+        let told: Vec<_> = told.map(|(host, other)| clocks.doubt(*host, *other)).collect();
+        (!told.is_empty()).then(|| format!("{}{more}", told.join("; ")))
+    }
+
     fn type_of(&self, span: Span<'_>) -> &'static str {
-        let is_browser =
-            BROWSER_NAMES.contains(&span.name()) || span.attributes().get(BROWSER_KEY).is_some();
-        if is_browser || self.is_trigger(span.ix()) {
-            return "general";
+        if self.is_plain_type(span) {
+            return GENERAL;
         }
         let has = |prefix: &str| span.attributes().iter().any(|(key, _)| key.starts_with(prefix));
-        TYPES.iter().find(|(prefix, _)| has(prefix)).map_or("general", |(_, name)| name)
+        TYPES.iter().find(|(prefix, _)| has(prefix)).map_or(GENERAL, |(_, name)| name)
+    }
+
+    /// Whether a span is of the general type whatever its attributes are.
+    fn is_plain_type(&self, span: Span<'_>) -> bool {
+        BROWSER_NAMES.contains(&span.name())
+            || span.attributes().get(BROWSER_KEY).is_some()
+            || self.is_trigger(span.ix())
     }
 
     /// A part of the trigger's answer. Where nothing was fired, it is what the trigger span of the trace says.
@@ -168,6 +258,16 @@ impl<'a> World<'a> {
     }
 }
 
+impl Lookup<'_> {
+    /// The same, unless what is absent may have been dropped.
+    fn unless(self, dropped: Option<Dropped>) -> Self {
+        match (self, dropped) {
+            (Self::Absent, Some(dropped)) => Self::Dropped(dropped),
+            (lookup, _) => lookup,
+        }
+    }
+}
+
 /// What a property is of an event or link; nothing where it is one of the span around it.
 fn of_inner<'a>(property: &Property, inner: InnerRef<'a>) -> Option<Lookup<'a>> {
     let name = match (property, inner) {
@@ -186,7 +286,7 @@ fn of_inner<'a>(property: &Property, inner: InnerRef<'a>) -> Option<Lookup<'a>> 
 fn of_event<'a>(name: &str, event: Event<'a>) -> Lookup<'a> {
     match name {
         "name" => Lookup::One(text(event.name())),
-        _ => attribute(event.attributes(), name),
+        _ => attribute(event.attributes(), name).unless(Dropped::event_attributes(event)),
     }
 }
 
@@ -195,7 +295,7 @@ fn of_link<'a>(name: &str, link: Link<'a>) -> Lookup<'a> {
     match name {
         "trace_id" => id(link.trace_id().map(|id| id.to_string())),
         "span_id" => id(link.span_id().map(|id| id.to_string())),
-        _ => attribute(link.attributes(), name),
+        _ => attribute(link.attributes(), name).unless(Dropped::link_attributes(link)),
     }
 }
 
@@ -204,7 +304,7 @@ fn of_scope<'a>(span: Span<'a>, name: &str) -> Lookup<'a> {
     match name {
         "name" => Lookup::One(text(scope.name())),
         "version" => Lookup::One(text(scope.version())),
-        _ => attribute(scope.attributes(), name),
+        _ => attribute(scope.attributes(), name).unless(Dropped::scope_attributes(span)),
     }
 }
 
@@ -283,7 +383,10 @@ fn events(span: Span<'_>) -> String {
 }
 
 fn object_of(attributes: Attributes<'_>) -> Json {
-    Json::Object(attributes.iter().map(|(key, value)| (key.to_owned(), value.into())).collect())
+    let object = attributes.iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+    let object = Json::Object(object);
+    budget::spend(16 * object.weight() as u64);
+    object
 }
 
 fn object<const N: usize>(entries: [(&str, Json); N]) -> Json {
@@ -296,6 +399,7 @@ fn attribute<'a>(attributes: Attributes<'a>, name: &str) -> Lookup<'a> {
 
 fn many<'a>(values: impl Iterator<Item = Value<'a>>) -> Lookup<'a> {
     let mut values: Vec<_> = values.collect();
+    budget::spend(8 * values.len() as u64);
     match values.len() {
         0 => Lookup::Absent,
         1 => Lookup::One(values.remove(0)),
@@ -306,7 +410,12 @@ fn many<'a>(values: impl Iterator<Item = Value<'a>>) -> Lookup<'a> {
 fn one(lookup: Lookup<'_>) -> Option<Value<'_>> {
     match lookup {
         Lookup::One(value) => Some(value),
-        Lookup::Many(_) | Lookup::Absent | Lookup::Unknown => None,
+        Lookup::Many(_)
+        | Lookup::Absent
+        | Lookup::Between(..)
+        | Lookup::Untimed(_)
+        | Lookup::Dropped(_)
+        | Lookup::Unknown => None,
     }
 }
 

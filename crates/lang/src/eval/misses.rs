@@ -8,6 +8,7 @@ use super::{
     world::{Scene, World},
 };
 use crate::{
+    budget,
     syntax::{
         ast::{
             Anchor, At, Combinator, Expr, ExprKind, Hop, Part, Position, Property, Pseudo,
@@ -15,7 +16,7 @@ use crate::{
         },
         print,
     },
-    value::shorten,
+    value::{shorten, show_duration},
 };
 
 /// How many different values of a missed property are named.
@@ -26,7 +27,8 @@ type Positions<'p> = &'p dyn Fn(usize, &Step) -> Option<Position>;
 
 /// The nearest misses of a selector that selects nothing, in one sentence; none where nothing comes near.
 pub(crate) fn nearest_misses<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Option<String> {
-    let part = selector.parts.first().filter(|_| selector.parts.len() == 1)?;
+    let part =
+        selector.parts.first().filter(|_| selector.parts.len() == 1 && !budget::is_over())?;
     at_another_position(part, scene).or_else(|| beside_the_way(part, scene))
 }
 
@@ -125,6 +127,10 @@ fn all_but_one<'a>(step: &'a Step, world: &World<'a>) -> Option<String> {
         _ => std::slice::from_ref(condition),
     };
     let all = Bits::all(world.len());
+    let pairs = (conditions.len() * conditions.len()) as u64;
+    if !budget::spend(pairs * (1 + all.len() as u64 / 64)) {
+        return None;
+    }
     let extents: Vec<_> =
         conditions.iter().map(|condition| match_numbers(condition, &all, world)).collect();
     let missed = |at: usize| {
@@ -158,10 +164,21 @@ fn describe<'a>(condition: &'a Expr, missed: &Bits, world: &World<'a>) -> String
     let name = shorten(name.strip_prefix("attr:").unwrap_or(&name)).into_owned();
     let (mut values, mut has_more) = (Vec::new(), false);
     for place in missed.ones() {
+        if !budget::spend(32) {
+            break;
+        }
         let shown = match world.look_up(property, &world.scene_at(place)) {
             Lookup::One(value) => value.show(),
             Lookup::Many(several) => {
                 several.iter().map(|value| value.show()).collect::<Vec<_>>().join(" and ")
+            }
+            Lookup::Untimed(lack) => format!("not known: the span {}", lack.words()),
+            Lookup::Between(bounds, _) => {
+                let [low, high] = [bounds.low, bounds.high].map(show_duration);
+                format!("between {low} and {high}")
+            }
+            Lookup::Dropped(dropped) => {
+                format!("not known: {}", dropped.by(world.span_at(place)))
             }
             Lookup::Absent | Lookup::Unknown => "absent".to_owned(),
         };

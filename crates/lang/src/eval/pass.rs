@@ -12,18 +12,23 @@ use model::trace::{
 
 use super::{
     atom::{Atom, Source},
+    dropped::has_dropped_attributes,
     future::Truth,
     index::Extent,
     lookup::{BROWSER_KEY, BROWSER_NAMES, Lookup, TYPES},
     world::{World, duration},
 };
 use crate::{
+    budget,
     syntax::ast::{Intrinsic, Property},
     value::{Number, Value},
 };
 
 /// Answers: three bits for each atom, which of them is set says which.
 type Row = Vec<u16>;
+
+/// What looking at a span once costs, beside what is asked of it.
+const SPAN_STEPS: u64 = 64;
 
 /// How many rows a question remembers.
 const REMEMBERED: usize = 1024;
@@ -34,6 +39,9 @@ pub(super) fn answer<'a>(atoms: &[Atom<'a>], world: &World<'a>) -> Vec<Extent> {
     if atoms.is_empty() {
         return extents;
     }
+    if !budget::spend(world.len() as u64 * (SPAN_STEPS + atoms.len() as u64 / 8)) {
+        return extents;
+    }
     let mut asked = Asked::of(atoms, world);
     let mut block = Block::of(atoms);
     for span in world.trace.spans() {
@@ -42,6 +50,9 @@ pub(super) fn answer<'a>(atoms: &[Atom<'a>], world: &World<'a>) -> Vec<Extent> {
         asked.of_span(span, &mut block);
         if number % 64 == 63 {
             block.flush(number / 64, &mut extents);
+            if budget::is_over() {
+                return extents;
+            }
         }
     }
     if !world.len().is_multiple_of(64) {
@@ -221,6 +232,7 @@ struct Asked<'s, 'a> {
     rare: Question,
     shared: Shared,
     attributes: Wanted,
+    all: Vec<u16>,
 }
 
 impl<'s, 'a> Asked<'s, 'a> {
@@ -268,6 +280,7 @@ impl<'s, 'a> Asked<'s, 'a> {
             rare,
             shared: Shared::default(),
             attributes: Wanted::of(atoms, world),
+            all: (0..atoms.len()).filter_map(|at| u16::try_from(at).ok()).collect(),
         }
     }
 
@@ -290,17 +303,25 @@ impl<'s, 'a> Asked<'s, 'a> {
             block.set(&self.types[self.type_numbers.of_span(span, world)]);
         }
         if !self.durations.atoms.is_empty() {
-            let nanos = duration(span);
-            Question::ask(&self.durations.atoms, atoms, block, |atom| atom.duration(nanos));
+            let duration = duration(span);
+            Question::ask(&self.durations.atoms, atoms, block, |atom| match duration {
+                Ok(nanos) => atom.duration(nanos),
+                Err(lack) => atom.looked_up(Lookup::Untimed(lack)),
+            });
         }
         Question::ask(&self.others.atoms, atoms, block, |atom| atom.of_span(span, world));
         let (cleared, row) = self.shared.of(atoms, span, world);
         block.clear(cleared);
         block.set(row);
-        for attribute in world.trace.numbered_attributes(span.ix()) {
+        // From the last: of a key that stands twice the last value counts.
+        for attribute in world.trace.numbered_attributes(span.ix()).rev() {
             if let Some(question) = self.attributes.of_key(attribute.key(), span.ix().number()) {
                 question.attribute(attribute, atoms, world, block);
             }
+        }
+        if has_dropped_attributes(span) {
+            block.clear(&self.all);
+            Question::ask(&self.all, atoms, block, |atom| atom.of_rest(span, world));
         }
     }
 
@@ -380,7 +401,7 @@ impl Types {
 struct Wanted {
     /// By key: one more than the number of its question; 0 for most.
     slots: Vec<u16>,
-    /// With the span whose attribute was taken last, from 1: of two with one key the first counts.
+    /// With the span whose attribute was taken last, from 1: of two with one key the one that is met first counts.
     questions: Vec<(Question, usize)>,
 }
 

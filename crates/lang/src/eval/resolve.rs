@@ -15,9 +15,12 @@ use crate::{
     plan::{Claim, Expect, Output, Plan, Resolved, Spec, Written},
     request::ResolveError,
     secrets::Secrets,
-    syntax::ast::{
-        Aggregate, Expr, ExprKind, Hop, Known, Part, Piece, Pseudo, Selector, Step, Subject,
-        Template, VariableScope,
+    syntax::{
+        ast::{
+            Aggregate, Expr, ExprKind, Hop, Known, Part, Piece, Pseudo, Selector, Step, Subject,
+            Template, VariableScope,
+        },
+        number::Numbers,
     },
     value::{
         Lack,
@@ -77,14 +80,36 @@ pub fn resolve(plan: &Plan, vars: &Vars, seed: &Seed) -> Result<Resolved, Resolv
             Expect::Span(span) => Expect::Span(resolver.written(span, Resolver::selector)?),
         });
     }
-    Ok(Resolved {
+    let mut resolved = Resolved {
         specs,
         claims,
         outputs,
         expect,
         skip_trace_collection: plan.skip_trace_collection,
+        gates: plan.gates.clone(),
         secrets: Secrets::of(vars),
-    })
+    };
+    number(&mut resolved);
+    Ok(resolved)
+}
+
+/// Numbers all nodes that are judged.
+fn number(resolved: &mut Resolved) {
+    let mut numbers = Numbers::default();
+    for spec in &mut resolved.specs {
+        numbers.selector(&mut spec.selector.meaning);
+        spec.assertions.iter_mut().for_each(|it| numbers.expression(&mut it.meaning));
+    }
+    resolved.claims.iter_mut().for_each(|it| numbers.expression(&mut it.claim.meaning));
+    for output in &mut resolved.outputs {
+        numbers.selector(&mut output.selector);
+        numbers.expression(&mut output.value);
+    }
+    for expect in &mut resolved.expect {
+        if let Expect::Span(span) = expect {
+            numbers.selector(&mut span.meaning);
+        }
+    }
 }
 
 /// An expression with nothing open in it but what the trace and the answer tell.
@@ -158,7 +183,7 @@ impl Resolver<'_> {
             ExprKind::Variable { scope, name } => match self.vars.get(*scope, name) {
                 Some(text) => {
                     let is_secret = self.vars.secrets.contains(name);
-                    ExprKind::Known(Known { text: text.to_owned(), is_secret })
+                    ExprKind::Known(Known { text: text.to_owned().into(), is_secret })
                 }
                 None => {
                     let (name, at) = (name.clone(), expr.at.0.clone());
@@ -170,7 +195,7 @@ impl Resolver<'_> {
             }
             ExprKind::Call { function, arguments } => {
                 let mut arguments = self.exprs(arguments)?;
-                let drawn = Known { text: self.draw.draw(*function), is_secret: false };
+                let drawn = Known { text: self.draw.draw(*function).into(), is_secret: false };
                 arguments.push(Expr { kind: ExprKind::Known(drawn), at: expr.at.clone() });
                 folded(ExprKind::Call { function: *function, arguments }, expr)
             }
@@ -301,9 +326,10 @@ fn known(expr: &Expr) -> Result<Known, Lack> {
     let valued = constant(expr)?;
     match valued.values {
         Values::One(value) => {
-            Ok(Known { text: value.text().into_owned(), is_secret: valued.is_secret })
+            let text = value.text().into_owned().into();
+            Ok(Known { text, is_secret: valued.is_secret })
         }
-        Values::Many(_) | Values::Groups(_) => {
+        Values::Many(_) | Values::Groups(_) | Values::Between(_) => {
             Err(Lack::Undefined("there are several values where one is needed".to_owned()))
         }
     }
@@ -341,19 +367,19 @@ mod tests {
     /// The pieces of a trigger's text, filled in.
     fn filled(source: &str) -> Result<Known, Unfilled> {
         let template = parse::template(source).tree.expect(source);
-        let mut whole = Known { text: String::new(), is_secret: false };
+        let (mut whole, mut is_secret) = (String::new(), false);
         let mut draw = draw();
         for piece in &template.pieces {
             match piece {
-                Piece::Text(text) => whole.text.push_str(text),
+                Piece::Text(text) => whole.push_str(text),
                 Piece::Value(expr) => {
                     let known = value(expr, &vars(), &mut draw)?;
-                    whole.text.push_str(&known.text);
-                    whole.is_secret |= known.is_secret;
+                    whole.push_str(&known.text);
+                    is_secret |= known.is_secret;
                 }
             }
         }
-        Ok(whole)
+        Ok(Known { text: whole.into(), is_secret })
     }
 
     #[test]
@@ -370,7 +396,7 @@ mod tests {
             ("${randomInt(7, 7)}", "7", false),
             ("a}b ${ c", "a}b ${ c", false),
         ] {
-            let known = Known { text: expected.to_owned(), is_secret };
+            let known = Known { text: expected.to_owned().into(), is_secret };
             assert_eq!(filled(source), Ok(known), "{source}");
         }
         let twice = filled("${uuid()}${uuid()}").expect("two ids").text;
@@ -399,8 +425,9 @@ mod tests {
             let ExprKind::Compare { right, .. } = resolved.kind else { return ExprKind::Null };
             right.kind
         };
-        let known =
-            |text: &str, is_secret| ExprKind::Known(Known { text: text.to_owned(), is_secret });
+        let known = |text: &str, is_secret| {
+            ExprKind::Known(Known { text: text.to_owned().into(), is_secret })
+        };
         assert_eq!(resolved("attr:x = var:HOST"), known("shop", false));
         assert_eq!(resolved("attr:x = \"${var:TOKEN}!\""), known("s3cret!", true));
         assert!(matches!(resolved("attr:x = \"${attr:y}${var:HOST}\""), ExprKind::Template(_)));

@@ -15,17 +15,14 @@ use model::trace::Tree;
 use super::{
     bits::{Bits, Ranks},
     future::Truth,
-    hop::{reach, reach_back},
-    index::extent,
+    hop::{NOWHERE, counts_above, picks, reach, reach_back},
+    index::{Extent, extent},
     truth::truth,
-    world::{Scene, World},
+    world::{ConditionDoubt, Scene, World},
 };
 use crate::{
-    syntax::{
-        ast::{Anchor, Combinator, Expr, Hop, Part, Position, Pseudo, Selector, Step},
-        print,
-    },
-    value::shorten,
+    budget,
+    syntax::ast::{Anchor, Combinator, Expr, Hop, Part, Position, Pseudo, Selector, Step},
 };
 
 /// The spans that match one step, however it is reached.
@@ -33,6 +30,8 @@ use crate::{
 pub(crate) struct Matches {
     pub(crate) bits: Bits,
     ranks: OnceCell<Ranks>,
+    /// By place: how many of them stand above it.
+    above: OnceCell<Vec<u32>>,
 }
 
 /// Who links to whom, by places: sorted pairs of a span and one that links to it.
@@ -50,18 +49,44 @@ pub(crate) fn select<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Rc<Ve
     Rc::new(union(selector, scene))
 }
 
-/// How many spans are selected. What is below one span is counted without looking at each.
+/// How many spans are selected. What is below or above one span is counted without looking at each.
 pub(crate) fn count<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> usize {
     if let ([Part { anchor: Anchor::This, hops }], Some(place)) =
         (selector.parts.as_slice(), scene.place())
-        && let [Hop { combinator: Combinator::Descendant, step }] = hops.as_slice()
+        && let [Hop { combinator, step }] = hops.as_slice()
         && step.position.is_none()
-        && scene.world.trigger() != Some(place)
     {
-        let matches = matches(step, scene);
-        return matches.count_in(place + 1..scene.world.tree.end_at(place));
+        match combinator {
+            Combinator::Descendant if scene.world.trigger() != Some(place) => {
+                let matches = matches(step, scene);
+                return matches.count_in(place + 1..scene.world.tree.end_at(place));
+            }
+            Combinator::Ancestor => return matches(step, scene).above(scene.world)[place] as usize,
+            _ => {}
+        }
     }
     select(selector, scene).len()
+}
+
+/// Whether any span is selected. From each of many spans it is found out for all of them at once.
+pub(crate) fn is_any<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> bool {
+    let is_from_here = |part: &Part| {
+        let is_plain = |hop: &Hop| hop.step.position.is_none() && is_own(&hop.step);
+        part.anchor == Anchor::This && part.hops.iter().all(is_plain)
+    };
+    match scene.place() {
+        Some(place) if selector.parts.iter().all(is_from_here) && !selector.parts.is_empty() => {
+            let having = || {
+                budget::spend(scene.world.len() as u64);
+                let mut having = Bits::none(scene.world.len());
+                let parts = selector.parts.iter().filter_map(|part| spans_having(part, scene));
+                parts.for_each(|found| having.add(&found));
+                having
+            };
+            scene.world.having(selector, having).has(place)
+        }
+        _ => !select(selector, scene).is_empty(),
+    }
 }
 
 /// Whether the same spans are selected whichever span is spoken of.
@@ -72,7 +97,7 @@ pub(crate) fn is_anchored(selector: &Selector) -> bool {
 }
 
 /// Whether a step matches the same spans whichever span is spoken of: `self` inside `:not(…)` is that span.
-fn is_own(step: &Step) -> bool {
+pub(super) fn is_own(step: &Step) -> bool {
     step.pseudos.iter().all(|pseudo| match pseudo {
         Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => true,
         Pseudo::Not(selector) => is_anchored(selector),
@@ -107,6 +132,9 @@ pub(super) fn walk<'a>(
     position: impl Fn(usize, &Step) -> Option<Position>,
 ) -> Vec<u32> {
     let world = scene.world;
+    if !budget::spend(16) {
+        return Vec::new();
+    }
     let mut at = match part.anchor {
         Anchor::Trace => None,
         Anchor::This => match scene.place() {
@@ -118,6 +146,20 @@ pub(super) fn walk<'a>(
         let matches = matches(step, scene);
         let position = position(number, step);
         at = Some(match at {
+            // From each of many spans it is picked for all of them at once.
+            Some(from) if part.anchor == Anchor::This && may_pick_at_once(step, position) => {
+                let make = |position| {
+                    budget::spend(16 * world.len() as u64);
+                    picks(*combinator, &matches.bits, position, world)
+                };
+                let picks = position.map(|position| world.picks(step, || make(position)));
+                let picks = picks.unwrap_or_default();
+                let mut places: Vec<_> = from.iter().map(|place| picks[*place as usize]).collect();
+                places.sort_unstable();
+                places.dedup();
+                places.retain(|place| *place != NOWHERE);
+                places
+            }
             Some(from) => reach(&from, *combinator, &matches.bits, position, world),
             None => {
                 let found = matches.bits.ones().map(|place| place as u32).collect();
@@ -127,8 +169,14 @@ pub(super) fn walk<'a>(
                 }
             }
         });
+        budget::spend(8 + 4 * at.as_ref().map_or(0, Vec::len) as u64);
     }
     at.unwrap_or_default()
+}
+
+/// Whether what a step picks is the same whoever asks, and there is something to remember it by.
+fn may_pick_at_once(step: &Step, position: Option<Position>) -> bool {
+    position.is_some() && position == step.position && is_own(step) && step.at.id().is_some()
 }
 
 pub(super) fn pick(found: &[u32], position: Position) -> Option<u32> {
@@ -147,7 +195,16 @@ pub(super) fn pick_index(len: usize, position: Position) -> Option<usize> {
 
 /// The spans that match a step.
 pub(super) fn matches<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> Rc<Matches> {
-    let make = || Matches { bits: match_step(step, scene), ranks: OnceCell::new() };
+    let spans = scene.world.len() as u64;
+    let make = || Matches {
+        bits: match_step(step, scene),
+        ranks: OnceCell::new(),
+        above: OnceCell::new(),
+    };
+    let make = || {
+        budget::spend(spans / 4);
+        make()
+    };
     if is_own(step) { scene.world.step(step, make) } else { Rc::new(make()) }
 }
 
@@ -162,38 +219,21 @@ pub(super) fn match_condition<'a>(step: &'a Step, world: &World<'a>) -> Bits {
 
 /// The numbers of the spans for which a condition holds.
 pub(super) fn match_numbers<'a>(condition: &'a Expr, all: &Bits, world: &World<'a>) -> Bits {
-    let extent = extent(condition, all, &world.scene());
-    let mut is_open = extent.open.ones().next().is_some();
-    let mut bits = extent.yes;
+    let Extent { yes: mut bits, mut open, .. } = extent(condition, all, &world.scene());
     if let Some(trigger) = world.trigger() {
         let scene = Scene { is_selecting: true, ..world.scene_at(trigger) };
         let number = world.tree.order()[trigger].number();
         let found = truth(condition, &scene);
-        is_open |= found.truth == Truth::Open;
+        open.put(number, found.truth == Truth::Open);
         bits.put(number, found.is_true());
     }
-    if is_open {
-        world.doubt(condition);
+    if let Some(first) = open.ones().next() {
+        let span = world.trace.numbered_span(first);
+        let (scene, is_selecting) = (world.scene_of(span), world.is_trigger(span.ix()));
+        let reason = truth(condition, &Scene { is_selecting, ..scene }).reason.unwrap_or_default();
+        world.doubt(condition, ConditionDoubt { places: world.places_of(&open), reason });
     }
     bits
-}
-
-/// Why nobody can say which spans a selector selects, once it has been asked; nothing where that is known.
-pub(crate) fn doubt(selector: &Selector, world: &World<'_>) -> Option<String> {
-    if !world.has_doubts() {
-        return None;
-    }
-    let mut hops = selector.parts.iter().flat_map(|part| &part.hops);
-    let is_open = |hop: &Hop| {
-        let condition = hop.step.condition.as_ref();
-        condition.is_some_and(|condition| world.is_doubted(condition))
-            || hop.step.pseudos.iter().any(|pseudo| match pseudo {
-                Pseudo::Has(inner) | Pseudo::Not(inner) => doubt(inner, world).is_some(),
-                Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => false,
-            })
-    };
-    let written = || shorten(&print::selector(selector)).into_owned();
-    hops.any(is_open).then(|| format!("it is not known which spans match `{}`", written()))
 }
 
 fn match_step<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> Bits {
@@ -255,6 +295,7 @@ fn spans_having<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Option<Bits> {
     }
     let mut having = Bits::all(world.len());
     for hop in part.hops.iter().rev() {
+        budget::spend(2 * world.len() as u64);
         having.keep(&matches(&hop.step, scene).bits);
         having = reach_back(&having, hop.combinator, world);
     }
@@ -264,6 +305,14 @@ fn spans_having<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Option<Bits> {
 impl Matches {
     pub(super) fn count_in(&self, range: std::ops::Range<usize>) -> usize {
         self.ranks.get_or_init(|| self.bits.ranks()).count_in(&self.bits, range)
+    }
+
+    fn above(&self, world: &World<'_>) -> &[u32] {
+        self.above.get_or_init(|| {
+            budget::spend(8 * world.len() as u64);
+            world.hold(4 * world.len() as u64);
+            counts_above(&self.bits, world)
+        })
     }
 }
 
@@ -293,5 +342,95 @@ impl Links {
     /// Pairs of a span and one that links to it.
     pub(super) fn pairs(&self) -> &[(u32, u32)] {
         &self.pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{
+        SpanId, Timestamp, Trace, TraceId,
+        trace::{ResourceData, ScopeData, SpanData},
+    };
+    use proptest::{
+        collection::vec,
+        option,
+        prelude::{ProptestConfig, any, prop_assert_eq, proptest},
+    };
+
+    use super::{count, is_any, select};
+    use crate::{
+        eval::world::{TRIGGER_NAMES, World},
+        syntax::{
+            ast::{Expr, ExprKind, Selector},
+            number::Numbers,
+            parse,
+        },
+    };
+
+    /// The number of the parent, which may be absent, and whether it is one of those that are looked for.
+    type Drawn = (Option<usize>, bool);
+
+    fn trace(spans: &[Drawn], has_trigger: bool) -> Trace {
+        let mut trace = Trace::new(TraceId::from_bytes([7; 16]).expect("not zero"));
+        let resource = trace.resource(ResourceData::default()).expect("room");
+        let scope = trace.scope(ScopeData::default()).expect("room");
+        let id = |number: usize| {
+            SpanId::from_bytes((number as u64 + 1).to_be_bytes()).expect("numbers start at 1")
+        };
+        for (number, (parent, is_found)) in spans.iter().enumerate() {
+            let mut span =
+                SpanData::new(id(number), parent.map(id), if *is_found { "a" } else { "b" });
+            span.start = Timestamp::from_nanos((number as u64 * 7) % 5);
+            trace.push(resource, scope, span).expect("room");
+        }
+        if has_trigger {
+            let span = SpanData::new(id(spans.len()), None, TRIGGER_NAMES[0]);
+            trace.push(resource, scope, span).expect("room");
+        }
+        trace
+    }
+
+    /// The selector that each span is asked for.
+    fn of_each(claim: &Expr) -> &Selector {
+        let ExprKind::Quantified { predicate: Some(predicate), .. } = &claim.kind else {
+            unreachable!("a claim about every span")
+        };
+        let ExprKind::Compare { left, .. } = &predicate.kind else { unreachable!("a comparison") };
+        let ExprKind::Aggregate(aggregate) = &left.kind else { unreachable!("a count") };
+        &aggregate.of
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+
+        /// What is found out for all spans at once is what each of them finds by itself: a tree without node ids is
+        /// evaluated anew for each span.
+        #[test]
+        fn all_at_once_is_each_alone(
+            spans in vec((option::of(0usize..14), any::<bool>()), 1..12),
+            has_trigger in any::<bool>(),
+        ) {
+            let trace = trace(&spans, has_trigger);
+            for combinator in [">>", ">", "+", "~", "<", "<<", "=>"] {
+                for position in ["", ":first", ":last", ":nth_child(2)"] {
+                    for found in ["span[name=\"a\"]", "span[]"] {
+                        let claim = format!("every span[] has count(self {combinator} {found}{position}) = 0");
+                        let alone = parse::claim(&claim).tree.expect("a claim");
+                        let mut numbered = alone.clone();
+                        Numbers::default().expression(&mut numbered);
+                        let (alone, numbered) = (of_each(&alone), of_each(&numbered));
+                        let mut world = World::new(&trace, None, None);
+                        world.prepare(&[], &[numbered]);
+                        for place in 0..world.len() {
+                            let scene = world.scene_at(place);
+                            let expected = select(alone, &scene);
+                            prop_assert_eq!(&select(numbered, &scene), &expected, "{} from {}", claim, place);
+                            prop_assert_eq!(count(numbered, &scene), expected.len(), "{} from {}", claim, place);
+                            prop_assert_eq!(is_any(numbered, &scene), !expected.is_empty(), "{} from {}", claim, place);
+                        }
+                    }
+                }
+            }
+        }
     }
 }

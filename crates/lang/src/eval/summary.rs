@@ -4,6 +4,7 @@ use std::{cmp::Ordering, collections::HashSet};
 
 use super::expression::Lack;
 use crate::{
+    budget,
     syntax::ast::{Comparator, Summary},
     value::{
         Number, Size, Value,
@@ -15,9 +16,15 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Summed<'a> {
     pub(crate) value: Value<'a>,
+    /// Where some of the values are known between bounds: the greatest that it may be, if that is another.
+    pub(crate) high: Option<Value<'a>>,
     /// What was skipped or converted.
     pub(crate) note: Option<String>,
     pub(crate) is_secret: bool,
+    /// Why some of the values are not known.
+    pub(crate) doubt: Option<String>,
+    /// Why some of the values are known between bounds.
+    pub(crate) between: Option<String>,
 }
 
 /// Why there is no value, and whether further spans can change that.
@@ -30,12 +37,61 @@ pub(crate) struct Missing {
 
 impl<'a> Summed<'a> {
     pub(crate) fn new(value: Value<'a>) -> Self {
-        Self { value, note: None, is_secret: false }
+        Self { value, high: None, note: None, is_secret: false, doubt: None, between: None }
     }
 }
 
+/// The values so far, and the memory that they take.
+pub(super) struct Gathering<'a> {
+    gathered: Option<Gathered<'a>>,
+    held: u64,
+}
+
+/// How many bytes a value takes beside its text.
+const VALUE_BYTES: u64 = size_of::<Value<'static>>() as u64;
+
+impl<'a> Gathering<'a> {
+    pub(super) fn new(function: Summary) -> Self {
+        Self { gathered: Some(Gathered::new(function)), held: 0 }
+    }
+
+    pub(super) fn add(&mut self, value: Value<'a>) -> Result<(), Missing> {
+        let bytes = VALUE_BYTES + value.owned_len() as u64;
+        self.held += bytes;
+        match &mut self.gathered {
+            Some(gathered) if budget::hold(bytes) => gathered.add(value),
+            _ => Err(over_budget()),
+        }
+    }
+
+    /// A duration that is known between bounds.
+    pub(super) fn add_between(&mut self, low: &Value<'_>, high: &Value<'_>) -> Result<(), Missing> {
+        let bytes = 2 * VALUE_BYTES;
+        self.held += bytes;
+        match &mut self.gathered {
+            Some(gathered) if budget::hold(bytes) => gathered.add_between(low, high),
+            _ => Err(over_budget()),
+        }
+    }
+
+    pub(super) fn summarize(mut self) -> Result<Summed<'a>, Missing> {
+        self.gathered.take().ok_or_else(over_budget)?.summarize()
+    }
+}
+
+impl Drop for Gathering<'_> {
+    fn drop(&mut self) {
+        budget::release(self.held);
+    }
+}
+
+/// That the statement is over its budget.
+pub(super) fn over_budget() -> Missing {
+    Missing { lack: Lack::Open(budget::OVER.to_owned()), is_for_good: false }
+}
+
 /// The values so far.
-pub(super) struct Gathered<'a> {
+struct Gathered<'a> {
     function: Summary,
     /// Those that are only compared with each other.
     values: Vec<Value<'a>>,
@@ -46,17 +102,19 @@ pub(super) struct Gathered<'a> {
 #[derive(Default)]
 struct Amounts {
     numbers: Vec<Number>,
+    /// The greatest that each of them may be, where that is another for some.
+    highs: Option<Vec<Number>>,
     are_durations: bool,
     skipped: usize,
     read: usize,
 }
 
 impl<'a> Gathered<'a> {
-    pub(super) fn new(function: Summary) -> Self {
+    fn new(function: Summary) -> Self {
         Self { function, values: Vec::new(), amounts: Amounts::default() }
     }
 
-    pub(super) fn add(&mut self, value: Value<'a>) -> Result<(), Missing> {
+    fn add(&mut self, value: Value<'a>) -> Result<(), Missing> {
         match self.function {
             Summary::Count | Summary::Value | Summary::Values => {
                 self.values.push(value);
@@ -66,8 +124,20 @@ impl<'a> Gathered<'a> {
         }
     }
 
+    fn add_between(&mut self, low: &Value<'_>, high: &Value<'_>) -> Result<(), Missing> {
+        let amounts = &mut self.amounts;
+        amounts.highs.get_or_insert_with(|| amounts.numbers.clone());
+        amounts.add(low)?;
+        if let (Some(Size::Nanos(nanos)), Some(highs)) = (high.size(), &mut amounts.highs)
+            && let Some(last) = highs.last_mut()
+        {
+            *last = Number::Int(nanos);
+        }
+        Ok(())
+    }
+
     /// Makes one value of many.
-    pub(super) fn summarize(self) -> Result<Summed<'a>, Missing> {
+    fn summarize(self) -> Result<Summed<'a>, Missing> {
         let Self { function, values, amounts } = self;
         match function {
             Summary::Count | Summary::Value | Summary::Values if values.is_empty() => {
@@ -104,32 +174,38 @@ impl Amounts {
         self.are_durations = is_duration;
         self.read += usize::from(matches!(value, Value::Text(_) | Value::Quoted(_)));
         self.numbers.push(number);
+        self.highs.iter_mut().for_each(|highs| highs.push(number));
         Ok(())
     }
 
     fn summarize<'a>(self, function: Summary) -> Result<Summed<'a>, Missing> {
-        let Self { numbers, are_durations, skipped, read } = self;
+        let Self { numbers, highs, are_durations, skipped, read } = self;
         if numbers.is_empty() {
             return Err(for_now("none of the values is a number"));
         }
-        let result = match function {
-            Summary::Min => least_by(&numbers, order),
-            Summary::Max => least_by(&numbers, |a, b| order(b, a)),
-            Summary::Percentile(percent) => at_rank(numbers, percent),
-            Summary::Average => average(&numbers, are_durations)?,
-            _ => sum(&numbers)?,
+        let result = |numbers: Vec<Number>| {
+            let result = match function {
+                Summary::Min => least_by(&numbers, order),
+                Summary::Max => least_by(&numbers, |a, b| order(b, a)),
+                Summary::Percentile(percent) => at_rank(numbers, percent),
+                Summary::Average => average(&numbers, are_durations)?,
+                _ => sum(&numbers)?,
+            };
+            Ok(match result {
+                Number::Int(nanos) if are_durations => Value::Duration(nanos),
+                number => Value::Number(number),
+            })
         };
-        let value = match result {
-            Number::Int(nanos) if are_durations => Value::Duration(nanos),
-            number => Value::Number(number),
-        };
+        // Each of these grows with each of its values, so that it lies between that of the least and of the greatest.
+        let high = highs.map(result).transpose()?;
+        let value = result(numbers)?;
         let notes = [
             (skipped > 0).then(|| format!("{skipped} that are not a number are left out")),
             (read > 0).then(|| "text read by its value".to_owned()),
         ];
         let notes: Vec<_> = notes.into_iter().flatten().collect();
         let note = (!notes.is_empty()).then(|| notes.join(", "));
-        Ok(Summed { note, ..Summed::new(value) })
+        Ok(Summed { high, note, ..Summed::new(value) })
     }
 }
 
@@ -238,7 +314,7 @@ fn at_rank(mut numbers: Vec<Number>, percent: Number) -> Number {
 
 #[cfg(test)]
 mod tests {
-    use super::Gathered;
+    use super::Gathering;
     use crate::{
         syntax::ast::Summary,
         value::{Number, Value},
@@ -249,7 +325,7 @@ mod tests {
     }
 
     fn shown(function: Summary, values: Vec<Value<'static>>) -> String {
-        let mut gathered = Gathered::new(function);
+        let mut gathered = Gathering::new(function);
         let added = values.into_iter().try_for_each(|value| gathered.add(value));
         match added.and_then(|()| gathered.summarize()) {
             Ok(summed) => {

@@ -3,84 +3,293 @@
 //! *Self time* is a span's duration without the time in which one of its children was at work. *Critical time* is found
 //! by walking back from the end: of the children that ended by then, the one that ended last was waited for; its time
 //! counts as its own, recursively, and the walk goes on from its start. A child counts as far as it lies within its
-//! parent, on whichever host. What no child was waited for is the parent's. Roots stand side by side in the trace; with a
-//! trigger span, the others stand below it.
+//! parent. What no child was waited for is the parent's. Roots stand side by side in the trace; with a trigger span, the
+//! others stand below it.
+//!
+//! A child on another host is moved by an offset that is known to lie in an interval (`clocks.rs`), and so is what comes
+//! of it: both times are known between two bounds, which are the same where the offset does not matter. A child without an
+//! end may have been at work until the end of its parent, or not at all.
 
-use super::world::World;
+use std::ops::Range;
+
+use super::{
+    clocks::Offset,
+    world::{World, duration, end_of, start_of},
+};
+
+/// Between which values a time lies, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeBounds {
+    pub(crate) low: i128,
+    pub(crate) high: i128,
+}
 
 /// From start to end, in nanoseconds.
-type Stretch = (u64, u64);
+type Stretch = (i128, i128);
 
-fn stretches(world: &World<'_>) -> Vec<Stretch> {
-    let stretch = |place| {
-        let span = world.span_at(place);
-        (span.start().as_nanos(), span.end().as_nanos())
-    };
-    (0..world.len()).map(stretch).collect()
+/// Later than any moment, on whichever clock.
+const NEVER: i128 = 1 << 100;
+
+/// A span below another, on the clock of that other.
+#[derive(Clone, Copy, Debug)]
+struct Child {
+    place: usize,
+    host: u32,
+    offset: Offset,
+    /// On its own clock. Where it has no start or no end, when it may have been at work.
+    stretch: Stretch,
+    is_timed: bool,
 }
 
-/// The self time of each span, by place, in nanoseconds.
-pub(super) fn own(world: &World<'_>) -> Vec<i128> {
-    let stretches = stretches(world);
+impl TimeBounds {
+    const ZERO: Self = Self { low: 0, high: 0 };
+
+    fn exactly(nanos: i128) -> Self {
+        Self { low: nanos, high: nanos }
+    }
+}
+
+impl Child {
+    fn of(place: usize, host: u32, world: &World<'_>) -> Self {
+        let span = world.span_at(place);
+        let own = world.clocks().host_of(span.ix());
+        let (start, end) = (start_of(span), end_of(span));
+        Self {
+            place,
+            host: own,
+            offset: world.clocks().offset(host, own),
+            stretch: (start.map_or(-NEVER, i128::from), end.map_or(NEVER, i128::from)),
+            is_timed: start.is_some() && end.is_some(),
+        }
+    }
+
+    /// When it may have been at work.
+    fn possible(&self) -> Stretch {
+        (self.stretch.0 + self.offset.low, self.stretch.1 + self.offset.high)
+    }
+
+    /// When it was at work, whatever the offset is.
+    fn sure(&self) -> Option<Stretch> {
+        let stretch = (self.stretch.0 + self.offset.high, self.stretch.1 + self.offset.low);
+        (self.is_timed && stretch.0 < stretch.1).then_some(stretch)
+    }
+
+    /// Where it stands if its clock is as far behind as it may be.
+    fn earliest(&self) -> Stretch {
+        (self.stretch.0 + self.offset.low, self.stretch.1 + self.offset.low)
+    }
+
+    fn is_exact(&self) -> bool {
+        self.is_timed && self.offset.is_none()
+    }
+}
+
+/// The self time of each span, by place. Of one without a duration nothing is said.
+pub(super) fn own(world: &World<'_>) -> Vec<TimeBounds> {
     let own = |place: usize| {
-        let (start, end) = stretches[place];
-        // Children come by their starts, so that what they cover grows from the left.
-        let (mut covered, mut busy) = (start, 0);
-        for child in world.tree.children_at(place) {
-            let (from, to) = stretches[child];
-            let (from, to) = (from.max(covered), to.min(end));
-            if to > from {
-                busy += i128::from(to - from);
-                covered = to;
+        let span = world.span_at(place);
+        let (Some(start), Some(end)) = (start_of(span), end_of(span)) else {
+            return TimeBounds::ZERO;
+        };
+        let host = world.clocks().host_of(span.ix());
+        let window = (i128::from(start), i128::from(end));
+        let children: Vec<_> =
+            world.tree.children_at(place).map(|child| Child::of(child, host, world)).collect();
+        let (lasted, busy) = (window.1 - window.0, busy(window, &children));
+        TimeBounds { low: lasted - busy.high, high: lasted - busy.low }
+    };
+    (0..world.len()).map(own).collect()
+}
+
+/// For how long of a window some child was at work.
+fn busy(window: Stretch, children: &[Child]) -> TimeBounds {
+    let covered = |stretches: &mut dyn Iterator<Item = Stretch>| {
+        Cover::of(stretches.map(|(from, to)| (from.max(window.0), to.min(window.1)))).total()
+    };
+    if children.iter().all(Child::is_exact) {
+        return TimeBounds::exactly(covered(&mut children.iter().map(|child| child.stretch)));
+    }
+    let mut low = covered(&mut children.iter().filter_map(Child::sure));
+    let high = covered(&mut children.iter().map(Child::possible));
+    // The children of one host move together, so that those that stay inside cover the same wherever they are.
+    let mut hosts: Vec<_> = children.iter().filter(|child| child.is_timed).copied().collect();
+    hosts.sort_by_key(|child| child.host);
+    let others = children.iter().filter(|child| !child.is_timed);
+    let mut most = covered(&mut others.map(Child::possible));
+    for group in hosts.chunk_by(|a, b| a.host == b.host) {
+        let cover = Cover::of(group.iter().map(|child| child.stretch));
+        let bounds = cover.within(window, group[0].offset);
+        low = low.max(bounds.low);
+        most += bounds.high;
+    }
+    TimeBounds { low, high: high.min(most) }
+}
+
+/// Stretches that do not touch, in their order, and how much the ones before each cover.
+struct Cover {
+    stretches: Vec<Stretch>,
+    before: Vec<i128>,
+}
+
+impl Cover {
+    fn of(stretches: impl Iterator<Item = Stretch>) -> Self {
+        let mut all: Vec<_> = stretches.filter(|(from, to)| from < to).collect();
+        all.sort_unstable();
+        let mut cover = Self { stretches: Vec::new(), before: Vec::new() };
+        let mut total = 0;
+        for (from, to) in all {
+            match cover.stretches.last_mut() {
+                Some(last) if from <= last.1 => {
+                    total += (to - last.1).max(0);
+                    last.1 = last.1.max(to);
+                }
+                _ => {
+                    cover.stretches.push((from, to));
+                    cover.before.push(total);
+                    total += to - from;
+                }
             }
         }
-        (i128::from(end) - i128::from(start)).max(0) - busy
-    };
-    (0..stretches.len()).map(own).collect()
+        cover.before.push(total);
+        cover
+    }
+
+    fn total(&self) -> i128 {
+        self.before.last().copied().unwrap_or(0)
+    }
+
+    /// How much of it lies before a moment.
+    fn until(&self, moment: i128) -> i128 {
+        let count = self.stretches.partition_point(|(from, _)| *from < moment);
+        let cut = count.checked_sub(1).map_or(0, |last| (self.stretches[last].1 - moment).max(0));
+        self.before[count] - cut
+    }
+
+    /// How much of it lies within a window, at the least and at the most, moved by any offset of an interval.
+    fn within(&self, window: Stretch, offset: Offset) -> TimeBounds {
+        let at = |moved: i128| self.until(window.1 - moved) - self.until(window.0 - moved);
+        // It grows and shrinks evenly from where an edge of a stretch meets an edge of the window to the next.
+        let edges = self.stretches.iter().flat_map(|(from, to)| [*from, *to]);
+        let turns = edges.flat_map(|edge| [window.0 - edge, window.1 - edge]);
+        let inside = turns.filter(|moved| (offset.low..=offset.high).contains(moved));
+        let mut bounds = TimeBounds::exactly(at(offset.low));
+        for moved in inside.chain([offset.high]) {
+            let covered = at(moved);
+            bounds.low = bounds.low.min(covered);
+            bounds.high = bounds.high.max(covered);
+        }
+        bounds
+    }
 }
 
-/// The critical time of each span, by place, in nanoseconds.
-pub(super) fn critical(world: &World<'_>) -> Vec<i128> {
-    let stretches = &stretches(world);
+/// The critical time of each span, by place.
+pub(super) fn critical(world: &World<'_>) -> Vec<TimeBounds> {
     let tree = &world.tree;
-    let mut critical = vec![0; stretches.len()];
+    let mut critical = vec![TimeBounds::ZERO; world.len()];
     let roots: Vec<usize> = tree.tops().collect();
-    let whole = (0, u64::MAX);
-    let mut waited = match world.trigger() {
-        Some(trigger) if tree.parent_at(trigger).is_none() => vec![(trigger, stretches[trigger])],
-        _ => waited_for(whole, roots.iter().copied(), stretches, &mut 0),
+    let top = match world.trigger() {
+        Some(trigger) if tree.parent_at(trigger).is_none() => vec![trigger],
+        _ => roots.clone(),
     };
+    let mut waited = Vec::new();
+    if let Some(first) = top.first() {
+        let host = world.clocks().host_of(tree.order()[*first]);
+        let children: Vec<_> = top.iter().map(|place| Child::of(*place, host, world)).collect();
+        match waited_for((-NEVER, NEVER), children) {
+            Some((windows, _)) => waited = windows,
+            None => top.iter().for_each(|place| spread(*place, world, &mut critical)),
+        }
+    }
     while let Some((place, window)) = waited.pop() {
         let is_trigger = world.trigger() == Some(place) && tree.parent_at(place).is_none();
         let others = roots.iter().copied().filter(|root| is_trigger && *root != place);
-        let children = tree.children_at(place).chain(others);
-        waited.extend(waited_for(window, children, stretches, &mut critical[place]));
+        let host = world.clocks().host_of(tree.order()[place]);
+        let below: Vec<_> = tree.children_at(place).chain(others).collect();
+        let children = below.iter().map(|child| Child::of(*child, host, world)).collect();
+        match waited_for(window, children) {
+            Some((windows, own)) => {
+                critical[place] = TimeBounds::exactly(own);
+                waited.extend(windows);
+            }
+            None => {
+                critical[place] = TimeBounds { low: 0, high: window.1 - window.0 };
+                below.iter().for_each(|child| spread(*child, world, &mut critical));
+            }
+        }
     }
     critical
 }
 
-/// Which of these the time of a window was spent waiting for, and when; the rest is added to `own`.
-fn waited_for(
-    (start, end): Stretch,
-    children: impl Iterator<Item = usize>,
-    stretches: &[Stretch],
-    own: &mut i128,
-) -> Vec<(usize, Stretch)> {
-    let clip = |place: usize| {
-        let (from, to) = stretches[place];
-        (place, (from.max(start), to.min(end)))
-    };
-    let mut within: Vec<_> = children.map(clip).filter(|(_, (from, to))| from < to).collect();
-    within.sort_by_key(|(_, (_, to))| std::cmp::Reverse(*to));
-    let mut until = end;
-    within.retain(|(_, (from, to))| {
-        let is_waited_for = *to <= until;
-        if is_waited_for {
-            *own += i128::from(until - to);
-            until = *from;
-        }
-        is_waited_for
+/// Of a span and all below it only that is known which their durations tell.
+fn spread(place: usize, world: &World<'_>, critical: &mut [TimeBounds]) {
+    let subtree: Range<usize> = place..world.tree.end_at(place);
+    for place in subtree {
+        let most = duration(world.span_at(place)).unwrap_or(NEVER);
+        critical[place] = TimeBounds { low: 0, high: most };
+    }
+}
+
+/// Which children the time of a window was spent waiting for, and when, each on its own clock; and what is left of it.
+/// Nothing where that depends on an offset.
+fn waited_for(window: Stretch, mut children: Vec<Child>) -> Option<(Vec<(usize, Stretch)>, i128)> {
+    let (start, end) = window;
+    children.retain(|child| {
+        let (from, to) = child.possible();
+        from.max(start) < to.min(end)
     });
-    *own += i128::from(until.saturating_sub(start));
-    within
+    if !children.iter().all(Child::is_exact) && !is_steady(window, &mut children) {
+        return None;
+    }
+    // Wherever the children of another host are: inside they are waited for in the same order, for the same time.
+    let clip = |child: &Child| {
+        let (from, to) = child.earliest();
+        (child.place, child.offset.low, (from.max(start), to.min(end)))
+    };
+    let mut within: Vec<_> = children.iter().map(clip).collect();
+    within.retain(|(.., (from, to))| from < to);
+    within.sort_by_key(|(.., (_, to))| std::cmp::Reverse(*to));
+    let (mut until, mut own) = (end, 0);
+    let mut windows = Vec::new();
+    for (place, moved, (from, to)) in within {
+        if to <= until {
+            own += until - to;
+            until = from;
+            windows.push((place, (from - moved, to - moved)));
+        }
+    }
+    own += (until - start).max(0);
+    Some((windows, own))
+}
+
+/// Whether each child of another host stays inside the window, and apart from the children of all other hosts.
+fn is_steady((start, end): Stretch, children: &mut [Child]) -> bool {
+    let is_inside = |child: &Child| {
+        let (from, to) = child.possible();
+        child.is_timed && (child.offset.is_none() || start <= from && to <= end)
+    };
+    if !children.iter().all(is_inside) {
+        return false;
+    }
+    children.sort_by_key(|child| child.possible().0);
+    // The end of the last one so far, and of the last one of another host.
+    let mut last: Option<(u32, i128)> = None;
+    let mut other: Option<i128> = None;
+    for child in children.iter() {
+        let (from, to) = child.possible();
+        let before = match last {
+            Some((host, _)) if host == child.host => other,
+            last => last.map(|(_, to)| to),
+        };
+        if before.is_some_and(|before| before > from) {
+            return false;
+        }
+        match last {
+            Some((host, until)) if host == child.host => last = Some((host, until.max(to))),
+            _ => {
+                other = last.map(|(_, until)| until).max(other);
+                last = Some((child.host, to));
+            }
+        }
+    }
+    true
 }

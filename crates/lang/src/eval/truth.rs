@@ -7,20 +7,29 @@ use std::rc::Rc;
 
 use super::{
     aggregate::{Constant, constant, of_span},
-    contrast::{any_pair, contrast, contrast_between, future_of, listed},
-    expression::{Lack, Valued, Values, value_of},
+    contrast::{Contrast, contrast, contrast_between, future_of},
+    doubt::{Selection, is_any_sure, selection},
+    dropped::{Dropped, is_kept, unseen},
+    expression::{Lack, Trend, Valued, Values},
     future::{Found, Future, Truth},
+    gap::compare_gap,
     index::tally,
     lasting::{Steadiness, is_fixed, is_lasting, speaks_of_response, steadiness},
-    relation::{self, gap_bounds},
-    select::{doubt, is_anchored, select},
+    lookup::Lookup,
+    relation,
+    select::is_anchored,
+    several::found_of,
     summary::Missing,
     world::{InnerRef, Scene, TOO_MANY_LOOKS},
 };
 use crate::{
+    budget,
     syntax::ast::{Comparator, Expr, ExprKind, Inner, Quantifier, Subject},
     value::Value,
 };
+
+/// What it costs to ask one statement of one span, beside what it asks for.
+const STATEMENT_STEPS: u64 = 16;
 
 /// A value that belongs to the scene, or one that is the same in all of them.
 #[derive(Clone, Debug)]
@@ -31,6 +40,9 @@ pub(crate) enum Held<'a> {
 
 /// Whether a statement holds. A value alone is no statement, and undefined.
 pub(crate) fn truth<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
+    if !budget::spend(STATEMENT_STEPS) {
+        return Found::open(budget::OVER, Future::ANY);
+    }
     // What is said of the whole trace is asked more than once: for the verdict, for the evidence, and of every span that a
     // statement around it speaks of.
     if (scene.span.is_none() && scene.count.is_none()) || is_of_trace(expression) {
@@ -56,14 +68,19 @@ fn evaluate<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
         ExprKind::And(parts) => fold(parts, scene, Found::and, Truth::False),
         ExprKind::Or(parts) => fold(parts, scene, Found::or, Truth::True),
         ExprKind::Compare { left, comparator, is_negated, right } => {
-            compare_sides(left, *comparator, *is_negated, right, scene)
+            let found = compare_sides(left, *comparator, *is_negated, right, scene);
+            let is_kept = is_kept(left, *comparator, right);
+            unless_unseen(expression, found, (*is_negated, is_kept), scene)
         }
         ExprKind::Between { value, is_negated, low, high } => {
-            between(value, *is_negated, [low, high], scene)
+            let found = between(value, *is_negated, [low, high], scene);
+            let is_kept = is_kept(value, Comparator::AtLeast, low);
+            unless_unseen(expression, found, (*is_negated, is_kept), scene)
         }
         ExprKind::Exists { value, is_negated } => {
             let found = exists(value, scene);
-            if *is_negated { found.negated() } else { found }
+            let found = if *is_negated { found.negated() } else { found };
+            unless_unseen(expression, found, (*is_negated, true), scene)
         }
         ExprKind::Within { inner, condition } => within(*inner, condition.as_deref(), scene),
         ExprKind::Quantified { subject, predicate } => {
@@ -73,6 +90,22 @@ fn evaluate<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
             relation::relate(left, *relation, right, scene).found.clone()
         }
         _ => Found::undefined("a value alone says nothing", Future::only(Truth::Undefined)),
+    }
+}
+
+/// What was found, unless something that was dropped could change it. Where one of several values is enough, nothing can
+/// that was dropped, once one of those that were kept is.
+fn unless_unseen<'a>(
+    expression: &'a Expr,
+    found: Found,
+    (is_negated, is_kept): (bool, bool),
+    scene: &Scene<'_, 'a>,
+) -> Found {
+    let Some(span) = scene.span else { return found };
+    match unseen(expression, scene) {
+        Some(_) if is_kept && found.truth == Truth::from(!is_negated) => found,
+        Some(dropped) => Found::open(dropped.by(span), Future::only(Truth::Open)),
+        None => found,
     }
 }
 
@@ -100,7 +133,7 @@ pub(crate) fn held<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Result<He
             Some(shared) => shared.map(Held::Shared),
             None => of_span(aggregate, scene).map(Held::Own),
         },
-        _ => value_of(expression, scene)
+        _ => found_of(expression, scene)
             .map(Held::Own)
             .map_err(|lack| Missing { lack, is_for_good: is_fixed(expression) }),
     }
@@ -156,19 +189,19 @@ fn held_all<'a, const N: usize>(
     }
 }
 
-fn compare_held<'a>(
-    [(left, left_held), (right, right_held)]: [(&'a Expr, &Held<'a>); 2],
+/// The comparison of two values, and whether it stays as it is while a list becomes longer. Whoever tells of it asks here
+/// too, so that it tells of the comparison that was made.
+pub(crate) fn contrast_held(
+    [left_held, right_held]: [&Held<'_>; 2],
     comparator: Comparator,
     is_negated: bool,
-) -> Found {
-    let steady = steadiness(left).max(steadiness(right));
-    let (left_valued, right_valued) = (left_held.valued(), right_held.valued());
-    let (contrast, is_kept) = match (left_held, comparator, right_held) {
+) -> (Contrast, bool) {
+    match (left_held, comparator, right_held) {
         (
             Held::Own(Valued { values: Values::One(value), .. }),
             Comparator::In,
             Held::Shared(list),
-        ) => {
+        ) if !list.is_grouped() => {
             let (contrast, is_kept) = list.contrast_in(value);
             (contrast.negated_if(is_negated), is_kept)
         }
@@ -176,10 +209,21 @@ fn compare_held<'a>(
             Held::Shared(list),
             Comparator::Contains,
             Held::Own(Valued { values: Values::One(Value::List(wanted)), .. }),
-        ) => (list.contrast_all_in(wanted).negated_if(is_negated), true),
-        _ => (contrast(left_valued, comparator, is_negated, right_valued), false),
-    };
+        ) if !list.is_grouped() => (list.contrast_all_in(wanted).negated_if(is_negated), true),
+        _ => (contrast(left_held.valued(), comparator, is_negated, right_held.valued()), false),
+    }
+}
+
+fn compare_held<'a>(
+    [(left, left_held), (right, right_held)]: [(&'a Expr, &Held<'a>); 2],
+    comparator: Comparator,
+    is_negated: bool,
+) -> Found {
+    let steady = steadiness(left).max(steadiness(right));
+    let (left_valued, right_valued) = (left_held.valued(), right_held.valued());
+    let (contrast, is_kept) = contrast_held([left_held, right_held], comparator, is_negated);
     let is_held = contrast.truth == Truth::from(!is_negated);
+    let is_kept_list = is_kept;
     let is_kept = is_kept && is_held && steady == Steadiness::Total;
     let future = match steady {
         Steadiness::Fixed => Future::only(contrast.truth),
@@ -189,13 +233,29 @@ fn compare_held<'a>(
     };
     // A group that is still to come may break what holds.
     let is_grouped = is_grouped(left) || is_grouped(right);
-    let future = if is_grouped { Future::DEFINED.and(future) } else { future };
+    let future = if is_grouped { Future::DEFINED_OR_OPEN.and(future) } else { future };
     let future = match steady {
         Steadiness::Fixed | Steadiness::Total => future,
         Steadiness::Loose => future.with(Future::only(Truth::Undefined)),
         Steadiness::Wild => Future::ANY,
     };
-    Found { truth: contrast.truth, future, reason: contrast.reason }
+    let found = Found { truth: contrast.truth, future, reason: contrast.reason.clone() };
+    let Some(reason) = [left_valued, right_valued].into_iter().find_map(|side| side.doubt.as_ref())
+    else {
+        return found;
+    };
+    // What may be there besides is as what may still come, while everything else stays.
+    let moving = [left_valued, right_valued].map(|side| {
+        let trend = side.doubt.as_ref().map_or(Trend::Fixed, |doubt| doubt.trend);
+        Valued { trend, ..side.clone() }
+    });
+    let kept = is_held && is_kept_list;
+    let possible = match kept {
+        true => Future::only(contrast.truth),
+        false => future_of(&contrast, (&moving[0], comparator, &moving[1]), is_negated),
+    };
+    let possible = if is_grouped { Future::DEFINED_OR_OPEN.and(possible) } else { possible };
+    found.doubted(possible, &reason.reason)
 }
 
 /// Whether a value lies between two others. It is one comparison: undefined where either side of it is.
@@ -216,7 +276,7 @@ fn between<'a>(
         Ok(held) => held,
         Err(missing) => return lacking(missing),
     };
-    if !matches!(value_held.valued().values, Values::One(_)) {
+    if matches!(value_held.valued().values, Values::Many(_) | Values::Groups(_)) {
         let bounds = [low_held.valued(), high_held.valued()];
         let contrast = contrast_between(value_held.valued(), is_negated, bounds);
         let is_fixed = [value, low, high].iter().all(|side| is_fixed(side));
@@ -248,7 +308,7 @@ pub(crate) fn is_grouped(expression: &Expr) -> bool {
     matches!(&expression.kind, ExprKind::Aggregate(aggregate) if !aggregate.by.is_empty())
 }
 
-fn lacking(missing: Missing) -> Found {
+pub(super) fn lacking(missing: Missing) -> Found {
     let future = |truth| if missing.is_for_good { Future::only(truth) } else { Future::ANY };
     match missing.lack {
         Lack::Undefined(reason) => Found::undefined(reason, future(Truth::Undefined)),
@@ -256,56 +316,13 @@ fn lacking(missing: Missing) -> Found {
     }
 }
 
-/// A gap between two hosts is known to lie in an interval. Where both its ends compare the same way, so does the gap.
-fn compare_gap<'a>(
-    left: &'a Expr,
-    comparator: Comparator,
-    right: &'a Expr,
-    scene: &Scene<'_, 'a>,
-) -> Option<Found> {
-    let ExprKind::Gap { from, to } = &left.kind else { return None };
-    if steadiness(right) != Steadiness::Fixed {
-        return None;
-    }
-    let bounds = match gap_bounds(from, to, scene) {
-        Ok(bounds) => bounds,
-        Err(missing) => return Some(lacking(missing)),
-    };
-    let right = match held(right, scene) {
-        Ok(right) => right,
-        Err(missing) => return Some(lacking(missing)),
-    };
-    let right = right.valued();
-    let at = |nanos: i128, comparator| {
-        let gap = Value::Duration(nanos);
-        any_pair(&[gap], comparator, listed(&right.values)).truth
-    };
-    let ends = bounds.ends();
-    let truth = match comparator {
-        Comparator::Equal if bounds.low != bounds.high => {
-            let is_outside = ends.iter().all(|end| at(*end, Comparator::Less) == Truth::True)
-                || ends.iter().all(|end| at(*end, Comparator::Greater) == Truth::True);
-            if is_outside { Truth::False } else { Truth::Open }
-        }
-        _ => {
-            let [low, high] = ends.map(|end| at(end, comparator));
-            if low == high { low } else { Truth::Open }
-        }
-    };
-    let is_steady = is_lasting(from) && is_lasting(to) && truth != Truth::Open;
-    let mut future = if is_steady { Future::only(truth) } else { Future::ANY };
-    // A second span may come that is meant as well; and clocks may turn out to contradict each other.
-    future = future.with(Future::only(Truth::Undefined));
-    if !bounds.is_exact {
-        future = future.with(Future::only(Truth::Open));
-    }
-    let reason = (truth == Truth::Open).then(|| bounds.doubt.clone()).flatten();
-    Some(Found { truth, future, reason })
-}
-
 fn exists<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
     let (truth, reason) = match held(value, scene) {
         Ok(held) => (Truth::from(is_something(&held.valued().values)), None),
+        // A time that the span was not told is absent; what is compared with it is open.
+        Err(Missing { lack: Lack::Open(_), .. }) if is_untimed(value, scene) => {
+            (Truth::False, None)
+        }
         // What is asked for itself may be absent; what is made of something absent is not defined.
         Err(Missing { lack: Lack::Undefined(reason), .. }) => match &value.kind {
             ExprKind::Property(_) | ExprKind::Response(_) | ExprKind::Aggregate(_) => {
@@ -318,9 +335,15 @@ fn exists<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
     let future = match steadiness(value) {
         Steadiness::Fixed => Future::only(truth),
         _ if speaks_of_response(value) => Future::ANY,
-        _ => Future::DEFINED.with(Future::only(truth)),
+        _ => Future::DEFINED_OR_OPEN.with(Future::only(truth)),
     };
     Found { truth, future, reason }
+}
+
+/// Whether a time of the span is asked for that it does not have.
+fn is_untimed<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> bool {
+    let ExprKind::Property(property) = &value.kind else { return false };
+    matches!(scene.world.look_up(property, scene), Lookup::Untimed(_))
 }
 
 pub(crate) fn is_something(values: &Values<'_>) -> bool {
@@ -328,6 +351,7 @@ pub(crate) fn is_something(values: &Values<'_>) -> bool {
         Values::One(value) => *value != Value::Nothing,
         Values::Many(values) => values.iter().any(|value| *value != Value::Nothing),
         Values::Groups(groups) => !groups.is_empty(),
+        Values::Between(_) => true,
     }
 }
 
@@ -346,28 +370,38 @@ fn within<'a>(inner: Inner, condition: Option<&'a Expr>, scene: &Scene<'_, 'a>) 
         };
         any = any.or(found);
         if any.is_true() {
-            break;
+            return any;
         }
     }
-    any
+    let dropped = match inner {
+        Inner::Event => Dropped::events(span, scene.world.logs),
+        Inner::Link => Dropped::links(span),
+    };
+    match dropped {
+        Some(dropped) => Found::open(dropped.by(span), Future::only(Truth::Open)),
+        None => any,
+    }
 }
 
 fn sentence<'a>(subject: &'a Subject, predicate: Option<&'a Expr>, scene: &Scene<'_, 'a>) -> Found {
-    let places = select(&subject.selector, scene);
     let is_lasting = is_lasting(&subject.selector);
-    if let Some(doubt) = doubt(&subject.selector, scene.world) {
-        return Found::open(doubt, Future::ANY);
-    }
     let Some(predicate) = predicate else {
-        let is_some = Truth::from(!places.is_empty());
+        let is_some = match is_any_sure(&subject.selector, scene) {
+            Ok(is_any) => Truth::from(is_any),
+            Err(reason) => return Found::open(reason, Future::ANY),
+        };
         let future = if is_lasting && is_some == Truth::True {
             Future::only(Truth::True)
         } else {
-            Future::DEFINED
+            Future::DEFINED_OR_OPEN
         };
         let found = Found::new(is_some, future);
         return if subject.quantifier == Quantifier::No { found.negated() } else { found };
     };
+    let Selection { sure: places, doubt } = selection(&subject.selector, scene);
+    if let Some(doubt) = doubt.as_ref().filter(|_| places.is_empty()) {
+        return Found::open(&*doubt.reason, Future::ANY);
+    }
     let expected = &subject.selector;
     if let Err(lack) = expect_spans(subject.quantifier, places.len(), is_lasting, expected) {
         return lack;
@@ -377,7 +411,14 @@ fn sentence<'a>(subject: &'a Subject, predicate: Option<&'a Expr>, scene: &Scene
     }
     let inner = Scene { count: None, inner: None, ..*scene };
     let tally = tally(predicate, &places, &inner);
-    quantify(subject.quantifier, &tally.found, is_lasting)
+    let found = quantify(subject.quantifier, &tally.found, is_lasting);
+    match doubt {
+        None => found,
+        Some(doubt) => {
+            let frozen = Joined::frozen(&tally.truths);
+            found.doubted(quantify(subject.quantifier, &frozen, true).future, &doubt.reason)
+        }
+    }
 }
 
 /// A sentence needs a span, and one without a quantifier exactly one.
@@ -430,6 +471,15 @@ pub(crate) struct Joined {
 impl Joined {
     pub(crate) fn nothing() -> Self {
         Self { every: Found::fixed(Truth::True), some: Found::fixed(Truth::False) }
+    }
+
+    /// Of spans about which nothing changes any more.
+    pub(crate) fn frozen(truths: &[Truth]) -> Self {
+        let mut joined = Self::nothing();
+        for kind in Truth::ALL.into_iter().filter(|kind| truths.contains(kind)) {
+            joined.add(Found::fixed(kind));
+        }
+        joined
     }
 
     pub(crate) fn add(&mut self, one: Found) {

@@ -1,12 +1,12 @@
 //! What there is to look at: the trace, its shape, the trigger's answer, and what was found out about them so far.
 //!
 //! A [`Scene`] is a world with the span that is spoken of. [`World::look_up`] says what a property is there. What is
-//! computed once for a trace (times, clocks, links, steps, selections, aggregates) is kept here, by the address of the
-//! syntax it belongs to: all syntax outlives its world.
+//! computed once for a trace (times, clocks, links, steps, selections, aggregates) is kept here, by the id of the node that
+//! it belongs to (`syntax::number`).
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     rc::Rc,
 };
 
@@ -19,14 +19,22 @@ use super::{
     aggregate::Constant,
     bits::Bits,
     clocks::Clocks,
+    doubt::Selection,
+    dropped::Dropped,
     future::Found,
     index::{Extent, Index},
+    memo::{Held, Memo},
+    patterns::hold_patterns,
     relation::Related,
     select::{Links, Matches},
+    siblings::Siblings,
     summary::Missing,
-    times,
+    times::{self, TimeBounds},
 };
-use crate::syntax::ast::{Aggregate, Expr, Selector, Step, Subject};
+use crate::{
+    budget,
+    syntax::ast::{Aggregate, Expr, NodeId, Selector, Step, Subject},
+};
 
 /// A trace and what is known about it.
 #[derive(Debug)]
@@ -36,9 +44,11 @@ pub(crate) struct World<'a> {
     pub(super) trigger: Option<SpanIx>,
     /// None where nothing was fired.
     pub(super) answer: Option<&'a Answer>,
-    pub(super) index: Index<'a>,
-    self_times: OnceCell<Vec<i128>>,
-    critical_times: OnceCell<Vec<i128>>,
+    /// How many log records of the trace came, which are not kept.
+    pub(super) logs: u64,
+    pub(super) index: Index,
+    self_times: OnceCell<Vec<TimeBounds>>,
+    critical_times: OnceCell<Vec<TimeBounds>>,
     clocks: OnceCell<Clocks>,
     links: OnceCell<Links>,
     depths: OnceCell<Vec<u32>>,
@@ -46,12 +56,28 @@ pub(crate) struct World<'a> {
     first: OnceCell<u64>,
     steps: Memo<Matches>,
     selections: Memo<Vec<u32>>,
+    picks: Memo<Vec<u32>>,
+    having: Memo<Bits>,
     constants: Memo<Result<Rc<Constant<'a>>, Missing>>,
     statements: Memo<Found>,
     relations: Memo<Related>,
+    held: Held,
     looks: Cell<usize>,
-    /// Conditions that leave open for some span whether it matches, by address.
-    doubts: RefCell<HashSet<usize>>,
+    /// Conditions that leave open for some span whether it matches; those without an id share one entry.
+    doubts: RefCell<HashMap<Option<NodeId>, Rc<ConditionDoubt>>>,
+    bounds: Memo<Selection>,
+    step_bounds: Memo<[Bits; 2]>,
+    having_bounds: Memo<[Bits; 2]>,
+    siblings: OnceCell<Siblings>,
+    dropped_links: OnceCell<Option<(Bits, String)>>,
+}
+
+/// For which spans a condition is open.
+#[derive(Clone, Debug)]
+pub(crate) struct ConditionDoubt {
+    pub(crate) places: Bits,
+    /// Why, for the first of them.
+    pub(crate) reason: String,
 }
 
 /// How many spans all nested questions of a judgement may look at.
@@ -59,9 +85,6 @@ const LOOKS_MAX: usize = 100_000_000;
 
 /// Why a statement is open that would look at more.
 pub(super) const TOO_MANY_LOOKS: &str = "it asks for more spans below spans than are looked at";
-
-/// What was computed for a piece of syntax, by its address.
-type Memo<T> = RefCell<HashMap<usize, Rc<T>>>;
 
 /// A world and what is spoken of in it.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +135,7 @@ impl<'a> World<'a> {
             tree: Tree::of(trace),
             trigger: trigger.map(Span::ix),
             answer,
+            logs: 0,
             index: Index::default(),
             self_times: OnceCell::new(),
             critical_times: OnceCell::new(),
@@ -122,17 +146,32 @@ impl<'a> World<'a> {
             first: OnceCell::new(),
             steps: RefCell::default(),
             selections: RefCell::default(),
+            picks: RefCell::default(),
+            having: RefCell::default(),
             constants: RefCell::default(),
             statements: RefCell::default(),
             relations: RefCell::default(),
+            held: Held::default(),
             looks: Cell::new(0),
             doubts: RefCell::default(),
+            bounds: RefCell::default(),
+            step_bounds: RefCell::default(),
+            having_bounds: RefCell::default(),
+            siblings: OnceCell::new(),
+            dropped_links: OnceCell::new(),
         }
+    }
+
+    /// The same where so many log records of the trace came.
+    pub(crate) fn with_logs(self, logs: u64) -> Self {
+        Self { logs, ..self }
     }
 
     /// Looks at every span once for all that these ask of single ones.
     pub(crate) fn prepare(&mut self, expressions: &[&'a Expr], selectors: &[&'a Selector]) {
-        self.index = Index::of(expressions, selectors, self);
+        if hold_patterns(expressions, selectors) {
+            self.index = Index::of(expressions, selectors, self);
+        }
     }
 
     /// How many spans there are.
@@ -164,15 +203,15 @@ impl<'a> World<'a> {
         places
     }
 
-    /// The numbers of the spans that have events, and of those that have links.
+    /// The numbers of the spans that have events, and of those that have links; also where all of them were dropped.
     pub(super) fn inner(&self) -> (&Bits, &Bits) {
         let (events, links) = self.inner.get_or_init(|| {
             let (mut events, mut links) = (Bits::none(self.len()), Bits::none(self.len()));
             for span in self.trace.spans() {
-                if span.events().next().is_some() {
+                if span.events().next().is_some() || Dropped::events(span, self.logs).is_some() {
                     events.set(span.ix().number());
                 }
-                if span.links().next().is_some() {
+                if span.links().next().is_some() || span.dropped_links() > 0 {
                     links.set(span.ix().number());
                 }
             }
@@ -190,9 +229,7 @@ impl<'a> World<'a> {
 
     /// When the first span started.
     pub(crate) fn first_start(&self) -> u64 {
-        *self.first.get_or_init(|| {
-            self.trace.spans().map(|span| span.start().as_nanos()).min().unwrap_or(0)
-        })
+        *self.first.get_or_init(|| self.trace.spans().filter_map(start_of).min().unwrap_or(0))
     }
 
     /// The scene without a span.
@@ -211,12 +248,12 @@ impl<'a> World<'a> {
     }
 
     /// The duration of the span at a place without the time of its children.
-    pub(super) fn self_time(&self, place: usize) -> i128 {
+    pub(super) fn self_time(&self, place: usize) -> TimeBounds {
         self.self_times.get_or_init(|| times::own(self))[place]
     }
 
     /// What the whole trace waited for of the span at a place.
-    pub(super) fn critical_time(&self, place: usize) -> i128 {
+    pub(super) fn critical_time(&self, place: usize) -> TimeBounds {
         self.critical_times.get_or_init(|| times::critical(self))[place]
     }
 
@@ -245,7 +282,9 @@ impl<'a> World<'a> {
 
     /// How many spans stand directly below the one at a place.
     pub(crate) fn children_at(&self, place: usize) -> usize {
-        self.tree.children_at(place).count()
+        let count = self.tree.children_at(place).count();
+        budget::spend(count as u64);
+        count
     }
 
     /// What the index knows of a comparison, if it is one that the plan makes.
@@ -254,7 +293,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn step(&self, step: &'a Step, make: impl FnOnce() -> Matches) -> Rc<Matches> {
-        remember(&self.steps, step, make)
+        self.held.remember(&self.steps, &step.at, make)
     }
 
     pub(super) fn selection(
@@ -262,7 +301,17 @@ impl<'a> World<'a> {
         selector: &'a Selector,
         make: impl FnOnce() -> Vec<u32>,
     ) -> Rc<Vec<u32>> {
-        remember(&self.selections, selector, make)
+        self.held.remember(&self.selections, &selector.at, make)
+    }
+
+    /// What the position of a step picks from each span, however that is reached.
+    pub(super) fn picks(&self, step: &'a Step, make: impl FnOnce() -> Vec<u32>) -> Rc<Vec<u32>> {
+        self.held.remember(&self.picks, &step.at, make)
+    }
+
+    /// From which spans a selector selects something.
+    pub(super) fn having(&self, selector: &'a Selector, make: impl FnOnce() -> Bits) -> Rc<Bits> {
+        self.held.remember(&self.having, &selector.at, make)
     }
 
     pub(super) fn constant(
@@ -270,21 +319,79 @@ impl<'a> World<'a> {
         aggregate: &'a Aggregate,
         make: impl FnOnce() -> Result<Rc<Constant<'a>>, Missing>,
     ) -> Rc<Result<Rc<Constant<'a>>, Missing>> {
-        remember(&self.constants, aggregate, make)
+        self.held.remember(&self.constants, &aggregate.of.at, make)
     }
 
-    /// A statement about the whole trace.
-    /// Remembers that a condition leaves open for some span whether it matches.
-    pub(super) fn doubt(&self, condition: &'a Expr) {
-        self.doubts.borrow_mut().insert(std::ptr::from_ref(condition).addr());
+    /// Remembers that a condition leaves open for some spans whether they match.
+    pub(super) fn doubt(&self, condition: &'a Expr, doubt: ConditionDoubt) {
+        if budget::is_over() {
+            return;
+        }
+        self.held.add(doubt.places.bytes());
+        let mut doubts = self.doubts.borrow_mut();
+        let id = condition.at.id();
+        let doubt = match doubts.get(&id).filter(|_| id.is_none()) {
+            Some(known) => {
+                let mut both = ConditionDoubt::clone(known);
+                both.places.add(&doubt.places);
+                both
+            }
+            None => doubt,
+        };
+        doubts.insert(id, Rc::new(doubt));
     }
 
-    pub(super) fn has_doubts(&self) -> bool {
-        !self.doubts.borrow().is_empty()
+    /// For which spans a condition that was asked for is open, if for any.
+    pub(super) fn condition_doubt(&self, condition: &Expr) -> Option<Rc<ConditionDoubt>> {
+        self.doubts.borrow().get(&condition.at.id()).cloned()
     }
 
-    pub(super) fn is_doubted(&self, condition: &Expr) -> bool {
-        self.doubts.borrow().contains(&std::ptr::from_ref(condition).addr())
+    /// What a selector of the whole trace selects, where that is in doubt.
+    pub(super) fn bounds(
+        &self,
+        selector: &'a Selector,
+        make: impl FnOnce() -> Selection,
+    ) -> Rc<Selection> {
+        self.held.remember(&self.bounds, &selector.at, make)
+    }
+
+    /// The spans that match a step for sure, and those that may.
+    pub(super) fn step_bounds(
+        &self,
+        step: &'a Step,
+        make: impl FnOnce() -> [Bits; 2],
+    ) -> Rc<[Bits; 2]> {
+        self.held.remember(&self.step_bounds, &step.at, make)
+    }
+
+    /// From which spans a selector selects something for sure, and from which it may.
+    pub(super) fn having_bounds(
+        &self,
+        selector: &'a Selector,
+        make: impl FnOnce() -> [Bits; 2],
+    ) -> Rc<[Bits; 2]> {
+        self.held.remember(&self.having_bounds, &selector.at, make)
+    }
+
+    /// The siblings whose order is in doubt.
+    pub(super) fn siblings(&self) -> &Siblings {
+        self.siblings.get_or_init(|| Siblings::of(self))
+    }
+
+    /// The places of the spans that dropped links, and what the first of them says; nothing where none did.
+    pub(super) fn dropped_links(&self) -> Option<&(Bits, String)> {
+        let dropped = self.dropped_links.get_or_init(|| {
+            let mut places = Bits::none(self.len());
+            let mut first = None;
+            for span in self.trace.spans().filter(|span| span.dropped_links() > 0) {
+                places.set(self.tree.place(span.ix()));
+                first.get_or_insert_with(|| {
+                    Dropped::links(span).map_or_else(String::new, |dropped| dropped.by(span))
+                });
+            }
+            first.map(|reason| (places, reason))
+        });
+        dropped.as_ref()
     }
 
     /// Whether so many spans may be looked at from another span. What is nested could ask for any number.
@@ -293,8 +400,33 @@ impl<'a> World<'a> {
         self.looks.get() <= LOOKS_MAX
     }
 
+    /// A statement about the whole trace.
     pub(super) fn statement(&self, statement: &'a Expr, make: impl FnOnce() -> Found) -> Rc<Found> {
-        remember(&self.statements, statement, make)
+        self.held.remember(&self.statements, &statement.at, make)
+    }
+
+    /// Counts the memory of something that is kept with what is remembered.
+    pub(super) fn hold(&self, bytes: u64) {
+        self.held.add(bytes);
+    }
+
+    /// Forgets what can be computed again, where little memory is left.
+    pub(crate) fn make_room(&self) {
+        if !budget::is_tight() {
+            return;
+        }
+        self.steps.take();
+        self.selections.take();
+        self.picks.take();
+        self.having.take();
+        self.constants.take();
+        self.statements.take();
+        self.relations.take();
+        self.bounds.take();
+        self.step_bounds.take();
+        self.having_bounds.take();
+        self.doubts.take();
+        self.held.release();
     }
 
     /// A relation between selections of the whole trace, by its left side.
@@ -303,7 +435,7 @@ impl<'a> World<'a> {
         left: &'a Subject,
         make: impl FnOnce() -> Related,
     ) -> Rc<Related> {
-        remember(&self.relations, left, make)
+        self.held.remember(&self.relations, &left.selector.at, make)
     }
 }
 
@@ -319,17 +451,49 @@ impl<'w, 'a> Scene<'w, 'a> {
     }
 }
 
-/// From start to end in nanoseconds, negative where the clock was set back.
-pub(crate) fn duration(span: Span<'_>) -> i128 {
-    i128::from(span.end().as_nanos()) - i128::from(span.start().as_nanos())
+/// Which of its times a span lacks. OTLP sends what is not known as 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeLack {
+    NoStart,
+    NoEnd,
+    /// It says that it ended before it started, so that one of the two is wrong.
+    EndsEarly,
 }
 
-fn remember<K, T>(memo: &Memo<T>, key: &K, make: impl FnOnce() -> T) -> Rc<T> {
-    let address = std::ptr::from_ref(key).addr();
-    if let Some(known) = memo.borrow().get(&address) {
-        return Rc::clone(known);
+impl TimeLack {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::NoStart => "has no start",
+            Self::NoEnd => "has no end",
+            Self::EndsEarly => "ends before it starts",
+        }
     }
-    let made = Rc::new(make());
-    memo.borrow_mut().insert(address, Rc::clone(&made));
-    made
+}
+
+/// When a span started, in nanoseconds.
+pub(crate) fn start_of(span: Span<'_>) -> Option<u64> {
+    Some(span.start().as_nanos()).filter(|start| *start > 0)
+}
+
+/// When a span ended, in nanoseconds.
+pub(crate) fn end_of(span: Span<'_>) -> Option<u64> {
+    Some(span.end().as_nanos()).filter(|end| *end > 0 && *end >= span.start().as_nanos())
+}
+
+/// Which of its times a span lacks, if any.
+pub(crate) fn time_lack(span: Span<'_>) -> Option<TimeLack> {
+    match (start_of(span), end_of(span)) {
+        (_, None) if span.end().as_nanos() == 0 => Some(TimeLack::NoEnd),
+        (_, None) => Some(TimeLack::EndsEarly),
+        (None, _) => Some(TimeLack::NoStart),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+/// From start to end in nanoseconds.
+pub(crate) fn duration(span: Span<'_>) -> Result<i128, TimeLack> {
+    match time_lack(span) {
+        None => Ok(i128::from(span.end().as_nanos()) - i128::from(span.start().as_nanos())),
+        Some(lack) => Err(lack),
+    }
 }

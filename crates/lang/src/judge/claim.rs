@@ -14,13 +14,14 @@ use crate::{
     eval::{
         aggregate,
         contrast::contrast,
+        doubt::selection,
         expression::{Valued, Values},
         future::Truth,
+        gap::gap_bounds,
         index::tally,
         lasting::{speaks_of_response, speaks_of_trace},
         misses::nearest_misses,
-        relation::{gap_bounds, relate},
-        select::select,
+        relation::relate,
         truth::{held, is_grouped, truth},
         world::{Scene, World},
     },
@@ -108,15 +109,15 @@ impl<'a> Looked<'a> {
             }
             ExprKind::Compare { left, right, .. } => {
                 self.say(statement, role, None, scene);
-                let is_broken = verdict(statement, role, scene) != Verdict::Passed;
+                let verdict = verdict(statement, role, scene);
                 for side in [left, right] {
-                    self.at_value(side, role.broken(is_broken), scene);
+                    self.at_value(side, (role, verdict), scene);
                 }
             }
             ExprKind::Between { value, .. } | ExprKind::Exists { value, .. } => {
                 self.say(statement, role, None, scene);
-                let is_broken = verdict(statement, role, scene) != Verdict::Passed;
-                self.at_value(value, role.broken(is_broken), scene);
+                let verdict = verdict(statement, role, scene);
+                self.at_value(value, (role, verdict), scene);
             }
             _ => self.say(statement, role, None, scene),
         }
@@ -158,7 +159,8 @@ impl<'a> Looked<'a> {
     }
 
     fn note_empty(&mut self, selector: &'a Selector, role: Role, scene: &Scene<'_, 'a>) {
-        if role.is_deciding && select(selector, scene).is_empty() {
+        let selection = selection(selector, scene);
+        if role.is_deciding && selection.sure.is_empty() && selection.doubt.is_none() {
             self.empty.push(selector);
         }
     }
@@ -170,7 +172,7 @@ impl<'a> Looked<'a> {
         (statement, role): (&'a Expr, Role),
         scene: &Scene<'_, 'a>,
     ) {
-        let places = select(&subject.selector, scene);
+        let places = selection(&subject.selector, scene).sure;
         let is_broken = verdict(statement, role, scene) != Verdict::Passed;
         self.note_empty(&subject.selector, role.broken(is_broken), scene);
         let is_one = subject.quantifier != Quantifier::The || places.len() == 1;
@@ -205,14 +207,20 @@ impl<'a> Looked<'a> {
         self.more_spans += places.len().saturating_sub(room) as u64;
     }
 
-    /// The spans behind a value, where it breaks something.
-    fn at_value(&mut self, value: &'a Expr, role: Role, scene: &Scene<'_, 'a>) {
+    /// The spans behind a value, where it breaks something or leaves it open.
+    fn at_value(
+        &mut self,
+        value: &'a Expr,
+        (role, verdict): (Role, Verdict),
+        scene: &Scene<'_, 'a>,
+    ) {
+        let role = role.broken(verdict != Verdict::Passed);
         match &value.kind {
             ExprKind::Aggregate(aggregate) => {
                 self.note_empty(&aggregate.of, role, scene);
                 if role.is_deciding {
-                    let places = select(&aggregate.of, scene);
-                    self.add_values(aggregate, &places, scene);
+                    let places = selection(&aggregate.of, scene).sure;
+                    self.add_values(aggregate, &places, verdict, scene);
                 }
             }
             ExprKind::Gap { from, to } => {
@@ -223,19 +231,25 @@ impl<'a> Looked<'a> {
                 {
                     let (left, right) = bounds.pair;
                     let [ends, starts] = side_times(Relation::Before, bounds.pair, scene);
-                    self.add(Some(left), Verdict::Failed, ends, scene);
-                    self.add(Some(right), Verdict::Failed, starts, scene);
+                    self.add(Some(left), verdict, ends, scene);
+                    self.add(Some(right), verdict, starts, scene);
                 }
             }
             _ => {
                 let parts = crate::eval::lasting::parts(value);
-                parts.into_iter().for_each(|part| self.at_value(part, role, scene));
+                parts.into_iter().for_each(|part| self.at_value(part, (role, verdict), scene));
             }
         }
     }
 
     /// What each of several spans gave to an aggregate.
-    fn add_values(&mut self, aggregate: &'a Aggregate, places: &[u32], scene: &Scene<'_, 'a>) {
+    fn add_values(
+        &mut self,
+        aggregate: &'a Aggregate,
+        places: &[u32],
+        verdict: Verdict,
+        scene: &Scene<'_, 'a>,
+    ) {
         let written = words::selector(&aggregate.of);
         let room = SPANS_LISTED_MAX - self.spans.len();
         for place in places.iter().take(room) {
@@ -244,7 +258,7 @@ impl<'a> Looked<'a> {
                 None => format!("matches `{written}`"),
                 Some(value) => words::value(value, self.source, &inner),
             };
-            self.add(Some(*place), Verdict::Failed, found, scene);
+            self.add(Some(*place), verdict, found, scene);
         }
         self.more_spans += places.len().saturating_sub(room) as u64;
     }
@@ -258,24 +272,23 @@ impl<'a> Looked<'a> {
         scene: &Scene<'_, 'a>,
     ) {
         let ExprKind::Aggregate(aggregate) = &left.kind else { return };
-        let is_broken = verdict(statement, role, scene) != Verdict::Passed;
-        self.note_empty(&aggregate.of, role.broken(is_broken), scene);
+        let verdict = verdict(statement, role, scene);
+        self.note_empty(&aggregate.of, role.broken(verdict != Verdict::Passed), scene);
         self.say(statement, role, None, scene);
-        if !is_broken {
+        if verdict == Verdict::Passed {
             return;
         }
         let (Ok(left), Ok(right)) = (held(left, scene), held(right, scene)) else { return };
-        let (Values::Groups(values), Ok(groups)) =
-            (&left.valued().values, aggregate::groups(aggregate, scene))
-        else {
-            return;
-        };
+        let Values::Groups(values) = &left.valued().values else { return };
+        let groups = aggregate::groups(aggregate, scene);
         let ExprKind::Compare { comparator, is_negated: is_turned, .. } = &statement.kind else {
             return;
         };
         let is_broken = |value: &crate::value::Value<'a>| {
             let Valued { trend, is_secret, .. } = *left.valued();
-            let one = Valued { values: Values::One(value.clone()), trend, is_secret };
+            let values = Values::One(value.clone());
+            let one =
+                Valued { values, trend, is_secret, doubt: None, literal: None, is_several: false };
             let truth = contrast(&one, *comparator, false, right.valued()).truth;
             (truth == Truth::True) == *is_turned
         };
@@ -289,9 +302,9 @@ impl<'a> Looked<'a> {
             let Some(first) = places.first() else { continue };
             let key = aggregate::key_of(aggregate, &scene.at(*first as usize));
             let shown = if left.valued().is_secret { "***".to_owned() } else { value.show() };
-            self.add(None, Verdict::Failed, format!("{shown} with {key}"), scene);
+            self.add(None, verdict, format!("{shown} with {key}"), scene);
             let count = places.len().min(GROUPS_MAX);
-            self.add_values(aggregate, &places[..count], scene);
+            self.add_values(aggregate, &places[..count], verdict, scene);
             self.more_spans += (places.len() - count) as u64;
         }
     }

@@ -10,17 +10,20 @@
 mod claim;
 mod copies;
 mod decide;
+mod gate;
+mod silent;
 mod spec;
 mod tree;
 mod words;
 
 use model::{
-    Answer, Judgement, OutputValue, Settlement, SpanId, Timestamp, Trace, TraceId, Unsettled,
-    Verdict,
+    Answer, ClaimJudgement, Decided, Judgement, OutputValue, Settlement, SpanId, Timestamp, Trace,
+    TraceId, Unsettled, Verdict,
     trace::{ResourceData, ScopeData, SpanData},
 };
 
 use crate::{
+    budget::{self, Over, Work},
     eval::{
         expression::{Lack, Values, value_of},
         lasting::speaks_of_response,
@@ -28,12 +31,14 @@ use crate::{
         select::select,
         world::{Scene, TRIGGER_NAMES, World},
     },
-    plan::{Output, Resolved},
+    plan::{Claim, Output, Resolved},
     secrets::MASK,
     syntax::ast::{Expr, Selector},
     value::Value,
 };
 use decide::Seen;
+pub use gate::analysis;
+use silent::Silence;
 
 /// How many spans the evidence of an assertion or a claim lists.
 const SPANS_LISTED_MAX: usize = 20;
@@ -73,12 +78,23 @@ impl std::fmt::Debug for Taken {
     }
 }
 
-/// Judges all assertions and claims, and takes the outputs.
+/// Judges all assertions, claims and required gates, and takes the outputs.
 pub fn judge(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
-    match evidence.trace {
-        Some(trace) if !trace.conflicts().is_empty() => copies::judge(resolved, evidence, trace),
-        _ => judge_reading(resolved, evidence),
-    }
+    judge_measured(resolved, evidence).0
+}
+
+/// The same, and what it took of the budget.
+pub fn judge_measured(resolved: &Resolved, evidence: &Evidence<'_>) -> (Judgement, Work) {
+    budget::judgement(|| {
+        let mut judgement = match evidence.trace {
+            Some(trace) if !trace.conflicts().is_empty() => {
+                copies::judge(resolved, evidence, trace)
+            }
+            _ => judge_reading(resolved, evidence),
+        };
+        gate::judge(resolved, evidence, &mut judgement);
+        judgement
+    })
 }
 
 /// The same where each span is there once.
@@ -91,12 +107,23 @@ fn judge_reading(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
             &alone
         }
     };
-    let mut world = World::new(trace, evidence.trigger, evidence.answer);
+    let logs = evidence.settlement.map_or(0, |settlement| settlement.logs);
+    let mut world = World::new(trace, evidence.trigger, evidence.answer).with_logs(logs);
     prepare(&mut world, resolved);
     let seen = seen(resolved, evidence);
-    let specs: Vec<_> = resolved.specs.iter().map(|one| spec::judge(one, &world, &seen)).collect();
-    let claims: Vec<_> =
-        resolved.claims.iter().map(|one| claim::judge(one, &world, &seen)).collect();
+    let silence = Silence::of(evidence.settlement, trace);
+    let silence = silence.as_ref();
+    let specs = resolved.specs.iter().map(|one| {
+        let statements = one.assertions.iter().map(|it| &it.meaning);
+        let less = silence.map(|it| it.seen(&seen, [&one.selector.meaning], statements));
+        spec::judge(one, &world, less.as_ref().unwrap_or(&seen))
+    });
+    let specs: Vec<_> = specs.collect();
+    let claims = resolved.claims.iter().map(|one| {
+        let less = silence.map(|it| it.seen(&seen, [], [&one.claim.meaning]));
+        judge_claim(one, &world, less.as_ref().unwrap_or(&seen))
+    });
+    let claims: Vec<_> = claims.collect();
     let outputs = resolved.outputs.iter().map(|output| reported(output, &world)).collect();
     let verdicts = specs.iter().map(|spec| spec.verdict);
     let verdict = Verdict::over(verdicts.chain(claims.iter().map(|claim| claim.verdict)));
@@ -110,13 +137,34 @@ fn judge_reading(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
     judgement
 }
 
+/// The judgement of a claim; one that is over the budget is inconclusive, and nothing that was found of it is shown.
+fn judge_claim<'a>(one: &'a Claim, world: &World<'a>, seen: &Seen) -> ClaimJudgement {
+    let (judged, over) = within_budget(world, || claim::judge(one, world, seen));
+    let Some(over) = over else { return judged };
+    ClaimJudgement {
+        verdict: Verdict::Inconclusive,
+        decided: Decided::Absence,
+        reason: Some(over.reason()),
+        spans: Vec::new(),
+        more_spans: 0,
+        ..judged
+    }
+}
+
+/// Evaluates one statement, and says whether it is over the budget.
+fn within_budget<T>(world: &World<'_>, work: impl FnOnce() -> T) -> (T, Option<Over>) {
+    world.make_room();
+    budget::statement(work)
+}
+
 /// The outputs that have a value, as later steps get them: what a report masks is not masked here.
 pub fn outputs(resolved: &Resolved, evidence: &Evidence<'_>) -> Vec<Taken> {
-    match evidence.trace {
+    let taken = || match evidence.trace {
         _ if resolved.outputs.is_empty() => Vec::new(),
         Some(trace) if !trace.conflicts().is_empty() => copies::outputs(resolved, evidence, trace),
         _ => take_outputs(resolved, evidence),
-    }
+    };
+    budget::judgement(taken).0
 }
 
 /// The same where each span is there once.
@@ -129,7 +177,8 @@ fn take_outputs(resolved: &Resolved, evidence: &Evidence<'_>) -> Vec<Taken> {
             &alone
         }
     };
-    let mut world = World::new(trace, evidence.trigger, evidence.answer);
+    let logs = evidence.settlement.map_or(0, |settlement| settlement.logs);
+    let mut world = World::new(trace, evidence.trigger, evidence.answer).with_logs(logs);
     prepare(&mut world, resolved);
     let taken = resolved.outputs.iter().filter_map(|output| take(output, &world).ok());
     let marked = |taken: Taken| {
@@ -229,7 +278,27 @@ fn reason(unsettled: &Unsettled) -> String {
         Unsettled::NotQuiet => "spans were still arriving at the deadline".to_owned(),
         Unsettled::TooLarge => "it is larger than a run may keep".to_owned(),
         Unsettled::SpansLost => "spans may have been lost on their way".to_owned(),
+        Unsettled::OtherServers(servers) => {
+            format!("spans were also received by {}", named(servers))
+        }
         Unsettled::Partial => "it was recorded in part".to_owned(),
+        Unsettled::ContextLost(calls) if calls.len() == 1 => {
+            "the other side of 1 call began a trace of its own".to_owned()
+        }
+        Unsettled::ContextLost(calls) => {
+            format!("the other sides of {} calls began traces of their own", calls.len())
+        }
+        Unsettled::NotSampled => "the system does not sample it".to_owned(),
+    }
+}
+
+/// The servers by their names, the first of many.
+fn named(servers: &[String]) -> String {
+    const NAMED_MAX: usize = 3;
+    let first: Vec<_> = servers.iter().take(NAMED_MAX).map(|name| format!("`{name}`")).collect();
+    match servers.len().saturating_sub(NAMED_MAX) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
     }
 }
 
@@ -251,8 +320,14 @@ fn reported<'a>(output: &'a Output, world: &World<'a>) -> OutputValue {
     }
 }
 
-/// The value of an output on the first span that its selector matches.
+/// The value of an output, unless it is over the budget.
 fn take<'a>(output: &'a Output, world: &World<'a>) -> Result<Taken, String> {
+    let (taken, over) = within_budget(world, || take_first(output, world));
+    over.map_or(taken, |over| Err(over.reason()))
+}
+
+/// The value of an output on the first span that its selector matches.
+fn take_first<'a>(output: &'a Output, world: &World<'a>) -> Result<Taken, String> {
     let places = select(&output.selector, &world.scene());
     let Some(place) = places.first() else {
         let misses = nearest_misses(&output.selector, &world.scene());
@@ -275,6 +350,7 @@ fn text(values: Values<'_>) -> Result<String, String> {
         Values::One(value) => Ok(value.text().into_owned()),
         Values::Many(several) => Ok(Value::List(several).text().into_owned()),
         Values::Groups(_) => Err("there are several values where one is needed".to_owned()),
+        Values::Between(interval) => Err(interval.reason),
     }
 }
 
@@ -294,8 +370,10 @@ fn trigger_alone(evidence: &Evidence<'_>) -> Trace {
     let mut trace = Trace::new(id);
     let Some(trigger) = evidence.trigger else { return trace };
     let mut span = SpanData::new(trigger, None, TRIGGER_NAMES[0]);
+    // When it started is not known here, only how long it took; and 0 would be no start.
     let nanos = evidence.answer.and_then(Answer::duration_ns);
-    span.end = Timestamp::from_nanos(nanos.unwrap_or(0));
+    span.start = Timestamp::from_nanos(1);
+    span.end = nanos.map_or_else(Timestamp::default, |nanos| Timestamp::from_nanos(1 + nanos));
     trace
         .resource(ResourceData::default())
         .and_then(|resource| Ok((resource, trace.scope(ScopeData::default())?)))

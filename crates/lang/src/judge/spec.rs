@@ -2,25 +2,25 @@
 
 use std::rc::Rc;
 
-use model::{AssertionJudgement, SpanEvidence, SpecJudgement, Verdict};
+use model::{AssertionJudgement, Decided, SpanEvidence, SpecJudgement, Verdict};
 
 use super::{
     SPANS_LISTED_MAX,
     copies::conflict,
     decide::{About, Seen, by_response, decide},
-    together,
+    together, within_budget,
     words::{Said, describe},
 };
 use crate::{
     eval::{
+        doubt::{Selection, SelectionDoubt, selection},
         future::{Found, Future, Truth},
         index::{Tally, tally},
         lasting::{
             is_lasting, speaks_of_count, speaks_of_response, speaks_of_span, speaks_of_trace,
         },
         misses::nearest_misses,
-        select::{doubt, select},
-        truth::{quantify, truth},
+        truth::{Joined, quantify, truth},
         world::{Scene, TRIGGER_NAMES, World},
     },
     plan::{Spec, Written},
@@ -28,14 +28,18 @@ use crate::{
     value::shorten,
 };
 
+/// For how many counts of selected spans an assertion is asked, where it is not known which it is.
+const COUNTS_MAX: u64 = 64;
+
 /// What a spec's selector brought.
 struct Matched<'a> {
     selector: &'a Selector,
+    /// Those that match for sure.
     places: Rc<Vec<u32>>,
     /// If it selects nothing: what comes nearest.
     misses: Option<String>,
-    /// Why nobody can say which spans match.
-    doubt: Option<String>,
+    /// Why nobody can say which others match.
+    doubt: Option<Rc<SelectionDoubt>>,
 }
 
 /// What an assertion came to, and on which spans.
@@ -47,15 +51,28 @@ struct Looked {
 
 pub(super) fn judge<'a>(spec: &'a Spec, world: &World<'a>, seen: &Seen) -> SpecJudgement {
     let selector = &spec.selector.meaning;
-    let places = select(selector, &world.scene());
-    let is_missed = places.is_empty() && seen.is_known();
-    let misses = is_missed.then(|| nearest_misses(selector, &world.scene())).flatten();
-    let doubt = doubt(selector, world);
-    let matched = Matched { selector, places, misses, doubt };
+    let (matched, over) = within_budget(world, || {
+        let Selection { sure: places, doubt } = selection(selector, &world.scene());
+        let is_missed = places.is_empty() && doubt.is_none() && seen.is_known();
+        let misses = is_missed.then(|| nearest_misses(selector, &world.scene())).flatten();
+        Matched { selector, places, misses, doubt }
+    });
     let assertions: Vec<_> = spec
         .assertions
         .iter()
-        .map(|assertion| judge_assertion(assertion, &matched, world, seen))
+        .map(|assertion| {
+            let judge = || judge_assertion(assertion, &matched, world, seen);
+            let (judged, over_alone) = within_budget(world, judge);
+            over.or(over_alone).map_or(judged, |over| AssertionJudgement {
+                verdict: Verdict::Inconclusive,
+                decided: Decided::Absence,
+                reason: Some(over.reason()),
+                spans: Vec::new(),
+                more_spans: 0,
+                assertion: assertion.source.clone(),
+                place: assertion.place.clone(),
+            })
+        })
         .collect();
     SpecJudgement {
         name: spec.name.clone(),
@@ -78,10 +95,7 @@ fn judge_assertion<'a>(
     // An assertion holds for every selected span, so it needs one, also where it says nothing of it.
     let needs_span = about != About::Response && !speaks_of_count(meaning);
     let is_of_spans = speaks_of_span(meaning) || (needs_span && matched.places.is_empty());
-    let looked = if let Some(doubt) = matched.doubt.as_ref().filter(|_| about != About::Response) {
-        let found = Found::open(doubt.clone(), Future::ANY);
-        Looked { found, spans: Vec::new(), more_spans: 0 }
-    } else if is_of_spans {
+    let looked = if is_of_spans {
         look_at_spans(assertion, matched, world)
     } else {
         look_once(assertion, matched, world)
@@ -163,7 +177,10 @@ fn is_trigger_name(condition: &Expr) -> bool {
 fn look_once<'a>(assertion: &'a Written<Expr>, matched: &Matched<'a>, world: &World<'a>) -> Looked {
     let Written { meaning: assertion, source, .. } = assertion;
     let scene = Scene { count: Some(matched.places.len() as u64), ..world.scene() };
-    let mut found = truth(assertion, &scene);
+    let found = truth(assertion, &scene);
+    let mut found = for_every_count(found, assertion, matched, |count| {
+        truth(assertion, &Scene { count: Some(count), ..scene }).truth
+    });
     if !is_lasting(matched.selector) && about(assertion, matched, world) != About::Response {
         found.future = Future::ANY;
     }
@@ -178,6 +195,22 @@ fn look_once<'a>(assertion: &'a Written<Expr>, matched: &Matched<'a>, world: &Wo
     Looked { found, spans: vec![evidence], more_spans: 0 }
 }
 
+/// What was found, if it is the same however many of the spans are selected of which that is not known.
+fn for_every_count(
+    found: Found,
+    assertion: &Expr,
+    matched: &Matched<'_>,
+    truth: impl Fn(u64) -> Truth,
+) -> Found {
+    let Some(doubt) = matched.doubt.as_ref().filter(|_| speaks_of_count(assertion)) else {
+        return found;
+    };
+    let (least, most) = (matched.places.len() as u64, doubt.possible as u64);
+    let is_same =
+        most - least <= COUNTS_MAX && (least + 1..=most).all(|count| truth(count) == found.truth);
+    if is_same { found } else { Found::open(&*doubt.reason, Future::ANY) }
+}
+
 /// Every span has to satisfy the assertion.
 fn look_at_spans<'a>(
     assertion: &'a Written<Expr>,
@@ -187,11 +220,22 @@ fn look_at_spans<'a>(
     let Written { meaning: assertion, source, .. } = assertion;
     let scene = Scene { count: Some(matched.places.len() as u64), ..world.scene() };
     if matched.places.is_empty() {
-        let found = Found::undefined("no span matches the selector", Future::ANY);
+        let found = match &matched.doubt {
+            Some(doubt) => Found::open(&*doubt.reason, Future::ANY),
+            None => Found::undefined("no span matches the selector", Future::ANY),
+        };
         return Looked { found, spans: Vec::new(), more_spans: 0 };
     }
     let tally = tally(assertion, &matched.places, &scene);
     let mut found = quantify(Quantifier::Every, &tally.found, is_lasting(matched.selector));
+    if let Some(doubt) = &matched.doubt {
+        let frozen = quantify(Quantifier::Every, &Joined::frozen(&tally.truths), true);
+        found = found.doubted(frozen.future, &doubt.reason);
+    }
+    found = for_every_count(found, assertion, matched, |count| {
+        let scene = Scene { count: Some(count), ..scene };
+        self::tally(assertion, &matched.places, &scene).found.every.truth
+    });
     found.reason = found.reason.filter(|_| found.truth == Truth::Open);
     let order = [Truth::False, Truth::Undefined, Truth::Open, Truth::True];
     let listing = Listing { statement: assertion, source, order: &order, is_negated: false };
@@ -222,20 +266,19 @@ pub(super) fn list<'a>(
         let verdict = |truth: &Truth| truth.verdict();
         order.iter().position(|one| verdict(one) == verdict(truth))
     };
-    let mut listed: Vec<Vec<u32>> = vec![Vec::new(); order.len()];
+    let mut listed: Vec<Vec<(u32, Truth)>> = vec![Vec::new(); order.len()];
     for (place, truth) in places.iter().zip(&tally.truths) {
         if let Some(rank) = rank(truth)
             && listed[rank].len() < SPANS_LISTED_MAX
         {
-            listed[rank].push(*place);
+            listed[rank].push((*place, *truth));
         }
     }
     let listed = listed.into_iter().flatten().take(SPANS_LISTED_MAX);
     let spans: Vec<_> = listed
-        .map(|place| {
+        .map(|(place, truth)| {
             let span = scene.world.span_at(place as usize);
             let scene = Scene { span: Some(span), ..*scene };
-            let truth = truth(statement, &scene).truth;
             let truth = if is_negated { truth.negated() } else { truth };
             SpanEvidence {
                 span_id: Some(span.id()),

@@ -48,7 +48,7 @@ fn tree_span(place: usize, world: &World<'_>) -> TreeSpan {
         name: shorten(span.name()).into_owned(),
         service: service.map(|value| shorten(&Value::from(value).text()).into_owned()),
         depth: world.depth_at(place),
-        duration_ns: u64::try_from(duration(span)).ok(),
+        duration_ns: duration(span).ok().and_then(|nanos| u64::try_from(nanos).ok()),
         is_error: span.status() == StatusCode::Error,
     }
 }

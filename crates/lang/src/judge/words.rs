@@ -1,19 +1,21 @@
 //! What was found, in words: the comparison that was made, with both values, or what stood in its way.
 
+use model::trace::Span;
+
 use crate::{
     eval::{
         aggregate,
-        contrast::contrast,
+        doubt::selection,
         expression::{Lack, Valued, Values},
         future::Truth,
+        gap::{GapBounds, gap_bounds},
         misses::renamed_here,
-        relation::{GapBounds, gap_bounds, relate},
-        select::select,
-        truth::{held, truth},
-        world::Scene,
+        relation::{SAME_SPAN, relate},
+        truth::{contrast_held, held, is_grouped, truth},
+        world::{Scene, TimeLack, end_of, start_of, time_lack},
     },
     syntax::{
-        ast::{Comparator, Expr, ExprKind, Inner, Relation, Selector},
+        ast::{Comparator, Expr, ExprKind, Inner, Intrinsic, Property, Relation, Selector},
         print,
     },
     value::{Value, shorten, show_duration},
@@ -39,8 +41,18 @@ impl Said<'_> {
     }
 }
 
-/// A statement in a scene.
+/// A statement in a scene: what was looked at, and where it is open, why.
 pub(super) fn describe<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> String {
+    let told = tell(statement, said, scene);
+    let found = truth(statement, scene);
+    let reason = found.reason.as_deref().filter(|_| found.truth == Truth::Open).map(named);
+    match reason {
+        Some(reason) if !told.contains(&reason) => format!("{told} ({reason})"),
+        _ => told,
+    }
+}
+
+fn tell<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> String {
     let Said { source, is_negated: is_turned } = said;
     match &statement.kind {
         ExprKind::Compare { .. } => compared(statement, said, scene),
@@ -73,7 +85,7 @@ pub(super) fn describe<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_
         }
         ExprKind::Within { inner, .. } => within(*inner, (statement, source), scene),
         ExprKind::Quantified { subject, .. } => {
-            let count = select(&subject.selector, scene).len();
+            let count = selection(&subject.selector, scene).sure.len();
             let written = selector(&subject.selector);
             let reason = truth(statement, scene).reason.map(|reason| named(&reason));
             reason.unwrap_or_else(|| format!("{} `{written}`", counted(count)))
@@ -81,11 +93,11 @@ pub(super) fn describe<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_
         ExprKind::Relation { left, relation, right } => {
             let related = relate(left, *relation, right, scene);
             match related.pair {
+                Some((left, right)) if left == right => SAME_SPAN.to_owned(),
                 Some(pair) => {
-                    let is_open = related.found.truth == Truth::Open;
-                    let doubt = related.found.reason.as_ref().filter(|_| is_open);
-                    let doubt = doubt.map_or(String::new(), |doubt| format!(" ({doubt})"));
-                    format!("{}{doubt}", times(*relation, pair, scene))
+                    let offset = offset(*relation, pair, scene);
+                    let offset = offset.map_or(String::new(), |offset| format!(" ({offset})"));
+                    format!("{}{offset}", times(*relation, pair, scene))
                 }
                 None => related.found.reason.as_deref().map(named).unwrap_or_default(),
             }
@@ -108,7 +120,11 @@ fn compared<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> S
     let ExprKind::Compare { left, comparator, is_negated, right } = &statement.kind else {
         return String::new();
     };
-    let word = spelled(*comparator, *is_negated != said.is_negated);
+    // What has to hold in every group is denied as a whole, not in each of them.
+    let word = match said.is_negated && (is_grouped(left) || is_grouped(right)) {
+        true => format!("not in every group {}", spelled(*comparator, *is_negated)),
+        false => spelled(*comparator, *is_negated != said.is_negated).to_owned(),
+    };
     let (is, which_is) = ((" is", source), (", which is", source));
     if let ExprKind::Gap { from, to } = &left.kind
         && let Ok(bounds) = gap_bounds(from, to, scene)
@@ -123,13 +139,20 @@ fn compared<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> S
         (_, Err(missing)) => return lacking(right, missing.lack, scene),
     };
     let (left_valued, right_valued) = (left_held.valued(), right_held.valued());
-    let contrast = contrast(left_valued, *comparator, false, right_valued);
-    let remark = contrast.remark.map(str::to_owned).or(contrast.reason);
+    let (contrast, _) = contrast_held([&left_held, &right_held], *comparator, false);
+    let remark = contrast.remark.map(str::to_owned).or(contrast.reason.as_deref().map(named));
     let notes = [left, right].into_iter().filter_map(|side| match &side.kind {
         ExprKind::Aggregate(aggregate) => aggregate::note(aggregate, scene),
         _ => None,
     });
-    let remarks: Vec<_> = remark.into_iter().chain(notes).collect();
+    let moved = [left, right].into_iter().filter_map(|side| applied_offsets(side, scene));
+    let remarks = remark.into_iter().chain(notes).chain(moved);
+    let remarks = remarks.fold(Vec::new(), |mut all, remark| {
+        if !all.contains(&remark) {
+            all.push(remark);
+        }
+        all
+    });
     let remark =
         if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join("; ")) };
     let left = operand(left, left_valued, is);
@@ -191,6 +214,9 @@ pub(super) fn show(values: &Values<'_>) -> String {
             let shown: Vec<_> = several.iter().take(LISTED_MAX).map(Value::show).collect();
             let more = if several.len() > LISTED_MAX { " and more" } else { "" };
             format!("one of {}{more}", shown.join(", "))
+        }
+        Values::Between(interval) => {
+            format!("between {} and {}", interval.low.show(), interval.high.show())
         }
         Values::Groups(groups) if groups.is_empty() => "in no group".to_owned(),
         Values::Groups(groups) => {
@@ -308,6 +334,41 @@ fn times(relation: Relation, (left, right): (u32, u32), scene: &Scene<'_, '_>) -
     }
 }
 
+/// Between what offsets of their clocks two spans were compared, where they stand on two hosts.
+fn offset(relation: Relation, (left, right): (u32, u32), scene: &Scene<'_, '_>) -> Option<String> {
+    let clocks = scene.world.clocks();
+    let [host, other] =
+        [left, right].map(|place| clocks.host_of(scene.world.tree.order()[place as usize]));
+    (relation != Relation::Calls && host != other).then(|| clocks.doubt(host, other))
+}
+
+/// Which offsets of clocks a value depends on: of a time that a span spent, those to the hosts of its children.
+fn applied_offsets<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Option<String> {
+    match &value.kind {
+        ExprKind::Property(property) => {
+            let place = scene.place()?;
+            is_spent(property).then(|| scene.world.offsets_below(&[place as u32])).flatten()
+        }
+        ExprKind::Aggregate(aggregate) => match &aggregate.value.as_ref()?.kind {
+            ExprKind::Property(property) if is_spent(property) => {
+                scene.world.offsets_below(&selection(&aggregate.of, scene).sure)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_spent(property: &Property) -> bool {
+    match property {
+        Property::Attribute { otherwise: Some(otherwise), .. } => is_spent(otherwise),
+        Property::Intrinsic(intrinsic, _) => {
+            matches!(intrinsic, Intrinsic::SelfTime | Intrinsic::CriticalTime)
+        }
+        _ => false,
+    }
+}
+
 /// What a relation looks at on either side.
 pub(super) fn side_times(
     relation: Relation,
@@ -315,16 +376,26 @@ pub(super) fn side_times(
     scene: &Scene<'_, '_>,
 ) -> [String; 2] {
     let [a, b] = [left, right].map(|place| scene.world.span_at(place as usize));
-    let at = |time: model::Timestamp| moment(time.as_nanos(), scene);
+    let starts = |span: Span<'_>| match start_of(span) {
+        Some(nanos) => format!("starts at {}", moment(nanos, scene)),
+        None => TimeLack::NoStart.words().to_owned(),
+    };
+    let lack = |span: Span<'_>| time_lack(span).unwrap_or(TimeLack::NoEnd).words();
+    let ends = |span: Span<'_>| match end_of(span) {
+        Some(nanos) => format!("ends at {}", moment(nanos, scene)),
+        None => lack(span).to_owned(),
+    };
     match relation {
-        Relation::Before => {
-            [format!("ends at {}", at(a.end())), format!("starts at {}", at(b.start()))]
-        }
-        Relation::After => {
-            [format!("starts at {}", at(a.start())), format!("ends at {}", at(b.end()))]
-        }
+        Relation::Before => [ends(a), starts(b)],
+        Relation::After => [starts(a), ends(b)],
         Relation::Inside | Relation::Overlaps => {
-            [a, b].map(|span| format!("lasts from {} to {}", at(span.start()), at(span.end())))
+            [a, b].map(|span| match (start_of(span), end_of(span)) {
+                (Some(start), Some(end)) => {
+                    format!("lasts from {} to {}", moment(start, scene), moment(end, scene))
+                }
+                (Some(_), None) => format!("{}, {}", starts(span), lack(span)),
+                (None, _) => format!("{}, {}", starts(span), ends(span)),
+            })
         }
         Relation::Calls => [format!("is {}", a.id()), format!("is {}", b.id())],
     }
@@ -332,11 +403,11 @@ pub(super) fn side_times(
 
 fn gap(written: &str, bounds: &GapBounds, scene: &Scene<'_, '_>) -> String {
     let spans = times(Relation::Before, bounds.pair, scene);
-    if bounds.low == bounds.high {
+    let Some(doubt) = &bounds.doubt else {
         return format!("`{written}` is {} ({spans})", show_duration(bounds.low));
-    }
-    let doubt = bounds.doubt.as_deref().unwrap_or_default();
+    };
     let between = match bounds.is_bounded() {
+        true if bounds.low == bounds.high => show_duration(bounds.low),
         true => format!("between {} and {}", show_duration(bounds.low), show_duration(bounds.high)),
         false => "not known".to_owned(),
     };

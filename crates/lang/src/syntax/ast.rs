@@ -1,13 +1,30 @@
 //! The syntax tree of selectors, expressions and claims: one tree, since each may stand inside the others.
 //!
 //! Ranges are bytes of the string that was read; they are for pictures and evidence, and two trees that differ in
-//! nothing else are the same tree. Deliberately absent: places in a file, which whoever holds the scalar knows.
+//! nothing else are the same tree. So are node ids, which `number` gives. Deliberately absent: places in a file, which
+//! whoever holds the scalar knows.
 
-use crate::value::Number;
+use crate::value::{Literal, Number};
 
-/// Where something stands in the string that was read. All ranges are equal, so that trees compare by content.
+/// Where something stands in the string that was read, and its number among the nodes that are evaluated together. All
+/// of these are equal, so that trees compare by content.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct At(pub(crate) std::ops::Range<usize>);
+pub(crate) struct At(pub(crate) std::ops::Range<usize>, pub(super) Option<NodeId>);
+
+/// The number of a node: no two nodes that are evaluated together have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NodeId(pub(super) std::num::NonZeroU32);
+
+impl At {
+    pub(crate) fn new(range: std::ops::Range<usize>) -> Self {
+        Self(range, None)
+    }
+
+    /// The node's number; none before `number` has given one.
+    pub(crate) fn id(&self) -> Option<NodeId> {
+        self.1
+    }
+}
 
 impl PartialEq for At {
     fn eq(&self, _: &Self) -> bool {
@@ -119,7 +136,7 @@ pub(crate) enum ExprKind {
     /// In nanoseconds.
     Duration(i128),
     /// A text in quotes, without `${…}`.
-    Text(String),
+    Text(Literal),
     /// A text in quotes with `${…}` in it.
     Template(Template),
     List(Vec<Expr>),
@@ -208,7 +225,7 @@ pub(crate) enum Piece {
 /// A value that was drawn or looked up before the run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Known {
-    pub(crate) text: String,
+    pub(crate) text: Literal,
     /// It came from a secret, or from something that did.
     pub(crate) is_secret: bool,
 }
@@ -409,7 +426,16 @@ pub(crate) enum Relation {
 
 impl Expr {
     pub(crate) fn new(kind: ExprKind, at: std::ops::Range<usize>) -> Self {
-        Self { kind, at: At(at) }
+        Self { kind, at: At::new(at) }
+    }
+
+    /// The text that it is, written in the test or filled in before the run.
+    pub(crate) fn literal(&self) -> Option<&Literal> {
+        match &self.kind {
+            ExprKind::Text(text) => Some(text),
+            ExprKind::Known(known) => Some(&known.text),
+            _ => None,
+        }
     }
 
     /// Whether it holds or does not hold; anything else is a value.

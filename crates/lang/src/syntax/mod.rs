@@ -11,6 +11,7 @@ mod cases;
 mod lex;
 pub(crate) mod mistake;
 pub(crate) mod name;
+pub(crate) mod number;
 pub(crate) mod parse;
 pub(crate) mod print;
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! | a text and a boolean or null | the text is `true`, `false` or `null` |
 //! | a text and a list or object | the text is JSON of the same content |
 //! | two lists | their items are equal, one by one; in JSON of two documents without any conversion |
-//! | nothing, and something | that is the empty text or an empty list |
+//! | nothing, and something | that is the empty text or an empty list; with anything else it cannot be compared |
 //!
 //! Order is of numbers and durations only: a text takes part if it holds one; between others it is undefined. A list
 //! `contains` what equals one of its items, and a list whose items all do; a JSON document contains another by
@@ -18,11 +18,11 @@
 use std::{borrow::Cow, cmp::Ordering};
 
 use super::{
-    Json, Number, Size, TOO_LARGE, Value,
+    Json, Literal, Number, Size, TOO_LARGE, Value,
     json::{self, read_document},
     pattern, read_duration, read_number,
 };
-use crate::syntax::ast::Comparator;
+use crate::{budget, syntax::ast::Comparator};
 
 /// What came of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,13 +42,46 @@ pub(crate) enum Outcome {
     Open(&'static str),
 }
 
+/// What a comparison costs beside the bytes of its sides.
+const COMPARE_STEPS: u64 = 4;
+
 /// How many pairs of items are compared at the most.
 const PAIRS_MAX: usize = 1_000_000;
+
+/// A path or pattern that finds nothing is as an absent attribute: neither equal nor unequal, so that a misspelt one does
+/// not pass by being negated.
+const NOTHING_FOUND: &str = "nothing was found to compare; `exists` asks for it";
 
 const NO_ORDER: &str = "only numbers and durations have an order";
 
 /// Compares the two sides.
 pub(crate) fn compare(left: &Value<'_>, comparator: Comparator, right: &Value<'_>) -> Compared {
+    compare_literal(left, comparator, right, None)
+}
+
+/// The same where the right side stands in the test, with what was made of it there.
+pub(crate) fn compare_literal(
+    left: &Value<'_>,
+    comparator: Comparator,
+    right: &Value<'_>,
+    literal: Option<&Literal>,
+) -> Compared {
+    if !budget::spend(COMPARE_STEPS + (left.len() + right.len()) as u64 / 8) {
+        return Compared { outcome: Outcome::Open(budget::OVER), remark: None };
+    }
+    let is_nothing = [left, right].into_iter().any(|side| *side == Value::Nothing);
+    match compare_values(left, comparator, right, literal) {
+        Compared { outcome: Outcome::False, .. } if is_nothing => undefined(NOTHING_FOUND),
+        compared => compared,
+    }
+}
+
+fn compare_values(
+    left: &Value<'_>,
+    comparator: Comparator,
+    right: &Value<'_>,
+    literal: Option<&Literal>,
+) -> Compared {
     match comparator {
         Comparator::Equal => equal(left, right),
         Comparator::Less | Comparator::AtMost | Comparator::Greater | Comparator::AtLeast => {
@@ -57,7 +90,7 @@ pub(crate) fn compare(left: &Value<'_>, comparator: Comparator, right: &Value<'_
         Comparator::Contains => contains(left, right),
         Comparator::StartsWith => edge(left, right, |text, part| text.starts_with(part)),
         Comparator::EndsWith => edge(left, right, |text, part| text.ends_with(part)),
-        Comparator::Matches => matches(left, right),
+        Comparator::Matches => matches(left, right, literal),
         Comparator::In => is_in(left, right),
     }
 }
@@ -219,9 +252,16 @@ fn edge(whole: &Value<'_>, part: &Value<'_>, is_there: impl Fn(&str, &str) -> bo
     plain(is_there(&whole.text(), &part.text()))
 }
 
-fn matches(text: &Value<'_>, pattern: &Value<'_>) -> Compared {
-    match pattern::with(&pattern.text(), |regex| regex.is_match(&text.text())) {
-        Ok(is_match) => plain(is_match),
+fn matches(text: &Value<'_>, pattern: &Value<'_>, literal: Option<&Literal>) -> Compared {
+    let text = text.text();
+    if let Some(literal) = literal {
+        return match literal.pattern() {
+            Ok(pattern) => plain(pattern.is_match(&text)),
+            Err(mistake) => undefined(mistake.to_owned()),
+        };
+    }
+    match pattern::compile_for_once(&pattern.text()) {
+        Ok(pattern) => plain(pattern.is_match(&text)),
         Err(mistake) => undefined(mistake),
     }
 }

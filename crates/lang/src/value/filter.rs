@@ -4,30 +4,43 @@
 //! `get_index`, `length` and `type` take it.
 
 use super::{
-    Json, Lack, Number, Size, Value,
+    Json, Lack, Literal, Number, Size, Value,
     json::{self, read_document},
-    json_path, pattern, read_duration,
+    json_path, read_duration,
 };
-use crate::syntax::ast::Filter;
+use crate::{budget, syntax::ast::Filter};
 
 /// How many things a pattern may find.
 const MATCHES_MAX: usize = 100_000;
+
+/// What keeping one of them costs.
+const FOUND_STEPS: u64 = 32;
 
 /// How much a path may find, by [`Json::weight`]: `$..*` finds the innermost value once for each level.
 const FOUND_WEIGHT_MAX: usize = 2_000_000;
 
 const TOO_MUCH: &str = "too large to be filtered";
 
-/// What the filter makes of `input`.
+/// What the filter makes of `input`. Where its argument stands in the test, `literal` is that.
 pub(crate) fn apply<'a>(
     filter: Filter,
     input: &Value<'a>,
     arguments: &[Value<'_>],
+    literal: Option<&Literal>,
 ) -> Result<Value<'a>, Lack> {
+    let made;
+    let literal = match (literal, arguments) {
+        (Some(literal), _) => literal,
+        (None, [argument]) => {
+            made = Literal::from(argument.text().into_owned());
+            &made
+        }
+        (None, _) => &Literal::default(),
+    };
     match (filter, arguments) {
-        (Filter::JsonPath, [path]) => json_path(input, &path.text()),
-        (Filter::Regex, [source]) => regex(input, &source.text()),
-        (Filter::RegexGroup, [source]) => regex_group(input, &source.text()),
+        (Filter::JsonPath, [_]) => json_path(input, literal),
+        (Filter::Regex, [_]) => regex(input, literal),
+        (Filter::RegexGroup, [_]) => regex_group(input, literal),
         (Filter::GetIndex, [index]) => get_index(input, index),
         (Filter::Length, []) => length(input),
         (Filter::Type, []) => Ok(Value::borrowed(type_of(input))),
@@ -39,8 +52,8 @@ pub(crate) fn apply<'a>(
     }
 }
 
-fn json_path<'a>(input: &Value<'a>, path: &str) -> Result<Value<'a>, Lack> {
-    let query = json_path::parse(path).map_err(Lack::Undefined)?;
+fn json_path<'a>(input: &Value<'a>, path: &Literal) -> Result<Value<'a>, Lack> {
+    let query = path.path().map_err(undefined)?;
     let document = match input {
         Value::List(_) => {
             return Err(undefined("`json_path` takes one document, not several values"));
@@ -51,7 +64,7 @@ fn json_path<'a>(input: &Value<'a>, path: &str) -> Result<Value<'a>, Lack> {
         }
         _ => input.to_json(),
     };
-    let found = json_path::find(&query, &document).map_err(|_| Lack::Open(TOO_MUCH.to_owned()))?;
+    let found = json_path::find(query, &document).map_err(|_| Lack::Open(TOO_MUCH.to_owned()))?;
     if found.iter().map(|json| json.weight()).sum::<usize>() > FOUND_WEIGHT_MAX {
         return Err(Lack::Open(TOO_MUCH.to_owned()));
     }
@@ -61,26 +74,17 @@ fn json_path<'a>(input: &Value<'a>, path: &str) -> Result<Value<'a>, Lack> {
     })
 }
 
-fn regex<'a>(input: &Value<'a>, source: &str) -> Result<Value<'a>, Lack> {
+fn regex<'a>(input: &Value<'a>, source: &Literal) -> Result<Value<'a>, Lack> {
     let text = searched(input)?;
-    let found = pattern::with(source, |regex| {
-        let matches = regex.find_iter(&text).take(MATCHES_MAX + 1);
-        matches.map(|found| Value::owned(found.as_str().to_owned())).collect::<Vec<_>>()
-    });
-    bounded(found.map_err(Lack::Undefined)?)
+    let pattern = source.pattern().map_err(undefined)?;
+    bounded(pattern.find_all(&text))
 }
 
 /// The groups of all matches; one that took no part is the empty text.
-fn regex_group<'a>(input: &Value<'a>, source: &str) -> Result<Value<'a>, Lack> {
+fn regex_group<'a>(input: &Value<'a>, source: &Literal) -> Result<Value<'a>, Lack> {
     let text = searched(input)?;
-    let found = pattern::with(source, |regex| {
-        let groups = regex.captures_iter(&text).flat_map(|captures| {
-            let group = |index| captures.get(index).map_or("", |group| group.as_str()).to_owned();
-            (1..captures.len()).map(group).map(Value::owned).collect::<Vec<_>>()
-        });
-        groups.take(MATCHES_MAX + 1).collect::<Vec<_>>()
-    });
-    bounded(found.map_err(Lack::Undefined)?)
+    let pattern = source.pattern().map_err(undefined)?;
+    bounded(pattern.groups_of_all(&text))
 }
 
 fn searched<'v>(input: &'v Value<'_>) -> Result<std::borrow::Cow<'v, str>, Lack> {
@@ -92,8 +96,10 @@ fn searched<'v>(input: &'v Value<'_>) -> Result<std::borrow::Cow<'v, str>, Lack>
     }
 }
 
-fn bounded(found: Vec<Value<'_>>) -> Result<Value<'_>, Lack> {
-    if found.len() > MATCHES_MAX {
+fn bounded<'a, 't>(found: impl Iterator<Item = &'t str>) -> Result<Value<'a>, Lack> {
+    let found: Vec<_> =
+        found.take(MATCHES_MAX + 1).map(|text| Value::owned(text.to_owned())).collect();
+    if !budget::spend(FOUND_STEPS * found.len() as u64) || found.len() > MATCHES_MAX {
         return Err(Lack::Open(TOO_MUCH.to_owned()));
     }
     Ok(one_or_list(found))

@@ -9,6 +9,7 @@ pub(crate) mod filter;
 pub(crate) mod function;
 pub(crate) mod json;
 pub(crate) mod json_path;
+mod literal;
 mod numeral;
 pub(crate) mod pattern;
 
@@ -17,12 +18,14 @@ use std::borrow::Cow;
 use model::trace::ValueRef;
 
 pub(crate) use json::Json;
+pub(crate) use literal::Literal;
 pub(crate) use numeral::{Number, read_duration, read_loose, read_number, show_duration};
 
 /// A value of a span, of the trigger's answer, of a literal, or of what was made from them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
-    /// What a filter gives that found nothing. It equals the empty text and the empty list, and does not exist.
+    /// What a filter gives that found nothing. It equals the empty text and the empty list, is not unequal to anything
+    /// else, and does not exist.
     Nothing,
     /// The literal, a null of JSON, an attribute that was sent without a value.
     Null,
@@ -64,6 +67,9 @@ pub(crate) enum Size {
 /// Why something was not found out that could have been, with more time.
 pub(crate) const TOO_LARGE: &str = "too large to compare";
 
+/// How many bytes a value of a document takes, by [`Json::weight`].
+const JSON_BYTES: usize = 2 * size_of::<Json>();
+
 /// How many characters of a value evidence shows.
 const SHOWN_CHARS_MAX: usize = 200;
 
@@ -86,6 +92,30 @@ impl<'a> Value<'a> {
             Self::Json(json) => Cow::Owned(json.to_string()),
             Self::Quoted(text) => Cow::Borrowed(text),
             Self::Numeral { spelling, .. } => Cow::Borrowed(spelling),
+        }
+    }
+
+    /// About how many bytes it has.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Quoted(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::List(items) => items.len() * size_of::<Self>(),
+            Self::Json(json) => json.weight(),
+            _ => size_of::<Self>(),
+        }
+    }
+
+    /// How many of them are its own and not those of the trace or the test.
+    pub(crate) fn owned_len(&self) -> usize {
+        match self {
+            Self::Text(Cow::Borrowed(_)) | Self::Bytes(Cow::Borrowed(_)) | Self::Quoted(_) => 0,
+            Self::List(items) => {
+                items.iter().map(|item| size_of::<Self>() + item.owned_len()).sum()
+            }
+            Self::Json(json) => JSON_BYTES * json.weight(),
+            _ => self.len(),
         }
     }
 

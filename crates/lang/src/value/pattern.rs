@@ -1,34 +1,83 @@
-//! Regular expressions, each compiled once.
+//! Regular expressions.
 //!
-//! They take time in proportion to the text, whatever the pattern is; how large a pattern may become is bounded here. What
-//! was compiled is kept for the thread, since one pattern is held against many spans. Nothing else can be seen of that.
-
-use std::{cell::RefCell, collections::HashMap, rc::Rc};
+//! They take time in proportion to the text, whatever the pattern is; how large a pattern may become is bounded here. A
+//! pattern of the test is compiled once and belongs to its [`Literal`](super::Literal); one that a span gives is compiled
+//! for the one search.
 
 use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Hir, HirKind};
+
+use crate::budget;
 
 /// How many bytes a pattern may take when compiled, and again while it searches.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// How many patterns a thread keeps. A test has fewer, unless its patterns come from spans.
-const KEPT_MAX: usize = 32;
+/// The sizes of patterns, in bytes: each costs the budget as if it were as large as the least of these that it fits.
+const SIZES: [usize; 4] = [1 << 14, 1 << 16, 1 << 18, PATTERN_BYTES_MAX];
 
-thread_local! {
-    static KEPT: RefCell<HashMap<String, Result<Rc<Regex>, String>>> = RefCell::default();
+/// What compiling the smallest costs; others by their size.
+const COMPILE_STEPS: u64 = 8192;
+
+/// For so many positions of a pattern a byte of the text costs a step. A position is a character or class of it, as often as
+/// it is repeated: as many may be possible at once, and then each byte is held against all of them.
+const POSITIONS_BY_STEP: u64 = 4;
+
+/// With more positions than this, what was found out for one byte is rarely of use for the next.
+const POSITIONS_QUICK_MAX: u64 = 256;
+
+/// What a position costs then for each byte.
+const POSITION_STEPS: u64 = 12;
+
+/// What a search costs beside its bytes.
+const SEARCH_STEPS: u64 = 16;
+
+/// A pattern that was compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern {
+    regex: Regex,
+    /// The bytes that it fits.
+    size: usize,
+    /// What a byte of a text costs.
+    byte_steps: u64,
 }
 
-/// What `search` finds with the pattern; or what is wrong with the pattern.
-pub(crate) fn with<T>(source: &str, search: impl FnOnce(&Regex) -> T) -> Result<T, String> {
-    let regex = KEPT.with_borrow_mut(|kept| {
-        if let Some(regex) = kept.get(source) {
-            return regex.clone();
-        }
-        if kept.len() == KEPT_MAX {
-            kept.clear();
-        }
-        kept.entry(source.to_owned()).or_insert_with(|| compile(source).map(Rc::new)).clone()
-    })?;
-    Ok(search(&regex))
+impl Pattern {
+    /// Whether it is found in a text. It is not where the budget has no room for the search.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.may_search(text) && self.regex.is_match(text)
+    }
+
+    /// How many bytes it takes at the most, with what it needs to search.
+    pub(crate) fn bytes(&self) -> u64 {
+        2 * self.size as u64
+    }
+
+    /// What it costs to compile it.
+    pub(crate) fn compile_steps(&self) -> u64 {
+        if self.size == SIZES[0] { COMPILE_STEPS } else { 2 * self.size as u64 }
+    }
+
+    fn may_search(&self, text: &str) -> bool {
+        budget::spend(
+            SEARCH_STEPS.saturating_add(self.byte_steps.saturating_mul(text.len() as u64)),
+        )
+    }
+
+    /// What it finds, from left to right.
+    pub(crate) fn find_all<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        let text = if self.may_search(text) { text } else { "" };
+        self.regex.find_iter(text).map(|found| found.as_str())
+    }
+
+    /// The groups of all that it finds; one that took no part is the empty text.
+    pub(crate) fn groups_of_all<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
+        // Groups are found by a slower way than matches.
+        let text = if self.may_search(text) && self.may_search(text) { text } else { "" };
+        self.regex.captures_iter(text).flat_map(|captures| {
+            let group = |index| captures.get(index).map_or("", |group| group.as_str());
+            (1..captures.len()).map(group).collect::<Vec<_>>()
+        })
+    }
 }
 
 /// What is wrong with a pattern, for the test that holds it.
@@ -36,24 +85,59 @@ pub(crate) fn check(source: &str) -> Result<(), String> {
     compile(source).map(|_| ())
 }
 
-fn compile(source: &str) -> Result<Regex, String> {
-    let regex = RegexBuilder::new(source)
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX)
-        .build();
-    regex.map_err(|error| match error {
-        // Its text shows the pattern, line by line; the last line says what is wrong.
-        regex::Error::Syntax(text) => {
-            let what = text.rsplit_once("error: ").map_or("it is malformed", |(_, what)| what);
-            format!("the pattern is no regular expression: {}", what.trim())
+/// Compiles a pattern, or says what is wrong with it.
+pub(crate) fn compile(source: &str) -> Result<Pattern, String> {
+    let mut size = SIZES[0];
+    loop {
+        let mut builder = RegexBuilder::new(source);
+        match builder.size_limit(size).dfa_size_limit(size.max(SIZES[2])).build() {
+            Ok(regex) => {
+                let byte_steps = match positions_of(source) {
+                    quick @ ..=POSITIONS_QUICK_MAX => 1 + quick / POSITIONS_BY_STEP,
+                    many => many.saturating_mul(POSITION_STEPS),
+                };
+                return Ok(Pattern { regex, size, byte_steps });
+            }
+            Err(regex::Error::CompiledTooBig(_)) if size < PATTERN_BYTES_MAX => size *= 4,
+            // Its text shows the pattern, line by line; the last line says what is wrong.
+            Err(regex::Error::Syntax(text)) => {
+                let what = text.rsplit_once("error: ").map_or("it is malformed", |(_, what)| what);
+                return Err(format!("the pattern is no regular expression: {}", what.trim()));
+            }
+            Err(_) => return Err("the pattern is too large".to_owned()),
         }
-        _ => "the pattern is too large".to_owned(),
-    })
+    }
+}
+
+fn positions_of(source: &str) -> u64 {
+    regex_syntax::parse(source).map_or(0, |hir| positions(&hir))
+}
+
+/// Recursion is as deep as a pattern may nest.
+fn positions(hir: &Hir) -> u64 {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 0,
+        HirKind::Literal(literal) => literal.0.len() as u64,
+        HirKind::Class(_) => 1,
+        HirKind::Capture(capture) => positions(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().map(positions).sum(),
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min).max(1);
+            positions(&repetition.sub).saturating_mul(times.into())
+        }
+    }
+}
+
+/// Compiles a pattern that is searched for once.
+pub(crate) fn compile_for_once(source: &str) -> Result<Pattern, String> {
+    let pattern = compile(source)?;
+    budget::spend(pattern.compile_steps());
+    Ok(pattern)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_MAX, check, with};
+    use super::{check, compile, positions_of};
 
     #[test]
     fn mistakes_are_told_without_the_pattern() {
@@ -71,12 +155,22 @@ mod tests {
     }
 
     #[test]
-    fn more_patterns_than_are_kept_all_match() {
-        for number in 0..3 * KEPT_MAX {
-            let source = format!("^{number}$");
-            assert_eq!(with(&source, |regex| regex.is_match(&number.to_string())), Ok(true));
+    fn a_byte_costs_by_what_may_be_possible_at_once() {
+        for (source, expected) in [
+            ("", 0),
+            (r"^\w+$", 1),
+            (r"^user-\d*@.*org$", 11),
+            ("(a|bc){0,50}", 150),
+            ("(?:[ab]{1,100}x){30}y", 3031),
+        ] {
+            assert_eq!(positions_of(source), expected, "{source}");
         }
-        assert_eq!(with(r"^\p{Han}+$", |regex| regex.is_match("日本語")), Ok(true));
-        assert_eq!(with(r"(?i)É", |regex| regex.is_match("é")), Ok(true));
+    }
+
+    #[test]
+    fn texts_match_as_unicode() {
+        for (source, text) in [(r"^\p{Han}+$", "日本語"), (r"(?i)É", "é")] {
+            assert!(compile(source).is_ok_and(|pattern| pattern.is_match(text)), "{source}");
+        }
     }
 }

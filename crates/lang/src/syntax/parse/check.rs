@@ -21,6 +21,21 @@ const KINDS: &[&str] = &["internal", "server", "client", "producer", "consumer",
 
 const STATUSES: &[&str] = &["unset", "ok", "error"];
 
+const STATUS_CODES: &[&str] = &["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"];
+
+const TYPES: &[&str] = &["http", "database", "rpc", "messaging", "faas", "exception", "general"];
+
+/// A property that has one of a few words, and no other.
+struct Words {
+    /// The words, and what the property is called.
+    known: &'static [&'static str],
+    what: &'static str,
+    /// What stands in front of the word elsewhere.
+    prefix: &'static str,
+    /// Whether a word stands for a number that a later OTLP may add.
+    is_later: fn(&str) -> bool,
+}
+
 impl Parser<'_> {
     pub(super) fn check_comparison(&mut self, left: &Expr, comparator: Comparator, right: &Expr) {
         let is_order = matches!(
@@ -40,9 +55,17 @@ impl Parser<'_> {
             self.check_unit(left, right);
             self.check_unit(right, left);
         }
-        if comparator == Comparator::Equal {
-            self.check_word(left, right);
-            self.check_word(right, left);
+        match (comparator, &right.kind) {
+            (Comparator::Equal | Comparator::In | Comparator::Contains, ExprKind::List(items))
+                if comparator == Comparator::In || matches!(left.kind, ExprKind::Aggregate(_)) =>
+            {
+                items.iter().for_each(|item| self.check_word(left, item));
+            }
+            (Comparator::Equal, _) => {
+                self.check_word(left, right);
+                self.check_word(right, left);
+            }
+            _ => {}
         }
     }
 
@@ -90,8 +113,16 @@ impl Parser<'_> {
         }
     }
 
-    /// `kind = "SERVER"` never holds: a kind and a status are one of a few words.
+    /// `kind = "SERVER"` never holds, and so its negation always does: a kind and a status are one of a few words. A bare
+    /// word in a selector may also be the name of an attribute, which may hold anything but another spelling of one.
     fn check_word(&mut self, value: &Expr, word: &Expr) {
+        let value = match &value.kind {
+            ExprKind::Aggregate(aggregate) => match (&aggregate.value, aggregate.function) {
+                (Some(value), Summary::Value | Summary::Values) => value,
+                _ => return,
+            },
+            _ => value,
+        };
         let (ExprKind::Property(property), ExprKind::Text(text)) = (&value.kind, &word.kind) else {
             return;
         };
@@ -99,19 +130,25 @@ impl Parser<'_> {
             Property::Attribute { otherwise: Some(otherwise), .. } => (otherwise.as_ref(), false),
             property => (property, true),
         };
-        let (known, what, prefix) = match property {
-            Property::Intrinsic(Intrinsic::Kind, _) => (KINDS, "kind", "span_kind_"),
-            Property::Intrinsic(Intrinsic::Status, _) => (STATUSES, "status", "status_code_"),
-            _ => return,
-        };
+        let Property::Intrinsic(intrinsic, _) = property else { return };
+        let Some(Words { known, what, prefix, is_later }) = words(*intrinsic) else { return };
         let small = text.to_lowercase();
-        let meant = small.strip_prefix(prefix).unwrap_or(&small);
-        let meant = known.iter().copied().find(|known| *known == meant);
-        if meant == Some(text) || text == "other" || !is_sure && meant.is_none() {
+        let bare = small.strip_prefix(&prefix.to_lowercase()).unwrap_or(&small);
+        let is_meant = |known: &str| {
+            let known = known.to_lowercase();
+            known == small || known.strip_prefix(&prefix.to_lowercase()).unwrap_or(&known) == bare
+        };
+        let meant = known.iter().copied().find(|known| is_meant(known));
+        if meant == Some(text) || is_later(text) {
             return;
         }
         let message = format!("a {what} is one of {}", listed(known.iter().copied()));
-        self.note(Mistake::warning(word.at.0.clone(), message).suggest(meant));
+        let mistake = match is_sure || meant.is_some() {
+            true => Mistake::error(word.at.0.clone(), message).suggest(meant),
+            false => Mistake::warning(word.at.0.clone(), message)
+                .help(format!("this finds only spans with an attribute `{what}` of this value")),
+        };
+        self.note(mistake);
     }
 
     /// Tracetest computes from left to right.
@@ -226,6 +263,29 @@ impl Parser<'_> {
         };
         self.note(Mistake::error(side.at.0.clone(), message));
     }
+}
+
+/// The words that a property may be.
+fn words(intrinsic: Intrinsic) -> Option<Words> {
+    let is_other: fn(&str) -> bool = |word| word == "other";
+    Some(match intrinsic {
+        Intrinsic::Kind => {
+            Words { known: KINDS, what: "kind", prefix: "span_kind_", is_later: is_other }
+        }
+        Intrinsic::Status => {
+            Words { known: STATUSES, what: "status", prefix: "status_code_", is_later: is_other }
+        }
+        Intrinsic::StatusCode => Words {
+            known: STATUS_CODES,
+            what: "status code",
+            prefix: "status_code_",
+            is_later: |word| {
+                word.strip_prefix("STATUS_CODE_").is_some_and(|code| code.parse::<i32>().is_ok())
+            },
+        },
+        Intrinsic::Type => Words { known: TYPES, what: "type", prefix: "", is_later: |_| false },
+        _ => return None,
+    })
 }
 
 /// Whether a value is surely a duration.

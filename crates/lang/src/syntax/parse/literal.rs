@@ -101,16 +101,16 @@ impl Parser<'_> {
                 let mistake = Mistake::warning(token.range.clone(), message);
                 self.note(mistake.help("compare with the variable itself, as in `name = var:X`"));
             }
-            return Ok(Expr::new(ExprKind::Text(text.clone()), token.range));
+            return Ok(Expr::new(ExprKind::Text(text.clone().into()), token.range));
         }
         if !text.contains("${") {
-            return Ok(Expr::new(ExprKind::Text(text.clone()), token.range));
+            return Ok(Expr::new(ExprKind::Text(text.clone().into()), token.range));
         }
         let places = self.places(&token, *quote);
         let mut pieces =
             self.nested(|parser| Ok(parser.pieces_of(text, &Origin::Table(places))))?;
         let kind = match pieces.as_mut_slice() {
-            [Piece::Text(text)] => ExprKind::Text(std::mem::take(text)),
+            [Piece::Text(text)] => ExprKind::Text(std::mem::take(text).into()),
             _ => ExprKind::Template(Template { pieces }),
         };
         Ok(Expr::new(kind, token.range))
@@ -247,7 +247,7 @@ fn expression_number(written: &str, unit: Option<&str>) -> Result<ExprKind, Refu
         None => match read_loose(digits) {
             Some(value) => Ok(ExprKind::Number { value, spelling: written.to_owned() }),
             // A whole number that 128 bits cannot hold still equals a text of the same digits.
-            None if !digits.contains('.') => Ok(ExprKind::Text(written.to_owned())),
+            None if !digits.contains('.') => Ok(ExprKind::Text(written.to_owned().into())),
             None => Err((
                 format!("`{written}` is not a number"),
                 "digits stand on both sides of the point".to_owned(),
@@ -296,7 +296,7 @@ fn selector_number(written: &str, is_name: bool) -> Result<ExprKind, Refusal> {
     }
     // A whole number that 128 bits cannot hold still equals a text of the same digits.
     if unsigned.bytes().all(|b| b.is_ascii_digit()) {
-        return Ok(ExprKind::Text(written.to_owned()));
+        return Ok(ExprKind::Text(written.to_owned().into()));
     }
     let what = if is_name { "an unusual name" } else { "a text" };
     Err((

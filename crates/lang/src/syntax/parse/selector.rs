@@ -41,7 +41,7 @@ impl Parser<'_> {
         while self.take(',').is_some() {
             parts.push(read(self)?);
         }
-        Ok(Selector { parts, at: At(self.since(start)) })
+        Ok(Selector { parts, at: At::new(self.since(start)) })
     }
 
     /// A way through the tree.
@@ -142,7 +142,7 @@ impl Parser<'_> {
                 }
             }
         }
-        let at = At(self.since(start));
+        let at = At::new(self.since(start));
         let (position, range) = position.unzip();
         Ok((Step { condition, pseudos, position, at }, range))
     }

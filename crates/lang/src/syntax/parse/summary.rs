@@ -128,7 +128,7 @@ impl Parser<'_> {
     pub(super) fn lone_part(&mut self) -> Result<Selector, Stop> {
         let start = self.start();
         let part = self.part()?;
-        Ok(Selector { parts: vec![part], at: crate::syntax::ast::At(self.since(start)) })
+        Ok(Selector { parts: vec![part], at: crate::syntax::ast::At::new(self.since(start)) })
     }
 }
 

@@ -3,8 +3,8 @@
 use super::super::{
     ast::{
         Aggregate, Anchor, Arithmetic, At, Combinator, Comparator, Expr, ExprKind, Filter, Hop,
-        Inner, Part, Piece, Position, Pseudo, Quantifier, ResponsePart, Selector, Step, Subject,
-        Summary, Template, VariableScope,
+        Inner, Intrinsic, Part, Piece, Position, Property, Pseudo, Quantifier, ResponsePart,
+        Selector, Step, Subject, Summary, Template, VariableScope,
     },
     name::{self, FILTERS, FUNCTIONS, INTRINSICS, RELATIONS, SUMMARIES},
 };
@@ -233,26 +233,40 @@ fn comparison(tape: &mut Tape, scene: Scene) -> Expr {
             left: boxed(value(tape, left)),
             comparator: Comparator::Matches,
             is_negated,
-            right: boxed(expr(ExprKind::Text((*tape.one(PATTERNS)).to_owned()))),
+            right: boxed(expr(ExprKind::Text((*tape.one(PATTERNS)).to_owned().into()))),
         },
-        4 => ExprKind::Compare {
-            left: boxed(value(tape, left)),
-            comparator: Comparator::In,
-            is_negated,
-            right: boxed(list(tape, scene)),
-        },
-        _ => ExprKind::Compare {
-            left: boxed(value(tape, left)),
-            comparator: *tape.one(&[
+        4 => compared(value(tape, left), Comparator::In, is_negated, list(tape, scene)),
+        _ => {
+            let left = value(tape, left);
+            let comparator = *tape.one(&[
                 Comparator::Equal,
                 Comparator::Contains,
                 Comparator::StartsWith,
                 Comparator::EndsWith,
-            ]),
-            is_negated,
-            right: boxed(value(tape, right)),
-        },
+            ]);
+            compared(left, comparator, is_negated, value(tape, right))
+        }
     })
+}
+
+/// A comparison. What is one of a few words equals no other, so it is searched.
+fn compared(left: Expr, comparator: Comparator, is_negated: bool, right: Expr) -> ExprKind {
+    let is_word = |side: &Expr| {
+        let side = match &side.kind {
+            ExprKind::Aggregate(aggregate) => aggregate.value.as_ref().unwrap_or(side),
+            _ => side,
+        };
+        let ExprKind::Property(property) = &side.kind else { return false };
+        let property = match property {
+            Property::Attribute { otherwise: Some(otherwise), .. } => otherwise,
+            property => property,
+        };
+        let words = [Intrinsic::Kind, Intrinsic::Status, Intrinsic::StatusCode, Intrinsic::Type];
+        matches!(property, Property::Intrinsic(intrinsic, _) if words.contains(intrinsic))
+    };
+    let is_searched = is_word(&left) || is_word(&right);
+    let comparator = if is_searched { Comparator::StartsWith } else { comparator };
+    ExprKind::Compare { left: boxed(left), comparator, is_negated, right: boxed(right) }
 }
 
 pub(super) fn value(tape: &mut Tape, scene: Scene) -> Expr {
@@ -270,9 +284,9 @@ pub(super) fn value(tape: &mut Tape, scene: Scene) -> Expr {
         6 => {
             let (_, filter, count) = *tape.one(FILTERS);
             let argument = match filter {
-                Filter::GetIndex => expr(ExprKind::Text("last".to_owned())),
-                Filter::JsonPath => expr(ExprKind::Text("$['a}'].b".to_owned())),
-                _ => expr(ExprKind::Text((*tape.one(PATTERNS)).to_owned())),
+                Filter::GetIndex => expr(ExprKind::Text("last".to_owned().into())),
+                Filter::JsonPath => expr(ExprKind::Text("$['a}'].b".to_owned().into())),
+                _ => expr(ExprKind::Text((*tape.one(PATTERNS)).to_owned().into())),
             };
             ExprKind::Filter {
                 input: boxed(value(tape, deeper)),
@@ -296,7 +310,7 @@ fn list(tape: &mut Tape, scene: Scene) -> Expr {
 fn text(tape: &mut Tape, scene: Scene) -> ExprKind {
     let plain = |tape: &mut Tape| (*tape.one(TEXTS)).to_owned();
     if scene.is_selector || scene.depth == 0 || tape.pick(2) == 0 {
-        return ExprKind::Text(plain(tape));
+        return ExprKind::Text(plain(tape).into());
     }
     let mut pieces = vec![Piece::Value(value(tape, scene.deeper()))];
     for _ in 0..tape.pick(3) {

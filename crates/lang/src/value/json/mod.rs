@@ -9,6 +9,7 @@ mod read;
 use std::fmt;
 
 use super::Number;
+use crate::budget;
 pub(crate) use object::Object;
 pub(crate) use read::read;
 
@@ -44,6 +45,9 @@ pub(crate) fn contains(whole: &Json, part: &Json) -> Option<bool> {
     let (candidates, wanted) = (as_list(whole), as_list(part));
     // Each wanted one is held against all of the whole, in the worst case down to its last value.
     if wanted.len() > 1 && wanted.len().saturating_mul(whole.weight()) > COMPARISONS_MAX {
+        return None;
+    }
+    if wanted.len() > 1 && !budget::spend((wanted.len() * whole.weight()) as u64) {
         return None;
     }
     let is_item = matches!(part, Json::List(_)) && candidates.iter().any(|item| equals(part, item));

@@ -1,12 +1,23 @@
 //! From text to JSON, by RFC 8259.
 
 use super::{Json, Number};
+use crate::budget;
 
 /// The deepest nesting that is read.
 const NESTING_MAX: usize = 128;
 
+/// What reading a byte costs.
+const READ_STEPS: u64 = 4;
+
+/// How many bytes a byte of text may become: a list of small numbers has two for each.
+const HELD_BYTES: u64 = 32;
+
 /// Reads a document: any value, and nothing behind it. The error says what is wrong, without a word of the text.
 pub(crate) fn read(text: &str) -> Result<Json, &'static str> {
+    let bytes = text.len() as u64;
+    if !budget::spend(READ_STEPS * bytes) || !budget::has_room(HELD_BYTES * bytes) {
+        return Err(budget::OVER);
+    }
     let mut reader = Reader { rest: text };
     let json = reader.value(0)?;
     reader.skip_blanks();

@@ -3,10 +3,16 @@
 use std::borrow::Cow;
 
 use super::{Comparison, Condition, Json, Number, Operand, Query, Segment, Selector, Start};
-use crate::value::{json, pattern};
+use crate::{
+    budget,
+    value::{json, pattern},
+};
 
 /// How many values are looked at, at the most: filters within `..` would look at their square.
 const LOOKS_MAX: usize = 2_000_000;
+
+/// What looking at a value costs.
+const LOOK_STEPS: u64 = 8;
 
 /// The work was more than is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +20,10 @@ pub(crate) struct TooLarge;
 
 /// Everything that the query finds, in the order of the document.
 pub(crate) fn find<'d>(query: &Query, document: &'d Json) -> Result<Vec<&'d Json>, TooLarge> {
-    Finder { document, looks: LOOKS_MAX }.query(query, document)
+    let mut finder = Finder { document, looks: LOOKS_MAX };
+    let found = finder.query(query, document);
+    budget::spend(LOOK_STEPS * (LOOKS_MAX - finder.looks) as u64);
+    found
 }
 
 struct Finder<'d> {
@@ -120,7 +129,15 @@ impl<'d> Finder<'d> {
                 let (left, right) = (self.operand(left, this)?, self.operand(right, this)?);
                 self.compare(left.as_deref(), *comparison, right.as_deref())?
             }
-            Condition::Matches { text, pattern, is_whole } => {
+            Condition::Matches { text, compiled: Some(pattern), .. } => {
+                match self.operand(text, this)?.as_deref() {
+                    Some(Json::Text(text)) => {
+                        pattern.pattern().is_ok_and(|pattern| pattern.is_match(text))
+                    }
+                    _ => false,
+                }
+            }
+            Condition::Matches { text, pattern, is_whole, compiled: None } => {
                 let (text, pattern) = (self.operand(text, this)?, self.operand(pattern, this)?);
                 match (text.as_deref(), pattern.as_deref()) {
                     (Some(Json::Text(text)), Some(Json::Text(pattern))) => {
@@ -227,10 +244,15 @@ fn slice(start: Option<i64>, end: Option<i64>, step: i64, length: usize) -> Vec<
 
 /// By RFC 9485, where `.` is any character of one line. A pattern that is none matches nothing.
 fn is_match(text: &str, pattern: &str, is_whole: bool) -> bool {
-    let source = match is_whole {
+    pattern::check(pattern).is_ok()
+        && pattern::compile_for_once(&pattern_source(pattern, is_whole))
+            .is_ok_and(|pattern| pattern.is_match(text))
+}
+
+/// A pattern as it is searched, once it is known to be one by itself.
+pub(super) fn pattern_source(pattern: &str, is_whole: bool) -> String {
+    match is_whole {
         true => format!(r"\A(?R:{pattern})\z"),
         false => format!("(?R:{pattern})"),
-    };
-    pattern::check(pattern).is_ok()
-        && pattern::with(&source, |regex| regex.is_match(text)).unwrap_or(false)
+    }
 }

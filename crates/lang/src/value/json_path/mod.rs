@@ -7,8 +7,9 @@
 mod find;
 mod parse;
 
-use super::{Json, Number};
+use super::{Json, Literal, Number};
 pub(crate) use find::find;
+use find::pattern_source;
 pub(crate) use parse::parse;
 
 /// `$.a[0]`: where it begins and what is followed from there.
@@ -63,6 +64,8 @@ enum Condition {
         text: Operand,
         pattern: Operand,
         is_whole: bool,
+        /// The pattern, where it is a literal.
+        compiled: Option<Literal>,
     },
 }
 
@@ -90,7 +93,7 @@ enum Comparison {
 
 impl Query {
     /// Whether it finds one thing at the most, whatever the document is.
-    fn is_singular(&self) -> bool {
+    pub(crate) fn is_singular(&self) -> bool {
         self.segments.iter().all(|segment| {
             !segment.is_deep
                 && matches!(segment.selectors.as_slice(), [Selector::Name(_) | Selector::Index(_)])

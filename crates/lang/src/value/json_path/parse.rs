@@ -1,7 +1,9 @@
 //! From text to a query.
 
-use super::{Comparison, Condition, Json, Operand, Query, Segment, Selector, Start};
-use crate::value::json;
+use super::{
+    Comparison, Condition, Json, Literal, Operand, Query, Segment, Selector, Start, pattern_source,
+};
+use crate::value::{json, pattern};
 
 /// How deep filters may stand in filters, and parentheses in parentheses.
 const NESTING_MAX: usize = 16;
@@ -325,7 +327,13 @@ impl<'a> Parser<'a> {
         self.expect(",")?;
         let pattern = self.argument(Self::operand)?;
         self.end_of_call()?;
-        Ok(Some(Condition::Matches { text, pattern, is_whole }))
+        let compiled = match &pattern {
+            Operand::Literal(Json::Text(pattern)) if pattern::check(pattern).is_ok() => {
+                Some(Literal::from(pattern_source(pattern, is_whole)))
+            }
+            _ => None,
+        };
+        Ok(Some(Condition::Matches { text, pattern, is_whole, compiled }))
     }
 
     fn argument<T>(&mut self, read: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<T> {

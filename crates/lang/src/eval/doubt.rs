@@ -1,0 +1,316 @@
+//! Which spans a selector selects for sure, and which it may select.
+//!
+//! It is open whether a span matches where a condition is open for it: an attribute may be among those that it dropped, a
+//! duration was never told. It is open too where the order of siblings is asked for and the clocks of their hosts do not
+//! tell it (`siblings.rs`), and where a link may be among those that were dropped. Conditions, combinators and `:has` only
+//! ever add spans with what they are given, `:not` takes them away: so what is selected lies between two sets. What a
+//! position picks from a set that is not known is not known either.
+
+use std::{collections::HashSet, rc::Rc};
+
+use super::{
+    bits::Bits,
+    hop::{reach, reach_back},
+    select::{count, is_anchored, is_any, is_own, match_condition, narrow, select},
+    siblings::Way,
+    world::{Scene, World},
+};
+use crate::{
+    budget,
+    syntax::{
+        ast::{Anchor, Combinator, Hop, Part, Pseudo, Selector, Step},
+        print,
+    },
+    value::shorten,
+};
+
+/// The places of the spans that are selected for sure, and whether there may be more.
+#[derive(Clone, Debug)]
+pub(crate) struct Selection {
+    pub(crate) sure: Rc<Vec<u32>>,
+    pub(crate) doubt: Option<Rc<SelectionDoubt>>,
+}
+
+/// Why it is not known which spans a selector selects.
+#[derive(Clone, Debug)]
+pub(crate) struct SelectionDoubt {
+    /// How many it selects at the most.
+    pub(crate) possible: usize,
+    pub(crate) reason: String,
+}
+
+/// Places that are reached for sure, and all that may be; both sorted.
+struct Bounds {
+    sure: Vec<u32>,
+    possible: Vec<u32>,
+}
+
+/// The spans that a selector selects.
+pub(crate) fn selection<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Selection {
+    let places = select(selector, scene);
+    let Some(reason) = reason(selector, scene.world) else {
+        return Selection { sure: places, doubt: None };
+    };
+    let make = || bounded(selector, &reason, scene);
+    match is_anchored(selector) {
+        true => (*scene.world.bounds(selector, make)).clone(),
+        false => make(),
+    }
+}
+
+/// How many spans a selector selects for sure, and whether there may be more. Often known without looking at each.
+pub(crate) fn count_sure<'a>(
+    selector: &'a Selector,
+    scene: &Scene<'_, 'a>,
+) -> (usize, Option<Rc<SelectionDoubt>>) {
+    let count = count(selector, scene);
+    if reason(selector, scene.world).is_none() {
+        return (count, None);
+    }
+    let Selection { sure, doubt } = selection(selector, scene);
+    (sure.len(), doubt)
+}
+
+/// Whether a selector selects any span, or why that is not known.
+pub(crate) fn is_any_sure<'a>(
+    selector: &'a Selector,
+    scene: &Scene<'_, 'a>,
+) -> Result<bool, String> {
+    let is_any = is_any(selector, scene);
+    let Some(reason) = reason(selector, scene.world) else { return Ok(is_any) };
+    // From each of many spans it is found out for all of them at once.
+    let is_from_here = |part: &Part| part.anchor == Anchor::This && is_plain(part, scene.world);
+    if let Some(place) = scene.place()
+        && selector.parts.iter().all(is_from_here)
+        && selector.parts.iter().flat_map(|part| &part.hops).all(|hop| is_own(&hop.step))
+    {
+        let both = scene.world.having_bounds(selector, || having(selector, scene));
+        return match [both[0].has(place), both[1].has(place)] {
+            [false, true] => Err(words(selector, &reason)),
+            [is_sure, _] => Ok(is_sure),
+        };
+    }
+    match selection(selector, scene) {
+        Selection { sure, doubt: Some(doubt) } if sure.is_empty() => Err(doubt.reason.clone()),
+        Selection { sure, .. } => Ok(!sure.is_empty()),
+    }
+}
+
+fn bounded<'a>(selector: &'a Selector, reason: &str, scene: &Scene<'_, 'a>) -> Selection {
+    let (sure, possible) = match selector.parts.as_slice() {
+        [part] => {
+            let Bounds { sure, possible } = walk(part, scene);
+            (sure, possible.len())
+        }
+        parts => {
+            let (mut sure, mut seen, mut possible) = (Vec::new(), HashSet::new(), HashSet::new());
+            for bounds in parts.iter().map(|part| walk(part, scene)) {
+                possible.extend(bounds.possible);
+                sure.extend(bounds.sure.into_iter().filter(|place| seen.insert(*place)));
+            }
+            (sure, possible.len())
+        }
+    };
+    let doubt = (possible > sure.len()).then(|| {
+        let reason = words(selector, reason);
+        Rc::new(SelectionDoubt { possible, reason })
+    });
+    Selection { sure: Rc::new(sure), doubt }
+}
+
+fn words(selector: &Selector, reason: &str) -> String {
+    let written = print::selector(selector);
+    format!("it is not known which spans match `{}`: {reason}", shorten(&written))
+}
+
+/// Why it may not be known which spans match a selector that was asked for.
+fn reason(selector: &Selector, world: &World<'_>) -> Option<String> {
+    let hops = || selector.parts.iter().flat_map(|part| &part.hops);
+    let of_condition = |hop: &Hop| {
+        let condition = hop.step.condition.as_ref()?;
+        world.condition_doubt(condition).map(|doubt| doubt.reason.clone())
+    };
+    let of_pseudo = |hop: &Hop| {
+        hop.step.pseudos.iter().find_map(|pseudo| match pseudo {
+            Pseudo::Has(inner) | Pseudo::Not(inner) => reason(inner, world),
+            Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => None,
+        })
+    };
+    let of_order = |hop: &Hop| {
+        let is_ordered = matches!(hop.combinator, Combinator::Adjacent | Combinator::Sibling)
+            || hop.step.position.is_some();
+        is_ordered.then(|| world.siblings().reason().map(str::to_owned)).flatten()
+    };
+    let of_link = |hop: &Hop| match hop.combinator {
+        Combinator::Linked => world.dropped_links().map(|(_, reason)| reason.clone()),
+        _ => None,
+    };
+    hops()
+        .find_map(of_condition)
+        .or_else(|| hops().find_map(of_pseudo))
+        .or_else(|| hops().find_map(of_order))
+        .or_else(|| hops().find_map(of_link))
+}
+
+fn walk<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Bounds {
+    let mut at = match part.anchor {
+        Anchor::Trace => None,
+        Anchor::This => {
+            let own: Vec<_> = scene.place().map(|place| place as u32).into_iter().collect();
+            Some(Bounds { sure: own.clone(), possible: own })
+        }
+    };
+    for Hop { combinator, step } in &part.hops {
+        let both = matched(step, scene);
+        let reached = hop(at.as_ref(), (*combinator, step), [&both[0], &both[1]], scene.world);
+        budget::spend(8 + 4 * (reached.sure.len() + reached.possible.len()) as u64);
+        at = Some(reached);
+    }
+    at.unwrap_or(Bounds { sure: Vec::new(), possible: Vec::new() })
+}
+
+/// One hop from what was reached so far.
+fn hop(
+    from: Option<&Bounds>,
+    (combinator, step): (Combinator, &Step),
+    [sure, possible]: [&Bits; 2],
+    world: &World<'_>,
+) -> Bounds {
+    let places = |bits: &Bits| bits.ones().map(|place| place as u32).collect::<Vec<_>>();
+    let all = match from {
+        None => Bounds { sure: places(sure), possible: places(possible) },
+        Some(from) => Bounds {
+            sure: reach_surely(&from.sure, combinator, sure, world),
+            possible: reach_possibly(&from.possible, combinator, possible, world),
+        },
+    };
+    let Some(position) = step.position else { return all };
+    let is_known = all.sure == all.possible
+        && from.is_none_or(|from| from.sure == from.possible)
+        && world.siblings().is_order_sure(&all.possible, world);
+    if !is_known {
+        return Bounds { sure: Vec::new(), ..all };
+    }
+    let picked = match from {
+        None => super::select::pick(&all.sure, position).into_iter().collect(),
+        Some(from) => reach(&from.sure, combinator, sure, Some(position), world),
+    };
+    Bounds { sure: picked.clone(), possible: picked }
+}
+
+fn reach_surely(from: &[u32], combinator: Combinator, found: &Bits, world: &World<'_>) -> Vec<u32> {
+    let (ordered, rest) = world.siblings().split(from, combinator);
+    let mut reached = reach(&rest, combinator, found, None, world);
+    let way = Way { is_next: combinator == Combinator::Adjacent, is_sure: true };
+    let siblings = world.siblings().reach(&ordered, way, world);
+    reached.extend(siblings.into_iter().filter(|place| found.has(*place as usize)));
+    sorted(reached)
+}
+
+fn reach_possibly(
+    from: &[u32],
+    combinator: Combinator,
+    found: &Bits,
+    world: &World<'_>,
+) -> Vec<u32> {
+    let (ordered, rest) = world.siblings().split(from, combinator);
+    let mut reached = reach(&rest, combinator, found, None, world);
+    let way = Way { is_next: combinator == Combinator::Adjacent, is_sure: false };
+    let siblings = world.siblings().reach(&ordered, way, world);
+    reached.extend(siblings.into_iter().filter(|place| found.has(*place as usize)));
+    if combinator == Combinator::Linked
+        && !from.is_empty()
+        && let Some((dropped, _)) = world.dropped_links()
+    {
+        budget::spend(world.len() as u64 / 16);
+        let mut dropped = dropped.clone();
+        dropped.keep(found);
+        reached.extend(dropped.ones().map(|place| place as u32));
+    }
+    sorted(reached)
+}
+
+fn sorted(mut places: Vec<u32>) -> Vec<u32> {
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// The spans that match a step for sure, and those that may; for steps that are the same whoever asks, found out once.
+fn matched<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> Rc<[Bits; 2]> {
+    let make = || match_step(step, scene);
+    if is_own(step) { scene.world.step_bounds(step, make) } else { Rc::new(make()) }
+}
+
+fn match_step<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> [Bits; 2] {
+    let world = scene.world;
+    budget::spend(world.len() as u64 / 2);
+    let sure = match_condition(step, world);
+    let mut possible = sure.clone();
+    let doubt = step.condition.as_ref().and_then(|condition| world.condition_doubt(condition));
+    if let Some(doubt) = doubt {
+        possible.add(&doubt.places);
+    }
+    let mut both = [sure, possible];
+    for pseudo in &step.pseudos {
+        match pseudo {
+            Pseudo::Not(selector) if reason(selector, world).is_some() => {
+                let (sure, possible) = of_selector(selector, scene);
+                both[0].remove(&possible);
+                both[1].remove(&sure);
+            }
+            Pseudo::Has(selector) if reason(selector, world).is_some() => {
+                let [sure, possible] = having(selector, scene);
+                both[0].keep(&sure);
+                both[1].keep(&possible);
+            }
+            pseudo => both.iter_mut().for_each(|bits| narrow(bits, pseudo, scene)),
+        }
+    }
+    both
+}
+
+/// All that a selector selects for sure, and all that it may.
+fn of_selector<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> (Bits, Bits) {
+    let len = scene.world.len();
+    let (mut sure, mut possible) = (Bits::none(len), Bits::none(len));
+    for part in &selector.parts {
+        let bounds = walk(part, scene);
+        bounds.sure.iter().for_each(|place| sure.set(*place as usize));
+        bounds.possible.iter().for_each(|place| possible.set(*place as usize));
+    }
+    (sure, possible)
+}
+
+/// Whether nothing in a part depends on an order or on links that are in doubt.
+fn is_plain(part: &Part, world: &World<'_>) -> bool {
+    part.hops.iter().all(|hop| {
+        let is_ordered = matches!(hop.combinator, Combinator::Adjacent | Combinator::Sibling)
+            && world.siblings().reason().is_some();
+        hop.step.position.is_none() && !is_ordered && hop.combinator != Combinator::Linked
+    })
+}
+
+/// The spans from which a selector finds something for sure, and those from which it may.
+fn having<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> [Bits; 2] {
+    let world = scene.world;
+    let mut both = [Bits::none(world.len()), Bits::none(world.len())];
+    for part in &selector.parts {
+        if !is_plain(part, world) {
+            // Rare enough: from each span it may find something.
+            both[1] = Bits::all(world.len());
+            continue;
+        }
+        let mut reached = [Bits::all(world.len()), Bits::all(world.len())];
+        for Hop { combinator, step } in part.hops.iter().rev() {
+            budget::spend(4 * world.len() as u64);
+            let matched = matched(step, scene);
+            for (reached, matched) in reached.iter_mut().zip(&*matched) {
+                reached.keep(matched);
+                *reached = reach_back(reached, *combinator, world);
+            }
+        }
+        both.iter_mut().zip(&reached).for_each(|(all, one)| all.add(one));
+    }
+    both
+}

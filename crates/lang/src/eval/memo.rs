@@ -1,0 +1,134 @@
+//! What is remembered of the nodes of a plan while it is evaluated, and what that takes of the budget.
+//!
+//! Each statement pays once for what it needs, whoever computed it, so that it costs what it costs alone. What was cut
+//! short by the budget is not remembered, nor is what belongs to a node without an id.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+};
+
+use super::{
+    aggregate::Constant, bits::Bits, doubt::Selection, future::Found, relation::Related,
+    select::Matches, summary::Missing,
+};
+use crate::{
+    budget,
+    syntax::ast::{At, NodeId},
+};
+
+/// What was computed for each node.
+pub(super) type Memo<T> = RefCell<HashMap<NodeId, Remembered<T>>>;
+
+/// What was computed for a node.
+#[derive(Debug)]
+pub(super) struct Remembered<T> {
+    made: Rc<T>,
+    /// What that took.
+    steps: u64,
+    /// The statement that paid for it last.
+    payer: Cell<u32>,
+}
+
+/// How many bytes it takes to remember something.
+pub(super) trait Remember {
+    fn bytes(&self) -> u64;
+}
+
+/// The memory that everything remembered takes.
+#[derive(Debug, Default)]
+pub(super) struct Held(Cell<u64>);
+
+impl Held {
+    pub(super) fn add(&self, bytes: u64) {
+        budget::hold(bytes);
+        self.0.set(self.0.get() + bytes);
+    }
+
+    pub(super) fn release(&self) {
+        budget::release(self.0.take());
+    }
+
+    /// What was made for a node before, or is made now.
+    pub(super) fn remember<T: Remember>(
+        &self,
+        memo: &Memo<T>,
+        at: &At,
+        make: impl FnOnce() -> T,
+    ) -> Rc<T> {
+        let Some(id) = at.id() else { return Rc::new(make()) };
+        let statement = budget::current_statement();
+        if let Some(known) = memo.borrow().get(&id) {
+            if known.payer.replace(statement) != statement {
+                budget::charge_again(known.steps);
+            }
+            return Rc::clone(&known.made);
+        }
+        let before = budget::charged();
+        let made = Rc::new(make());
+        if budget::is_over() {
+            return made;
+        }
+        self.add(made.bytes());
+        let steps = budget::charged().saturating_sub(before);
+        let known = Remembered { made: Rc::clone(&made), steps, payer: Cell::new(statement) };
+        memo.borrow_mut().insert(id, known);
+        made
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl Remember for Matches {
+    fn bytes(&self) -> u64 {
+        // With its ranks, once these are asked for.
+        2 * self.bits.bytes()
+    }
+}
+
+impl Remember for Bits {
+    fn bytes(&self) -> u64 {
+        Bits::bytes(self)
+    }
+}
+
+impl Remember for [Bits; 2] {
+    fn bytes(&self) -> u64 {
+        self.iter().map(Bits::bytes).sum()
+    }
+}
+
+impl Remember for Vec<u32> {
+    fn bytes(&self) -> u64 {
+        4 * self.len() as u64
+    }
+}
+
+impl Remember for Result<Rc<Constant<'_>>, Missing> {
+    fn bytes(&self) -> u64 {
+        self.as_ref().map_or(0, |constant| constant.bytes())
+    }
+}
+
+impl Remember for Found {
+    fn bytes(&self) -> u64 {
+        size_of::<Self>() as u64
+    }
+}
+
+impl Remember for Selection {
+    fn bytes(&self) -> u64 {
+        size_of::<Self>() as u64 + 4 * self.sure.len() as u64
+    }
+}
+
+impl Remember for Related {
+    fn bytes(&self) -> u64 {
+        size_of::<Self>() as u64
+    }
+}

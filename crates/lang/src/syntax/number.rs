@@ -1,0 +1,107 @@
+//! Numbers for the nodes of trees that are evaluated together.
+//!
+//! What an evaluation remembers of a node it remembers by this number, and never by where the node lies in memory. What
+//! changes a tree, or makes one of parts of others, numbers it again; a node without a number is evaluated each time.
+
+use std::num::NonZeroU32;
+
+use super::ast::{Aggregate, At, Expr, ExprKind, NodeId, Piece, Pseudo, Selector, Subject};
+
+/// The numbers that were given so far.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    last: u32,
+}
+
+impl Numbers {
+    /// Numbers an expression and all that is in it.
+    pub(crate) fn expression(&mut self, expression: &mut Expr) {
+        self.give(&mut expression.at);
+        match &mut expression.kind {
+            ExprKind::List(items) | ExprKind::And(items) | ExprKind::Or(items) => {
+                self.expressions(items);
+            }
+            ExprKind::Call { arguments, .. } => self.expressions(arguments),
+            ExprKind::Filter { input, arguments, .. } => {
+                self.expression(input);
+                self.expressions(arguments);
+            }
+            ExprKind::Minus(of) | ExprKind::Not(of) | ExprKind::Exists { value: of, .. } => {
+                self.expression(of);
+            }
+            ExprKind::Arithmetic { left, right, .. } | ExprKind::Compare { left, right, .. } => {
+                self.expression(left);
+                self.expression(right);
+            }
+            ExprKind::Between { value, low, high, .. } => {
+                [value, low, high].into_iter().for_each(|part| self.expression(part));
+            }
+            ExprKind::Within { condition, .. } => {
+                condition.iter_mut().for_each(|condition| self.expression(condition));
+            }
+            ExprKind::Quantified { subject, predicate } => {
+                self.subject(subject);
+                predicate.iter_mut().for_each(|predicate| self.expression(predicate));
+            }
+            ExprKind::Relation { left, right, .. } => {
+                self.subject(left);
+                self.subject(right);
+            }
+            ExprKind::Aggregate(aggregate) => self.aggregate(aggregate),
+            ExprKind::Gap { from, to } => {
+                self.selector(from);
+                self.selector(to);
+            }
+            ExprKind::Template(template) => {
+                for piece in &mut template.pieces {
+                    if let Piece::Value(value) = piece {
+                        self.expression(value);
+                    }
+                }
+            }
+            ExprKind::Null
+            | ExprKind::Bool(_)
+            | ExprKind::Number { .. }
+            | ExprKind::Duration(_)
+            | ExprKind::Text(_)
+            | ExprKind::Property(_)
+            | ExprKind::Variable { .. }
+            | ExprKind::Known(_)
+            | ExprKind::Response(_) => {}
+        }
+    }
+
+    /// Numbers a selector and all that is in it.
+    pub(crate) fn selector(&mut self, selector: &mut Selector) {
+        self.give(&mut selector.at);
+        for hop in selector.parts.iter_mut().flat_map(|part| &mut part.hops) {
+            self.give(&mut hop.step.at);
+            hop.step.condition.iter_mut().for_each(|condition| self.expression(condition));
+            for pseudo in &mut hop.step.pseudos {
+                if let Pseudo::Has(inner) | Pseudo::Not(inner) = pseudo {
+                    self.selector(inner);
+                }
+            }
+        }
+    }
+
+    fn expressions(&mut self, expressions: &mut [Expr]) {
+        expressions.iter_mut().for_each(|expression| self.expression(expression));
+    }
+
+    fn subject(&mut self, subject: &mut Subject) {
+        self.selector(&mut subject.selector);
+    }
+
+    fn aggregate(&mut self, aggregate: &mut Aggregate) {
+        aggregate.value.iter_mut().for_each(|value| self.expression(value));
+        self.selector(&mut aggregate.of);
+        self.expressions(&mut aggregate.by);
+    }
+
+    /// Beyond the last number there is none; no document that is read has so many nodes.
+    fn give(&mut self, at: &mut At) {
+        self.last = self.last.saturating_add(1);
+        at.1 = NonZeroU32::new(self.last).filter(|number| number.get() < u32::MAX).map(NodeId);
+    }
+}
