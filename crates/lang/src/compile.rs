@@ -7,6 +7,7 @@ use source::{Diagnostic, Diagnostics, Scalar, Span};
 
 use crate::{
     document::{self, Auth, Http, Test, Trigger, TriggerKind, place_at, place_of},
+    gates::Gates,
     plan::{Claim, Expect, OpenText, Output, Plan, Spec, Written},
     request::{split_scheme, wrong_port},
     syntax::{
@@ -53,6 +54,7 @@ impl Compiler<'_> {
             absent: test.absent.iter().map(|service| service.text.clone()).collect(),
             polling_profile: test.polling_profile.clone(),
             skip_trace_collection: test.skip_trace_collection,
+            gates: Gates::default(),
         })
     }
 

@@ -24,6 +24,7 @@ mod world;
 
 use model::{Analysis, Level, PluginAnalysis, RuleAnalysis, Trace};
 
+pub(crate) use self::rules::Reads;
 pub use self::rules::{PLUGINS, PluginInfo, PluginRules, RULES, RuleInfo, RuleSetting, Rules};
 use self::{finding::Findings, world::World};
 
@@ -35,7 +36,7 @@ pub fn analyze(trace: &Trace, rules: &Rules) -> Analysis {
     for plugin in rules.plugins().iter().filter(|plugin| plugin.is_enabled) {
         let told: Vec<_> =
             plugin.rules().iter().filter_map(|rule| apply(&world, plugin.id(), rule)).collect();
-        let score = score(&told);
+        let score = score(&told, RuleAnalysis::holds);
         scores.extend(score);
         plugins.push(PluginAnalysis {
             id: plugin.id().to_owned(),
@@ -56,12 +57,24 @@ fn apply(world: &World<'_>, plugin: &str, setting: &RuleSetting) -> Option<RuleA
     Some(RuleAnalysis { id, level, weight: setting.weight, findings, more_findings })
 }
 
+/// The score of the trace if exactly those rules hold of which `holds` says so.
+pub(crate) fn score_if(analysis: &Analysis, holds: impl Fn(&RuleAnalysis) -> bool) -> u32 {
+    let scores = analysis.plugins.iter().filter_map(|plugin| score(&plugin.rules, &holds));
+    mean(&scores.collect::<Vec<_>>())
+}
+
+/// What the rule of this name looks at.
+pub(crate) fn reads(rule: &str) -> Reads {
+    let info = RULES.iter().find(|info| info.id == rule);
+    info.map_or(Reads::Relations, |info| info.reads)
+}
+
 /// The share of the rules that hold in the weights of those that count; none where none counts.
-fn score(rules: &[RuleAnalysis]) -> Option<u32> {
+fn score(rules: &[RuleAnalysis], holds: impl Fn(&RuleAnalysis) -> bool) -> Option<u32> {
     let weight = |rule: &&RuleAnalysis| u64::from(rule.weight);
     let counting = || rules.iter().filter(|rule| rule.level == Level::Error);
     let all: u64 = counting().map(|rule| weight(&rule)).sum();
-    let held: u64 = counting().filter(|rule| rule.holds()).map(|rule| weight(&rule)).sum();
+    let held: u64 = counting().filter(|rule| holds(rule)).map(|rule| weight(&rule)).sum();
     (held * 100).checked_div(all).and_then(|score| u32::try_from(score).ok())
 }
 
@@ -98,7 +111,7 @@ mod tests {
         ];
         for (rules, expected) in cases {
             let rules: Vec<_> = rules.into_iter().map(|(l, w, h)| rule(l, w, h)).collect();
-            assert_eq!(score(&rules), expected, "{rules:?}");
+            assert_eq!(score(&rules, RuleAnalysis::holds), expected, "{rules:?}");
         }
     }
 

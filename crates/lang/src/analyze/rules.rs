@@ -33,6 +33,18 @@ pub struct RuleInfo {
     /// What it asks for, in one line.
     pub about: &'static str,
     pub(super) check: Check,
+    pub(crate) reads: Reads,
+}
+
+/// What a rule looks at, and so what can take a finding of it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// Ids alone, each by itself: nothing can.
+    Ids,
+    /// The content of each span by itself: what its producer dropped.
+    EachSpan,
+    /// Spans beside each other: further spans too.
+    Relations,
 }
 
 /// Adds a finding for everything that breaks the rule.
@@ -59,12 +71,12 @@ pub const RULES: &[RuleInfo] = &[
     counted("security", "secure-https-protocol", 30, "HTTP goes over TLS", security::secure_https_protocol),
     counted("security", "no-api-key-leak", 70, "no span holds an `authorization` or `x-api-key` header", security::no_api_key_leak),
     told("security", "no-secrets", 100, "no attribute holds a password, token, key or card number", security::no_secrets),
-    told("structure", "no-orphans", 40, "the parent of each span is in the trace", structure::no_orphans),
-    told("structure", "unique-span-ids", 20, "no two different spans have one id", structure::unique_span_ids),
-    told("structure", "clock-skew", 20, "a span lies within its parent, as far as clocks can tell", structure::clock_skew),
-    told("structure", "server-side", 20, "a call to a service that is in the trace has its server's span", structure::server_side),
-    told("repetition", "repeated-statements", 50, "one request runs no statement again and again", repetition::repeated_statements),
-    told("repetition", "repeated-calls", 50, "one request makes no outgoing call again and again", repetition::repeated_calls),
+    told("structure", "no-orphans", 40, "the parent of each span is in the trace", structure::no_orphans).reading(Reads::Relations),
+    told("structure", "unique-span-ids", 20, "no two different spans have one id", structure::unique_span_ids).reading(Reads::Ids),
+    told("structure", "clock-skew", 20, "a span lies within its parent, as far as clocks can tell", structure::clock_skew).reading(Reads::Relations),
+    told("structure", "server-side", 20, "a call to a service that is in the trace has its server's span", structure::server_side).reading(Reads::Relations),
+    told("repetition", "repeated-statements", 50, "one request runs no statement again and again", repetition::repeated_statements).reading(Reads::Relations),
+    told("repetition", "repeated-calls", 50, "one request makes no outgoing call again and again", repetition::repeated_calls).reading(Reads::Relations),
 ];
 
 const fn counted(
@@ -74,7 +86,7 @@ const fn counted(
     about: &'static str,
     check: Check,
 ) -> RuleInfo {
-    RuleInfo { plugin, id, weight, level: Level::Error, about, check }
+    RuleInfo { plugin, id, weight, level: Level::Error, about, check, reads: Reads::EachSpan }
 }
 
 const fn told(
@@ -84,7 +96,15 @@ const fn told(
     about: &'static str,
     check: Check,
 ) -> RuleInfo {
-    RuleInfo { plugin, id, weight, level: Level::Warning, about, check }
+    RuleInfo { plugin, id, weight, level: Level::Warning, about, check, reads: Reads::EachSpan }
+}
+
+impl RuleInfo {
+    /// The same for a rule that looks at something else than each span by itself.
+    const fn reading(mut self, reads: Reads) -> Self {
+        self.reads = reads;
+        self
+    }
 }
 
 /// How a user wants all plugins and rules to be.
@@ -149,6 +169,12 @@ impl Rules {
     /// All plugins, in the order of [`PLUGINS`].
     pub fn plugins(&self) -> &[PluginRules] {
         &self.plugins
+    }
+
+    /// Whether any rule takes part that is more than told.
+    pub(crate) fn count(&self) -> bool {
+        let enabled = self.plugins.iter().filter(|plugin| plugin.is_enabled);
+        enabled.flat_map(|plugin| &plugin.rules).any(|rule| rule.level == Some(Level::Error))
     }
 
     /// The plugin of this name, to change how it is.

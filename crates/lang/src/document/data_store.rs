@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use model::Secret;
-use source::{Diagnostics, Fields, Item};
+use source::{Diagnostics, Fields, Item, Span};
 
 use super::{is_blank, read_name, take_others, take_read_only, tell_other, text, texts};
 
@@ -20,6 +20,8 @@ pub struct DataStore {
     pub is_default: bool,
     /// What it is.
     pub store: Store,
+    /// Where its type is written.
+    pub(super) head: Span,
 }
 
 /// What a data store is.
@@ -213,7 +215,9 @@ impl DataStore {
         let (id, name) = read_name(&mut fields);
         let is_default = fields.boolean("default").unwrap_or(false);
         let types: Vec<_> = SECTIONS.iter().chain(OTLP_TYPES).map(|kind| (*kind, *kind)).collect();
-        let kind = fields.require("type").and_then(|kind| kind.choice(&types));
+        let written = fields.require("type");
+        let head = written.as_ref().map_or(item.head(), |kind| kind.node.span);
+        let kind = written.and_then(|kind| kind.choice(&types));
         let section = kind.filter(|kind| SECTIONS.contains(kind)).map(|kind| fields.require(kind));
         let others: Vec<_> =
             SECTIONS.iter().copied().filter(|other| Some(*other) != kind).collect();
@@ -226,7 +230,7 @@ impl DataStore {
             Some(section) => read_store(kind, &section?, found)?,
         };
         let written = |scalar: &source::Scalar| scalar.text.clone();
-        Some(Self { id: id.map(written), name: name.map(written), is_default, store })
+        Some(Self { id: id.map(written), name: name.map(written), is_default, store, head })
     }
 }
 

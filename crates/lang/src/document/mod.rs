@@ -6,6 +6,7 @@
 //! that a document names ([`FileRef`]).
 
 pub mod data_store;
+mod notice;
 mod settings;
 mod suite;
 mod test;
@@ -20,7 +21,7 @@ use source::{
 };
 
 pub use data_store::DataStore;
-pub use settings::{Analyzer, Gate, PollingProfile, TestRunner};
+pub use settings::{Analyzer, Gate, PollingProfile, RequiredGate, TestRunner};
 pub use suite::{Step, Suite};
 pub use test::Test;
 pub(crate) use test::{Claim, Output, Spec};
@@ -164,7 +165,7 @@ fn read_document(node: &Node, found: &Diagnostics) -> Option<Document> {
         }
         "PollingProfile" => PollingProfile::read(&spec, found).map(Document::PollingProfile),
         "Analyzer" => Analyzer::read(&spec, found).map(Document::Analyzer),
-        "TestRunner" => TestRunner::read(&spec).map(Document::TestRunner),
+        "TestRunner" => TestRunner::read(&spec, found).map(Document::TestRunner),
         name if IGNORED_KINDS.contains(&name) => {
             let note = found.note(kind.span, format!("documents of type `{name}` are ignored"));
             found.push(note.help("they set up Tracetest's own server"));

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use model::Level;
-use source::{Diagnostics, Item, Scalar, did_you_mean};
+use model::{Level, Place, TestId};
+use source::{Diagnostics, Item, Scalar, Span, did_you_mean};
 
-use super::{WAIT_MAX, read_name, take_read_only};
-use crate::analyze::{PLUGINS, PluginRules, RULES, Rules};
+use super::{WAIT_MAX, place_of, read_name, take_read_only};
+use crate::{
+    analyze::{PLUGINS, PluginRules, RULES, Rules},
+    gates::CURRENT,
+};
 
 /// How the predecessor polls for a trace. Of it only how long to wait has a meaning here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub struct Analyzer {
     pub is_enabled: bool,
     /// Which rules count, and how much.
     pub rules: Rules,
+    /// Its id, or where it begins if it has none.
+    pub(super) head: Span,
 }
 
 /// What a run has to pass.
@@ -42,7 +47,18 @@ pub struct TestRunner {
     /// For people.
     pub name: Option<String>,
     /// Each of these.
-    pub required_gates: Vec<Gate>,
+    pub required_gates: Vec<RequiredGate>,
+    /// Its id, or where it begins if it has none.
+    pub(super) head: Span,
+}
+
+/// A gate that is required.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredGate {
+    /// Which.
+    pub gate: Gate,
+    /// Where it is written.
+    pub place: Place,
 }
 
 /// A thing that a run may have to pass.
@@ -60,6 +76,15 @@ pub enum Gate {
 const READ_ONLY: &[&str] = &["name", "description", "errorDescription", "tips"];
 
 impl PollingProfile {
+    /// By what tests name it: its id, else one made from its name; none where no id can be made.
+    pub fn key(&self) -> Option<String> {
+        match (&self.id, &self.name) {
+            (Some(id), _) => Some(id.clone()),
+            (None, Some(name)) => TestId::from_name(name).ok().map(|id| id.to_string()),
+            (None, None) => Some(CURRENT.to_owned()),
+        }
+    }
+
     pub(super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
         let mut fields = item.fields()?;
         let (id, name) = read_name(&mut fields);
@@ -112,8 +137,18 @@ impl Analyzer {
         for plugin in plugins.iter().flatten() {
             read_plugin(plugin, &mut rules, found);
         }
+        if is_enabled && !rules.count() {
+            let message = "no rule counts: every trace has the score 100 and passes every gate";
+            let warning = found.warning(item.head(), message);
+            found.push(
+                warning.help(
+                    "list a plugin with a rule of `errorLevel: error`, or leave `plugins` out",
+                ),
+            );
+        }
+        let head = id.map_or(item.head(), |id| id.span);
         let (id, name) = (id.map(written), name.map(written));
-        Some(Self { id, name, is_enabled, rules })
+        Some(Self { id, name, is_enabled, rules, head })
     }
 }
 
@@ -175,26 +210,34 @@ fn is_known<'a>(
 }
 
 impl TestRunner {
-    pub(super) fn read(item: &Item<'_>) -> Option<Self> {
+    pub(super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
         let mut fields = item.fields()?;
         let (id, name) = read_name(&mut fields);
-        let gates = fields.list("requiredGates");
+        let gates = fields.take("requiredGates");
         take_read_only(&mut fields, &["createdAt"]);
         fields.finish();
-        let required_gates = match gates {
-            None => vec![Gate::TestSpecs],
-            Some(gates) => gates.iter().filter_map(read_gate).collect(),
-        };
-        Some(Self { id: id.map(written), name: name.map(written), required_gates })
+        let listed = gates.as_ref().and_then(Item::list).unwrap_or_default();
+        let required_gates: Vec<_> =
+            listed.iter().filter_map(|gate| read_gate(gate, found)).collect();
+        let has_specs = required_gates.iter().any(|required| required.gate == Gate::TestSpecs);
+        let is_read = required_gates.len() == listed.len();
+        if let Some(gates) = gates.filter(|_| is_read && !has_specs) {
+            let message = "specs and claims count whether or not `test-specs` is required";
+            let warning = found.warning(gates.head(), message);
+            found.push(warning.help("add `test-specs`; to judge less, write less into the tests"));
+        }
+        let head = id.map_or(item.head(), |id| id.span);
+        Some(Self { id: id.map(written), name: name.map(written), required_gates, head })
     }
 }
 
-fn read_gate(item: &Item<'_>) -> Option<Gate> {
-    item.choice(&[
+fn read_gate(item: &Item<'_>, found: &Diagnostics) -> Option<RequiredGate> {
+    let gate = item.choice(&[
         ("analyzer-score", Gate::AnalyzerScore),
         ("analyzer-rules", Gate::AnalyzerRules),
         ("test-specs", Gate::TestSpecs),
-    ])
+    ])?;
+    Some(RequiredGate { gate, place: place_of(item.text()?, found.text()) })
 }
 
 fn written(scalar: &Scalar) -> String {

@@ -34,6 +34,9 @@ const SECTIONS: &[(&str, &str)] = &[
 /// Programs that start the trace themselves and leave its id in the environment.
 const TOOLS: &[&str] = &["cypress", "playwright", "artillery", "k6"];
 
+/// Types that are read and that no run fires yet.
+const UNFIRED: &[&str] = &["grpc", "kafka", "playwrightengine"];
+
 /// Where such a program leaves the id.
 const TOOL_TRACE_ID: &str = "${env:TRACE_ID}";
 
@@ -47,7 +50,7 @@ impl Trigger<Scalar> {
     pub(in super::super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
         let mut fields = item.fields()?;
         let name = fields.require("type").and_then(|name| name.text());
-        let timeout = fields.take("timeout").and_then(|timeout| read_wait(&timeout, found));
+        let timeout = fields.take("timeout");
         let (tls, propagation) = (fields.take("tls"), fields.take("propagation"));
         let is_tool = |name: &Scalar| TOOLS.contains(&name.text.as_str());
         let key = name.and_then(|name| match is_tool(name) {
@@ -68,9 +71,13 @@ impl Trigger<Scalar> {
             tell_other(tls.as_ref(), "trigger", found);
         }
         if key == "traceid" {
+            // Nothing is fired, so that nothing is told of the trace and no answer is waited for.
             tell_other(propagation.as_ref(), "trigger", found);
+            tell_other(timeout.as_ref(), "trigger", found);
         }
         fields.finish();
+        tell_unfired(name, section.is_some(), found);
+        let timeout = timeout.and_then(|timeout| read_wait(&timeout, found)).unwrap_or(TIMEOUT);
         let tls = tls.and_then(|tls| read_tls(&tls, found));
         let propagation = propagation.and_then(|forms| read_propagation(&forms));
         let kind = match section {
@@ -81,9 +88,25 @@ impl Trigger<Scalar> {
             None => return None,
         };
         let place = place_at(name.span, found.text());
-        let timeout = timeout.unwrap_or(TIMEOUT);
         let propagation = propagation.unwrap_or_else(|| vec![Propagator::W3c]);
         Some(Self { kind, name: name.text.clone(), place, timeout, tls, propagation })
+    }
+}
+
+/// Tells of a type that no run fires yet, and of one that somebody else fires.
+fn tell_unfired(name: &Scalar, has_section: bool, found: &Diagnostics) {
+    let kind = &name.text;
+    if UNFIRED.contains(&kind.as_str()) {
+        let message = format!("a trigger of type `{kind}` cannot be fired by this version yet");
+        let warning = found.warning(name.span, message);
+        found.push(warning.help(
+            "`run` refuses the test; let a program send it (`type: exec`), or judge the trace of one that was sent \
+             (`type: traceid`)",
+        ));
+    } else if TOOLS.contains(&kind.as_str()) && !has_section {
+        let message = format!("`{kind}` is not started by a run: start it before");
+        let note = found.note(name.span, message);
+        found.push(note.help("the trace is judged whose id the variable `TRACE_ID` holds"));
     }
 }
 

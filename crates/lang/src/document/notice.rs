@@ -1,0 +1,84 @@
+//! What is worth a word about a document that is right: it is read, and no run does what it asks for.
+//!
+//! Deliberately absent: what a test asks for and no run can do, which its own reading says.
+
+use source::{Diagnostic, Span, Text};
+
+use super::{
+    DataStore, Document,
+    data_store::{Azure, Store},
+};
+use crate::gates::CURRENT;
+
+impl Document {
+    /// What there is to say where documents are checked, stored or run. `text` is the one that it was read from;
+    /// `receiver` is where OTLP is received, as a Collector would be told.
+    pub fn notice(&self, text: &Text, receiver: &str) -> Option<Diagnostic> {
+        match self {
+            Self::DataStore(store) => store.notice(text, receiver),
+            Self::Analyzer(it) => of_other_id(it.id.as_deref(), it.head, ("analyzer", text)),
+            Self::TestRunner(it) => of_other_id(it.id.as_deref(), it.head, ("test runner", text)),
+            Self::Test(_)
+            | Self::Suite(_)
+            | Self::VariableSet(_)
+            | Self::PollingProfile(_)
+            | Self::Ignored(_) => None,
+        }
+    }
+}
+
+impl DataStore {
+    /// That the store is not queried, unless spans come from it by OTLP anyway.
+    fn notice(&self, text: &Text, receiver: &str) -> Option<Diagnostic> {
+        let kind = self.store.name();
+        if !self.store.is_queried() {
+            return None;
+        }
+        let message =
+            format!("a store of type `{kind}` is not queried by this version: spans come by OTLP");
+        let name = self.name.as_deref().unwrap_or(kind);
+        let help = format!(
+            "have the Collector that feeds `{name}` send here too; beside what it has, its configuration needs"
+        );
+        let exporter =
+            format!("  otlp/qualitytrace: {{endpoint: {receiver}, tls: {{insecure: true}}}}");
+        let lines = [
+            "exporters:",
+            &exporter,
+            "service:",
+            "  pipelines:",
+            "    traces/qualitytrace: {receivers: [otlp], exporters: [otlp/qualitytrace]}",
+        ];
+        Some(Diagnostic::warning(text, self.head, message).help_with(help, lines))
+    }
+}
+
+impl Store {
+    /// The type as documents name it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Otlp(name) => name,
+            Self::Jaeger(_) => "jaeger",
+            Self::Tempo(_) => "tempo",
+            Self::OpenSearch(_) => "opensearch",
+            Self::ElasticApm(_) => "elasticapm",
+            Self::SignalFx(_) => "signalfx",
+            Self::XRay(_) => "awsxray",
+            Self::AzureAppInsights(_) => "azureappinsights",
+            Self::SumoLogic(_) => "sumologic",
+        }
+    }
+
+    /// Whether a trace would have to be fetched from it.
+    fn is_queried(&self) -> bool {
+        !matches!(self, Self::Otlp(_) | Self::AzureAppInsights(Azure { is_collector: true, .. }))
+    }
+}
+
+/// That an analyzer or a test runner holds for no run.
+fn of_other_id(id: Option<&str>, head: Span, (what, text): (&str, &Text)) -> Option<Diagnostic> {
+    let id = id.filter(|id| *id != CURRENT)?;
+    let message = format!("the {what} `{id}` holds for no run: only `{CURRENT}` does");
+    let help = format!("write `id: {CURRENT}`, or leave the id out");
+    Some(Diagnostic::warning(text, head, message).help(help))
+}
