@@ -137,13 +137,15 @@ fn status(dice: &mut Dice) -> Status {
 
 fn resource(dice: &mut Dice) -> ResourceData {
     let text = |key: &str, value: &str| (key.to_owned(), Value::Str(value.to_owned()));
-    let attributes = match dice.below(5) {
+    let mut attributes = match dice.below(5) {
         0 => vec![text("service.name", "s1"), text("host.name", "h1")],
         1 => vec![text("service.name", "s2"), ("a".to_owned(), Value::Int(1))],
         2 => vec![text("service.name", "s2"), text("b", "ab"), text("http.method", "GET")],
         3 => vec![("a".to_owned(), Value::Empty)],
         _ => Vec::new(),
     };
+    // One host, so that nothing depends on clocks.
+    attributes.push(text("host.id", "h1"));
     ResourceData { attributes, ..ResourceData::default() }
 }
 
@@ -170,7 +172,7 @@ fn link(len: usize, dice: &mut Dice) -> LinkData {
     LinkData { trace_id, span_id, attributes: attributes(3, FEW_KEYS, dice), ..LinkData::default() }
 }
 
-/// Keys may come twice, the first of them counts.
+/// Keys may come twice, the last of them counts.
 fn attributes(end: usize, keys: &[&str], dice: &mut Dice) -> Vec<(String, Value)> {
     (0..dice.below(end)).map(|_| (dice.pick(keys).to_owned(), value(dice, 2))).collect()
 }

@@ -3,6 +3,8 @@
 //! ```text
 //! answer 200 {"id": 7}                        or: answer none timeout; or: answer recorded (nothing was fired)
 //! settled whole                               or any of the reasons, by a word each; or: settled not
+//! settled whole, 2 logs                       and so many log records of the trace came
+//! trigger client                              the trigger span has its kind
 //! POST /checkout [server @0 180ms] {"http.method": "POST"}
 //!   GET [client 9ms]                          two more blanks: a child of the span above
 //!   ? lost [internal 1ms]                     names a parent that never came
@@ -12,11 +14,22 @@
 //!
 //! The trigger span stands above all of these, unless the trace was recorded. Behind `@` stands the start in milliseconds;
 //! without it a span starts a millisecond after the one before. Among the attributes, `resource` holds those of the
-//! resource, `events` a list of events with their names, `links` the numbers of spans that are linked to, from 1.
+//! resource, `events` a list of events with their names, `links` the numbers of spans that are linked to, from 1, and
+//! `again` attributes whose keys stand a second time.
+//!
+//! ```text
+//! POST /orders [server 9ms no-end]            its end is 0; so `no-start`
+//! POST /orders [server 9ms early-end]         it ends before it starts
+//! GET [client 9ms dropped=5,3,2,0]            it dropped so many attributes, events and links, its resource so many attributes
+//! ```
+//!
+//! Behind the inner part of the test and a line `===` may stand the documents of the gates, with such lines between.
 
 #![expect(clippy::panic, reason = "a case that cannot be read is a broken test")]
 
-use lang::{Document, Evidence, Resolved, Seed, Vars, compile, judge as judge_run, read, resolve};
+use lang::{
+    Document, Evidence, Gates, Resolved, Seed, Vars, compile, judge as judge_run, read, resolve,
+};
 use model::{
     Answer, Body, Decided, Exit, Judgement, NoAnswer, NoAnswerKind, Response, Settlement,
     SpanEvidence, SpanId, Timestamp, Trace, TraceId, Unsettled, Verdict,
@@ -25,6 +38,9 @@ use model::{
     },
 };
 use source::{Colour, Text, draw};
+
+/// When traces begin: a span that starts at 0 has no start.
+const BEGIN_NANOS: u64 = 1_000_000_000;
 
 /// The judgement of `specs` (the inner part of a test) over `evidence`, as text.
 pub(crate) fn judge(evidence: &str, specs: &str) -> String {
@@ -37,6 +53,7 @@ pub(crate) fn judge(evidence: &str, specs: &str) -> String {
 
 /// The inner part of a test, ready to be judged.
 pub(crate) fn resolved(specs: &str) -> Resolved {
+    let (specs, beside) = specs.split_once("\n===\n").unwrap_or((specs, ""));
     let specs: String = specs.lines().map(|line| format!("  {line}\n")).collect();
     let yaml = format!(
         "type: Test\nspec:\n  name: case\n  trigger: {{type: http, httpRequest: {{url: http://x}}}}\n{specs}"
@@ -45,7 +62,8 @@ pub(crate) fn resolved(specs: &str) -> Resolved {
     let [Document::Test(test)] = documents.as_slice() else { panic!("{}", pictures(&found)) };
     let (plan, more) = compile(test);
     found.extend(more);
-    let plan = plan.unwrap_or_else(|| panic!("{}", pictures(&found)));
+    let mut plan = plan.unwrap_or_else(|| panic!("{}", pictures(&found)));
+    plan.require(gates(beside));
     let vars = Vars {
         variables: [("ITEM", "tea"), ("TOKEN", "s3cr3t-t0ken")]
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
@@ -55,6 +73,21 @@ pub(crate) fn resolved(specs: &str) -> Resolved {
     };
     let seed = Seed { now: Timestamp::from_nanos(0), random: [7; 32] };
     resolve(&plan, &vars, &seed).expect("all variables are there")
+}
+
+/// What the documents beside a test ask of its run.
+fn gates(documents: &str) -> Gates {
+    let (documents, found) = read(&Text::new("gates", documents.replace("\n===\n", "\n---\n")));
+    assert!(!found.iter().any(source::Diagnostic::is_error), "{}", pictures(&found));
+    let (mut analyzer, mut runner) = (None, None);
+    for document in documents {
+        match document {
+            Document::Analyzer(one) => analyzer = Some(one),
+            Document::TestRunner(one) => runner = Some(one),
+            other => panic!("no gate: {other:?}"),
+        }
+    }
+    Gates::new(analyzer.as_ref(), runner.as_ref())
 }
 
 fn pictures(found: &[source::Diagnostic]) -> String {
@@ -85,16 +118,24 @@ impl Given {
         let is_recorded = lines.contains(&"answer recorded");
         if !is_recorded {
             let mut trigger_span = SpanData::new(trigger(), None, "Qualitytrace trigger");
-            trigger_span.end = Timestamp::from_nanos(200_000_000);
-            given.push(trigger_span, Vec::new());
+            // As it is in a run; most cases are about other spans alone.
+            if lines.contains(&"trigger client") {
+                trigger_span.kind = Kind::Client;
+            }
+            trigger_span.start = Timestamp::from_nanos(BEGIN_NANOS);
+            trigger_span.end = Timestamp::from_nanos(BEGIN_NANOS + 200_000_000);
+            given.push(trigger_span, ResourceData::default());
         }
-        let is_head = |line: &&str| line.starts_with("answer ") || line.starts_with("settled ");
+        let heads = ["answer ", "settled ", "trigger "];
+        let is_head = |line: &&str| heads.iter().any(|head| line.starts_with(head));
         let heads = lines.iter().filter(|line| is_head(line)).count();
         let mut above: Vec<SpanId> = Vec::new();
         let mut own = 0;
         for (number, line) in (1..).zip(lines) {
             if let Some(answer) = line.strip_prefix("answer ") {
                 given.answer = read_answer(answer);
+            } else if line.starts_with("trigger ") {
+                continue;
             } else if let Some(settled) = line.strip_prefix("settled ") {
                 given.settlement = read_settlement(settled);
             } else {
@@ -127,8 +168,7 @@ impl Given {
         judge_run(resolved, &evidence)
     }
 
-    fn push(&mut self, span: SpanData, attributes: Vec<(String, Value)>) {
-        let resource = ResourceData { attributes, ..ResourceData::default() };
+    fn push(&mut self, span: SpanData, resource: ResourceData) {
         let resource = self.trace.resource(resource).expect("room");
         let scope = self.trace.scope(ScopeData::default()).expect("room");
         self.trace.push(resource, scope, span).expect("room");
@@ -163,6 +203,13 @@ fn read_answer(text: &str) -> Option<Answer> {
 }
 
 fn read_settlement(text: &str) -> Option<Settlement> {
+    let (text, logs) = match text.split_once(", ") {
+        Some((text, logs)) => {
+            let count = logs.strip_suffix(" logs").and_then(|count| count.parse().ok());
+            (text, count.expect("a number of logs"))
+        }
+        None => (text, 0),
+    };
     let unsettled = match text {
         "not" => return None,
         "whole" => vec![],
@@ -172,18 +219,15 @@ fn read_settlement(text: &str) -> Option<Settlement> {
         "not-quiet" => vec![Unsettled::NotQuiet],
         "not-waited" => vec![Unsettled::NotWaited],
         "partial" => vec![Unsettled::Partial],
+        "other-servers" => vec![Unsettled::OtherServers(vec!["quality-2:11633".to_owned()])],
         "lost-and-large" => vec![Unsettled::SpansLost, Unsettled::TooLarge],
         other => panic!("no such settlement: {other}"),
     };
-    Some(Settlement { unsettled, ..Settlement::default() })
+    Some(Settlement { unsettled, logs, ..Settlement::default() })
 }
 
-/// A span and the attributes of its resource, which stand under `resource`.
-fn read_span(
-    line: &str,
-    number: usize,
-    parent: Option<SpanId>,
-) -> (SpanData, Vec<(String, Value)>) {
+/// A span and its resource, whose attributes stand under `resource`.
+fn read_span(line: &str, number: usize, parent: Option<SpanId>) -> (SpanData, ResourceData) {
     let (name, rest) = line.split_once(" [").expect("a span has brackets");
     let (inside, attributes) = rest.split_once(']').expect("a span has brackets");
     let (name, parent) = match name.strip_prefix("? ") {
@@ -195,6 +239,7 @@ fn read_span(
         None => (name, id(number)),
     };
     let mut span = SpanData::new(id, parent, name);
+    let mut resource = ResourceData::default();
     let mut start = number as u64;
     for word in inside.split(' ') {
         let kinds = (0..=5).map(Kind::from_number);
@@ -204,19 +249,33 @@ fn read_span(
             span.status = Status { code: StatusCode::Error, message: "boom".to_owned() };
         } else if let Some(at) = word.strip_prefix('@') {
             start = at.parse().expect("milliseconds");
+        } else if let Some(counts) = word.strip_prefix("dropped=") {
+            let counts: Vec<u32> =
+                counts.split(',').map(|count| count.parse().expect("a count")).collect();
+            span.dropped_attributes = counts[0];
+            span.dropped_events = counts[1];
+            span.dropped_links = counts[2];
+            resource.dropped_attributes = counts[3];
+        } else if word == "no-end" {
+            span.end = Timestamp::default();
+        } else if word == "no-start" {
+            span.start = Timestamp::default();
+        } else if word == "early-end" {
+            span.end = Timestamp::from_nanos(span.start.as_nanos() - 1);
         } else {
             let lasted = source::parse_duration(word).expect("a duration");
-            span.start = Timestamp::from_nanos(start * 1_000_000);
+            span.start = Timestamp::from_nanos(BEGIN_NANOS + start * 1_000_000);
             span.end = span.start.plus(lasted);
         }
     }
-    let mut resource = Vec::new();
+    let mut again = Vec::new();
     if !attributes.trim().is_empty() {
         let json: serde_json::Value = serde_json::from_str(attributes).expect("attributes in JSON");
         let Value::Map(entries) = value(&json) else { panic!("attributes in an object") };
         for (key, value) in entries {
             match (key.as_str(), value) {
-                ("resource", Value::Map(entries)) => resource = entries,
+                ("resource", Value::Map(entries)) => resource.attributes = entries,
+                ("again", Value::Map(entries)) => again = entries,
                 ("events", Value::Array(events)) => {
                     span.events = events.into_iter().map(event).collect();
                 }
@@ -227,6 +286,7 @@ fn read_span(
             }
         }
     }
+    span.attributes.extend(again);
     (span, resource)
 }
 

@@ -5,3 +5,4 @@ mod golden;
 mod monotone;
 mod random;
 mod selection;
+mod unseen;

@@ -37,7 +37,7 @@ fn judged(
 }
 
 /// Each verdict with what it is about.
-fn verdicts(judgement: &Judgement) -> Vec<(String, Verdict, String)> {
+pub(crate) fn verdicts(judgement: &Judgement) -> Vec<(String, Verdict, String)> {
     let specs = judgement.specs.iter().flat_map(|spec| {
         spec.assertions.iter().map(|one| {
             let told = format!("{:?} {:?}", one.reason, one.spans);
@@ -51,7 +51,7 @@ fn verdicts(judgement: &Judgement) -> Vec<(String, Verdict, String)> {
     specs.chain(claims).collect()
 }
 
-fn strategy() -> impl Strategy<Value = (String, Vec<String>, Vec<String>)> {
+pub(crate) fn strategy() -> impl Strategy<Value = (String, Vec<String>, Vec<String>)> {
     let counted = prop::sample::select(vec![
         "attr:tracetest.selected_spans.count >= 2",
         "attr:tracetest.selected_spans.count <= 1",
@@ -108,8 +108,11 @@ proptest! {
         for count in 1..=spans.len() {
             let now = verdicts(&judged(&resolved, &spans[..count], trigger, false));
             let whole = verdicts(&judged(&resolved, &spans[..count], trigger, true));
-            // A copy with other content takes back what was said of the first, and never says the opposite.
-            let is_doubted = !trace(&spans[..count]).conflicts().is_empty();
+            // A copy with other content takes back what was said of the first, and so does a span that withholds
+            // something; neither says the opposite.
+            let given = trace(&spans[..count]);
+            let is_doubted =
+                !given.conflicts().is_empty() || given.spans().any(|span| span.end() < span.start());
             for (at, (what, was, told)) in before.iter().enumerate() {
                 let is_taken_back = is_doubted && now[at].1 == Verdict::Inconclusive;
                 if *was != Verdict::Inconclusive && !is_taken_back {

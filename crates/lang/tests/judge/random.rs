@@ -19,7 +19,7 @@ pub(crate) struct Drawn {
     is_error: bool,
     pub(crate) times: (u64, u64),
     attributes: [Option<i64>; 2],
-    host: usize,
+    pub(crate) host: usize,
     has_event: bool,
     link: Option<u8>,
 }
@@ -44,14 +44,37 @@ pub(crate) fn span(circles: Circles) -> impl Strategy<Value = Drawn> {
     })
 }
 
+impl Drawn {
+    /// On the one host on which clocks and the order of siblings are what they say.
+    pub(crate) fn on_one_host(self) -> Self {
+        Self { host: 1, ..self }
+    }
+}
+
 pub(crate) fn id(number: u8) -> Option<SpanId> {
     SpanId::from_bytes(u64::from(number).to_be_bytes())
 }
 
 /// The trace of these spans, in this order.
 pub(crate) fn trace(spans: &[Drawn]) -> Trace {
+    trace_of(spans.iter().map(Drawn::data))
+}
+
+/// The trace of these, in this order.
+pub(crate) fn trace_of(spans: impl Iterator<Item = (ResourceData, SpanData)>) -> Trace {
     let mut trace = Trace::new(TraceId::from_bytes([7; 16]).expect("not zero"));
-    for span in spans {
+    for (resource, span) in spans {
+        let resource = trace.resource(resource).expect("room");
+        let scope = trace.scope(ScopeData::default()).expect("room");
+        trace.push(resource, scope, span).expect("room");
+    }
+    trace
+}
+
+impl Drawn {
+    /// The span, and what produced it.
+    pub(crate) fn data(&self) -> (ResourceData, SpanData) {
+        let span = self;
         let text = |text: &str| Value::Str(text.to_owned());
         let attributes = match span.host {
             0 => Vec::new(),
@@ -61,8 +84,6 @@ pub(crate) fn trace(spans: &[Drawn]) -> Trace {
             ],
         };
         let resource = ResourceData { attributes, ..ResourceData::default() };
-        let resource = trace.resource(resource).expect("room");
-        let scope = trace.scope(ScopeData::default()).expect("room");
         let own = id(span.id).expect("ids start at 1");
         let mut data = SpanData::new(own, id(span.parent), ["x", "y", "z"][span.name]);
         data.kind = Kind::from_number(span.kind);
@@ -81,9 +102,8 @@ pub(crate) fn trace(spans: &[Drawn]) -> Trace {
         }
         let link = span.link.and_then(id);
         data.links.extend(link.map(|id| LinkData { span_id: Some(id), ..LinkData::default() }));
-        trace.push(resource, scope, data).expect("room");
+        (resource, data)
     }
-    trace
 }
 
 /// One of these.

@@ -8,7 +8,7 @@ use proptest::prelude::{BoxedStrategy, ProptestConfig, Strategy, prop, prop_asse
 
 use crate::{
     case,
-    random::{Circles, id, span, test, trace},
+    random::{Circles, Drawn, id, span, test, trace},
 };
 
 const COMBINATORS: [&str; 7] = ["", ">", "+", "~", "<", "<<", "=>"];
@@ -197,7 +197,8 @@ proptest! {
     ) {
         // Of several that bear one id, one alone is selected at a time.
         let mut ids = BTreeSet::new();
-        let spans: Vec<_> = spans.into_iter().filter(|span| ids.insert(span.id)).collect();
+        let spans = spans.into_iter().filter(|span| ids.insert(span.id));
+        let spans: Vec<_> = spans.map(Drawn::on_one_host).collect();
         let trace = trace(&spans);
         let selector = written(&hops, false);
         let resolved = case::resolved(&test(&selector, &["attr:nobody not exists".to_owned()], &[]));

@@ -197,9 +197,9 @@ fn of_link(name: &str, link: &LinkData) -> Option<Val> {
     }
 }
 
-/// Of several with one key the first.
+/// Of several with one key the last.
 fn attribute(attributes: &[(String, Value)], name: &str) -> Option<Val> {
-    attributes.iter().find(|(key, _)| key == name).map(|(_, value)| Val::of(value))
+    attributes.iter().rfind(|(key, _)| key == name).map(|(_, value)| Val::of(value))
 }
 
 fn intrinsic(name: &str, world: &World<'_>, at: usize) -> Option<Val> {
@@ -216,6 +216,7 @@ fn intrinsic(name: &str, world: &World<'_>, at: usize) -> Option<Val> {
         "status" => Val::text(code),
         "status_code" => Val::Text(format!("STATUS_CODE_{}", code.to_uppercase())),
         "status_message" | "status_description" => Val::text(&span.status.message),
+        "duration" | "end" | "end_time" | "self_time" if span.end < span.start => return None,
         "duration" => {
             Val::Nanos(i128::from(span.end.as_nanos()) - i128::from(span.start.as_nanos()))
         }

@@ -147,6 +147,12 @@ impl Grower<'_> {
     /// One comparison, about something that is so or nearly so.
     fn statement(&mut self, inside: Inside) -> Condition {
         let (name, value) = self.fact(inside);
+        // One of a few words: another is refused.
+        let words = ["kind", "tracetest.span.type", "tracetest.span.status_code"];
+        let is_word = inside == Inside::Span && words.contains(&name.as_str());
+        let is_taken = |literal: &Literal| {
+            !is_word || !matches!(literal, Literal::Text(_)) || Some(literal) == value.as_ref()
+        };
         let left = Name(name);
         let is_negated = self.dice.once_in(4);
         match self.dice.below(12) {
@@ -167,6 +173,7 @@ impl Grower<'_> {
             2 => {
                 let count = self.dice.below(3);
                 let mut list: Vec<Literal> = (0..count).map(|_| self.literal(2)).collect();
+                list.retain(is_taken);
                 list.extend(value);
                 return Condition::In { value: left, is_negated, list };
             }
@@ -184,7 +191,10 @@ impl Grower<'_> {
             Comparator::Less | Comparator::AtMost | Comparator::Greater | Comparator::AtLeast => {
                 self.sized(value, inside)
             }
-            _ => self.operand(value, inside),
+            _ => match self.operand(value.clone(), inside) {
+                Operand::Literal(literal) if !is_taken(&literal) => Operand::Literal(Literal::Null),
+                operand => operand,
+            },
         };
         // An order has no word to negate.
         let can_negate = matches!(
@@ -223,7 +233,12 @@ impl Grower<'_> {
             Inside::Span => NAMES,
             Inside::Event | Inside::Link => INNER_NAMES,
         };
-        let name = self.dice.pick(known).to_owned();
+        // How long a child was at work that ends before it starts nobody knows, nor then the self time of its parent.
+        let is_timed = self.sample.spans.iter().all(|one| one.span.start <= one.span.end);
+        let name = match self.dice.pick(known) {
+            "self_time" if !is_timed => "duration".to_owned(),
+            name => name.to_owned(),
+        };
         let value = match name.as_str() {
             "name" | "event.name" | "tracetest.span.name" => Literal::Text(span.name),
             "kind" => Literal::Text(span.kind.as_str().to_owned()),

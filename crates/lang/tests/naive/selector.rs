@@ -86,7 +86,7 @@ pub(crate) enum Operand {
     Name(Name),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     Null,
     Bool(bool),
