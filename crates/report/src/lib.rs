@@ -50,7 +50,7 @@ pub use ndjson::ndjson;
 pub use pretty::{plain, pretty};
 pub use tap::tap;
 pub use text::{duration, harmless};
-pub use why::overtaken;
+pub use why::{overtaken, superseded};
 
 use pretty::Look;
 

@@ -5,19 +5,22 @@
 //!
 //! | `type` | one for each | fields |
 //! | --- | --- | --- |
-//! | `test` | outcome | `verdict`, `earlier` where it was tried again, `reasons`, `diagnoses`, `overtaken`, `traceId`, `began`, `durationNs`, `answer`, `settlement`, `analysis` |
+//! | `test` | outcome | `verdict`, `provisional` where spans may still change it, `superseded` where they did, `earlier` where it was tried again, `reasons`, `diagnoses`, `overtaken`, `traceId`, `began`, `durationNs`, `answer`, `settlement`, `analysis` |
 //! | `assertion` | assertion | `spec`, `selector`, `matched`, `assertion`, and from `place` on those of `claim` |
 //! | `claim` | claim | `name`, `claim`, `place`, `verdict`, `decided`, `reason`, `spans`, `moreSpans` |
 //! | `output` | output | `name`, `value`, `reason` |
 //! | `finding` | finding of the analyzer | `plugin`, `rule`, `level`, `spanId`, `name`, `message` |
 //! | `summary` | report, at its end | `tests`, `passed`, `failed`, `inconclusive`, `durationNs` |
 //!
+//! A stream tells a test when it has a verdict. One that was provisional and that spans changed since is told once more, before
+//! the summary, with the final verdict and `superseded`.
+//!
 //! A field without a value is `null`. Nothing is shortened, but some things are left out: the answer's headers and body,
 //! the steps, the tree of spans. Whoever wants everything reads [`json`](crate::json()).
 
 use model::{
     Analysis, Answer, Decided, Diagnosis, Level, NoAnswerKind, Outcome, Overtaken, Place, RunId,
-    Settlement, SpanEvidence, SpanId, Timestamp, TraceId, Verdict,
+    Settlement, SpanEvidence, SpanId, Superseded, Timestamp, TraceId, Verdict,
 };
 use serde::Serialize;
 
@@ -36,6 +39,10 @@ enum Item<'a> {
         test: &'a str,
         run_id: Option<RunId>,
         verdict: Verdict,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        provisional: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        superseded: Option<&'a Superseded>,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         earlier: &'a [Verdict],
         reasons: &'a [String],
@@ -170,6 +177,8 @@ fn test(outcome: &Outcome) -> Item<'_> {
         test: &outcome.test,
         run_id: outcome.run_id,
         verdict: outcome.verdict,
+        provisional: outcome.provisional,
+        superseded: outcome.superseded.as_ref(),
         earlier: &outcome.earlier,
         reasons: &outcome.reasons,
         diagnoses: &outcome.diagnoses,

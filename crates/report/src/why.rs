@@ -1,6 +1,6 @@
 //! Why a verdict is what it is beyond what assertions and claims say, in sentences.
 
-use model::{Answer, Because, Diagnosis, Outcome, Overtaken, Settlement, Verdict};
+use model::{Answer, Because, Diagnosis, Outcome, Overtaken, Settlement, Superseded, Verdict};
 
 use crate::{
     text::{duration, shown},
@@ -13,10 +13,11 @@ const SERVICE_CHARS_MAX: usize = 60;
 /// The sentences, each with what to do: the last word of a command that failed, what was seen of missing telemetry, then
 /// the reasons, then what came too late, then how earlier tries ended.
 pub(crate) fn whys(outcome: &Outcome) -> Vec<String> {
-    let diagnoses = outcome.diagnoses.iter().map(diagnosis);
+    let diagnoses = diagnoses(outcome);
     let reasons = outcome.reasons.iter().cloned();
     let late = outcome.overtaken.as_ref().map(overtaken);
-    let told = last_word(outcome).into_iter().chain(diagnoses).chain(reasons);
+    let replaced = outcome.superseded.as_ref().map(|it| superseded(it, outcome.verdict));
+    let told = replaced.into_iter().chain(last_word(outcome)).chain(diagnoses).chain(reasons);
     told.chain(late).chain(earlier(outcome)).collect()
 }
 
@@ -28,6 +29,11 @@ fn last_word(outcome: &Outcome) -> Option<String> {
     }
     let last = exit.stderr.lines().rfind(|line| !line.trim().is_empty())?;
     Some(format!("the command ended with {} and said last: {}", exit.code, last.trim()))
+}
+
+/// What was seen of missing telemetry, a sentence each.
+pub(crate) fn diagnoses(outcome: &Outcome) -> Vec<String> {
+    outcome.diagnoses.iter().map(diagnosis).collect()
 }
 
 fn diagnosis(diagnosis: &Diagnosis) -> String {
@@ -62,6 +68,26 @@ fn earlier(outcome: &Outcome) -> Option<String> {
         }
         false => format!("{} at try {tries}, {before} before", outcome.verdict.as_str()),
     })
+}
+
+/// What is said of a verdict that replaced a provisional one.
+pub fn superseded(superseded: &Superseded, verdict: Verdict) -> String {
+    let (before, now) = (superseded.verdict.as_str(), verdict.as_str());
+    let from = match &superseded.service {
+        Some(service) => format!(" from `{}`", shown(service, SERVICE_CHARS_MAX)),
+        None => String::new(),
+    };
+    let what = match superseded.after_ns {
+        Some(after) => format!(
+            "{} came after the provisional verdict, the first{from} {} later",
+            counted(superseded.spans, "span"),
+            duration(after)
+        ),
+        None => {
+            "what came after the provisional verdict speaks against a complete trace".to_owned()
+        }
+    };
+    format!("superseded: {before} at first, {now} now: {what}")
 }
 
 /// What is said of a run that was overtaken.

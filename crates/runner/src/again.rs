@@ -33,15 +33,13 @@ pub fn judge_again(again: &Again<'_>) -> Result<Outcome, ResolveError> {
     let is_traced = !plan.skip_trace_collection();
     let settlement = recorded.settlement.as_ref().filter(|_| is_traced);
     let answer = recorded.answer.as_ref();
-    let judgement = lang::judge(
-        &resolved,
-        &Evidence {
-            trace: trace.filter(|_| is_traced),
-            trigger: trigger.filter(|_| !matches!(answer, None | Some(Answer::NotFired))),
-            answer,
-            settlement,
-        },
-    );
+    let evidence = Evidence {
+        trace: trace.filter(|_| is_traced),
+        trigger: trigger.filter(|_| !matches!(answer, None | Some(Answer::NotFired))),
+        answer,
+        settlement,
+    };
+    let judgement = lang::judge(&resolved, &evidence);
     let reasons = match answer {
         Some(answer) => reasons(&resolved, answer, settlement, &recorded.diagnoses),
         None => recorded.reasons.clone(),
@@ -54,7 +52,7 @@ pub fn judge_again(again: &Again<'_>) -> Result<Outcome, ResolveError> {
         settlement: settlement.cloned(),
         overtaken: None,
         judgement,
-        analysis: None,
+        analysis: lang::analysis(&resolved, &evidence),
         steps: Vec::new(),
         ..recorded.clone()
     };

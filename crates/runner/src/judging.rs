@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lang::{Evidence, Resolved};
-use model::{Answer, Judgement, Settlement, SpanId, Trace};
+use model::{Analysis, Answer, Judgement, Settlement, SpanId, Trace};
 
 /// From how many spans on a trace is large.
 const LARGE_SPANS: usize = 2_000;
@@ -27,17 +27,34 @@ impl Judging {
         let (judging, trace, settlement) = (self.clone(), trace.cloned(), settlement.cloned());
         let spans = trace.as_ref().map_or(0, |trace| trace.len());
         apart(spans, move || {
-            lang::judge(
+            lang::judge(&judging.resolved, &judging.evidence(trace.as_deref(), settlement.as_ref()))
+        })
+        .await
+    }
+
+    /// What the analyzer says of a trace, where one is asked.
+    pub(crate) async fn analysis(
+        &self,
+        trace: Option<&Arc<Trace>>,
+        settlement: Option<&Settlement>,
+    ) -> Option<Analysis> {
+        let (judging, trace, settlement) = (self.clone(), trace.cloned(), settlement.cloned());
+        let spans = trace.as_ref().map_or(0, |trace| trace.len());
+        apart(spans, move || {
+            lang::analysis(
                 &judging.resolved,
-                &Evidence {
-                    trace: trace.as_deref(),
-                    trigger: judging.trigger,
-                    answer: Some(&judging.answer),
-                    settlement: settlement.as_ref(),
-                },
+                &judging.evidence(trace.as_deref(), settlement.as_ref()),
             )
         })
         .await
+    }
+
+    fn evidence<'a>(
+        &'a self,
+        trace: Option<&'a Trace>,
+        settlement: Option<&'a Settlement>,
+    ) -> Evidence<'a> {
+        Evidence { trace, trigger: self.trigger, answer: Some(&self.answer), settlement }
     }
 
     /// What the test expects and what is not there, as written.

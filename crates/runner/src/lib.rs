@@ -11,9 +11,11 @@ mod again;
 mod clock;
 pub mod diagnosis;
 mod judging;
+mod plant;
 mod ports;
 mod reasons;
 mod settle;
+mod subject;
 pub mod suite;
 mod trigger_span;
 mod watch;
@@ -23,25 +25,25 @@ use std::{borrow::Cow, future::Future, sync::Arc, time::Duration};
 use drivers::Arrivals;
 use lang::{Files, Plan, ResolveError, Resolved, Secrets, Seed, Vars};
 use model::{
-    Answer, Attempt, Event, Fault, Faulty, Judgement, Learned, NoAnswer, NoAnswerKind, Outcome,
-    Progress, Request, RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, Unsettled,
-    What,
+    Answer, Attempt, Event, Fault, Faulty, Judgement, Learned, LearnedTest, NoAnswer, NoAnswerKind,
+    Outcome, Progress, Request, RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, What,
     trace::{SpanData, TraceFull},
 };
 use thiserror::Error;
 use tokio::time::{Instant, timeout_at};
 
 pub use again::{Again, judge_again};
+#[cfg(feature = "planted")]
+pub use plant::{plant, plants};
 pub use ports::{Lost, Ports};
 pub use settle::Limits;
 pub use trigger_span::{TRIGGER_SPAN_NAME, trigger_span};
-pub use watch::{Watch, Watched};
+pub use watch::{Concluded, Watch, Watched};
 
 use clock::Clock;
-use diagnosis::{Fired, explain};
 use judging::Judging;
-use reasons::{out_of_time, reasons};
-use settle::{Ending, Gathering, Rules, Settled, Waiting, settle};
+use settle::{Ending, Gathering, Lingering, Rules, Settled, Waiting, settle};
+use subject::{Judged, Subject};
 
 /// What is to be run.
 #[derive(Debug)]
@@ -81,7 +83,7 @@ pub const MARKER: &str = "qualitytrace.started";
 /// What a run leaves.
 #[derive(Debug)]
 pub struct Finished {
-    /// Verdict and evidence.
+    /// Verdict and evidence. Where it is provisional, the watch has to linger and conclude before anything is built on it.
     pub outcome: Outcome,
     /// The trace that was judged, the trigger's own span included; none where the test asks for none. Shared with the
     /// watch, which copies it if a span comes late while it is held.
@@ -147,51 +149,57 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
         trigger: trigger.as_ref().map(|trigger| trigger.id),
         answer: Arc::clone(&answer),
     };
-    let traced = match arrivals {
-        None => Traced::without(steps.judge(&judging, None, None).await),
-        Some(arrivals) => {
-            let rules = rules(&job, &attempt, &request, clock);
-            let gathering = Gathering::new(&attempt, trigger.clone(), rules, (clock, job.limits))?;
-            let (rule, expects) = (job.plan.settle(), !job.plan.expected().is_empty());
-            let waiting = Waiting { rule, judging: &judging, clock, ends, expects };
-            trace(gathering, &waiting, arrivals, &mut steps).await?
-        }
-    };
-    let verdict = traced.judgement.verdict;
-    tell(ports, What::Judged { verdict });
-    let fired = Fired { attempt: &attempt, request: &request, answer: &answer, began: listening };
-    let gathered = traced.trace.as_deref().zip(traced.settlement.as_ref());
-    let mut diagnoses = explain(ports, job.started, fired, verdict, gathered);
-    let reasons = match ends.is_some_and(|ends| ends <= Instant::now()) {
-        true => out_of_time(&resolved, &answer, &mut diagnoses),
-        false => reasons(&resolved, &answer, traced.settlement.as_ref(), &diagnoses),
-    };
-    let mut outcome = Outcome {
-        run_id: Some(job.run_id),
+    let rules = rules(&job, &attempt, &request, clock);
+    let subject = Arc::new(Subject {
+        run_id: job.run_id,
         test: job.plan.name.clone(),
-        verdict,
-        reasons,
-        trace_id: Some(attempt.trace_id),
-        answer: Some(told),
-        settlement: traced.settlement,
-        diagnoses,
-        overtaken: None,
-        earlier: Vec::new(),
-        judgement: traced.judgement,
-        analysis: None,
-        steps: steps.done,
-    };
+        attempt,
+        request,
+        told,
+        judging,
+        started: job.started.cloned(),
+        began: listening,
+        ends,
+    });
     let secrets = resolved.secrets().clone();
-    secrets.hide_all(outcome.said_mut());
-    Ok(Finished {
+    let finished = |outcome, trace, seen, watch| Finished {
         outcome,
-        trace: traced.trace,
-        trigger,
-        answer,
+        trace,
+        trigger: trigger.clone(),
+        answer: Arc::clone(&answer),
         secrets,
-        seen: traced.seen,
-        watch: traced.watch,
-    })
+        seen,
+        watch,
+    };
+    let Some(arrivals) = arrivals else {
+        let outcome = without_trace(&subject, steps).await;
+        return Ok(finished(outcome, None, Learned::default(), None));
+    };
+    let gathering = Gathering::new(&attempt, trigger.clone(), rules, (clock, job.limits))?;
+    let (rule, expects) = (job.plan.settle(), !job.plan.expected().is_empty());
+    let waiting = Waiting { rule, judging: &subject.judging, clock, ends, expects };
+    let (judged, seen, watch) =
+        trace(gathering, (&waiting, &subject), arrivals, &mut steps).await?;
+    let mut watch = watch.of_test(job.plan.id.as_str());
+    watch.is_cut = subject.is_out_of_time();
+    let outcome = subject.outcome(ports, &judged, (steps.done, watch.is_cut));
+    watch.is_provisional = outcome.provisional;
+    let verdict = outcome.verdict;
+    let judged_so = match outcome.provisional {
+        true => What::Provisional { verdict },
+        false => What::Judged { verdict },
+    };
+    tell(ports, judged_so);
+    Ok(finished(outcome, judged.trace, seen, Some(watch)))
+}
+
+/// The outcome of a test that asks for no trace: the answer decides it.
+async fn without_trace<P: Ports>(subject: &Subject, mut steps: Steps<'_, P>) -> Outcome {
+    let judgement = steps.judge(&subject.judging, None, None).await;
+    let analysis = subject.judging.analysis(None, None).await;
+    let judged = Judged { judgement, trace: None, settlement: None, analysis };
+    tell(steps.ports, What::Judged { verdict: judged.judgement.verdict });
+    subject.outcome(steps.ports, &judged, (steps.done, subject.is_out_of_time()))
 }
 
 /// What is fired, and what it is judged by.
@@ -202,39 +210,21 @@ fn resolve(job: &Job<'_>, seed: &Seed) -> Result<(Request, Resolved), ResolveErr
     Ok((asked.request, resolved))
 }
 
-/// What a trace came to.
-struct Traced {
-    judgement: Judgement,
-    trace: Option<Arc<Trace>>,
-    settlement: Option<Settlement>,
-    seen: Learned,
-    watch: Option<Watch>,
-}
-
-impl Traced {
-    /// Where no trace was asked for.
-    fn without(judgement: Judgement) -> Self {
-        Self { judgement, trace: None, settlement: None, seen: Learned::default(), watch: None }
-    }
-}
-
 /// Settles the trace, judges it, and makes ready to listen on.
 async fn trace<P: Ports>(
     gathering: Gathering,
-    waiting: &Waiting<'_>,
+    (waiting, subject): (&Waiting<'_>, &Arc<Subject>),
     mut arrivals: Arrivals,
     steps: &mut Steps<'_, P>,
-) -> Result<Traced, TraceFull> {
+) -> Result<(Judged, Learned, Watch), RunError> {
     let (ports, began) = (steps.ports, steps.ports.now());
-    let Settled { gathering, mut settlement, judgement, is_waited_out } =
+    let Settled { mut gathering, mut settlement, judgement, is_waited_out, span } =
         settle(gathering, waiting, &mut arrivals, ports).await;
-    let has_lost = ports.has_lost_spans(gathering.trace.id());
-    if has_lost && !settlement.unsettled.contains(&Unsettled::SpansLost) {
-        settlement.unsettled.push(Unsettled::SpansLost);
-    }
+    subject.add_doubts(ports, &gathering, &mut settlement).await?;
     steps.add(Step::Settle, began);
     let mut told = settlement.clone();
-    waiting.judging.resolved.secrets().hide_all(told.said_mut());
+    let secrets = waiting.judging.resolved.secrets();
+    secrets.hide_all(told.said_mut());
     tell(ports, What::Settled(told));
     let trace = gathering.judged()?;
     let judgement = match judgement {
@@ -242,23 +232,32 @@ async fn trace<P: Ports>(
         None => steps.judge(waiting.judging, Some(&trace), Some(&settlement)).await,
     };
     let seen = gathering.engine.seen(&gathering.trace, Ending::of(&settlement, is_waited_out));
-    let seen = tellable(seen, waiting.judging.resolved.secrets());
+    let seen = tellable(seen, secrets);
+    let (answered, deadline) = span;
+    gathering.judged_now();
     let watch = Watch {
         gathering,
         arrivals,
-        judging: waiting.judging.clone(),
+        subject: Arc::clone(subject),
+        lingering: Lingering {
+            rule: waiting.rule,
+            judging: waiting.judging.clone(),
+            clock: waiting.clock,
+            expects: waiting.expects,
+            answered,
+            deadline,
+        },
         settlement: settlement.clone(),
         verdict: judgement.verdict,
         judged_at: Instant::now(),
+        is_provisional: false,
+        is_cut: false,
+        test: String::new(),
         seen: seen.clone(),
     };
-    Ok(Traced {
-        judgement,
-        trace: Some(trace),
-        settlement: Some(settlement),
-        seen,
-        watch: Some(watch),
-    })
+    let analysis = waiting.judging.analysis(Some(&trace), Some(&settlement)).await;
+    let judged = Judged { judgement, trace: Some(trace), settlement: Some(settlement), analysis };
+    Ok((judged, seen, watch))
 }
 
 /// What may be learned: nothing of a service that has a secret in its name, or in that of a peer.
@@ -275,6 +274,7 @@ pub(crate) fn tellable(mut seen: Learned, secrets: &Secrets) -> Learned {
 /// What the engine knows before the first span comes.
 fn rules(job: &Job<'_>, attempt: &Attempt, request: &Request, clock: Clock) -> Rules {
     let settle = job.plan.settle();
+    let known = job.learned.tests.get(job.plan.id.as_str());
     Rules {
         trigger: attempt.span_id,
         target: target(request),
@@ -286,6 +286,8 @@ fn rules(job: &Job<'_>, attempt: &Attempt, request: &Request, clock: Clock) -> R
         absent: job.plan.absent().iter().cloned().collect(),
         learned: job.learned.clone(),
         started: job.started.cloned(),
+        gap: known.map_or(Duration::ZERO, LearnedTest::longest_gap),
+        linger: settle::linger_of(known, &settle),
     }
 }
 

@@ -26,6 +26,12 @@ pub trait Ports: Send + Sync {
     /// before a run was resumed. Asked before absence is concluded.
     fn has_lost_spans(&self, trace: TraceId) -> bool;
 
+    /// The servers that received spans at any time since before the attempt, and that share none with this one, by name. Asked
+    /// before absence is concluded; none where nobody else can have received any. On [`Lost`] nothing is concluded.
+    fn other_servers(&self) -> impl Future<Output = Result<Vec<String>, Lost>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
     /// Records the attempt. It MUST be durable when this returns; on [`Lost`] nothing is sent.
     fn attempted(&self, attempt: &Attempt) -> impl Future<Output = Result<(), Lost>> + Send;
 
@@ -51,6 +57,12 @@ pub trait Ports: Send + Sync {
     /// What the receiver has met, for a run whose trace is not whole; none where nobody knows.
     fn seen(&self) -> Option<Seen> {
         None
+    }
+
+    /// Log records of the trace that came. Asked before the absence of events is concluded.
+    fn logs(&self, trace: TraceId) -> u64 {
+        let _none_are_read_here = trace;
+        0
     }
 
     /// The processes that were started for this run, as far as they can be looked at. Asked when a trace is not whole.

@@ -83,6 +83,15 @@ fn reason(unsettled: &Unsettled) -> Option<String> {
     Some(match unsettled {
         // The answer has said it already, and nobody says of a run that its trace is a part.
         Unsettled::NotAnswered | Unsettled::Partial | Unsettled::NotWaited => return None,
+        Unsettled::ContextLost(calls) => format!(
+            "the other side of {} calls began a trace of its own, the first is that of `{}`: let both sides pass the context \
+             on (`traceparent`), so that what happens there is in this trace",
+            calls.len(),
+            calls.first().map(ToString::to_string).unwrap_or_default()
+        ),
+        Unsettled::NotSampled => "the system answers that it does not sample this trace: let it sample what its caller \
+                                  samples (`OTEL_TRACES_SAMPLER=parentbased_always_on`)"
+            .to_owned(),
         Unsettled::EdgesOpen(spans) => format!(
             "the other side of {} calls never came, the first is that of `{}`: if what is called there sends no spans, name \
              it in `settle.absent`, else find out what became of them, or raise `settle.timeout`",
@@ -107,6 +116,11 @@ fn reason(unsettled: &Unsettled) -> Option<String> {
             "spans were still arriving at the deadline: raise `settle.timeout`".to_owned()
         }
         Unsettled::TooLarge => "the trace is larger than a run may keep; the rest was not judged".to_owned(),
+        Unsettled::OtherServers(servers) => format!(
+            "spans were also received by `{}` during the run, and servers do not share spans yet, so that what is missing here \
+             may be there: send all spans to one server, or run one server until a common bus joins them",
+            servers.join("`, `")
+        ),
         Unsettled::SpansLost => {
             "spans may have been lost on their way, as when the server was restarted during the run: run it again".to_owned()
         }

@@ -1,18 +1,24 @@
-//! Listening on, after the verdict: a span that comes now may show that the verdict came too early.
+//! Listening on, after the verdict.
 //!
-//! The verdict stays. What came late is judged in the shadow, and told if that comes to another verdict.
+//! While a verdict is provisional, what comes counts: [`Watch::linger`] listens until it is final, [`Watch::conclude`] judges
+//! once more. After the final verdict [`Watch::until`] judges what comes in the shadow, and tells if that comes to another one.
 
 use std::{future::Future, pin::pin, sync::Arc};
 
 use drivers::{Arrival, Arrivals};
-use model::{Learned, LearnedService, Overtaken, Settlement, Trace, Unsettled, Verdict};
+use model::{
+    Learned, LearnedService, LearnedTest, Outcome, Overtaken, Settlement, Superseded, Trace,
+    Unsettled, Verdict, What,
+};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
+    Lost, Ports,
     clock::nanos,
     judging::Judging,
-    settle::{Ending, Gathering},
-    tellable,
+    settle::{self, Ending, Gathering, Lingering},
+    subject::{Judged, Subject},
+    tell, tellable,
 };
 
 /// A run that has its verdict, and still hears its spans.
@@ -20,12 +26,30 @@ use crate::{
 pub struct Watch {
     pub(crate) gathering: Gathering,
     pub(crate) arrivals: Arrivals,
-    pub(crate) judging: Judging,
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) lingering: Lingering,
     pub(crate) settlement: Settlement,
     pub(crate) verdict: Verdict,
     pub(crate) judged_at: Instant,
+    /// Whether the verdict has to linger.
+    pub(crate) is_provisional: bool,
+    /// Whether the run's own time ended it.
+    pub(crate) is_cut: bool,
+    /// The id of the test.
+    pub(crate) test: String,
     /// What the run has shown already.
     pub(crate) seen: Learned,
+}
+
+/// A run whose verdict is final.
+#[derive(Debug)]
+pub struct Concluded {
+    /// The final outcome.
+    pub outcome: Outcome,
+    /// The trace by which it was judged.
+    pub trace: Option<Arc<Trace>>,
+    /// What the run has shown of the system since its provisional verdict.
+    pub seen: Learned,
 }
 
 /// What became of a run after its verdict.
@@ -47,10 +71,148 @@ struct News {
 }
 
 impl Watch {
+    /// Whether spans may still change the verdict.
+    pub fn is_provisional(&self) -> bool {
+        self.is_provisional
+    }
+
+    pub(crate) fn of_test(mut self, test: &str) -> Self {
+        test.clone_into(&mut self.test);
+        self
+    }
+
+    /// Listens until the verdict is final, says so by `ready`, and goes on until `end`. What comes is taken in.
+    pub async fn linger(mut self, ready: impl FnOnce(), end: impl Future<Output = ()>) -> Self {
+        let arrivals = &mut self.arrivals;
+        self.gathering = match self.is_provisional {
+            true => settle::linger(self.gathering, &self.lingering, arrivals, ready, end).await,
+            false => {
+                ready();
+                settle::listen(self.gathering, arrivals, end).await
+            }
+        };
+        self
+    }
+
+    /// The final outcome, from the provisional one and what came since. Tells the verdict.
+    pub async fn conclude<P: Ports>(
+        &mut self,
+        provisional: Outcome,
+        ports: &P,
+    ) -> Result<Concluded, Lost> {
+        let mut concluded = Concluded {
+            trace: None,
+            seen: self.seen_in_all(),
+            outcome: Outcome { provisional: false, ..provisional },
+        };
+        let late = self.gathering.engine.spans() - self.settlement.spans;
+        if self.is_final() || self.is_cut || !(self.is_provisional || late > 0) {
+            return Ok(concluded);
+        }
+        let mut settlement = self.settlement_now().await;
+        self.subject.add_doubts(ports, &self.gathering, &mut settlement).await?;
+        if late == 0 && settlement.unsettled == self.settlement.unsettled {
+            self.settlement.linger_ns = settlement.linger_ns;
+            if let Some(told) = &mut concluded.outcome.settlement {
+                told.linger_ns = settlement.linger_ns;
+            }
+        } else if let Some(judged) = self.judge_again(settlement).await {
+            let steps = std::mem::take(&mut concluded.outcome.steps);
+            let earlier = std::mem::take(&mut concluded.outcome.earlier);
+            let before = concluded.outcome.verdict;
+            let outcome = self.subject.outcome(ports, &judged, (steps, false));
+            let is_other = outcome.verdict != before;
+            let superseded = is_other.then(|| self.superseded(before, late));
+            if let Some(superseded) = &superseded {
+                self.learn_superseded(superseded, &mut concluded.seen);
+            }
+            concluded.outcome = Outcome { provisional: false, superseded, earlier, ..outcome };
+            let secrets = self.subject.judging.resolved.secrets();
+            secrets.hide_all(concluded.outcome.said_mut());
+            concluded.trace = judged.trace;
+            self.settlement = judged.settlement.unwrap_or_default();
+        }
+        self.verdict = concluded.outcome.verdict;
+        self.judged_at = Instant::now();
+        if std::mem::take(&mut self.is_provisional) {
+            tell(ports, What::Judged { verdict: self.verdict });
+        }
+        Ok(concluded)
+    }
+
+    /// What is known of the trace when its linger is over.
+    async fn settlement_now(&self) -> Settlement {
+        let Lingering { judging, clock, expects, answered, .. } = &self.lingering;
+        let now = clock.now();
+        let engine = &self.gathering.engine;
+        let mut settlement = self.gathering.settlement(*answered, now);
+        // What keeps on coming has not lingered.
+        if settlement.is_whole() && engine.final_at().is_none_or(|at| at > now) {
+            settlement.unsettled.push(Unsettled::NotQuiet);
+        }
+        if *expects && engine.spans() > 0 {
+            let missing = judging.expected_missing(&self.gathering.trace).await;
+            if !missing.is_empty() {
+                settlement.unsettled.push(Unsettled::ExpectedAbsent(missing));
+            }
+        }
+        if !judging.answer.is_answered() {
+            settlement.unsettled.insert(0, Unsettled::NotAnswered);
+        }
+        settlement.linger_ns = nanos(engine.linger());
+        settlement
+    }
+
+    async fn judge_again(&self, settlement: Settlement) -> Option<Judged> {
+        let trace = self.gathering.judged().ok()?;
+        let judgement = self.judging().judge(Some(&trace), Some(&settlement)).await;
+        let analysis = self.judging().analysis(Some(&trace), Some(&settlement)).await;
+        Some(Judged { judgement, trace: Some(trace), settlement: Some(settlement), analysis })
+    }
+
+    /// The provisional verdict, and what came after it.
+    fn superseded(&self, verdict: Verdict, spans: u64) -> Superseded {
+        let judged_at = self.lingering.clock.at(self.judged_at);
+        let first = self.gathering.first_late();
+        let service = first.and_then(|(_, span)| self.gathering.engine.service(span));
+        Superseded {
+            verdict,
+            spans,
+            after_ns: first.map(|(at, _)| nanos(at.since(judged_at))),
+            service: service.map(str::to_owned),
+        }
+    }
+
+    /// Once spans came later than the quiet of their service, they may again.
+    fn learn_superseded(&self, superseded: &Superseded, seen: &mut Learned) {
+        if let (Some(after), Some(service)) = (superseded.after_ns, &superseded.service) {
+            let late = self.quiet_needed(service, after);
+            seen.services.entry(service.clone()).or_default().late_ns = late;
+        }
+    }
+
+    /// What the run has shown since its provisional verdict, and the longest gap of all of it.
+    fn seen_in_all(&self) -> Learned {
+        let mut seen = self.seen_late(None);
+        let engine = &self.gathering.engine;
+        let is_longer = engine.gap() > engine.known_gap();
+        // A run that did not linger may have missed a gap, and shows none that is too long.
+        if self.is_provisional || is_longer {
+            let test = LearnedTest::of_run(engine.gap(), self.is_provisional);
+            seen.tests.insert(self.test.clone(), test);
+        }
+        seen
+    }
+
+    fn judging(&self) -> &Judging {
+        &self.subject.judging
+    }
+
     /// Listens until `end`, and tells whether what came would have changed the verdict.
     pub async fn until(mut self, end: impl Future<Output = ()>) -> Watched {
         let mut end = pin!(end);
         let (mut overtaken, mut news) = (None, None);
+        let shown = self.gathering.engine.gap().max(self.gathering.engine.known_gap());
         let mut not_before = Instant::now();
         let mut is_over = false;
         while !is_over {
@@ -78,8 +240,13 @@ impl Watch {
                 not_before = Instant::now() + began.elapsed() * JUDGING_SHARE;
             }
         }
-        let seen = self.seen_late(overtaken.as_ref());
-        self.judging
+        let mut seen = self.seen_late(overtaken.as_ref());
+        // Later than the verdict was final: the next run waits for it.
+        let gap = self.gathering.engine.gap();
+        if gap > shown {
+            seen.tests.insert(self.test.clone(), LearnedTest::of_run(gap, false));
+        }
+        self.judging()
             .resolved
             .secrets()
             .hide_all(overtaken.iter_mut().flat_map(Overtaken::said_mut));
@@ -102,8 +269,8 @@ impl Watch {
             return None;
         }
         let trace = self.gathering.judged().ok()?;
-        let settlement = self.settlement_now(&trace).await;
-        let verdict = self.judging.judge(Some(&trace), Some(&settlement)).await.verdict;
+        let settlement = self.settlement_after(&trace).await;
+        let verdict = self.judging().judge(Some(&trace), Some(&settlement)).await.verdict;
         let spans = self.gathering.engine.spans() - self.settlement.spans;
         if verdict == self.verdict {
             return None;
@@ -120,7 +287,7 @@ impl Watch {
     }
 
     /// What is known of the trace by now. What was whole is judged as whole: nobody waits a second time.
-    async fn settlement_now(&self, trace: &Arc<Trace>) -> Settlement {
+    async fn settlement_after(&self, trace: &Arc<Trace>) -> Settlement {
         let mut settlement = self.settlement.clone();
         if settlement.is_whole() {
             return settlement;
@@ -134,7 +301,7 @@ impl Watch {
         };
         settlement.unsettled.retain(is_lasting);
         settlement.unsettled.extend(self.gathering.missing());
-        let expected = self.judging.expected_missing(trace).await;
+        let expected = self.judging().expected_missing(trace).await;
         if !expected.is_empty() {
             settlement.unsettled.push(Unsettled::ExpectedAbsent(expected));
         }
@@ -155,17 +322,17 @@ impl Watch {
             && let Some(service) = &overtaken.service
         {
             seen.services.entry(service.clone()).or_default().late_ns =
-                self.quiet_needed(service, overtaken);
+                self.quiet_needed(service, overtaken.after_ns);
         }
         seen.services.retain(|_, service| *service != LearnedService::default());
-        tellable(seen, self.judging.resolved.secrets())
+        tellable(seen, self.judging().resolved.secrets())
     }
 
     /// The quiet after which the run would have seen what overtook it.
-    fn quiet_needed(&self, service: &str, overtaken: &Overtaken) -> u64 {
+    fn quiet_needed(&self, service: &str, after_ns: u64) -> u64 {
         let processes = self.settlement.processes.iter().filter(|it| it.service == service);
         let silent = processes.map(|process| process.silent_ns).max();
-        silent.unwrap_or(self.settlement.waited_ns).saturating_add(overtaken.after_ns)
+        silent.unwrap_or(self.settlement.waited_ns).saturating_add(after_ns)
     }
 
     /// Whether presence decided everything: that stays decided.

@@ -29,6 +29,7 @@ struct World {
     lease: Result<(), Lost>,
     record: Result<(), Lost>,
     refused: bool,
+    others: Result<Vec<String>, Lost>,
     log: Mutex<Vec<String>>,
     attempt: Mutex<Option<Attempt>>,
 }
@@ -42,6 +43,7 @@ impl World {
             lease: Ok(()),
             record: Ok(()),
             refused: false,
+            others: Ok(Vec::new()),
             log: Mutex::default(),
             attempt: Mutex::default(),
         }
@@ -120,6 +122,10 @@ impl Ports for World {
         self.refused
     }
 
+    async fn other_servers(&self) -> Result<Vec<String>, Lost> {
+        self.others.clone()
+    }
+
     async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
         self.say("attempted");
         *self.attempt.lock().expect("one thread") = Some(*attempt);
@@ -140,6 +146,7 @@ impl Ports for World {
     fn tell(&self, event: Event) {
         self.say(match event.what {
             What::Settled(_) => "settled".to_owned(),
+            What::Provisional { verdict } => format!("provisional {}", verdict.as_str()),
             What::Judged { verdict } => verdict.as_str().to_owned(),
             other => format!("{other:?}"),
         });
@@ -196,7 +203,7 @@ async fn a_run_listens_records_fires_settles_and_judges_in_this_order() {
     let world = World::new(&[(5, 1, 0, "cart"), (300, 2, 1, "query")]);
     let finished = world.run(Progress::New).await.expect("a verdict");
     assert_eq!(finished.outcome.verdict, Verdict::Passed, "{:#?}", finished.outcome);
-    let order = ["listens", "attempted", "fires", "answered", "settled", "passed"];
+    let order = ["listens", "attempted", "fires", "answered", "settled", "provisional passed"];
     assert_eq!(world.log(), order);
     let settlement = finished.outcome.settlement.expect("a trace was asked for");
     assert!(settlement.is_whole() && settlement.spans == 2, "{settlement:?}");
@@ -329,4 +336,21 @@ async fn without_an_answer_silence_is_believed_soon() {
         assert_eq!(settlement.unsettled, [Unsettled::NotAnswered, Unsettled::NoTelemetry]);
         assert_eq!(settlement.waited_ns / 1_000_000_000, seconds, "{kind:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_another_server_received_spans_absence_is_open() {
+    let mut world = World::new(&[(5, 1, 0, "cart")]);
+    world.others = Ok(vec!["quality-2:11633".to_owned()]);
+    let outcome = world.run(Progress::New).await.expect("a verdict").outcome;
+    let unsettled = outcome.settlement.expect("settled").unsettled;
+    assert_eq!(unsettled, [Unsettled::OtherServers(vec!["quality-2:11633".to_owned()])]);
+    assert_eq!(outcome.verdict, Verdict::Inconclusive);
+    let words = &outcome.reasons[0];
+    assert!(words.contains("`quality-2:11633`") && words.contains("one server"), "{words}");
+
+    // Who cannot find out concludes nothing, and leaves the run to the next.
+    world.others = Err(Lost("the database is away".to_owned()));
+    let lost = world.run(Progress::New).await.expect_err("no verdict");
+    assert!(matches!(lost, RunError::Lost(_)), "{lost}");
 }

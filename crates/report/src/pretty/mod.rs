@@ -20,7 +20,7 @@ use crate::{
     points::{NAME_CHARS_MAX, VALUE_CHARS_MAX},
     text::shown,
     totals::{Totals, counted, elapsed_ns},
-    why::{unknown, whys},
+    why::{diagnoses, unknown, whys},
 };
 
 /// How many spans with absent parents are named.
@@ -59,6 +59,9 @@ pub(crate) fn among_others(outcome: &Outcome, look: Look) -> String {
     let mut page = look.page();
     if outcome.verdict == Verdict::Passed {
         head(&mut page, outcome);
+        page.margin = 2;
+        // What a test that passed does not know belongs to its verdict.
+        reasons(&mut page, &diagnoses(outcome));
     } else {
         write(&mut page, outcome);
         page.gap();
@@ -226,8 +229,16 @@ fn unsettled(why: &Unsettled) -> String {
         Unsettled::TooLarge => "it is larger than a run may keep",
         Unsettled::SpansLost => "spans may have been lost",
         Unsettled::Partial => "it was recorded in part",
+        Unsettled::NotSampled => "the system does not sample it",
+        Unsettled::ContextLost(calls) => {
+            let number = counted(calls.len() as u64, "call");
+            return format!("{number} answered in a trace of its own {}", some_ids(calls));
+        }
         Unsettled::ExpectedAbsent(expected) => {
             return format!("`{}` was expected and did not come", expected.join("`, `"));
+        }
+        Unsettled::OtherServers(servers) => {
+            return format!("spans were also received by {}", some_names(servers));
         }
         Unsettled::EdgesOpen(calls) => {
             let number = counted(calls.len() as u64, "call");
@@ -239,6 +250,12 @@ fn unsettled(why: &Unsettled) -> String {
         }
     };
     words.to_owned()
+}
+
+fn some_names(names: &[String]) -> String {
+    let named: Vec<String> = names.iter().take(IDS_MAX).map(|name| format!("`{name}`")).collect();
+    let more = if names.len() > IDS_MAX { ", …" } else { "" };
+    format!("{}{more}", named.join(", "))
 }
 
 fn some_ids(spans: &[SpanId]) -> String {

@@ -56,6 +56,8 @@ pub(crate) fn passed() -> Outcome {
     Outcome {
         settlement: Some(whole(7)),
         diagnoses: Vec::new(),
+        provisional: false,
+        superseded: None,
         overtaken: None,
         earlier: Vec::new(),
         judgement: judgement(
@@ -106,6 +108,8 @@ pub(crate) fn failed() -> Outcome {
         answer: Some(answered(500)),
         settlement: Some(whole(14)),
         diagnoses: Vec::new(),
+        provisional: false,
+        superseded: None,
         overtaken: None,
         earlier: Vec::new(),
         judgement: judgement(
@@ -136,6 +140,8 @@ pub(crate) fn no_telemetry() -> Outcome {
         ],
         settlement: Some(not_settled(vec![Unsettled::NoTelemetry], 0)),
         diagnoses: Vec::new(),
+        provisional: false,
+        superseded: None,
         overtaken: None,
         earlier: Vec::new(),
         judgement: judgement(
@@ -203,6 +209,8 @@ pub(crate) fn overtaken() -> Outcome {
     let processes = vec![process("gateway", Because::Learned), process("orders", Because::Seen)];
     Outcome {
         settlement: Some(Settlement { processes, ..whole(7) }),
+        provisional: false,
+        superseded: None,
         overtaken: Some(Overtaken {
             verdict: Failed,
             spans: 2,
@@ -229,6 +237,8 @@ pub(crate) fn no_answer() -> Outcome {
         })),
         settlement: Some(not_settled(vec![Unsettled::NoTelemetry, Unsettled::NotAnswered], 0)),
         diagnoses: Vec::new(),
+        provisional: false,
+        superseded: None,
         overtaken: None,
         earlier: Vec::new(),
         judgement: judgement(vec![spec(Some("answer"), "", 1, vec![status])], vec![]),
@@ -253,6 +263,7 @@ pub(crate) fn not_whole() -> Outcome {
         Unsettled::NotQuiet,
         Unsettled::TooLarge,
         Unsettled::SpansLost,
+        Unsettled::OtherServers(vec!["quality-2:11633".to_owned()]),
     ];
     let seen = AssertionJudgement {
         spans: vec![span(Some(1), "GET /cart", Inconclusive, "200 = 200")],
@@ -263,6 +274,8 @@ pub(crate) fn not_whole() -> Outcome {
     Outcome {
         settlement: Some(not_settled(unsettled, 9)),
         diagnoses: Vec::new(),
+        provisional: false,
+        superseded: None,
         overtaken: None,
         earlier: Vec::new(),
         judgement: judgement(vec![spec(None, r#"span[name="GET /cart"]"#, 2, vec![seen])], vec![]),
@@ -305,6 +318,8 @@ pub(crate) fn hostile() -> Outcome {
         })),
         settlement: Some(whole(u64::MAX)),
         diagnoses: Vec::new(),
+        provisional: false,
+        superseded: None,
         overtaken: None,
         earlier: Vec::new(),
         judgement: judgement(
@@ -327,6 +342,8 @@ fn outcome(verdict: Verdict) -> Outcome {
         answer: Some(answered(200)),
         settlement: None,
         diagnoses: Vec::new(),
+        provisional: false,
+        superseded: None,
         overtaken: None,
         earlier: Vec::new(),
         judgement: Judgement::bare(verdict),

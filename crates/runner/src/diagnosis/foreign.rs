@@ -38,6 +38,8 @@ struct Stranger {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Root<'a> {
     pub(super) span: Span<'a>,
+    /// Whether the last of it came after the trigger was fired.
+    pub(super) has_arrived_since: bool,
     /// Whether it began after the trigger was fired, by all clocks.
     pub(super) is_within: bool,
     /// Whether its process carries the mark of those that we started.
@@ -78,10 +80,10 @@ impl Foreign {
         let fired = case.fired.attempt.at;
         let root = |stranger: &'a Stranger| {
             let span = first(&stranger.trace)?;
-            let is_within =
-                stranger.arrived >= case.fired.began && span.start().plus(TOLERANCE) >= fired;
+            let has_arrived_since = stranger.arrived >= case.fired.began;
+            let is_within = has_arrived_since && span.start().plus(TOLERANCE) >= fired;
             let is_marked = marker.is_some() && words::text(span.resource(), MARKER) == marker;
-            Some(Root { span, is_within, is_marked })
+            Some(Root { span, has_arrived_since, is_within, is_marked })
         };
         self.traces.iter().filter_map(root).collect()
     }

@@ -1,10 +1,10 @@
 //! From one service to the next: calls without another side, and the traces that began instead of it.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use model::{
     SpanId, Trace,
-    trace::{Kind, Span, Tree},
+    trace::{Kind, Span, StatusCode, Tree},
 };
 
 use super::{
@@ -21,6 +21,10 @@ const TOLERANCE: Duration = Duration::from_millis(20);
 const EDGES_MAX: usize = 64;
 const ROOTS_MAX: usize = 16;
 
+const HOSTS: [&str; 3] = ["server.address", "net.peer.name", "net.peer.ip"];
+const PORTS: [&str; 2] = ["server.port", "net.peer.port"];
+const SERVED_HOSTS: [&str; 2] = ["server.address", "net.host.name"];
+const SERVED_PORTS: [&str; 2] = ["server.port", "net.host.port"];
 const PATHS: [&str; 3] = ["url.path", "http.target", "http.route"];
 
 /// A way on which the context was lost.
@@ -101,6 +105,69 @@ pub(super) fn lost_inside<'a>(
         }
     }
     hops
+}
+
+/// Of these calls those that a trace of its own answers: it began with the receiving side of the peer that was called, while
+/// it was called.
+///
+/// Where the two name each other, the moments of arrival say when, since clocks differ. Where only a path or a method speaks
+/// for it, the clocks have to agree as well, and the address must not speak against it.
+pub(super) fn answered_elsewhere(edges: &[Span<'_>], roots: &[Root<'_>]) -> Vec<SpanId> {
+    let is_answer = |edge: Span<'_>, root: &Root<'_>| {
+        let is_kind = matches!(
+            (edge.kind(), root.span.kind()),
+            (Kind::Client, Kind::Server) | (Kind::Producer, Kind::Consumer)
+        );
+        let is_clear = is_named(edge, root.span);
+        is_kind
+            && root.is_first()
+            && root.has_arrived_since
+            && match is_clear {
+                true => is_no_longer(edge, root.span),
+                // A message goes to a destination, and its address is the broker's.
+                false => {
+                    root.is_within
+                        && is_other_side(edge, root.span)
+                        && (edge.kind() == Kind::Producer || is_unnamed(edge))
+                        && likeness(edge, root.span) > 0
+                }
+            }
+    };
+    let found = edges.iter().take(EDGES_MAX).filter(|edge| {
+        let edge = **edge;
+        roots.iter().any(|root| is_answer(edge, root))
+    });
+    found.map(|edge| edge.id()).collect()
+}
+
+/// Whether a call names the service that a span is of, or the address that it serves.
+fn is_named(edge: Span<'_>, root: Span<'_>) -> bool {
+    let service = words::service(root);
+    if attribute(edge, &["peer.service"]).is_some_and(|peer| peer == service) {
+        return true;
+    }
+    let Some(host) = attribute(edge, &HOSTS) else { return false };
+    let label = host.split('.').next().unwrap_or_default();
+    let is_service = host == service || (label == service && host.parse::<IpAddr>().is_err());
+    let port = |span: Span<'_>, keys: &[&str]| {
+        keys.iter().find_map(|key| crate::settle::peer::text(span.attributes(), key))
+    };
+    let ports = (port(edge, &PORTS), port(root, &SERVED_PORTS));
+    let is_address = attribute(root, &SERVED_HOSTS) == Some(host) && ports.0 == ports.1;
+    is_service || (is_address && ports.0.is_some())
+}
+
+/// Whether the address of a call says nothing of who is called: it is a number, or missing.
+fn is_unnamed(edge: Span<'_>) -> bool {
+    let host = attribute(edge, &HOSTS);
+    host.is_none_or(|host| host == "localhost" || host.parse::<IpAddr>().is_ok())
+}
+
+/// Whether a call lasted no shorter than what answered it; a message is answered after it.
+fn is_no_longer(edge: Span<'_>, root: Span<'_>) -> bool {
+    let lasted = |span: Span<'_>| span.end().since(span.start());
+    let is_over = edge.status() == StatusCode::Error || edge.kind() == Kind::Producer;
+    is_over || lasted(root) <= lasted(edge) + TOLERANCE
 }
 
 /// The path of an absolute URL.

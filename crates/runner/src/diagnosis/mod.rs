@@ -79,8 +79,12 @@ pub(crate) fn explain<P: Ports>(
     verdict: Verdict,
     gathered: Option<(&Trace, &Settlement)>,
 ) -> Vec<Diagnosis> {
-    let Some((trace, settlement)) = gathered.filter(|_| verdict != Verdict::Passed) else {
-        return Vec::new();
+    let Some((trace, settlement)) = gathered else { return Vec::new() };
+    // What a run that passed has to tell is in its settlement: nobody need be asked.
+    let is_asked = verdict != Verdict::Passed;
+    let (seen, processes) = match is_asked {
+        true => (ports.seen(), ports.processes()),
+        false => (None, Vec::new()),
     };
     diagnose(&Case {
         fired,
@@ -88,14 +92,27 @@ pub(crate) fn explain<P: Ports>(
         settlement,
         trace,
         keys: ports.keys(),
-        seen: ports.seen().as_ref(),
+        seen: seen.as_ref(),
         started,
-        processes: &ports.processes(),
+        processes: &processes,
     })
 }
 
+/// Whether the answer says that the system has our trace and does not keep it.
+pub(crate) fn is_not_sampled(case: &Case<'_>) -> bool {
+    answer::not_sampled(case).is_some()
+}
+
+/// Of these calls without another side, those whose other side began a trace of its own.
+pub(crate) fn lost_contexts(case: &Case<'_>, calls: &[SpanId]) -> Vec<SpanId> {
+    let edges: Vec<_> = calls.iter().filter_map(|id| case.trace.find(*id)).collect();
+    let foreign = Foreign::decode(case);
+    hops::answered_elsewhere(&edges, &foreign.roots(case))
+}
+
 /// Why telemetry is missing, the likeliest cause first. Nothing where the trace is whole, but for a context that was
-/// seen to be lost on the way of a test that failed, and clocks that left a test inconclusive.
+/// seen to be lost on the way of a test that failed, what left a test inconclusive (parts of spans that were dropped, clocks),
+/// and, whatever the verdict, peers that were called and sent nothing.
 pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
     let unsettled = &case.settlement.unsettled;
     let mut found = match case.verdict {
@@ -103,7 +120,9 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
         // Whoever decided by what was there missed nothing.
         _ if unsettled.contains(&Unsettled::NotWaited) => Vec::new(),
         Verdict::Failed if unsettled.is_empty() => parts::lost_though_whole(case),
-        Verdict::Inconclusive if unsettled.is_empty() => clocks::causes(clocks::skews(case)),
+        Verdict::Inconclusive if unsettled.is_empty() => {
+            losses::dropped(case).into_iter().chain(clocks::causes(clocks::skews(case))).collect()
+        }
         // Without an answer, that no span came is no further riddle.
         _ if unsettled.contains(&Unsettled::NoTelemetry) => match is_answered(case) {
             true => silence::causes(case, &Foreign::decode(case)),
@@ -112,14 +131,15 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
         _ => parts::causes(case, &Foreign::decode(case)),
     };
     found.truncate(DIAGNOSES_MAX);
+    found.extend(parts::silent_peers(case, &found));
     found
 }
 
 /// Whether these say already why a trace is not whole for this reason, and better.
 pub(crate) fn is_explained(unsettled: &Unsettled, by: &[Diagnosis]) -> bool {
     use Cause::{
-        ClockSkew, ContextLost, Linked, NotQuiet, OtherSideAbsent, ParentLocal, ParentRemote,
-        VariablesIgnored,
+        ClockSkew, ContextLost, Linked, NotQuiet, NotSampled, OtherSideAbsent, ParentLocal,
+        ParentRemote, VariablesIgnored,
     };
     let causes: &[Cause] = match unsettled {
         Unsettled::NoTelemetry => return !by.is_empty(),
@@ -128,6 +148,8 @@ pub(crate) fn is_explained(unsettled: &Unsettled, by: &[Diagnosis]) -> bool {
         Unsettled::EdgesOpen(_) => {
             &[ContextLost, Linked, OtherSideAbsent, ParentRemote, ParentLocal]
         }
+        Unsettled::ContextLost(_) => &[ContextLost],
+        Unsettled::NotSampled => &[NotSampled],
         Unsettled::NotQuiet => &[NotQuiet, VariablesIgnored, ClockSkew],
         _ => &[],
     };

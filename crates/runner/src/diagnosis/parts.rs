@@ -1,7 +1,7 @@
 //! Some spans came, and others did not.
 
 use model::{
-    Cause, Diagnosis, SpanId, Unsettled,
+    Cause, Diagnosis, SpanId, UnansweredPeer, Unsettled,
     trace::{Kind, Span},
 };
 
@@ -14,7 +14,7 @@ use super::{
     variables,
     words::{self, counted, quoted},
 };
-use crate::settle::peer::{is_entry, peer};
+use crate::settle::peer::{is_call, is_entry, peer};
 
 /// OTLP says in the first bit whether the second tells of a remote parent.
 const REMOTE_MEANT: u32 = 0x100;
@@ -24,10 +24,14 @@ const REMOTE: u32 = 0x200;
 pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
     let unsettled = &case.settlement.unsettled;
     let spans = |ids: &[SpanId]| ids.iter().filter_map(|id| case.trace.find(*id)).collect();
-    let (mut edges, mut orphans, mut expected) = (Vec::new(), Vec::new(), &[][..]);
+    let (mut edges, mut orphans, mut expected) = (Vec::<Span<'_>>::new(), Vec::new(), &[][..]);
     for what in unsettled {
         match what {
-            Unsettled::EdgesOpen(ids) => edges = spans(ids),
+            Unsettled::EdgesOpen(ids) | Unsettled::ContextLost(ids) => {
+                let mut more: Vec<Span<'_>> = spans(ids);
+                more.retain(|one| edges.iter().all(|it| it.id() != one.id()));
+                edges.append(&mut more);
+            }
             Unsettled::ParentsAbsent(ids) => orphans = spans(ids),
             Unsettled::ExpectedAbsent(names) => expected = names,
             _ => {}
@@ -78,6 +82,38 @@ pub(super) fn lost_though_whole(case: &Case<'_>) -> Vec<Diagnosis> {
     let foreign = Foreign::decode(case);
     let hops = lost_at_edges(&edges, &mut foreign.roots(case), 1);
     hops.iter().take(NAMED_MAX).map(lost).collect()
+}
+
+/// Peers that were called and sent no span, of which nothing else is told yet: what happened there is not in the trace,
+/// whatever the verdict on it is.
+pub(super) fn silent_peers(case: &Case<'_>, told: &[Diagnosis]) -> Vec<Diagnosis> {
+    let is_told = |id: SpanId| told.iter().any(|diagnosis| diagnosis.spans.contains(&id));
+    let is_new = |silent: &&UnansweredPeer| !silent.declared;
+    let silent = case.settlement.unanswered.iter().filter(is_new).filter_map(|silent| {
+        let is_of = |span: &Span<'_>| {
+            is_call(*span)
+                && peer(*span).unwrap_or_default() == silent.peer
+                && (silent.peer.is_empty() || words::service(*span) == silent.service)
+        };
+        let calls: Vec<_> = case.trace.spans().filter(is_of).collect();
+        let first = calls.first().filter(|_| !calls.iter().any(|call| is_told(call.id())))?;
+        let (whom, absent) = match silent.peer.as_str() {
+            "" => {
+                ("a peer that it does not name".to_owned(), "name it by `peer.service`".to_owned())
+            }
+            peer => (quoted(peer), format!("declare `settle.absent: [{peer}]`")),
+        };
+        Some(diagnosis(
+            Cause::PeerSilent,
+            format!(
+                "{} called {whom}, which sent no span: what happened there is not known",
+                words::span(*first)
+            ),
+            calls.iter().map(|call| call.id()),
+            format!("if it is instrumented, let it export here; if it never sends spans, {absent}"),
+        ))
+    });
+    silent.take(NAMED_MAX).collect()
 }
 
 /// The context was lost on the way from one span to another.

@@ -4,13 +4,13 @@
 //! and for ever for one that sends spans.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
 
 use model::{
-    SpanId, Timestamp,
-    trace::{Span, StatusCode},
+    SpanId, Timestamp, UnansweredPeer,
+    trace::{Kind, Span, StatusCode},
 };
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
     peer::peer,
     process::{Process, UNKNOWN},
 };
+use crate::plant::{Plant, is_planted};
 
 /// Calls whose other side has not come, and what this run knows of those that were called.
 #[derive(Debug, Default)]
@@ -62,6 +63,9 @@ struct Edge {
 /// Under which name the trigger calls.
 const TRIGGER_SERVICE: &str = "qualitytrace";
 
+/// How many peers without an answer are named.
+const UNANSWERED_MAX: usize = 256;
+
 /// For ever: what is waited for is known to send spans.
 pub(super) const FOREVER: Timestamp = Timestamp::from_nanos(u64::MAX);
 
@@ -83,10 +87,14 @@ impl Edges {
     pub(super) fn open(&mut self, call: Span<'_>, at: Timestamp, caller: &Process, rules: &Rules) {
         let peer = peer(call).map(|name| self.peer_named(&caller.service, name, rules));
         let is_error = call.status() == StatusCode::Error;
+        let is_message = call.kind() == Kind::Producer;
         // When it ended by our clock nobody knows, but not later than it came.
         let until = match peer.map_or(Known::Nothing, |peer| self.peers[peer].known) {
-            Known::Declared | Known::Leaf => Timestamp::default(),
+            Known::Declared => Timestamp::default(),
             _ if is_error => at.plus(self.quiet_of(peer, rules)),
+            // A queue may be slower than anything that was seen: only the test can say that nobody consumes, or when.
+            _ if is_message => FOREVER,
+            Known::Leaf => Timestamp::default(),
             Known::Instrumented => FOREVER,
             Known::Nothing => at.plus(UNKNOWN),
         };
@@ -146,6 +154,7 @@ impl Edges {
     /// Until when the last of them is waited for; none where that is for ever.
     pub(super) fn complete_at(&self) -> Option<Timestamp> {
         match self.by_time.last() {
+            _ if is_planted(Plant::EdgesOff) => Some(Timestamp::default()),
             None => Some(Timestamp::default()),
             Some((until, _)) => (*until != FOREVER).then_some(*until),
         }
@@ -153,7 +162,8 @@ impl Edges {
 
     /// The calls that are still waited for.
     pub(super) fn open_at(&self, now: Timestamp) -> impl Iterator<Item = SpanId> {
-        self.by_time.iter().rev().take_while(move |(until, _)| *until > now).map(|(_, id)| *id)
+        let is_waited = move |until: Timestamp| until > now && !is_planted(Plant::EdgesOff);
+        self.by_time.iter().rev().take_while(move |(until, _)| is_waited(*until)).map(|(_, id)| *id)
     }
 
     pub(super) fn peers(&self) -> &[Peer] {
@@ -164,6 +174,37 @@ impl Edges {
     pub(super) fn silent_peers(&self) -> BTreeSet<usize> {
         let ended = self.open.values().filter(|edge| !edge.is_error);
         ended.filter_map(|edge| edge.peer).filter(|peer| !self.peers[*peer].has_answered).collect()
+    }
+
+    /// Peers of which a call has no other side, in the order of their names; the trigger's own call aside.
+    pub(super) fn unanswered(&self, trigger: SpanId) -> Vec<UnansweredPeer> {
+        let mut calls: BTreeMap<Option<usize>, u64> = BTreeMap::new();
+        for (_, edge) in self.open.iter().filter(|(call, _)| **call != trigger) {
+            *calls.entry(edge.peer).or_default() += 1;
+        }
+        let unanswered = |(peer, calls): (Option<usize>, u64)| {
+            let peer = peer.map(|peer| &self.peers[peer]);
+            UnansweredPeer {
+                service: peer.map_or_else(String::new, |peer| peer.service.clone()),
+                peer: peer.map_or_else(String::new, |peer| peer.name.clone()),
+                calls,
+                declared: peer.is_some_and(|peer| peer.known == Known::Declared),
+            }
+        };
+        let mut peers: Vec<_> = calls.into_iter().map(unanswered).collect();
+        peers.sort_by(|one, other| (&one.peer, &one.service).cmp(&(&other.peer, &other.service)));
+        peers.truncate(UNANSWERED_MAX);
+        peers
+    }
+
+    /// The calls of these peers that are not declared, in the order of their ids.
+    pub(super) fn unanswered_calls(&self, trigger: SpanId) -> Vec<SpanId> {
+        let is_declared =
+            |edge: &Edge| edge.peer.is_some_and(|peer| self.peers[peer].known == Known::Declared);
+        let open = self.open.iter().filter(|(call, edge)| **call != trigger && !is_declared(edge));
+        let mut calls: Vec<_> = open.map(|(call, _)| *call).collect();
+        calls.sort_unstable();
+        calls
     }
 
     fn peer_named(&mut self, service: &str, name: String, rules: &Rules) -> usize {

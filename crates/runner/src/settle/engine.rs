@@ -10,14 +10,13 @@ use std::{
 
 use model::{
     AbsentParents, Learned, LearnedService, ProcessQuiet, Settlement, SpanId, Timestamp, Trace,
-    Unsettled,
-    trace::{Kind, Span},
+    UnansweredPeer, Unsettled, trace::Span,
 };
 
 use super::{
     edges::{Edges, FOREVER},
     parents::Parents,
-    peer::{is_call, is_entry, peer},
+    peer::{is_call, is_entry, may_enter, peer},
     process::{Processes, UNKNOWN},
 };
 use crate::Started;
@@ -45,6 +44,10 @@ pub(crate) struct Rules {
     pub(crate) learned: Learned,
     /// How processes are known that we started.
     pub(crate) started: Option<Started>,
+    /// The longest gap between arrivals that earlier runs of the test have shown.
+    pub(crate) gap: Duration,
+    /// For how long after the last arrival or the response a verdict is provisional.
+    pub(crate) linger: Duration,
 }
 
 /// All that is known of a trace in the making.
@@ -68,6 +71,8 @@ pub(crate) struct Engine {
     entered: BTreeSet<usize>,
     spans: u64,
     last: Option<Timestamp>,
+    /// The longest from the last arrival, or the response where that is later, to the next arrival.
+    gap: Duration,
     has_trigger_come_back: bool,
     is_drained: bool,
 }
@@ -89,10 +94,6 @@ const NAMED_MAX: usize = 1000;
 /// How many calls may stand inside each other for one call.
 const NESTED_MAX: usize = 16;
 
-/// In the flags of a span: whether it says that its parent is remote, and that it is.
-const SAYS_REMOTE: u32 = 0x100;
-const IS_REMOTE: u32 = 0x200;
-
 impl Engine {
     pub(crate) fn new(rules: Rules) -> Self {
         let mut edges = Edges::default();
@@ -110,6 +111,7 @@ impl Engine {
             entered: BTreeSet::new(),
             spans: 0,
             last: None,
+            gap: Duration::ZERO,
             has_trigger_come_back: false,
             is_drained: false,
         }
@@ -123,6 +125,7 @@ impl Engine {
                 self.has_trigger_come_back = true;
                 continue;
             }
+            self.gap = self.gap.max(at.since(self.last_moment()));
             self.last = self.last.max(Some(at));
             self.spans += 1;
             self.span(trace, span, at);
@@ -141,6 +144,49 @@ impl Engine {
         }
         let complete_at = self.parents.closed_at()?.max(self.edges.complete_at()?);
         Some(complete_at.max(self.quiet_at()).max(self.rules.answered))
+    }
+
+    /// When a verdict on the trace is final if nothing more comes; none while something is missing that was announced.
+    pub(crate) fn final_at(&self) -> Option<Timestamp> {
+        self.whole_at().map(|at| at.max(self.linger_at()))
+    }
+
+    /// Until when work that nothing announced is waited for. Where all processes are ours and have ended, none is left.
+    fn linger_at(&self) -> Timestamp {
+        match self.is_drained && self.processes.are_started() {
+            true => self.rules.answered,
+            false => self.last_moment().plus(self.rules.linger),
+        }
+    }
+
+    /// For how long a verdict is provisional.
+    pub(crate) fn linger(&self) -> Duration {
+        self.rules.linger
+    }
+
+    /// The longest gap between arrivals in this run.
+    pub(crate) fn gap(&self) -> Duration {
+        self.gap
+    }
+
+    /// The longest gap that earlier runs have shown.
+    pub(crate) fn known_gap(&self) -> Duration {
+        self.rules.gap
+    }
+
+    /// The last arrival, or the response where that is later.
+    fn last_moment(&self) -> Timestamp {
+        self.last.map_or(self.rules.answered, |last| last.max(self.rules.answered))
+    }
+
+    /// Peers that were called and sent no span, in the order of their names.
+    pub(crate) fn unanswered(&self) -> Vec<UnansweredPeer> {
+        self.edges.unanswered(self.rules.trigger)
+    }
+
+    /// The calls without another side of which the test does not say that there is none, in the order of their ids.
+    pub(crate) fn unanswered_calls(&self) -> Vec<SpanId> {
+        self.edges.unanswered_calls(self.rules.trigger)
     }
 
     /// When every process that came, or came in earlier runs, has been quiet for long enough.
@@ -261,6 +307,7 @@ impl Engine {
         }
         Learned {
             services: seen.services.into_iter().filter(|(name, _)| !name.is_empty()).collect(),
+            tests: BTreeMap::new(),
         }
     }
 
@@ -438,14 +485,5 @@ impl Services {
         if other != service && !service.is_empty() {
             self.of(other).unannounced.insert(service.to_owned());
         }
-    }
-}
-
-/// Whether the parent of a span may stand in another process.
-fn may_enter(span: Span<'_>) -> bool {
-    match span.flags() & (SAYS_REMOTE | IS_REMOTE) {
-        SAYS_REMOTE => false,
-        0 => matches!(span.kind(), Kind::Server | Kind::Consumer),
-        _ => true,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drivers::{AppendError, Arrival};
 use model::{
     Attempt, Settlement, Timestamp, Trace, Unsettled,
-    trace::{SpanData, TraceFull},
+    trace::{Span, SpanData, TraceFull},
 };
 
 use super::engine::{Engine, Rules};
@@ -43,6 +43,8 @@ pub(crate) struct Gathering {
     bytes: usize,
     has_overflowed: bool,
     has_lost: bool,
+    /// From which span on what comes is late: the verdict was given; with when the first of them came.
+    late: Option<(usize, Option<Timestamp>)>,
 }
 
 /// From how many bytes on a message is read on a thread of its own.
@@ -68,6 +70,7 @@ impl Gathering {
             bytes: 0,
             has_overflowed: false,
             has_lost: false,
+            late: None,
         })
     }
 
@@ -98,7 +101,24 @@ impl Gathering {
             // Whoever passed these bytes on has read them once already, so this is their loss, not the sender's.
             Err(AppendError::Decode(_)) => self.has_lost = true,
         }
-        self.engine.arrived(&self.trace, from, self.clock.at(arrival.at));
+        let at = self.clock.at(arrival.at);
+        if let Some((_, first @ None)) = &mut self.late
+            && self.trace.len() > from
+        {
+            *first = Some(at);
+        }
+        self.engine.arrived(&self.trace, from, at);
+    }
+
+    /// A verdict is given: what comes from now on is late.
+    pub(crate) fn judged_now(&mut self) {
+        self.late = Some((self.trace.len(), None));
+    }
+
+    /// The first span that came late, and when.
+    pub(crate) fn first_late(&self) -> Option<(Timestamp, Span<'_>)> {
+        let (from, at) = self.late?;
+        Some((at?, self.trace.numbered_span(from)))
     }
 
     /// Whether nothing more is taken.
@@ -125,8 +145,11 @@ impl Gathering {
             silent_ns: last.map(|last| nanos(now.since(last))),
             quiet_ns: processes.iter().map(|process| process.quiet_ns).max().unwrap_or(0),
             last_at: last,
+            linger_ns: 0,
+            logs: 0,
             drained: self.engine.is_drained(),
             processes,
+            unanswered: self.engine.unanswered(),
         }
     }
 

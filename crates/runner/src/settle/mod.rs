@@ -10,6 +10,7 @@
 mod edges;
 mod engine;
 mod gather;
+mod linger;
 mod parents;
 pub(crate) mod peer;
 mod process;
@@ -27,6 +28,7 @@ use tokio::{
 pub(crate) use engine::{Ending, Engine, Rules};
 pub(crate) use gather::Gathering;
 pub use gather::Limits;
+pub(crate) use linger::{Lingering, linger, linger_of, listen};
 pub(crate) use peer::authority;
 
 use crate::{Ports, clock::Clock, judging::Judging};
@@ -52,6 +54,8 @@ pub(crate) struct Settled {
     pub(crate) judgement: Option<Judgement>,
     /// Whether all the time was waited that the test gives, and nobody cut it short.
     pub(crate) is_waited_out: bool,
+    /// When the trigger was answered, and until when the test waits.
+    pub(crate) span: (Timestamp, Instant),
 }
 
 /// How long what a system sent before it said that this was all may be on its way.
@@ -81,20 +85,9 @@ pub(crate) async fn settle<P: Ports>(
 ) -> Settled {
     let (answered, now) = (waiting.clock.now(), Instant::now());
     let patience = patience(&waiting.judging.answer, &waiting.rule, &gathering.engine);
-    let mut settling = Settling {
-        waiting,
-        answered,
-        deadline: waiting.ends.map_or(now + patience, |ends| ends.min(now + patience)),
-        drained: None,
-        is_cut: waiting.ends.is_some_and(|ends| ends < now + patience),
-        backlog: VecDeque::new(),
-        may_end_early: waiting.judging.resolved.may_end_early(),
-        judged: 0,
-        judge_not_before: now,
-        late: Duration::ZERO,
-        graced: None,
-        expected: None,
-    };
+    let deadline = waiting.ends.map_or(now + patience, |ends| ends.min(now + patience));
+    let mut settling = Settling::new(waiting, answered, deadline);
+    settling.is_cut = waiting.ends.is_some_and(|ends| ends < now + patience);
     let (gathering, end) = settling.gather(gathering, arrivals, ports).await;
     settling.settled(gathering, end).await
 }
@@ -145,6 +138,25 @@ struct Settling<'a> {
     expected: Option<(usize, Vec<String>)>,
 }
 
+impl<'a> Settling<'a> {
+    fn new(waiting: &'a Waiting<'a>, answered: Timestamp, deadline: Instant) -> Self {
+        Self {
+            waiting,
+            answered,
+            deadline,
+            drained: None,
+            is_cut: false,
+            backlog: VecDeque::new(),
+            may_end_early: waiting.judging.resolved.may_end_early(),
+            judged: 0,
+            judge_not_before: Instant::now(),
+            late: Duration::ZERO,
+            graced: None,
+            expected: None,
+        }
+    }
+}
+
 impl Settling<'_> {
     async fn gather<P: Ports>(
         &mut self,
@@ -164,6 +176,8 @@ impl Settling<'_> {
                 true => self.deadline,
                 false => match self.look(&gathering, arrivals).await {
                     Ok(until) => until,
+                    // What came while it was looked at counts.
+                    Err(End::Over) if !self.backlog.is_empty() => continue,
                     Err(end) => return (gathering, end),
                 },
             };
@@ -214,10 +228,8 @@ impl Settling<'_> {
         }
         let whole = self.whole_at(gathering).map_or(deadline, |at| at.min(deadline));
         if whole <= now {
-            let late = std::mem::take(&mut self.late);
-            if late > TIMER_LATE && self.graced != Some(whole) {
-                self.graced = Some(whole);
-                return Ok((now + late.min(GRACE_MAX)).min(deadline));
+            if let Some(grace) = self.grace(whole) {
+                return Ok(grace.min(deadline));
             }
             if self.missing(gathering, arrivals).await.is_empty() {
                 return Err(End::Over);
@@ -227,6 +239,16 @@ impl Settling<'_> {
         // What is whole but for what the test expects waits for that.
         let whole = if whole <= now { deadline } else { whole };
         Ok(again.map_or(whole, |again| again.min(whole)))
+    }
+
+    /// Until when more is waited, once, because the timer of this moment was late: then others may be late as well.
+    fn grace(&mut self, of: Instant) -> Option<Instant> {
+        let late = std::mem::take(&mut self.late);
+        let is_granted = late > TIMER_LATE && self.graced != Some(of);
+        is_granted.then(|| {
+            self.graced = Some(of);
+            Instant::now() + late.min(GRACE_MAX)
+        })
     }
 
     /// When it is over. What a system that sent all it had did not send will not come.
@@ -334,6 +356,7 @@ impl Settling<'_> {
         if !judging.answer.is_answered() {
             settlement.unsettled.insert(0, Unsettled::NotAnswered);
         }
-        Settled { gathering, settlement, judgement, is_waited_out }
+        let span = (self.answered, self.deadline);
+        Settled { gathering, settlement, judgement, is_waited_out, span }
     }
 }

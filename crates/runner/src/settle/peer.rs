@@ -2,7 +2,11 @@
 
 use model::trace::{Attributes, Kind, Span, ValueRef};
 
-use super::process::text;
+pub(crate) use super::process::text;
+
+/// In the flags of a span: whether it says that its parent is remote, and that it is.
+const SAYS_REMOTE: u32 = 0x100;
+const IS_REMOTE: u32 = 0x200;
 
 /// Whether a span calls another process, of which the other side may come.
 pub(crate) fn is_call(span: Span<'_>) -> bool {
@@ -12,6 +16,15 @@ pub(crate) fn is_call(span: Span<'_>) -> bool {
 /// Whether a span is the other side of a call.
 pub(crate) fn is_entry(span: Span<'_>) -> bool {
     matches!(span.kind(), Kind::Server | Kind::Consumer)
+}
+
+/// Whether the parent of a span may stand in another process.
+pub(super) fn may_enter(span: Span<'_>) -> bool {
+    match span.flags() & (SAYS_REMOTE | IS_REMOTE) {
+        SAYS_REMOTE => false,
+        0 => matches!(span.kind(), Kind::Server | Kind::Consumer),
+        _ => true,
+    }
 }
 
 /// The peer of a call: `peer.service`, else the address, else where the message goes; none where the span does not say.

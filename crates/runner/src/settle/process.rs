@@ -16,7 +16,11 @@ use model::{
 };
 
 use super::Rules;
-use crate::{MARKER, clock::nanos};
+use crate::{
+    MARKER,
+    clock::nanos,
+    plant::{Plant, is_planted},
+};
 
 /// How many processes are told apart. Further ones count as one, which has to be as quiet as each of them.
 pub(super) const PROCESSES_MAX: usize = 256;
@@ -108,6 +112,11 @@ impl Processes {
     /// The services of those that are told apart.
     pub(super) fn services(&self) -> BTreeSet<&str> {
         self.named().map(|process| process.service.as_str()).collect()
+    }
+
+    /// Whether each of them says that we started it.
+    pub(super) fn are_started(&self) -> bool {
+        self.list.iter().all(|process| process.is_started)
     }
 
     /// Whose a span is that was taken note of.
@@ -257,14 +266,19 @@ impl Rules {
             return (started.batch_delay * 2, Because::Started);
         }
         match self.learned(service) {
-            Some(quiet) => (quiet, Because::Learned),
+            // What an exporter shows is no reason to wait for less than the work has needed.
+            Some(quiet) => (quiet.max(self.gap.min(self.quiet_max)), Because::Learned),
             None => (UNKNOWN, Because::Unknown),
         }
     }
 
     /// The quiet that earlier runs ask of a service.
     pub(super) fn learned(&self, service: &str) -> Option<Duration> {
-        let delay = self.learned.services.get(service).and_then(model::LearnedService::delay);
+        let service = self.learned.services.get(service);
+        let delay = match is_planted(Plant::LearnsEarly) {
+            true => service.and_then(|it| it.delays_ns.last().copied().map(Duration::from_nanos)),
+            false => service.and_then(model::LearnedService::delay),
+        };
         delay.map(|delay| self.with_margin(delay))
     }
 
@@ -289,7 +303,7 @@ fn instance(resource: Attributes<'_>) -> Option<String> {
 }
 
 /// The value of a key as text, if it is a text or a number.
-pub(super) fn text(attributes: Attributes<'_>, key: &str) -> Option<String> {
+pub(crate) fn text(attributes: Attributes<'_>, key: &str) -> Option<String> {
     match attributes.get(key)? {
         ValueRef::Str(text) if !text.is_empty() => Some(text.to_owned()),
         ValueRef::Int(number) => Some(number.to_string()),

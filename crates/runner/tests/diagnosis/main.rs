@@ -346,6 +346,11 @@ fn rest() -> Vec<Case> {
                 .unsettled(Unsettled::TooLarge),
         ),
         (
+            "dropped-by-limits-though-whole",
+            Cause::SenderLost,
+            partial().spans([span(1, 0, "GET /cart", "shop").dropped(0, 3)]),
+        ),
+        (
             "answer-not-sampled-in-part",
             Cause::NotSampled,
             partial()

@@ -85,7 +85,7 @@ async fn what_the_trigger_calls_is_a_peer_like_others() {
     for (name, trigger, lines, expected) in cases {
         let mut stage = Stage::new(lines).test(NOTHING);
         let services = [("s".to_owned(), quick.clone()), ("qualitytrace".to_owned(), trigger)];
-        stage.learned = Learned { services: services.into() };
+        stage.learned = Learned { services: services.into(), ..Learned::default() };
         assert_eq!(stage.outcome().await, expected, "{name}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod big;
 mod learning;
+mod linger;
 mod overtaken;
 mod property;
 mod stage;
@@ -186,13 +187,13 @@ const CALLS: &[Case] = &[
         "whole 120",
     ),
     (
-        "a broker serves several destinations, each with its own consumers",
+        "a broker serves several destinations, each with its own consumers; a queue may be slow, so that they are waited for",
         FLUSH,
         "10 a server 1<t 0..9
              10 a producer 2<1 1..8 at=kafka topic=x
              10 a producer 4<1 1..8 at=kafka topic=y
              20 b consumer 3<2 9..9",
-        "whole 6010",
+        "calls 4 10000 inconclusive",
     ),
     (
         "a call inside of a call to the same peer waits in its place",
@@ -368,5 +369,5 @@ fn learned(service: &str, known: LearnedService) -> Learned {
     let leaves = [("shop".to_owned(), 3)].into();
     let trigger = LearnedService { leaves, ..LearnedService::default() };
     let services = [(service.to_owned(), known), ("qualitytrace".to_owned(), trigger)];
-    Learned { services: services.into() }
+    Learned { services: services.into(), ..Learned::default() }
 }

@@ -15,7 +15,7 @@ use model::{
     SpanId, Timestamp, Trace, TraceId, Unsettled,
     trace::{Kind, LinkData, ResourceData, ScopeData, SpanData, StatusCode, Value},
 };
-use runner::{Finished, Job, Limits, Lost, MARKER, Ports, Started, run};
+use runner::{Concluded, Finished, Job, Limits, Lost, MARKER, Ports, Started, run};
 use source::Text;
 use tokio::{
     sync::mpsc,
@@ -91,6 +91,17 @@ impl Stage {
             timeout: self.timeout,
         };
         run(job, &world).await.expect("a verdict")
+    }
+
+    /// Runs it to its final verdict, where that comes after the provisional one; and whether it would have been ready sooner.
+    pub(crate) async fn conclude(&self, end: Duration) -> (Finished, Concluded, Instant) {
+        let mut finished = self.run().await;
+        let world = World { began: Instant::now(), stage: self.clone(), told: Mutex::default() };
+        let watch = finished.watch.take().expect("a trace was asked for");
+        let mut ready = Instant::now();
+        let mut watch = watch.linger(|| ready = Instant::now(), sleep(end)).await;
+        let concluded = watch.conclude(finished.outcome.clone(), &world).await;
+        (finished, concluded.expect("nobody else has the run"), ready)
     }
 
     /// What became of it in one line: how it was settled, after how many milliseconds, and the verdict if it is not passed.

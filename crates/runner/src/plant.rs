@@ -1,0 +1,54 @@
+//! Faults for the proof of settling to find: one at a time, and only in a build with the feature `planted`.
+//!
+//! `cargo xtask prove settle --faults` plants each of them and has to find it. Without the feature nothing of this is in
+//! the program.
+
+/// A fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plant {
+    /// A call whose other side has not come keeps no trace open.
+    EdgesOff,
+    /// One run is enough to shorten a wait or a linger.
+    LearnsEarly,
+    /// A verdict does not linger.
+    LingerOff,
+    /// A trace that began where a call was made speaks against nothing.
+    DoubtsOff,
+}
+
+/// All of them, by the names that they are chosen by.
+#[cfg(feature = "planted")]
+const ALL: &[(&str, Plant)] = &[
+    ("edges-off", Plant::EdgesOff),
+    ("learns-early", Plant::LearnsEarly),
+    ("linger-off", Plant::LingerOff),
+    ("doubts-off", Plant::DoubtsOff),
+];
+
+#[cfg(feature = "planted")]
+static PLANTED: std::sync::OnceLock<Plant> = std::sync::OnceLock::new();
+
+/// The names of all faults.
+#[cfg(feature = "planted")]
+pub fn plants() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|(name, _)| *name)
+}
+
+/// Plants the fault of this name, once for the whole process, and tells whether there is one.
+#[cfg(feature = "planted")]
+pub fn plant(name: &str) -> bool {
+    let found = ALL.iter().find(|(known, _)| *known == name);
+    found.is_some_and(|(_, plant)| PLANTED.set(*plant).is_ok())
+}
+
+/// Whether this fault is planted.
+#[cfg(feature = "planted")]
+pub(crate) fn is_planted(plant: Plant) -> bool {
+    PLANTED.get() == Some(&plant)
+}
+
+/// Whether this fault is planted: never.
+#[cfg(not(feature = "planted"))]
+pub(crate) const fn is_planted(_: Plant) -> bool {
+    false
+}

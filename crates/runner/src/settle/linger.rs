@@ -1,0 +1,147 @@
+//! From a provisional verdict to the final one: listening on for work that no span announces.
+//!
+//! Why, and what the bet is, is in `docs/adr/0023-provisional-and-final.md`.
+
+use std::{future::Future, pin::pin, time::Duration};
+
+use drivers::Arrivals;
+use lang::Settle;
+use model::{LearnedTest, Timestamp};
+use tokio::time::{Instant, sleep_until};
+
+use super::{Gathering, Settling, Waiting, process};
+use crate::{
+    clock::Clock,
+    judging::Judging,
+    plant::{Plant, is_planted},
+};
+
+/// What a settled trace lingers by, until the verdict on it is final.
+#[derive(Clone, Debug)]
+pub(crate) struct Lingering {
+    pub(crate) rule: Settle,
+    pub(crate) judging: Judging,
+    pub(crate) clock: Clock,
+    /// Whether the test expects something to come.
+    pub(crate) expects: bool,
+    pub(crate) answered: Timestamp,
+    /// Until when the test waits.
+    pub(crate) deadline: Instant,
+}
+
+/// How long work that nothing announced is waited for, while too few runs have shown how long it takes.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Listens on until the verdict on a complete trace is final, says so by `ready`, and goes on until `end`.
+///
+/// What comes meanwhile is taken in, and lingers as well; after `end` for a moment at most.
+pub(crate) async fn linger(
+    mut gathering: Gathering,
+    lingering: &Lingering,
+    arrivals: &mut Arrivals,
+    ready: impl FnOnce(),
+    end: impl Future<Output = ()>,
+) -> Gathering {
+    let Lingering { rule, judging, clock, expects, answered, deadline } = lingering;
+    let (rule, clock, expects) = (*rule, *clock, *expects);
+    let waiting = Waiting { rule, judging, clock, ends: None, expects };
+    let length = gathering.engine.linger();
+    let mut settling = Settling::new(&waiting, *answered, (*deadline).max(Instant::now() + length));
+    let (mut end, mut is_ended, mut is_open) = (pin!(end), false, true);
+    let mut ready = Some(ready);
+    loop {
+        gathering = settling.take_all(gathering, arrivals).await;
+        let next = match gathering.is_full() || !is_open {
+            true => None,
+            false => settling.look_on(&gathering, arrivals).await,
+        };
+        // What came while it was looked at counts.
+        if !settling.backlog.is_empty() {
+            continue;
+        }
+        if next.is_none() {
+            if let Some(ready) = ready.take() {
+                ready();
+            }
+            if is_ended {
+                return gathering;
+            }
+        }
+        tokio::select! {
+            biased;
+            next = arrivals.next(), if is_open => match next {
+                Some(arrival) => settling.backlog.push_back(arrival),
+                None => is_open = false,
+            },
+            () = &mut end, if !is_ended => {
+                is_ended = true;
+                if ready.is_none() {
+                    settling.deadline = settling.deadline.min(Instant::now() + length.max(LINGER));
+                }
+            }
+            () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {
+                settling.late = next.map_or(Duration::ZERO, |next| next.elapsed());
+            }
+        }
+    }
+}
+
+/// Listens on until `end`, and takes in what comes.
+pub(crate) async fn listen(
+    mut gathering: Gathering,
+    arrivals: &mut Arrivals,
+    end: impl Future<Output = ()>,
+) -> Gathering {
+    let mut end = pin!(end);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut end => break,
+            arrival = arrivals.next() => match arrival {
+                Some(arrival) => gathering = gathering.take(arrival).await,
+                None => {
+                    end.await;
+                    break;
+                }
+            },
+        }
+    }
+    while let Some(arrival) = arrivals.waiting() {
+        gathering = gathering.take(arrival).await;
+    }
+    gathering
+}
+
+/// For how long a verdict is provisional: what runs of this test have shown, with a margin, and while too few have, no less
+/// than a second.
+pub(crate) fn linger_of(known: Option<&LearnedTest>, rule: &Settle) -> Duration {
+    if is_planted(Plant::LingerOff) {
+        return Duration::ZERO;
+    }
+    let shown = known.map_or(Duration::ZERO, LearnedTest::longest_gap).saturating_mul(3) / 2;
+    let is_known = |it: &LearnedTest| it.is_known() || is_planted(Plant::LearnsEarly);
+    let least = if known.is_some_and(is_known) { process::LEAST } else { LINGER };
+    shown.max(least).min(rule.timeout.max(LINGER))
+}
+
+impl Settling<'_> {
+    /// When to look again whether the verdict is final if nothing comes; none where it is, or where the time is up.
+    async fn look_on(&mut self, gathering: &Gathering, arrivals: &mut Arrivals) -> Option<Instant> {
+        let now = Instant::now();
+        if now >= self.deadline {
+            return None;
+        }
+        let at = gathering.engine.final_at().map(|at| self.waiting.clock.instant(at));
+        let at = at.map_or(self.deadline, |at| at.min(self.deadline));
+        if at > now {
+            return Some(at);
+        }
+        if let Some(grace) = self.grace(at) {
+            return Some(grace.min(self.deadline));
+        }
+        match self.missing(gathering, arrivals).await.is_empty() {
+            true => None,
+            false => Some(self.deadline),
+        }
+    }
+}

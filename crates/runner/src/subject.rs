@@ -1,0 +1,161 @@
+//! What a run is about, and its outcome: made once for the provisional verdict and once more for the final one.
+
+use std::sync::Arc;
+
+use model::{
+    Analysis, Answer, Attempt, Judgement, Outcome, Request, RunId, Settlement, StepTime, Trace,
+    Unsettled, Verdict,
+};
+use tokio::time::Instant;
+
+use crate::{
+    Lost, Ports, Started,
+    diagnosis::{self, Case, Fired},
+    judging::Judging,
+    plant::{Plant, is_planted},
+    reasons::{out_of_time, reasons},
+    settle::Gathering,
+};
+
+/// What a run is about: all that its outcome is made of, but the trace.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(crate) run_id: RunId,
+    /// The test's name.
+    pub(crate) test: String,
+    pub(crate) attempt: Attempt,
+    pub(crate) request: Request,
+    /// The answer without what nobody may see.
+    pub(crate) told: Answer,
+    pub(crate) judging: Judging,
+    pub(crate) started: Option<Started>,
+    /// When the trigger was about to be fired.
+    pub(crate) began: Instant,
+    /// When the whole run has to end.
+    pub(crate) ends: Option<Instant>,
+}
+
+/// What a trace came to.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) judgement: Judgement,
+    pub(crate) trace: Option<Arc<Trace>>,
+    pub(crate) settlement: Option<Settlement>,
+    /// What the analyzer says, where one applies.
+    pub(crate) analysis: Option<Analysis>,
+}
+
+impl Subject {
+    /// Adds what speaks against a trace that looks complete: spans that were lost or refused, a trace that the system does not
+    /// sample, and calls whose other side began a trace of its own.
+    pub(crate) async fn add_doubts<P: Ports>(
+        &self,
+        ports: &P,
+        gathering: &Gathering,
+        settlement: &mut Settlement,
+    ) -> Result<(), Lost> {
+        use Unsettled::{ContextLost, NoTelemetry, NotSampled, NotWaited, OtherServers, SpansLost};
+        let trace = &gathering.trace;
+        settlement.logs = ports.logs(trace.id());
+        let add = |settlement: &mut Settlement, doubt: Unsettled| {
+            if !settlement.unsettled.contains(&doubt) {
+                settlement.unsettled.push(doubt);
+            }
+        };
+        if ports.has_lost_spans(trace.id()) {
+            add(settlement, SpansLost);
+        }
+        // What presence has decided depends on nothing else.
+        if settlement.unsettled.contains(&NotWaited) {
+            return Ok(());
+        }
+        let others = ports.other_servers().await?;
+        if !others.is_empty() {
+            add(settlement, OtherServers(others));
+        }
+        if settlement.unsettled.contains(&NoTelemetry) {
+            return Ok(());
+        }
+        let case = |seen| Case {
+            fired: self.fired(),
+            verdict: Verdict::Inconclusive,
+            settlement,
+            trace,
+            keys: ports.keys(),
+            seen,
+            started: self.started.as_ref(),
+            processes: &[],
+        };
+        let is_dropped = diagnosis::is_not_sampled(&case(None));
+        let calls = gathering.engine.unanswered_calls();
+        let lost = match calls.is_empty() || is_planted(Plant::DoubtsOff) {
+            true => Vec::new(),
+            false => diagnosis::lost_contexts(&case(ports.seen().as_ref()), &calls),
+        };
+        if is_dropped {
+            add(settlement, NotSampled);
+        }
+        if !lost.is_empty() {
+            add(settlement, ContextLost(lost));
+        }
+        Ok(())
+    }
+
+    /// The outcome of what was judged. Where the run was cut off by its own time, that is the reason for what is open.
+    pub(crate) fn outcome<P: Ports>(
+        &self,
+        ports: &P,
+        judged: &Judged,
+        (steps, is_cut): (Vec<StepTime>, bool),
+    ) -> Outcome {
+        let verdict = judged.judgement.verdict;
+        let (resolved, answer) = (&self.judging.resolved, &self.judging.answer);
+        let gathered = judged.trace.as_deref().zip(judged.settlement.as_ref());
+        let mut diagnoses =
+            diagnosis::explain(ports, self.started.as_ref(), self.fired(), verdict, gathered);
+        let reasons = match is_cut {
+            true => out_of_time(resolved, answer, &mut diagnoses),
+            false => reasons(resolved, answer, judged.settlement.as_ref(), &diagnoses),
+        };
+        let mut outcome = Outcome {
+            run_id: Some(self.run_id),
+            test: self.test.clone(),
+            verdict,
+            provisional: self.is_provisional(judged),
+            superseded: None,
+            reasons,
+            trace_id: Some(self.attempt.trace_id),
+            answer: Some(self.told.clone()),
+            settlement: judged.settlement.clone(),
+            diagnoses,
+            overtaken: None,
+            earlier: Vec::new(),
+            judgement: judged.judgement.clone(),
+            analysis: judged.analysis.clone(),
+            steps,
+        };
+        resolved.secrets().hide_all(outcome.said_mut());
+        outcome
+    }
+
+    /// Whether further spans can change the verdict, and it has not lingered: presence decided neither that all holds nor that
+    /// something is broken.
+    fn is_provisional(&self, judged: &Judged) -> bool {
+        let is_complete = judged.settlement.as_ref().is_some_and(Settlement::is_whole);
+        is_complete && !self.judging.resolved.is_final(&judged.judgement)
+    }
+
+    /// Whether the time of the whole run is up.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        self.ends.is_some_and(|ends| ends <= Instant::now())
+    }
+
+    fn fired(&self) -> Fired<'_> {
+        Fired {
+            attempt: &self.attempt,
+            request: &self.request,
+            answer: &self.judging.answer,
+            began: self.began,
+        }
+    }
+}
