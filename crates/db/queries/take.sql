@@ -66,9 +66,11 @@ with recursive running as materialized (
 )
 select taken.id as "id!", taken.project as "project!", epoch as "epoch!",
     accepted_at_ns as "accepted_at_ns!", traceparent, trace_id, span_id, attempted_at_ns,
-    answer::text as answer, vars::text as vars, timeout_ms, stop_at_ns,
+    answer::text as answer, vars::text as vars, timeout_ms, stop_at_ns, provisional,
     (select json_object_agg(service, learned)::text from learned
      where learned.project = taken.project) as learned,
+    (select learned_tests.learned::text from learned_tests
+     where learned_tests.project = taken.project and learned_tests.test_id = taken.test_id) as learned_test,
     (select suite_runs.name from suite_runs where suite_runs.id = taken.suite_run) as suite,
     (select json_object_agg(documents.id, document_versions.document)::text
      from documents join document_versions on document_versions.project = documents.project
@@ -76,6 +78,12 @@ select taken.id as "id!", taken.project as "project!", epoch as "epoch!",
          and document_versions.version = documents.version
      where documents.project = taken.project and documents.kind = 'settleProfile'
          and not documents.deleted) as settle_profiles,
+    (select json_object_agg(documents.kind, document_versions.document)::text
+     from documents join document_versions on document_versions.project = documents.project
+         and document_versions.kind = documents.kind and document_versions.document_id = documents.id
+         and document_versions.version = documents.version
+     where documents.project = taken.project and documents.kind in ('analyzer', 'gate')
+         and documents.id = 'current' and not documents.deleted) as gates,
     taken.test_id as "test_id!", test_versions.version, name, document, file
 from taken
 join tests on tests.project = taken.project and tests.id = taken.test_id

@@ -41,8 +41,10 @@ pub struct ListedRun {
     pub version: i32,
     /// Where it is in its life.
     pub state: State,
-    /// Its one verdict, once it ended.
+    /// Its one final verdict, once it ended.
     pub verdict: Option<Verdict>,
+    /// Its verdict for now, while spans may still change it.
+    pub provisional: Option<Verdict>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
     /// When it ended.
@@ -60,6 +62,7 @@ struct Row {
     test_version: i32,
     state: String,
     verdict: Option<String>,
+    provisional: Option<String>,
     accepted_at_ns: i64,
     ended_at_ns: Option<i64>,
     trace_id: Option<Vec<u8>>,
@@ -150,6 +153,7 @@ fn listed(row: Row) -> Result<ListedRun, DbError> {
         version: row.test_version,
         state: state(run, &row.state)?,
         verdict: row.verdict.map(|word| verdict(run, &word)).transpose()?,
+        provisional: row.provisional.map(|word| verdict(run, &word)).transpose()?,
         accepted_at: moment(row.accepted_at_ns),
         ended_at: row.ended_at_ns.map(moment),
         trace_id: row.trace_id.map(|bytes| trace_id(run, bytes)).transpose()?,

@@ -1,27 +1,37 @@
-//! What runs have shown of the services of a project.
+//! What runs have shown of the services of a project, and of its tests.
 //!
 //! It is read with each run that is taken, and taken in after verdicts, of several runs together. What several servers
 //! take in at once is all kept: they have turns, one for each project.
 
 use std::collections::BTreeMap;
 
-use model::{Learned, LearnedService, Project};
-use sqlx::types::Json;
+use model::{Learned, LearnedService, LearnedTest, Project};
+use serde::{Serialize, de::DeserializeOwned};
+use sqlx::{PgConnection, types::Json};
 
 use crate::{Db, DbError};
 
 impl Db {
-    /// What is known of a project's services.
+    /// What is known of a project's services and tests.
     pub async fn learned(&self, project: &Project) -> Result<Learned, DbError> {
-        let rows = sqlx::query!(
+        let services = sqlx::query!(
             "select service, learned as \"learned: Json<LearnedService>\" from learned where project = $1",
             project.as_str(),
         )
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        let services = rows.into_iter().map(|row| (row.service, row.learned.0));
-        Ok(Learned { services: services.collect() })
+        let tests = sqlx::query!(
+            "select test_id, learned as \"learned: Json<LearnedTest>\" from learned_tests where project = $1",
+            project.as_str(),
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        Ok(Learned {
+            services: services.into_iter().map(|row| (row.service, row.learned.0)).collect(),
+            tests: tests.into_iter().map(|row| (row.test_id, row.learned.0)).collect(),
+        })
     }
 
     /// Takes in what runs have seen, in the order in which they ended; as many services as [`Learned`] holds.
@@ -34,33 +44,12 @@ impl Db {
             )
             .execute(&mut *transaction)
             .await?;
-            let rows = sqlx::query!(
-                "select service, learned::text as \"learned!\" from learned where project = $1",
-                project.as_str(),
-            )
-            .fetch_all(&mut *transaction)
-            .await?;
-            // What cannot be read is learned again.
-            let read =
-                |text: &str| serde_json::from_str::<LearnedService>(text).unwrap_or_default();
-            let services: BTreeMap<_, _> =
-                rows.into_iter().map(|row| (row.service, read(&row.learned))).collect();
-            let before = Learned { services };
+            let before = known(&mut transaction, project, seen).await?;
             let mut after = before.clone();
             for seen in seen {
                 after.observe(seen);
             }
-            let is_new = |(name, service): &(&String, &LearnedService)| {
-                before.services.get(*name) != Some(*service)
-            };
-            let (services, learned): (Vec<_>, Vec<_>) = after
-                .services
-                .iter()
-                .filter(is_new)
-                .filter_map(|(name, service)| {
-                    Some((name.clone(), serde_json::to_string(service).ok()?))
-                })
-                .unzip();
+            let (services, learned) = changed(&before.services, &after.services);
             sqlx::query!(
                 "insert into learned (project, service, learned)
                  select $1, service, learned::json from unnest($2::text[], $3::text[]) as new (service, learned)
@@ -71,8 +60,63 @@ impl Db {
             )
             .execute(&mut *transaction)
             .await?;
+            let (tests, learned) = changed(&before.tests, &after.tests);
+            sqlx::query!(
+                "insert into learned_tests (project, test_id, learned)
+                 select $1, test_id, learned::json from unnest($2::text[], $3::text[]) as new (test_id, learned)
+                 on conflict (project, test_id) do update set learned = excluded.learned",
+                project.as_str(),
+                &tests,
+                &learned,
+            )
+            .execute(&mut *transaction)
+            .await?;
             transaction.commit().await
         };
         learning.await.map_err(|error| self.error(error))
     }
+}
+
+/// What is known of a project's services, and of the tests that were seen.
+async fn known(
+    connection: &mut PgConnection,
+    project: &Project,
+    seen: &[Learned],
+) -> Result<Learned, sqlx::Error> {
+    let services = sqlx::query!(
+        "select service, learned::text as \"learned!\" from learned where project = $1",
+        project.as_str(),
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    let names: Vec<String> = seen.iter().flat_map(|seen| seen.tests.keys().cloned()).collect();
+    let tests = sqlx::query!(
+        "select test_id, learned::text as \"learned!\" from learned_tests
+         where project = $1 and test_id = any ($2)",
+        project.as_str(),
+        &names,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(Learned {
+        services: services.into_iter().map(|row| (row.service, parsed(&row.learned))).collect(),
+        tests: tests.into_iter().map(|row| (row.test_id, parsed(&row.learned))).collect(),
+    })
+}
+
+/// What cannot be read is learned again.
+fn parsed<T: DeserializeOwned + Default>(text: &str) -> T {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// The names of what is new or other than before, and what is known of each.
+fn changed<T: PartialEq + Serialize>(
+    before: &BTreeMap<String, T>,
+    after: &BTreeMap<String, T>,
+) -> (Vec<String>, Vec<String>) {
+    after
+        .iter()
+        .filter(|(name, known)| before.get(*name) != Some(*known))
+        .filter_map(|(name, known)| Some((name.clone(), serde_json::to_string(known).ok()?)))
+        .unzip()
 }

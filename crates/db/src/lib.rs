@@ -19,8 +19,10 @@ mod id_key;
 mod learned;
 mod lease;
 mod months;
+mod provisional;
 mod run;
 mod secret;
+mod server;
 mod suite_run;
 mod take;
 mod test;
@@ -43,6 +45,7 @@ pub use lease::Finished;
 pub use months::{Keep, Upkept};
 pub use run::{Accepted, IdempotencyKey, NewRun, RunVars, State, StoredRun};
 pub use secret::SecretKeys;
+pub use server::{KeyConflict, NewServer, OtherServer, Side};
 pub use suite_run::{
     NewSuiteRun, StepOutcome, StepRun, StoredSuiteRun, SuiteOutcome, SuiteStep, TakenSuite,
 };

@@ -75,7 +75,7 @@ pub enum Accepted {
 pub enum State {
     /// Nobody took it yet.
     Queued,
-    /// Somebody took it.
+    /// Somebody took it. One that lingers, with a provisional verdict, is running.
     Running,
     /// It has its verdict.
     Ended,
@@ -92,8 +92,10 @@ pub struct StoredRun {
     pub version: i32,
     /// Where it is in its life.
     pub state: State,
-    /// Its one verdict, once it ended.
+    /// Its one final verdict, once it ended.
     pub verdict: Option<Verdict>,
+    /// Its verdict for now, while spans may still change it.
+    pub provisional: Option<Verdict>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
     /// The trace under test, once the attempt is recorded.
@@ -235,7 +237,8 @@ impl Db {
     /// A run.
     pub async fn run(&self, project: &Project, run: RunId) -> Result<Option<StoredRun>, DbError> {
         let row = sqlx::query!(
-            "select test_id, test_version, state as \"state!\", verdict, accepted_at_ns, trace_id, span_id, stop_at_ns,
+            "select test_id, test_version, state as \"state!\", verdict,
+                 case when verdict is null then provisional end as provisional, accepted_at_ns, trace_id, span_id, stop_at_ns,
                  vars as \"vars: Json<RunVars>\",
                  outcome as \"outcome: Json<Outcome>\", overtaken as \"overtaken: Json<Overtaken>\"
              from runs where project = $1 and id = $2",
@@ -252,6 +255,7 @@ impl Db {
             version: row.test_version,
             state: state(run, &row.state)?,
             verdict: row.verdict.map(|word| verdict(run, &word)).transpose()?,
+            provisional: row.provisional.map(|word| verdict(run, &word)).transpose()?,
             accepted_at: moment(row.accepted_at_ns),
             trace_id: row.trace_id.map(|bytes| trace_id(run, bytes)).transpose()?,
             stop_at: row.stop_at_ns.map(moment),

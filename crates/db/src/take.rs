@@ -8,12 +8,14 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use model::{Attempt, Learned, LearnedService, Progress, Project, RunId, Timestamp};
+use model::{
+    Attempt, Learned, LearnedService, LearnedTest, Progress, Project, RunId, Timestamp, Verdict,
+};
 use serde::de::DeserializeOwned;
 
 use crate::{
     Db, DbError, RunVars, StoredTest,
-    run::{moment, read, span_id, trace_id},
+    run::{moment, read, span_id, trace_id, verdict},
 };
 
 /// Runs of a lane that are looked at beyond those that are asked for: as many may have been taken by others while this
@@ -67,12 +69,16 @@ pub struct Taken {
     pub timeout: Option<Duration>,
     /// Since when it is asked to stop.
     pub stop_at: Option<Timestamp>,
-    /// What earlier runs of the project have shown.
+    /// The provisional verdict that an earlier owner recorded; there is no further one.
+    pub provisional: Option<Verdict>,
+    /// What earlier runs have shown: of the services of the project, and of this test.
     pub learned: Learned,
     /// The name of the suite that it is a step of.
     pub suite: Option<String>,
     /// The settle profiles of the project, by their ids.
     pub settle_profiles: BTreeMap<String, String>,
+    /// The analyzer and the gate of the project that hold for runs, by their kinds.
+    pub gates: BTreeMap<String, String>,
 }
 
 /// A run that was taken and cannot be read.
@@ -102,9 +108,12 @@ struct Row {
     vars: Option<String>,
     timeout_ms: Option<i64>,
     stop_at_ns: Option<i64>,
+    provisional: Option<String>,
     learned: Option<String>,
+    learned_test: Option<String>,
     suite: Option<String>,
     settle_profiles: Option<String>,
+    gates: Option<String>,
     test_id: String,
     version: i32,
     name: String,
@@ -163,6 +172,8 @@ impl Row {
         // What is learned only shortens waits: what cannot be read of it is learned again.
         let services: BTreeMap<String, LearnedService> =
             parsed(run_id, self.learned).ok().flatten().unwrap_or_default();
+        let test: Option<LearnedTest> = parsed(run_id, self.learned_test).ok().flatten();
+        let tests = test.map(|test| (self.test_id.clone(), test)).into_iter().collect();
         Ok(Taken {
             run_id,
             project: read(run_id, self.project.parse())?,
@@ -187,9 +198,11 @@ impl Row {
                 .and_then(|ms| u64::try_from(ms).ok())
                 .map(Duration::from_millis),
             stop_at: self.stop_at_ns.map(moment),
-            learned: Learned { services },
+            provisional: self.provisional.map(|word| verdict(run_id, &word)).transpose()?,
+            learned: Learned { services, tests },
             suite: self.suite,
             settle_profiles: parsed(run_id, self.settle_profiles)?.unwrap_or_default(),
+            gates: parsed(run_id, self.gates)?.unwrap_or_default(),
         })
     }
 }

@@ -1,4 +1,5 @@
-select id, test_id, test_version, state as "state!", verdict, accepted_at_ns, ended_at_ns, trace_id, revision
+select id, test_id, test_version, state as "state!", verdict,
+    case when verdict is null then provisional end as provisional, accepted_at_ns, ended_at_ns, trace_id, revision
 from runs
 where project = $1 and trace_id = $2
 order by id desc limit $3

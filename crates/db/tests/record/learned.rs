@@ -1,14 +1,55 @@
 //! What runs have shown, kept for the next.
 
+use std::time::Duration;
+
 use db::DbError;
-use model::{Learned, LearnedService};
+use model::{Learned, LearnedService, LearnedTest};
 use tokio::task::JoinSet;
 
 use crate::scratch::{self, LEASE, project};
 
 fn seen(service: &str, delay_ns: u64) -> Learned {
     let shown = LearnedService { runs: 1, delays_ns: vec![delay_ns], ..LearnedService::default() };
-    Learned { services: [(service.to_owned(), shown)].into() }
+    Learned { services: [(service.to_owned(), shown)].into(), ..Learned::default() }
+}
+
+fn gap(test: &str, millis: u64) -> Learned {
+    let shown = LearnedTest::of_run(Duration::from_millis(millis), true);
+    Learned { tests: [(test.to_owned(), shown)].into(), ..Learned::default() }
+}
+
+#[test]
+fn a_run_is_given_the_gaps_of_its_own_test() {
+    scratch::with(|scratch| async move {
+        scratch.apply("a").await;
+        let mut learning = JoinSet::new();
+        for number in 0..10 {
+            let db = scratch.db.clone();
+            let both = [gap("shop", 100 + number), gap("other", 7)];
+            learning.spawn(async move { db.learn(&project(), &both).await });
+        }
+        let learned: Result<Vec<()>, DbError> = learning.join_all().await.into_iter().collect();
+        learned.expect("learned");
+        let learned = scratch.db.learned(&project()).await.expect("asked");
+        assert_eq!(learned.tests["other"].gaps_ms, [7; 10]);
+        let shop = &learned.tests["shop"];
+        assert_eq!((shop.runs, shop.longest_gap()), (10, Duration::from_millis(109)));
+        let elsewhere = "other".parse().expect("a project");
+        scratch.db.learn(&elsewhere, &[gap("shop", 9_000)]).await.expect("learned");
+
+        scratch.accept(1).await;
+        let known = scratch.take(LEASE).await.learned;
+        assert_eq!(known.tests, [("shop".to_owned(), shop.clone())].into());
+
+        // What cannot be read is learned again, and keeps no run from being taken.
+        let damage = "update learned_tests set learned = '{\"of\": \"a later version\"}'";
+        sqlx::query(damage).execute(&mut scratch.raw().await).await.expect("damaged");
+        scratch.accept(2).await;
+        assert_eq!(scratch.take(LEASE).await.learned, Learned::default());
+        scratch.db.learn(&project(), &[gap("shop", 6)]).await.expect("learned");
+        scratch.accept(3).await;
+        assert_eq!(scratch.take(LEASE).await.learned, gap("shop", 6));
+    });
 }
 
 #[test]

@@ -138,16 +138,23 @@ enum Write {
     Renew,
     Attempted,
     Answered,
+    Provisional,
     Finish,
 }
 
-const WRITES: [Write; 4] = [Write::Renew, Write::Attempted, Write::Answered, Write::Finish];
+const WRITES: [Write; 5] =
+    [Write::Renew, Write::Attempted, Write::Answered, Write::Provisional, Write::Finish];
 
 async fn write(db: &Db, run: RunId, epoch: i64, write: Write) -> Result<(), DbError> {
     match write {
         Write::Renew => scratch::renew(db, run, epoch, LEASE).await.map(drop),
         Write::Attempted => db.attempted(run, epoch, &attempt()).await,
         Write::Answered => db.answered(run, epoch, &answer(), at(4)).await,
+        Write::Provisional => {
+            let verdict = Verdict::Passed;
+            let events = [Event { at: at(5), what: What::Provisional { verdict } }];
+            db.provisional(run, epoch, verdict, &events).await
+        }
         Write::Finish => {
             let outcome = outcome(run, Verdict::Passed);
             let events = [Event { at: at(5), what: What::Judged { verdict: Verdict::Passed } }];
@@ -186,7 +193,8 @@ async fn assert_repeats(scratch: &Scratch, run: RunId, epoch: i64, writes: &[Wri
 #[test]
 fn a_worker_that_lost_its_run_writes_nothing() {
     // How far the run is decides which of the conditions hold, so each write is tried at each point.
-    for done in [&[][..], &[Write::Attempted], &[Write::Attempted, Write::Answered]] {
+    let steps = [Write::Attempted, Write::Answered, Write::Provisional];
+    for done in [&[][..], &steps[..1], &steps[..2], &steps] {
         scratch::with(|scratch| async move {
             scratch.apply("a").await;
             let run = scratch.accept(1).await;
@@ -218,8 +226,10 @@ fn an_owner_takes_each_step_once_and_in_order_and_may_repeat_it() {
         write(&scratch.db, run, epoch, Write::Answered).await.expect("owned");
         assert_repeats(&scratch, run, epoch, &[Write::Attempted, Write::Answered]).await;
         write(&scratch.db, run, epoch, Write::Renew).await.expect("owned");
+        write(&scratch.db, run, epoch, Write::Provisional).await.expect("owned");
+        assert_repeats(&scratch, run, epoch, &[Write::Answered, Write::Provisional]).await;
         write(&scratch.db, run, epoch, Write::Finish).await.expect("owned");
-        let steps = [Write::Attempted, Write::Answered, Write::Finish];
+        let steps = [Write::Attempted, Write::Answered, Write::Provisional, Write::Finish];
         assert_repeats(&scratch, run, epoch, &steps).await;
         assert_fenced(&scratch, run, epoch - 1, &WRITES).await;
         assert_fenced(&scratch, run, epoch + 1, &WRITES).await;

@@ -187,6 +187,8 @@ pub(crate) fn outcome(run: RunId, verdict: Verdict) -> Outcome {
         run_id: Some(run),
         test: "Shop".to_owned(),
         verdict,
+        provisional: false,
+        superseded: None,
         reasons: vec!["because".to_owned()],
         trace_id: Some(attempt().trace_id),
         answer: Some(answer()),

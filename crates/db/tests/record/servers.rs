@@ -1,0 +1,136 @@
+//! The rows of servers: who is there, who was, and who may enter.
+
+use std::time::Duration;
+
+use db::{Db, KeyConflict, NewServer, OtherServer, Side};
+
+use crate::scratch;
+
+const COUNTS_FOR: Duration = Duration::from_secs(600);
+/// A row that does not count any more when it is written.
+const OVER: Duration = Duration::ZERO;
+
+fn server(number: u8, minting: &str, known: &[&str]) -> NewServer {
+    NewServer {
+        id: [number; 16],
+        process: [number + 100; 16],
+        name: format!("server-{number}"),
+        roles: vec!["api".to_owned(), "ingest".to_owned(), "worker".to_owned()],
+        version: "0.0.0".to_owned(),
+        minting_key: minting.to_owned(),
+        known_keys: known.iter().map(|key| (*key).to_owned()).collect(),
+    }
+}
+
+async fn enter(db: &Db, server: &NewServer) {
+    assert_eq!(db.enter_server(server, COUNTS_FOR).await.expect("asked"), None);
+}
+
+/// The others that count, and those that did.
+async fn others(db: &Db, of: u8) -> (Vec<String>, Vec<String>) {
+    let others = db.other_servers([of + 100; 16], 10).await.expect("asked");
+    let (counting, gone): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|it| it.gone_for.is_zero());
+    let names = |all: Vec<OtherServer>| all.into_iter().map(|it| it.name).collect();
+    (names(counting), names(gone))
+}
+
+fn named(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn a_row_counts_until_its_servers_end_and_stays_after_it() {
+    scratch::with(|scratch| async move {
+        let db = &scratch.db;
+        let (one, two) = (server(1, "a", &["a"]), server(2, "a", &["a"]));
+        enter(db, &one).await;
+        assert_eq!(others(db, 1).await, (vec![], vec![]), "alone");
+        enter(db, &two).await;
+        assert_eq!(others(db, 1).await, (named(&["server-2"]), vec![]));
+        assert_eq!(others(db, 2).await, (named(&["server-1"]), vec![]));
+
+        db.leave_server(two.process).await.expect("left");
+        assert_eq!(others(db, 1).await, (vec![], named(&["server-2"])), "who has left is seen");
+        assert!(!db.heartbeat(two.id, two.process, COUNTS_FOR).await.expect("asked"), "for good");
+
+        // What does not receive spans is nobody's loss.
+        let roles = vec!["api".to_owned()];
+        enter(db, &NewServer { roles, ..server(3, "a", &["a"]) }).await;
+        assert_eq!(others(db, 1).await.0, Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_server_that_comes_back_has_the_row_that_it_had() {
+    scratch::with(|scratch| async move {
+        let db = &scratch.db;
+        let killed = server(1, "a", &["a"]);
+        enter(db, &killed).await;
+        // It was killed, so that its row still counts; the next process is no other server.
+        let next = NewServer { process: [9; 16], ..killed.clone() };
+        enter(db, &next).await;
+        assert_eq!(db.other_servers(next.process, 10).await.expect("asked"), []);
+        // Had it lived on, with a copy of its data directory beside it: each would see the other at its next heartbeat.
+        let seen = db.other_servers(killed.process, 10).await.expect("asked");
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        assert!(!db.heartbeat(killed.id, killed.process, COUNTS_FOR).await.expect("asked"));
+        enter(db, &NewServer { id: [8; 16], ..killed }).await;
+        assert_eq!(db.other_servers(next.process, 10).await.expect("asked").len(), 1);
+        assert!(db.heartbeat(next.id, next.process, COUNTS_FOR).await.expect("asked"));
+    });
+}
+
+#[test]
+fn a_row_that_was_not_renewed_is_over() {
+    scratch::with(|scratch| async move {
+        let db = &scratch.db;
+        let (one, two) = (server(1, "a", &["a"]), server(2, "b", &["b"]));
+        assert_eq!(db.enter_server(&one, OVER).await.expect("asked"), None);
+        enter(db, &two).await;
+        let seen = db.other_servers(two.process, 10).await.expect("asked");
+        assert!(!seen[0].gone_for.is_zero(), "{seen:?}");
+        assert!(!db.heartbeat(one.id, one.process, COUNTS_FOR).await.expect("asked"));
+        // Meanwhile another one has entered, with other keys.
+        assert!(db.enter_server(&one, COUNTS_FOR).await.expect("asked").is_some());
+
+        // Long after any run that it could matter to, nobody needs it.
+        let long_ago = "update servers set counts_until = counts_until - interval '8 days'";
+        sqlx::query(long_ago).execute(&mut scratch.raw().await).await.expect("aged");
+        enter(db, &server(3, "b", &["b"])).await;
+        assert_eq!(others(db, 3).await, (vec![], vec![]));
+    });
+}
+
+#[test]
+fn who_enters_has_keys_that_fit() {
+    let conflict = |key: &str, unknown_to| {
+        Some(KeyConflict { server: "server-1".to_owned(), key: key.to_owned(), unknown_to })
+    };
+    let cases = [
+        (("a", &["a"][..]), ("a", &["a"][..]), None),
+        (("a", &["a"]), ("b", &["b"]), conflict("b", Side::Present)),
+        (("a", &["a"]), ("b", &["b", "a"]), conflict("b", Side::Present)),
+        (("a", &["a", "b"]), ("b", &["b"]), conflict("a", Side::Entering)),
+        (("a", &["a", "b"]), ("a", &["a"]), None),
+        (("a", &["a", "b"]), ("b", &["b", "a"]), None),
+        (("b", &["b", "a"]), ("b", &["b"]), None),
+    ];
+    scratch::with(|scratch| async move {
+        let db = &scratch.db;
+        for ((minting, known), (entering, knows), expected) in cases {
+            sqlx::query("delete from servers")
+                .execute(&mut scratch.raw().await)
+                .await
+                .expect("empty");
+            enter(db, &server(1, minting, known)).await;
+            let new = server(2, entering, knows);
+            let found = db.enter_server(&new, COUNTS_FOR).await.expect("asked");
+            assert_eq!(found, expected, "{new:?} beside {minting} {known:?}");
+            let is_there = others(db, 1).await.0 == ["server-2"];
+            assert_eq!(is_there, expected.is_none(), "who does not fit has no row");
+            db.leave_server([101; 16]).await.expect("left");
+            enter(db, &new).await;
+        }
+    });
+}
