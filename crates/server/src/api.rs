@@ -72,6 +72,8 @@ pub(crate) struct App {
     pub(crate) followers: Arc<Followers>,
     /// Places for those who read a trace: each may hold tens of megabytes.
     pub(crate) trace_reads: Arc<Semaphore>,
+    /// Where a Collector sends to reach this server.
+    pub(crate) otlp: Arc<str>,
 }
 
 /// Traces read at a time.
@@ -209,7 +211,7 @@ async fn metrics(State(app): State<App>, uri: Uri) -> Response {
 }
 
 async fn ready(State(app): State<App>) -> Response {
-    if let Some(why) = app.opening.waits_for() {
+    if let Some(why) = app.opening.unready_reason() {
         return not_ready(&why).into_response();
     }
     match tokio::time::timeout(PING_MAX, app.calm_db.ping()).await {

@@ -158,6 +158,13 @@ pub const SPANS: &[Span] = &[
         meaning: "The trace is held against the test.",
     },
     Span {
+        name: "qualitytrace.run.linger",
+        kind: "internal",
+        parent: RUN,
+        attributes: &[],
+        meaning: "The provisional verdict is written, and spans that come count until it is final. Only of runs whose verdict lingers.",
+    },
+    Span {
         name: "qualitytrace.run.record",
         kind: "internal",
         parent: RUN,
@@ -259,7 +266,7 @@ metric!(
     Histogram,
     "s",
     [],
-    "From the arrival of the last span to the record of the verdict; only of runs that had spans."
+    "From the arrival of the last span to the record of the final verdict, its linger included; only of runs that had spans."
 );
 metric!(
     QUEUE_DEPTH,

@@ -5,26 +5,29 @@
 //! about telemetry cannot loop.
 
 use std::{
+    collections::{HashMap, VecDeque},
     fs, io,
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use bus::{Bus, Local};
 use drivers::receiver::{self, Gate, Refused, Sink, Tls, TlsError};
-use model::{Timestamp, TraceId, World};
+use model::{TraceId, World};
 use otlp::Batch;
 use thiserror::Error;
 
 use crate::{
     StartError,
     config::{self, Config, OtlpTls},
+    identity::{Identity, identity},
     interests::Interests,
     opening::Keys,
+    peers::Peers,
 };
 
 /// How old an id may be, in seconds: runs are over long before, and an old id is a replay.
@@ -39,9 +42,49 @@ pub(crate) struct Ingest {
     /// Until they are known, nobody knows whose spans are whose, and senders keep what they have.
     pub(crate) keys: Keys,
     pub(crate) interests: Interests,
+    /// Those who conclude nothing from absence as long as they know that spans are taken here.
+    pub(crate) peers: Peers,
     pub(crate) world: World,
     /// Exports that were not taken, and that may have been anybody's.
     pub(crate) unread: Arc<AtomicU64>,
+    /// The traces of runs of which log records came.
+    pub(crate) logs: Arc<Logs>,
+}
+
+/// The traces of which log records came, the newest ones: a run asks for its own before it concludes that there are no events.
+#[derive(Debug, Default)]
+pub(crate) struct Logs(Mutex<LogCounts>);
+
+#[derive(Debug, Default)]
+struct LogCounts {
+    by_trace: HashMap<TraceId, u64>,
+    /// In the order in which they were first heard of.
+    order: VecDeque<TraceId>,
+}
+
+/// Traces of which log records are counted; the oldest is forgotten for a further one.
+const LOG_TRACES_MAX: usize = 65_536;
+
+impl Logs {
+    fn add(&self, trace: TraceId) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let LogCounts { by_trace, order } = &mut *counts;
+        *by_trace.entry(trace).or_insert_with(|| {
+            order.push_back(trace);
+            0
+        }) += 1;
+        while order.len() > LOG_TRACES_MAX
+            && let Some(oldest) = order.pop_front()
+        {
+            by_trace.remove(&oldest);
+        }
+    }
+
+    /// How many came of this trace.
+    pub(crate) fn of(&self, trace: TraceId) -> u64 {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.by_trace.get(&trace).copied().unwrap_or(0)
+    }
 }
 
 /// How spans are taken and kept.
@@ -80,8 +123,8 @@ impl Settings {
         }
     }
 
-    /// Opens the bus with what is in its journal, and says what that is.
-    pub(crate) async fn open_bus(&self, now: Timestamp) -> Result<Local, StartError> {
+    /// Opens the bus with what is in its journal, says what that is, and tells who has it.
+    pub(crate) async fn open_bus(&self, world: World) -> Result<(Local, Identity), StartError> {
         let limits = bus::Limits {
             trace_bytes_max: self.limits.trace_bytes_max,
             trace_spans_max: self.limits.trace_spans_max as u64,
@@ -90,7 +133,12 @@ impl Settings {
         // An export is the largest batch that there can be.
         let batch_bytes_max = receiver::Config::new(Vec::new()).message_bytes_max;
         let options = bus::Options { directory: self.directory.clone(), limits, batch_bytes_max };
-        let bus = tokio::task::spawn_blocking(move || Local::open(options, now)).await??;
+        let open = move || {
+            let bus = Local::open(options, world.now())?;
+            let identity = identity(bus.folder(), world);
+            Ok::<_, bus::OpenError>((bus, identity))
+        };
+        let (bus, identity) = tokio::task::spawn_blocking(open).await??;
         let bus::Replayed { traces, spans, damaged_bytes, left_out_spans } = bus.replayed();
         if traces > 0 {
             tracing::info!(traces, spans, "spans were found that a server before this one kept");
@@ -102,7 +150,7 @@ impl Settings {
                  conclude nothing from absence"
             );
         }
-        Ok(bus)
+        Ok((bus, identity))
     }
 
     /// How the receiver listens, and to whom.
@@ -123,6 +171,22 @@ fn read_tls(files: &OtlpTls) -> Result<Tls, OtlpTlsError> {
     })
 }
 
+impl Ingest {
+    /// Refuses spans while other servers may not know that they are taken here, but for those of runs that are listened to here
+    /// from their beginning: nobody else concludes anything about these.
+    fn refuse_uncounted(&self, batches: &[Batch]) -> Result<(), Refused> {
+        if batches.iter().all(|batch| self.bus.is_whole(batch.trace_id)) {
+            return Ok(());
+        }
+        for batch in batches {
+            self.bus.lose(self.world.now(), batch.trace_id);
+        }
+        Err(Refused {
+            reason: "the server's row in the database could not be renewed in time".to_owned(),
+        })
+    }
+}
+
 impl Sink for Ingest {
     fn wants(&self, id: &TraceId) -> bool {
         let Some(keys) = self.keys.get() else { return true };
@@ -138,6 +202,10 @@ impl Sink for Ingest {
         self.bus.lose(self.world.now(), *trace_id);
     }
 
+    fn logged(&self, trace_id: &TraceId) {
+        self.logs.add(*trace_id);
+    }
+
     fn lost_unread(&self) {
         self.unread.fetch_add(1, Ordering::Relaxed);
     }
@@ -145,6 +213,9 @@ impl Sink for Ingest {
     async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
         if self.keys.get().is_none() {
             return Err(Refused { reason: "the server waits for its database".to_owned() });
+        }
+        if !self.peers.is_counted() {
+            self.refuse_uncounted(&batches)?;
         }
         let batch = |Batch { trace_id: trace, spans, bytes }| bus::Batch { trace, spans, bytes };
         let batches = batches.into_iter().map(batch).collect();
@@ -155,7 +226,10 @@ impl Sink for Ingest {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, atomic::Ordering};
+    use std::{
+        sync::{Arc, atomic::Ordering},
+        time::Duration,
+    };
 
     use bus::{Bus, Limits, Local, Next, Options};
     use drivers::receiver::{
@@ -164,7 +238,7 @@ mod tests {
     };
     use model::{Key, KeyRing, Timestamp, TraceId, World};
 
-    use super::{Ingest, Interests, Keys};
+    use super::{Batch, Ingest, Interests, Keys, Peers};
 
     const NOW: u64 = 1_800_000_000;
 
@@ -174,12 +248,15 @@ mod tests {
         let options =
             Options { directory: directory.path().to_owned(), limits, batch_bytes_max: 1 << 20 };
         let bus = Local::open(options, Timestamp::from_nanos(0)).expect("it is there");
+        let world = World::new(|| Timestamp::from_nanos(NOW * 1_000_000_000), || [0; 32]);
         let ingest = Ingest {
             bus: Arc::new(bus),
             keys: KeyRing::new(Key::from_bytes([1; 16]), Vec::new()).into(),
             interests: Interests::default(),
-            world: World::new(|| Timestamp::from_nanos(NOW * 1_000_000_000), || [0; 32]),
+            peers: Peers::counted(Duration::from_secs(600), world),
+            world,
             unread: Arc::default(),
+            logs: Arc::default(),
         };
         (ingest, directory)
     }
@@ -229,6 +306,21 @@ mod tests {
         assert!(ingest.wants(&TraceId::from_random([5; 16])));
         let refused = ingest.accept(Vec::new()).await.expect_err("refused for now");
         assert!(refused.reason.contains("waits for its database"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn what_others_do_not_know_to_be_taken_here_is_refused() {
+        let (counted, _directory) = ingest();
+        let ingest = Ingest { peers: Peers::counted(Duration::ZERO, counted.world), ..counted };
+        let (ours, other) = (minted(&ingest, NOW), minted(&ingest, NOW - 1));
+        let batch = |trace_id| Batch { trace_id, spans: 1, bytes: vec![1, 2, 3].into() };
+        let _subscription = ingest.bus.subscribe(ours);
+        ingest.bus.expect(ours);
+        // Nobody else concludes anything about a run that is listened to here.
+        ingest.accept(vec![batch(ours)]).await.expect("taken");
+        let refused = ingest.accept(vec![batch(ours), batch(other)]).await.expect_err("refused");
+        assert!(refused.reason.contains("row"), "{refused}");
+        assert!(!ingest.bus.is_whole(ours), "it was refused with the other");
     }
 
     #[test]

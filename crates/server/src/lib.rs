@@ -10,6 +10,8 @@ mod api;
 pub mod catalogue;
 pub mod config;
 mod followers;
+mod gates;
+mod identity;
 mod ingest;
 mod interests;
 mod listen;
@@ -17,6 +19,7 @@ mod opening;
 mod own_metrics;
 mod own_spans;
 mod own_telemetry;
+mod peers;
 mod plant;
 mod provision;
 mod suites;
@@ -27,13 +30,7 @@ mod variables;
 mod watch;
 mod worker;
 
-use std::{
-    io,
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{Arc, atomic::AtomicU64},
-    time::Duration,
-};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use db::{Connect, Db, DbError, SecretKeys};
 use drivers::{
@@ -49,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use access::{
     bootstrap::{FirstToken, create_token},
-    table::{Need, TABLE as ACCESS},
+    table::{INGEST as INGEST_ROLE, Need, TABLE as ACCESS},
 };
 pub use api::openapi;
 pub use own_telemetry::{Telemetry, describe, host, probe};
@@ -62,6 +59,7 @@ pub use tls::TlsError;
 use access::Access;
 use config::{Config, Mode};
 use opening::Opening;
+use peers::Peers;
 use watch::Watch;
 use worker::Worker;
 
@@ -83,6 +81,9 @@ pub struct Handle {
     receiver: receiver::Receiver,
     telemetry: Arc<Telemetry>,
     opening: Opening,
+    peers: Peers,
+    /// Renews the server's row until spans are accepted no more.
+    keeping: JoinSet<()>,
     dbs: [Db; 2],
 }
 
@@ -175,7 +176,8 @@ pub async fn start(
     let tls = check(&config)?;
     let spans = ingest::Settings::of(&config);
     // What the server's own files bring is read before anything is touched.
-    let provided = config.provisioning.as_deref().map(provision::read).transpose()?;
+    let otlp: Arc<str> = receiver_name(&config).into();
+    let provided = provision::logged(config.provisioning.as_deref(), &otlp)?;
     let (db, calm_db) = records(&config, world, &work)?;
     let triggers = strangers(&config);
     let access = Arc::new(Access::new(config.access.clone(), &config.limits, world));
@@ -184,24 +186,21 @@ pub async fn start(
     let Config { telemetry: exporters, listen, workers, ids, retention, .. } = config;
     // Traces that runs wait for though nobody here minted their ids.
     let interests = interests::Interests::default();
+    // Spans in: receiver to bus, which has what a server before this one was told to keep, and by which it is known again.
+    let (bus, identity) = spans.open_bus(world).await?;
+    let (bus, peers) = (Arc::new(bus), Peers::new(identity, world));
     // The record, brought to this version's form, with the key under which all replicas mint trace ids.
-    let opening = Opening::new(db.clone(), ids.keys, interests.clone(), world).with(provided);
-    let keys = opening.keys();
-    // Spans in: receiver to bus, which has what a server before this one was told to keep.
-    let bus = Arc::new(spans.open_bus(world.now()).await?);
-    let unread = Arc::new(AtomicU64::default());
-    let ingest = ingest::Ingest {
-        bus: Arc::clone(&bus),
-        keys: keys.clone(),
-        interests: interests.clone(),
-        world,
-        unread: Arc::clone(&unread),
-    };
+    let seen = (interests.clone(), peers.clone());
+    let opening = Opening::new(db.clone(), ids.keys, seen, world).with(provided);
+    let ingest = opening.ingest(Arc::clone(&bus));
+    let (unread, logs) = (Arc::clone(&ingest.unread), Arc::clone(&ingest.logs));
     let receiver = receiver::start(spans.receiver(gate)?, Arc::new(ingest)).await?;
     let (http, addresses) = listen_on(listen, &receiver).await?;
     // Ports that were left open are known only now.
     own_telemetry::refuse_own_endpoints(&exporters, addresses)?;
+    peers.listen_on(addresses.http);
     work.spawn(opening.clone().first()).await??;
+    let keeping = peers.clone().keep_apart(calm_db.clone());
     // The API: heard here, carried out on the runtime for work.
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
     let stop = CancellationToken::new();
@@ -219,6 +218,7 @@ pub async fn start(
         body_bytes_max,
         followers: Arc::clone(&followers),
         trace_reads: Arc::new(Semaphore::new(api::TRACE_READS_MAX)),
+        otlp,
     };
     let mut tasks = JoinSet::new();
     tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
@@ -233,9 +233,11 @@ pub async fn start(
         calm_db: calm_db.clone(),
         calm: runtime::Handle::current(),
         bus,
-        keys,
+        keys: opening.keys(),
         interests,
+        peers: peers.clone(),
         unread,
+        logs,
         witness: receiver.witness(),
         triggers,
         watch,
@@ -244,7 +246,18 @@ pub async fn start(
     };
     let working = working(Arc::new(worker), retention, stop.clone());
     tasks.spawn_on(opening.clone().then(working, stop.clone()), &work);
-    Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, dbs: [db, calm_db] })
+    let dbs = [db, calm_db];
+    Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, peers, keeping, dbs })
+}
+
+/// Where a Collector sends to reach this server. One that listens everywhere is known by a name that only its operator
+/// knows.
+fn receiver_name(config: &Config) -> String {
+    let address = config.listen.otlp_grpc;
+    match address.ip().is_unspecified() {
+        true => format!("qualitytrace:{}", address.port()),
+        false => address.to_string(),
+    }
 }
 
 /// Refuses a configuration that cannot work, as far as that can be told without starting anything: its files are read.
@@ -347,6 +360,9 @@ impl Handle {
             self.tasks.abort_all();
         }
         self.receiver.shutdown().await;
+        self.keeping.shutdown().await;
+        let [_, calm_db] = &self.dbs;
+        self.peers.leave(calm_db).await;
         let telemetry = self.telemetry;
         // It waits for its senders, and blocks its thread meanwhile.
         let report = tokio::task::spawn_blocking(move || telemetry.shutdown(TELEMETRY_MAX)).await;

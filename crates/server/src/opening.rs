@@ -1,6 +1,7 @@
 //! The record on its way: a server starts before its Postgres, and waits for it where it can be seen waiting.
 //!
-//! To be open, the record is reached, brought to this version's form, and has told its key. Deliberately absent: what
+//! To be open, the record is reached, brought to this version's form, has told its key, and has this server's row beside
+//! those of others. Deliberately absent: what
 //! happens when Postgres goes away afterwards. Then every call fails for as long as it is away, and whoever asked tries
 //! again; the pools connect anew by themselves.
 
@@ -9,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use bus::Local;
 use db::{Db, DbError};
 use model::{Fault, Faulty, Key, KeyRing, World};
 use tokio::{
@@ -18,7 +20,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    ingest::Ingest,
     interests::Interests,
+    peers::Peers,
     provision::{self, Provided},
 };
 
@@ -39,6 +43,8 @@ pub(crate) struct Opening {
     keys: Keys,
     /// Wanted before the keys are known: from then on spans are taken.
     interests: Interests,
+    /// Entered before the keys are known, for the same reason.
+    peers: Peers,
     /// What the server's own files bring, applied whenever the record is opened.
     provided: Arc<Option<Vec<Provided>>>,
     /// Why the record is not open; none once it is.
@@ -69,10 +75,15 @@ impl From<KeyRing> for Keys {
 
 impl Opening {
     /// The record, not open yet.
-    pub(crate) fn new(db: Db, ids: Vec<Key>, interests: Interests, world: World) -> Self {
+    pub(crate) fn new(
+        db: Db,
+        ids: Vec<Key>,
+        (interests, peers): (Interests, Peers),
+        world: World,
+    ) -> Self {
         let reason = watch::Sender::new(Some("the database is being opened".to_owned()));
         let (keys, provided, reason) = (Keys::default(), Arc::default(), Arc::new(reason));
-        Self { db, ids, world, keys, interests, provided, reason }
+        Self { db, ids, world, keys, interests, peers, provided, reason }
     }
 
     /// The same, with what the server's own files bring.
@@ -84,9 +95,21 @@ impl Opening {
         self.keys.clone()
     }
 
+    /// What takes spans once the record is open.
+    pub(crate) fn ingest(&self, bus: Arc<Local>) -> Ingest {
+        let (unread, logs) = (Arc::default(), Arc::default());
+        let (keys, interests, peers) = (self.keys(), self.interests.clone(), self.peers.clone());
+        Ingest { bus, keys, interests, peers, world: self.world, unread, logs }
+    }
+
     /// Why the record is not open; none once it is.
     pub(crate) fn waits_for(&self) -> Option<String> {
         self.reason.borrow().clone()
+    }
+
+    /// Why the server is not ready: that the record is not open, or that its row in there does not count.
+    pub(crate) fn unready_reason(&self) -> Option<String> {
+        self.waits_for().or_else(|| self.peers.waits_for())
     }
 
     /// Waits until the record is open.
@@ -101,7 +124,8 @@ impl Opening {
     pub(crate) async fn first(self) -> Result<(), DbError> {
         match timeout(FIRST_MAX, self.open()).await {
             Ok(Err(error)) if error.fault().is_transient() => self.wait_for(&error.to_string()),
-            Ok(done) => return done,
+            Ok(Ok(Some(conflict))) => self.wait_for(&conflict),
+            Ok(done) => return done.map(drop),
             Err(_) => {}
         }
         Ok(())
@@ -112,7 +136,8 @@ impl Opening {
         let insist = async {
             while self.waits_for().is_some() {
                 match timeout(TRY_MAX, self.open()).await {
-                    Ok(Ok(())) => {
+                    Ok(Ok(Some(conflict))) => self.wait_for(&conflict),
+                    Ok(Ok(None)) => {
                         tracing::info!("ready: the database is there");
                         return true;
                     }
@@ -136,30 +161,36 @@ impl Opening {
         }
     }
 
-    async fn open(&self) -> Result<(), DbError> {
+    /// Tries once; tells what is in the way where that is another server.
+    async fn open(&self) -> Result<Option<String>, DbError> {
         self.db.greet().await?;
         self.db.migrate().await?;
         // Before the first run is accepted: what is written before its month has a table stays outside of it.
         self.db.upkeep(self.world.now(), db::Keep::default()).await?;
+        let stored = self.db.id_key(Key::from_bytes(self.world.random())).await?;
+        let ids: Vec<Key> = self.ids.iter().copied().chain([stored]).collect();
+        let conflict = self.peers.enter(&self.db, &ids).await?;
+        if conflict.is_some() {
+            return Ok(conflict);
+        }
         if let Some(provided) = &*self.provided {
             provision::apply(&self.db, provided.clone(), self.world.now()).await?;
         }
-        let stored = self.db.id_key(Key::from_bytes(self.world.random())).await?;
-        let mut ids = self.ids.iter().copied().chain([stored]);
+        let mut ids = ids.into_iter();
         let first = ids.next().unwrap_or(stored);
         let keys = KeyRing::new(first, ids.collect());
         self.interests.resume(&self.db, &keys).await?;
         // A second opening finds the same keys.
         self.keys.0.get_or_init(|| keys);
         self.reason.send_replace(None);
-        Ok(())
+        Ok(None)
     }
 
     fn wait_for(&self, why: &str) {
         let told = self.reason.send_replace(Some(why.to_owned()));
         // Said once, and again when it changes.
         if told.as_deref() != Some(why) {
-            tracing::warn!(reason = why, "not ready: the database cannot be used; trying again");
+            tracing::warn!(reason = why, "not ready; trying again");
         }
     }
 }

@@ -156,7 +156,10 @@ fn reason(settlement: &Settlement) -> String {
         Unsettled::NotWaited => "decided early",
         Unsettled::TooLarge => "too large",
         Unsettled::SpansLost => "spans lost",
+        Unsettled::OtherServers(_) => "other servers",
         Unsettled::Partial => "partial",
+        Unsettled::ContextLost(_) => "context lost",
+        Unsettled::NotSampled => "not sampled",
     };
     match settlement.unsettled.as_slice() {
         [] => "whole".to_owned(),

@@ -11,7 +11,7 @@ use std::{
 use db::{Db, DbError, NewDocument};
 use lang::Kept;
 use model::{Fault, Faulty, Project, Timestamp};
-use source::{Colour, Diagnostic, Text};
+use source::{Colour, Diagnostic, Severity, Text};
 use thiserror::Error;
 
 /// Files at the most.
@@ -63,17 +63,25 @@ impl Faulty for ProvisionError {
     }
 }
 
-/// The documents of a file, or of all files below a folder. One mistake anywhere, and there are none.
-pub(crate) fn read(path: &Path) -> Result<Vec<Provided>, ProvisionError> {
+/// The documents of a file, or of all files below a folder, and what is worth a warning about them. One mistake anywhere,
+/// and there are none. `receiver` is where OTLP is received, as a Collector would be told.
+pub(crate) fn read(
+    path: &Path,
+    receiver: &str,
+) -> Result<(Vec<Provided>, Vec<Diagnostic>), ProvisionError> {
     let mut files = Vec::new();
     collect(path, 0, &mut files)?;
     files.sort();
-    let (mut provided, mut mistakes): (Vec<Provided>, Vec<Diagnostic>) = (Vec::new(), Vec::new());
+    let mut provided: Vec<Provided> = Vec::new();
+    let (mut mistakes, mut warnings) = (Vec::new(), Vec::new());
     for file in files {
         let content = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
         let text = Text::new(file.display().to_string(), content);
-        let (kept, diagnostics) = lang::kept(&text);
-        mistakes.extend(diagnostics.into_iter().filter(Diagnostic::is_error));
+        let (kept, diagnostics) = lang::kept(&text, receiver);
+        let (wrong, notices): (Vec<_>, Vec<_>) =
+            diagnostics.into_iter().partition(Diagnostic::is_error);
+        mistakes.extend(wrong);
+        warnings.extend(notices.into_iter().filter(|it| it.severity == Severity::Warning));
         for kept in kept {
             let same =
                 |other: &&Provided| (other.kept.kind, &other.kept.id) == (kept.kind, &kept.id);
@@ -90,7 +98,28 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Provided>, ProvisionError> {
     if !mistakes.is_empty() {
         return Err(ProvisionError::Mistakes { picture: source::draw(&mistakes, Colour::Never) });
     }
-    Ok(provided)
+    Ok((provided, warnings))
+}
+
+/// The same for a start, which is not silent about documents that are kept and do nothing in a run.
+pub(crate) fn logged(
+    path: Option<&Path>,
+    receiver: &str,
+) -> Result<Option<Vec<Provided>>, ProvisionError> {
+    let Some(path) = path else { return Ok(None) };
+    let (provided, warnings) = read(path, receiver)?;
+    for warning in warnings {
+        tracing::warn!("a document of `server.provisioning`: {}", in_words(&warning));
+    }
+    Ok(Some(provided))
+}
+
+/// A warning without the line that it is about: neither a log nor an answer is a place for what may stand beside it.
+pub(crate) fn in_words(warning: &Diagnostic) -> String {
+    let Diagnostic { message, text, span, help, lines, .. } = warning;
+    let place = text.place(span.map_or(0, |span| span.start));
+    let help = help.iter().chain(lines).map(String::as_str).collect::<Vec<_>>().join("\n");
+    format!("{}:{}:{}: {message}; {help}", text.name(), place.line, place.column)
 }
 
 /// Makes the record hold exactly these of all that was ever provisioned.
@@ -141,4 +170,42 @@ fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Pr
 
 fn unreadable(path: &Path, error: &std::io::Error) -> ProvisionError {
     ProvisionError::Unreadable { path: path.to_owned(), reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{in_words, read};
+
+    #[test]
+    fn what_is_kept_and_does_nothing_is_named_at_its_place() -> std::io::Result<()> {
+        let folder = tempfile::TempDir::new()?;
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text);
+        write(
+            "store.yaml",
+            "type: DataStore\nspec: {name: prod, type: signalfx, signalfx: {realm: a, token: s3cret}}\n",
+        )?;
+        write("gate.yaml", "type: TestRunner\nspec: {id: release}\n")?;
+        write(
+            "test.yaml",
+            "type: Test\nspec: {name: a, trigger: {type: kafka, kafka: {topic: b}}}\n",
+        )?;
+        let (documents, warnings) =
+            read(folder.path(), "qualitytrace:4317").map_err(std::io::Error::other)?;
+        assert_eq!(documents.len(), 3);
+        let told: String = warnings.iter().map(in_words).collect();
+        for words in [
+            "store.yaml:2:26",
+            "a store of type `signalfx` is not queried",
+            "the Collector that feeds `prod`",
+            "otlp/qualitytrace: {endpoint: qualitytrace:4317, tls: {insecure: true}}",
+            "the test runner `release` holds for no run",
+            "a trigger of type `kafka` cannot be fired by this version yet",
+        ] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        assert!(!told.contains("s3cret"), "a log holds no secret: {told}");
+        Ok(())
+    }
 }

@@ -1,4 +1,4 @@
-//! Workers: they take runs under a lease, work on them, and listen on after the verdict.
+//! Workers: they take runs under a lease, work on them, let them linger, and listen on after the verdict.
 //!
 //! One worker owns a run from taking to verdict. Every write bears the epoch under which the run was taken,
 //! so that a worker whose lease ran out can change nothing. What is done for one run is in `run.rs`. Deliberately
@@ -9,6 +9,7 @@ mod late;
 mod learning;
 mod ports;
 mod run;
+mod slots;
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -21,22 +22,25 @@ use drivers::{receiver::Witness, trigger::Triggers};
 use model::{RunId, Step, World};
 use tokio::{
     task::JoinSet,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     api, config,
+    ingest::Logs,
     interests::Interests,
     opening::Keys,
     own_spans::{Call, RunTrace},
     own_telemetry,
+    peers::Peers,
     traceparent::TraceParent,
     watch::Watch,
 };
 use flights::Flights;
 use late::{Late, Lates};
 use learning::Learning;
+use slots::{Slot, Slots};
 
 /// How long runs in flight may go on after the server was told to stop.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
@@ -57,8 +61,11 @@ pub(crate) struct Worker {
     pub(crate) bus: Arc<Local>,
     pub(crate) keys: Keys,
     pub(crate) interests: Interests,
+    pub(crate) peers: Peers,
     /// Exports that were not taken, and that may have been anybody's.
     pub(crate) unread: Arc<AtomicU64>,
+    /// The traces of which log records came.
+    pub(crate) logs: Arc<Logs>,
     /// What the receiver has met, for runs whose trace is not whole.
     pub(crate) witness: Witness,
     pub(crate) triggers: Triggers,
@@ -72,11 +79,13 @@ pub(crate) struct Worker {
 pub(crate) struct Shared {
     flights: Flights,
     learning: Learning,
+    slots: Arc<Slots>,
 }
 
-/// A run that was taken: its place in its trace, and when it was asked for.
+/// A run that was taken: its slot, its place in its trace, and when it was asked for.
 struct Held {
     taken: Taken,
+    slot: Slot,
     trace: RunTrace,
     asked: Instant,
 }
@@ -91,28 +100,34 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     let mut keeping = JoinSet::new();
     keeping.spawn_on(flights::keep(Arc::clone(&worker)), &worker.calm);
     let mut hints = worker.bus.hints();
+    let (mut is_due, mut looked) = (true, Instant::now());
     while !stop.is_cancelled() {
-        let places = worker.config.runs_max.saturating_sub(runs.len());
-        if places > 0 {
-            for held in take(&worker, places, &mut runs).await {
+        let slots = worker.config.runs_max.saturating_sub(worker.shared.slots.taken());
+        if is_due && slots > 0 {
+            for held in take(&worker, slots, &mut runs).await {
                 let own = held.trace.own();
                 let run = run::one(Arc::clone(&worker), held);
                 runs.spawn(own_telemetry::within(own, run));
             }
         }
-        tokio::select! {
-            () = stop.cancelled() => {}
-            // A hint or a free place: look again. The poll finds runs whose worker died.
-            () = worker.called(&mut hints) => {}
+        if is_due {
+            looked = Instant::now();
+        }
+        is_due = tokio::select! {
+            () = stop.cancelled() => false,
+            // A hint or a free slot: look again. The poll finds runs whose worker died.
+            () = worker.called(&mut hints) => true,
+            () = worker.shared.slots.freed() => true,
+            () = sleep_until(looked + worker.config.poll) => true,
             Some(ended) = runs.join_next(), if !runs.is_empty() => {
                 lates.extend(&worker, ended);
                 while let Some(ended) = runs.try_join_next() {
                     lates.extend(&worker, ended);
                 }
+                false
             }
-            () = lates.ended(), if !lates.is_empty() => {}
-            () = tokio::time::sleep(worker.config.poll) => {}
-        }
+            () = lates.ended(), if !lates.is_empty() => false,
+        };
     }
     drain(&worker, runs, lates).await;
     learning.shutdown().await;
@@ -150,14 +165,14 @@ async fn drain(worker: &Arc<Worker>, mut runs: JoinSet<Option<Late>>, mut lates:
     }
 }
 
-/// The runs that wait, as many as there are places for. What cannot be read is ended among `runs`.
-async fn take(worker: &Arc<Worker>, places: usize, runs: &mut JoinSet<Option<Late>>) -> Vec<Held> {
+/// The runs that wait, as many as there are slots for. What cannot be read is ended among `runs`.
+async fn take(worker: &Arc<Worker>, slots: usize, runs: &mut JoinSet<Option<Late>>) -> Vec<Held> {
     let (asked, began) = (Instant::now(), worker.world.now());
     let taking = Taking {
         worker: &worker.name,
         lease: worker.config.lease,
         at: began,
-        runs_max: places,
+        runs_max: slots,
         host_max: worker.config.host_max as usize,
     };
     let took = worker.db.take(&taking).await.unwrap_or_else(|error| {
@@ -165,7 +180,8 @@ async fn take(worker: &Arc<Worker>, places: usize, runs: &mut JoinSet<Option<Lat
         Took::default()
     });
     for damaged in took.damaged {
-        runs.spawn(run::end_damaged(Arc::clone(worker), damaged));
+        let slot = worker.shared.slots.take();
+        runs.spawn(run::end_damaged(Arc::clone(worker), damaged, slot));
     }
     let held = |taken: Taken| {
         let parent = taken.traceparent.as_deref().and_then(TraceParent::from_stored);
@@ -173,7 +189,7 @@ async fn take(worker: &Arc<Worker>, places: usize, runs: &mut JoinSet<Option<Lat
         // Only the taken run says whose trace this is.
         worker.watch.tell(trace.step(Step::Queue), Call("UPDATE", "runs"), began, None);
         worker.bus.hint(api::run_events(taken.run_id));
-        Held { taken, trace, asked }
+        Held { taken, slot: worker.shared.slots.take(), trace, asked }
     };
     took.runs.into_iter().map(held).collect()
 }

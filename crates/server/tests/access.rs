@@ -8,7 +8,7 @@ use model::{Role, Timestamp, World};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use server::{
-    ACCESS, FirstToken, Handle, Need, StartError, Telemetry,
+    ACCESS, FirstToken, Handle, INGEST_ROLE, Need, StartError, Telemetry,
     config::{self, Config, Environment, Mode},
     create_token,
 };
@@ -318,11 +318,11 @@ async fn who_is_slow_is_cut_off() -> Result<()> {
     stage.end().await
 }
 
-/// Who sends spans says who that is, too.
+/// Who sends spans says who that is, too, and has a role that may.
 #[tokio::test(flavor = "multi_thread")]
 async fn senders_of_spans_are_known() -> Result<()> {
     let stage = Stage::set("access_ingest", "").await?;
-    let (id, token) = stage.token(json!({"name": "shop", "role": "viewer"})).await?;
+    let (id, token) = stage.token(json!({"name": "shop", "role": "editor"})).await?;
     let url = format!("http://{}/v1/traces", stage.server.addresses().otlp_http);
     let send = async |token: &str| {
         let request = stage.client.post(&url).header("content-type", "application/x-protobuf");
@@ -331,7 +331,15 @@ async fn senders_of_spans_are_known() -> Result<()> {
     };
     assert_eq!(send("").await?, 401);
     assert_eq!(send(&format!("qtt_{}", "x".repeat(43))).await?, 401);
-    assert_eq!(send(&token).await?, 200);
+    for role in Role::ALL {
+        for projects in [Value::Null, json!(["a"])] {
+            let new = json!({"name": "sender", "role": role.as_str(), "projects": projects});
+            let (_, token) = stage.token(new).await?;
+            let expected = if role >= INGEST_ROLE { 200 } else { 403 };
+            assert_eq!(send(&token).await?, expected, "{role} in {projects}");
+        }
+    }
+    assert_eq!((INGEST_ROLE, send(&token).await?), (Role::Editor, 200));
     let revoke = stage.ask("DELETE", &format!("/api/v1/tokens/{id}"), &stage.admin)?;
     assert_eq!(revoke.send().await?.status(), 204);
     assert_eq!(send(&token).await?, 401, "taken back");

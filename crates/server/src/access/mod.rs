@@ -187,7 +187,7 @@ impl Access {
     }
 }
 
-/// Who may send OTLP: whoever shows a token that is good for something, whatever the role. Asked on the calm runtime.
+/// Who may send OTLP: whoever shows a token of a role that may ([`table::INGEST`]). Asked on the calm runtime.
 pub(crate) fn gate(access: &Arc<Access>, calm_db: &Db) -> Gate {
     let (access, db) = (Arc::clone(access), calm_db.clone());
     Gate::new(move |shown| {
@@ -195,7 +195,8 @@ pub(crate) fn gate(access: &Arc<Access>, calm_db: &Db) -> Gate {
         async move {
             let Some(shown) = shown else { return Entry::Refused };
             match access.sender(&db, shown.expose()).await {
-                Ok(_) => Entry::Allowed,
+                Ok(caller) if caller.role >= table::INGEST => Entry::Allowed,
+                Ok(_) => Entry::Forbidden,
                 Err(Unknown::Nobody) => Entry::Refused,
                 Err(Unknown::Guesses(_) | Unknown::Db(_)) => Entry::Later,
             }

@@ -86,6 +86,11 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/api/v1/audit", Server(Admin)),
 ];
 
+/// What the senders of OTLP need, by HTTP and by gRPC: whoever sends spans decides what runs find, so that who may only read
+/// sends none. A token that is good for some projects sends: spans do not say whose they are, and only those who know the id of
+/// a trace can add to it.
+pub const INGEST: Role = Editor;
+
 /// What a request needs; none where the route is not in the table. `route` is none where nothing matched.
 pub(crate) fn need(method: &Method, route: Option<&str>) -> Option<Need> {
     // That there is nothing is told to those who may know what there is.

@@ -29,6 +29,7 @@ use super::{
 use crate::{
     own_spans::Call,
     plant::{Plant, is_planted},
+    provision,
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -193,7 +194,7 @@ async fn apply(
         let Heard { app, context, .. } = &heard;
         app.watch.db(*context, Call("SELECT", "documents"), app.db.waiting()).await?;
     }
-    let (kept, notices, file) = read_file(body, putting.file)?;
+    let (kept, notices, file) = read_file(&heard, body, putting.file)?;
     let applied = keep(&heard, kept, (&putting.project, &file, Expected::Anything)).await?;
     Ok(Json(Applied { documents: applied, notices }))
 }
@@ -256,7 +257,7 @@ async fn put(
     body: String,
 ) -> Result<Response, Problem> {
     let expected = expected(&heard.headers)?;
-    let (kept, notices, file) = read_file(body, asked.file)?;
+    let (kept, notices, file) = read_file(heard, body, asked.file)?;
     let [one] = &kept[..] else {
         let detail =
             format!("there are {} documents: expected the {kind} `{id}` alone", kept.len());
@@ -295,13 +296,22 @@ async fn delete(
 }
 
 /// The documents of a file, with what is worth a word about them, and the file's name.
-fn read_file(body: String, file: Option<String>) -> Result<(Vec<Kept>, String, String), Problem> {
+fn read_file(
+    heard: &Heard,
+    body: String,
+    file: Option<String>,
+) -> Result<(Vec<Kept>, String, String), Problem> {
     let text = Text::new(given::file(file)?, body);
-    let (kept, diagnostics) = lang::kept(&text);
+    let (kept, diagnostics) = lang::kept(&text, &heard.app.otlp);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(Problem::document(&diagnostics));
     }
-    Ok((kept, source::draw(&diagnostics, Colour::Never), text.name().to_owned()))
+    // A line of a document that may hold secrets is shown nowhere, not even to who sent it: answers are logged by many.
+    let notices = match kept.iter().any(|one| one.kind.holds_secrets()) {
+        true => diagnostics.iter().map(|it| format!("{}\n", provision::in_words(it))).collect(),
+        false => source::draw(&diagnostics, Colour::Never),
+    };
+    Ok((kept, notices, text.name().to_owned()))
 }
 
 async fn keep(

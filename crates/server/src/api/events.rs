@@ -107,7 +107,7 @@ struct Resumed {
 ///
 /// Each event of the stream has its number as `id`, what happened as `event` (`accepted`, `taken`, `attempted`, `answered`
 /// and so on), and as `data` what the JSON form has as an item. The event `end`, whose `data` has the `verdict`, comes last:
-/// the run has ended. A stream that ends without it is to be asked for again with `last-event-id`. An event may come after
+/// the run has ended, and the verdict is final. A `provisional` one that spans may still change is an event before it. A stream that ends without it is to be asked for again with `last-event-id`. An event may come after
 /// the verdict, where late spans would have changed it: it is there when the events are asked for later.
 #[utoipa::path(
     get,

@@ -51,6 +51,9 @@ pub(super) struct Item {
     /// `passed`, `failed` or `inconclusive`, once it ended.
     #[schema(value_type = Option<String>)]
     verdict: Option<Verdict>,
+    /// The verdict for now, while the run lingers and spans may change it.
+    #[schema(value_type = Option<String>)]
+    provisional_verdict: Option<Verdict>,
     /// The state of the system that it ran against, if whoever started it said so.
     revision: Option<String>,
 }
@@ -130,6 +133,7 @@ impl From<ListedRun> for Item {
             ended_at: run.ended_at,
             trace_id: run.trace_id,
             verdict: run.verdict,
+            provisional_verdict: run.provisional,
             revision: run.revision,
         }
     }

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use db::StoredRun;
-use lang::{Plan, Vars};
+use lang::{Gates, Plan, Vars};
 use model::{
     DocumentKind, Fault, Faulty, Outcome, Project, RunId, Step, StepTime, TestId, Timestamp, Trace,
 };
@@ -30,6 +30,7 @@ use super::{
     runs::stored,
 };
 use crate::{
+    gates::gates,
     own_spans::{Call, send_judgement},
     traceparent::TraceParent,
     variables::{VariablesError, as_recorded, variables},
@@ -101,11 +102,13 @@ async fn judge(
     let (text, version) = test(&app, context, (&by, &run.test), body).await?;
     let vars = variables((&app.watch, context), &app.db, project, &run.vars).await;
     let vars = vars.map_err(|error| not_filled(&error)).map(as_recorded)?;
+    let gates = gates_of(&app, context, project).await?;
     let (place, trace) = place.trace(&app, context, (project, id)).await?;
     let left = Left { run, recorded, trace, vars };
     let world = app.world;
     let work = move || {
-        let plan = plan(&text)?;
+        let mut plan = plan(&text)?;
+        plan.require(gates);
         let began = world.now();
         let mut outcome = left.judged(&plan)?;
         let ended = world.now();
@@ -145,6 +148,23 @@ async fn test(
         Problem::new(Fault::Missing, detail)
     })?;
     Ok((Text::new(kept.file, kept.document), Some(kept.version)))
+}
+
+/// What the project asks of every run, as it is now.
+async fn gates_of(app: &App, context: TraceParent, project: &Project) -> Result<Gates, Problem> {
+    let current = lang::CURRENT.parse::<TestId>();
+    let current = current.map_err(|error| Problem::new(Fault::Internal, error.to_string()))?;
+    let mut stored = [None, None];
+    for (kind, document) in
+        [DocumentKind::Analyzer, DocumentKind::Gate].into_iter().zip(&mut stored)
+    {
+        let kept = app.db.document(project, kind, &current, None);
+        let kept = app.watch.db(context, Call("SELECT", "documents"), kept).await?;
+        *document = kept.map(|kept| kept.document);
+    }
+    let [analyzer, runner] = &stored;
+    gates(analyzer.as_deref(), runner.as_deref())
+        .map_err(|reason| Problem::new(Fault::Conflict, reason))
 }
 
 fn plan(text: &Text) -> Result<Plan, Problem> {

@@ -68,9 +68,13 @@ struct Run {
     /// The trace under test, once the attempt is recorded.
     #[schema(value_type = Option<String>)]
     trace_id: Option<TraceId>,
-    /// `passed`, `failed` or `inconclusive`, once it ended.
+    /// `passed`, `failed` or `inconclusive`, once it ended. It is final.
     #[schema(schema_with = openapi::verdict_or_null)]
     verdict: Option<Verdict>,
+    /// The verdict for now, while it is provisional: the run lingers, and spans that come may change it. Null before, and
+    /// once it ended.
+    #[schema(schema_with = openapi::verdict_or_null)]
+    provisional_verdict: Option<Verdict>,
     /// Since when it is asked to stop.
     #[schema(value_type = Option<String>)]
     stop_at: Option<Timestamp>,
@@ -189,6 +193,7 @@ pub(super) async fn start(
         accepted_at,
         trace_id: None,
         verdict: None,
+        provisional_verdict: None,
         stop_at: None,
         outcome: None,
     };
@@ -305,6 +310,7 @@ impl From<StoredRun> for Run {
             accepted_at: stored.accepted_at,
             trace_id: stored.trace_id,
             verdict: stored.verdict,
+            provisional_verdict: stored.provisional,
             stop_at: stored.stop_at,
             outcome: stored.outcome,
         }

@@ -60,8 +60,8 @@ fn the_page_has_the_catalogue() {
 
 #[test]
 fn every_step_of_a_run_is_a_span() {
-    use Step::{Compile, Judge, Queue, Record, Resolve, Settle, Trigger};
-    let steps = [Queue, Compile, Resolve, Trigger, Settle, Judge, Record];
+    use Step::{Compile, Judge, Linger, Queue, Record, Resolve, Settle, Trigger};
+    let steps = [Queue, Compile, Resolve, Trigger, Settle, Judge, Linger, Record];
     let named: Vec<_> = SPANS.iter().filter(|span| span.parent == super::RUN).collect();
     let expected: Vec<_> = steps.map(|step| format!("{}.{}", super::RUN, step.as_str())).into();
     assert_eq!(named.iter().map(|span| span.name).collect::<Vec<_>>(), expected);
@@ -82,6 +82,8 @@ impl Sink for Nobody {
     }
 
     fn lost_unread(&self) {}
+
+    fn logged(&self, _: &TraceId) {}
 }
 
 fn outcome() -> Outcome {
@@ -90,6 +92,8 @@ fn outcome() -> Outcome {
         run_id: None,
         test: "a test".to_owned(),
         verdict,
+        provisional: false,
+        superseded: None,
         earlier: Vec::new(),
         reasons: Vec::new(),
         diagnoses: Vec::new(),

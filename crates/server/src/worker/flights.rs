@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Worker, ports::RETRY};
 
-/// Runs in flight, as many as the worker takes.
+/// Runs in flight: as many as the worker has slots, and those that linger.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     leases: Mutex<HashMap<RunId, Arc<Lease>>>,

@@ -33,7 +33,7 @@ pub(super) async fn keep(worker: Arc<Worker>) {
 
 impl Learning {
     pub(super) fn note(&self, project: &Project, seen: Learned) {
-        if !seen.services.is_empty() {
+        if !seen.is_empty() {
             self.add(project, vec![seen]);
         }
     }

@@ -12,7 +12,10 @@ use drivers::{
     receiver::Seen,
 };
 use lang::Secrets;
-use model::{Answer, Attempt, Event, Faulty, KeyRing, Request, Step, Timestamp, TraceId};
+use model::{
+    Answer, Attempt, Event, Faulty, KeyRing, Progress, Request, Step, Timestamp, TraceId, Verdict,
+    What,
+};
 use runner::{Lost, Ports};
 use tokio::{
     sync::mpsc,
@@ -49,11 +52,23 @@ pub(super) struct WorkerPorts<'a> {
     events: Mutex<Vec<Event>>,
     /// The attempt that was recorded here.
     attempt: Mutex<Option<Attempt>>,
+    linger: Mutex<Linger>,
     listening: Mutex<Listening>,
     /// What of an answer nobody may see, once the variables are known.
     secrets: OnceLock<Secrets>,
     /// Exports that nobody had read when the run began.
     unread_before: u64,
+    /// From when on spans of the run may have been sent, to whichever server.
+    since: Instant,
+}
+
+/// What is known of the linger of a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Linger {
+    /// The provisional verdict that the record has, whoever wrote it.
+    verdict: Option<Verdict>,
+    /// Since when the run lingers here.
+    since: Option<Timestamp>,
 }
 
 /// What brings spans to a run, for as long as it is held.
@@ -72,16 +87,24 @@ impl<'a> WorkerPorts<'a> {
         let _known = self.secrets.set(secrets);
     }
 
-    pub(super) fn new(worker: &'a Worker, lease: &'a Lease, trace: RunTrace) -> Self {
+    /// The ports of a run under its lease, of which the record has this progress and this provisional verdict.
+    pub(super) fn new(
+        worker: &'a Worker,
+        lease: &'a Lease,
+        trace: RunTrace,
+        (progress, provisional): (&Progress, Option<Verdict>),
+    ) -> Self {
         Self {
             worker,
             lease,
             trace,
             events: Mutex::default(),
             attempt: Mutex::default(),
+            linger: Mutex::new(Linger { verdict: provisional, since: None }),
             secrets: OnceLock::new(),
             listening: Mutex::default(),
             unread_before: worker.unread.load(Ordering::Relaxed),
+            since: worker.peers.since(progress),
         }
     }
 
@@ -97,6 +120,41 @@ impl<'a> WorkerPorts<'a> {
     /// The attempt that was recorded here; none where none was.
     pub(super) fn attempt(&self) -> Option<Attempt> {
         *self.attempt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records that a run lingers with this verdict, and all that happened until now. A run has one provisional verdict:
+    /// whoever goes on with one that lingers writes none.
+    pub(super) async fn linger(&self, verdict: Verdict) -> Result<(), Lost> {
+        let known = self.provisional();
+        self.lingering().since = Some(self.now());
+        if known.is_some() {
+            let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+            events.retain(|event| !matches!(event.what, What::Provisional { .. }));
+            return Ok(());
+        }
+        let Lease { run, epoch, .. } = *self.lease;
+        let events = self.take_events();
+        let events = &events;
+        let write = |db: Db| async move { db.provisional(run, epoch, verdict, events).await };
+        // Known from here on: whoever stops the run meanwhile cannot tell whether it was written.
+        self.lingering().verdict = Some(verdict);
+        self.insist(Step::Linger, write).await.map_err(|error| lost(&error))?;
+        self.worker.bus.hint(api::run_events(run));
+        Ok(())
+    }
+
+    /// The provisional verdict that the record has of this run.
+    pub(super) fn provisional(&self) -> Option<Verdict> {
+        self.lingering().verdict
+    }
+
+    /// Since when the run lingers here; none where it does not.
+    pub(super) fn lingers_since(&self) -> Option<Timestamp> {
+        self.lingering().since
+    }
+
+    fn lingering(&self) -> MutexGuard<'_, Linger> {
+        self.linger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What goes on to bring spans after the verdict.
@@ -169,9 +227,24 @@ impl Ports for WorkerPorts<'_> {
         Arrivals::new(receiver)
     }
 
+    fn logs(&self, trace: TraceId) -> u64 {
+        self.worker.logs.of(trace)
+    }
+
     fn has_lost_spans(&self, trace: TraceId) -> bool {
         let unread = self.worker.unread.load(Ordering::Relaxed);
         unread > self.unread_before || !self.worker.bus.is_whole(trace)
+    }
+
+    async fn other_servers(&self) -> Result<Vec<String>, Lost> {
+        let Worker { db, peers, .. } = self.worker;
+        loop {
+            // Many runs share one reading, which is a part of none.
+            match peers.others(db, self.since).await {
+                Err(error) if error.fault().is_transient() => sleep(RETRY).await,
+                others => return others.map_err(|error| lost(&error)),
+            }
+        }
     }
 
     fn seen(&self) -> Option<Seen> {

@@ -1,4 +1,4 @@
-//! One run in a worker's hands: from what the record holds of it to its verdict, which is written once.
+//! One run in a worker's hands: from what the record holds of it to its final verdict, which is written once.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use bus::Bus;
 use db::{Damaged, Db, DbError, OtlpTrace, Taken};
 use lang::{Document, Files, Plan, PollingProfile, Reference, Secrets};
 use model::{
-    Event, Faulty, Learned, Outcome, RunId, Step, StepTime, Timestamp, Trace, What,
+    DocumentKind, Event, Faulty, Learned, Outcome, RunId, Step, StepTime, Superseded, Timestamp,
+    Trace, Verdict, What,
     trace::{SpanData, TraceFull},
 };
 use runner::{Finished, Job, Limits, Lost, RunError};
@@ -15,9 +16,11 @@ use super::{
     Held, Worker,
     late::Late,
     ports::{self, WorkerPorts},
+    slots::Slot,
 };
 use crate::{
     api,
+    gates::gates,
     own_spans::{self, RunSpan, RunTrace, send_run},
     variables::variables,
 };
@@ -31,12 +34,13 @@ const STOPPED: &str = "stopped: somebody asked the run to stop before it had its
 
 /// One run, as long as it is ours. What it leaves goes on to listen.
 pub(super) async fn one(worker: Arc<Worker>, held: Held) -> Option<Late> {
-    let Held { taken, trace, asked } = held;
+    let Held { taken, slot, trace, asked } = held;
     let flights = &worker.shared.flights;
     let flight = flights.begin((taken.run_id, taken.epoch), worker.config.lease, asked);
-    let ports = WorkerPorts::new(&worker, &flight.lease, trace);
+    let held = (&taken.progress, taken.provisional);
+    let ports = WorkerPorts::new(&worker, &flight.lease, trace, held);
     let ended = tokio::select! {
-        result = execute(&worker, &taken, ports) => result,
+        result = execute(&worker, &taken, ports, slot) => result,
         lost = flight.lease.over() => Err(lost),
     };
     match ended {
@@ -49,7 +53,11 @@ pub(super) async fn one(worker: Arc<Worker>, held: Held) -> Option<Late> {
 }
 
 /// Ends a run whose row cannot be read; taken again, it could not be read again.
-pub(super) async fn end_damaged(worker: Arc<Worker>, damaged: Damaged) -> Option<Late> {
+pub(super) async fn end_damaged(
+    worker: Arc<Worker>,
+    damaged: Damaged,
+    _slot: Slot,
+) -> Option<Late> {
     let Damaged { run_id, epoch, test, reason } = damaged;
     tracing::error!(run = %run_id, reason, "a run cannot be read, and is ended");
     let reason = format!("{reason}; look for what else has written to the database");
@@ -70,6 +78,7 @@ async fn execute(
     worker: &Worker,
     taken: &Taken,
     ports: WorkerPorts<'_>,
+    mut slot: Slot,
 ) -> Result<Option<Late>, Lost> {
     let mut steps = vec![StepTime {
         step: Step::Queue,
@@ -89,7 +98,7 @@ async fn execute(
         _ if taken.stop_at.is_some() => Came::Stopped,
         Err(reason) => Came::Open(reason.clone()),
         Ok(plan) => tokio::select! {
-            result = judged(worker, taken, plan, &ports) => result?,
+            result = judged(worker, taken, plan, (&ports, &mut slot)) => result?,
             () = ports.stopped() => Came::Stopped,
         },
     };
@@ -110,10 +119,12 @@ async fn execute(
     if is_stopped && let Some(attempt) = ports.attempt() {
         // What the record was asked for hangs below this step. Where it had come to, nobody knows any more.
         steps.push(StepTime { ended: attempt.at.max(resolve_began), ..resolved() });
-        steps.push(StepTime { step: Step::Trigger, began: attempt.at, ended: at.max(attempt.at) });
+        let ended = ports.lingers_since().unwrap_or(at).max(attempt.at);
+        steps.push(StepTime { step: Step::Trigger, began: attempt.at, ended });
     }
     steps.append(&mut ended.outcome.steps);
     ended.outcome.steps = steps;
+    supersede(&mut ended.outcome, ports.provisional());
     let (watch, seen) = (ended.watch.take(), std::mem::take(&mut ended.seen));
     let outcome = record(worker, taken, &ports, ended).await?;
     worker.shared.learning.note(&taken.project, seen);
@@ -132,7 +143,7 @@ async fn judged(
     worker: &Worker,
     taken: &Taken,
     plan: &Plan,
-    ports: &WorkerPorts<'_>,
+    (ports, slot): (&WorkerPorts<'_>, &mut Slot),
 ) -> Result<Came, Lost> {
     let within = ports.trace().step(Step::Resolve);
     let asked = (&worker.watch, within);
@@ -159,12 +170,42 @@ async fn judged(
         timeout: Some(timeout.saturating_sub(spent.unwrap_or_default())),
     };
     match runner::run(job, ports).await {
-        Ok(finished) => Ok(Came::Judged(Box::new(finished))),
+        Ok(finished) => Ok(Came::Judged(Box::new(conclude(finished, ports, slot).await?))),
         Err(RunError::Lost(lost)) => Err(lost),
         Err(error @ (RunError::Resolve(_) | RunError::Full(_))) => {
             Ok(Came::Open(error.to_string()))
         }
     }
+}
+
+/// Lets a provisional verdict linger until it is final, without a slot once it is in the record.
+async fn conclude(
+    mut finished: Finished,
+    ports: &WorkerPorts<'_>,
+    slot: &mut Slot,
+) -> Result<Finished, Lost> {
+    let Some(watch) = finished.watch.take_if(|_| finished.outcome.provisional) else {
+        return Ok(finished);
+    };
+    ports.linger(finished.outcome.verdict).await?;
+    slot.linger(finished.outcome.settlement.as_ref().map_or(0, |settlement| settlement.spans));
+    let mut watch = watch.linger(|| {}, std::future::ready(())).await;
+    let concluded = watch.conclude(finished.outcome, ports).await?;
+    finished.outcome = concluded.outcome;
+    finished.trace = concluded.trace.or(finished.trace);
+    finished.seen.observe(&concluded.seen);
+    finished.watch = Some(watch);
+    Ok(finished)
+}
+
+/// Names the provisional verdict of the record in an outcome that has another one. It may be an earlier owner's, or that of
+/// a run that was stopped in its linger.
+fn supersede(outcome: &mut Outcome, provisional: Option<Verdict>) {
+    let Some(verdict) = provisional else { return };
+    let bare = Superseded { verdict, spans: 0, after_ns: None, service: None };
+    let known = outcome.superseded.take();
+    outcome.superseded = (outcome.verdict != verdict)
+        .then(|| known.map_or(bare, |superseded| Superseded { verdict, ..superseded }));
 }
 
 /// The plan of the version that the run started with.
@@ -180,6 +221,8 @@ fn compile(taken: &Taken) -> Result<Plan, String> {
     if let Some(profile) = settle_profile(taken, &plan)? {
         plan.wait_as(&profile);
     }
+    let stored = |kind: DocumentKind| taken.gates.get(kind.as_str()).map(String::as_str);
+    plan.require(gates(stored(DocumentKind::Analyzer), stored(DocumentKind::Gate))?);
     Ok(plan)
 }
 
@@ -282,7 +325,9 @@ async fn record(
     }
     written.map_err(|error| ports::lost(&error))?;
     worker.bus.hint(api::run_news(taken.run_id));
-    tell(worker, (ports.trace(), taken), &ended, began);
+    let linger = ports.lingers_since();
+    let linger = linger.map(|since| StepTime { step: Step::Linger, began: since, ended: began });
+    tell(worker, (ports.trace(), taken), &ended, (linger, began));
     Ok(ended.outcome)
 }
 
@@ -324,9 +369,10 @@ fn tell(
     worker: &Worker,
     (trace, taken): (RunTrace, &Taken),
     ended: &Ended,
-    record_began: Timestamp,
+    (linger, record_began): (Option<StepTime>, Timestamp),
 ) {
     let mut steps = ended.outcome.steps.clone();
+    steps.extend(linger);
     steps.push(StepTime { step: Step::Record, began: record_began, ended: worker.world.now() });
     let trigger = ended.trigger.as_ref();
     let telemetry = &worker.watch.telemetry;

@@ -1,0 +1,33 @@
+//! The gates of a project, from the analyzer and the test runner that it stores.
+//!
+//! One that cannot be read is no reason to pass a run without it: whoever asks is told, and judges nothing.
+
+use lang::{CURRENT, Document, Gates};
+use model::DocumentKind;
+use source::{Colour, Diagnostic, Text};
+
+/// What the stored documents ask of a run.
+pub(crate) fn gates(analyzer: Option<&str>, runner: Option<&str>) -> Result<Gates, String> {
+    let analyzer = analyzer.map(|document| read(DocumentKind::Analyzer, document)).transpose()?;
+    let runner = runner.map(|document| read(DocumentKind::Gate, document)).transpose()?;
+    let analyzer = analyzer.as_ref().and_then(|document| match document {
+        Document::Analyzer(analyzer) => Some(analyzer),
+        _ => None,
+    });
+    let runner = runner.as_ref().and_then(|document| match document {
+        Document::TestRunner(runner) => Some(runner),
+        _ => None,
+    });
+    Ok(Gates::new(analyzer, runner))
+}
+
+fn read(kind: DocumentKind, document: &str) -> Result<Document, String> {
+    // Its place is told as the API has it: which file it came from, nobody knows here.
+    let text = Text::new(format!("{}/{CURRENT}", kind.collection()), document);
+    let (documents, diagnostics) = lang::read(&text);
+    let is_right = !diagnostics.iter().any(Diagnostic::is_error);
+    documents.into_iter().next().filter(|_| is_right).ok_or_else(|| {
+        let picture = source::draw(&diagnostics, Colour::Never);
+        format!("the {kind} `{CURRENT}` as it is stored cannot be read any more; apply it again\n{picture}")
+    })
+}

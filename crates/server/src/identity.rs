@@ -1,0 +1,104 @@
+//! By what a server is known again when it comes back: its journal of spans, on its machine.
+//!
+//! The journal's folder is locked, so whoever has it has succeeded the one before; and what that one received is in it. A copy
+//! of the folder elsewhere is no successor, so the machine and its boot are a part of the identity: after a reboot the old
+//! row has run out anyway. Where one of the two cannot be told, a server is a new one each time.
+
+use std::{fs, io::Write as _, path::Path};
+
+use model::World;
+use ring::digest;
+
+/// The file in the journal's folder.
+const FILE: &str = "server";
+/// Hexadecimal digits in it.
+const DIGITS: usize = 32;
+/// What tells one boot of one machine from all others. Containers of one machine share it.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+/// The name of the machine, or of the container.
+const HOST: &str = "/proc/sys/kernel/hostname";
+/// The most letters of a host name.
+const HOST_MAX: usize = 253;
+
+/// Who a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The same for a server that comes back.
+    pub(crate) id: [u8; 16],
+    /// The name of its machine.
+    pub(crate) host: String,
+}
+
+/// Who the server is that has this folder. Reads files, so that it blocks.
+pub(crate) fn identity(folder: Option<&Path>, world: World) -> Identity {
+    let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let host = read(HOST).filter(|host| !host.is_empty()).unwrap_or_else(|| "server".to_owned());
+    let host: String = host.chars().take(HOST_MAX).collect();
+    let known = folder.and_then(|folder| number(folder, world)).zip(read(BOOT));
+    let id = match known {
+        Some((number, boot)) => hashed(&[&number, &boot, &host]),
+        None => world.random(),
+    };
+    Identity { id, host }
+}
+
+/// The number in the folder, which is made where there is none; none where the folder does not keep one.
+fn number(folder: &Path, world: World) -> Option<String> {
+    let path = folder.join(FILE);
+    let is_number =
+        |text: &String| text.len() == DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if let Some(number) = fs::read_to_string(&path).ok().filter(is_number) {
+        return Some(number);
+    }
+    let number = hex(&world.random::<16>());
+    let written = fs::File::create(&path).and_then(|mut file| file.write_all(number.as_bytes()));
+    match written {
+        Ok(()) => Some(number),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "the server cannot be known again after a restart");
+            None
+        }
+    }
+}
+
+fn hashed(parts: &[&str]) -> [u8; 16] {
+    let hash = digest::digest(&digest::SHA256, parts.join("\n").as_bytes());
+    hash.as_ref().first_chunk().copied().unwrap_or_default()
+}
+
+/// The bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        sync::atomic::{AtomicU8, Ordering},
+    };
+
+    use model::{Timestamp, World};
+
+    use super::{FILE, identity};
+
+    static DRAWS: AtomicU8 = AtomicU8::new(0);
+
+    fn world() -> World {
+        World::new(|| Timestamp::from_nanos(0), || [DRAWS.fetch_add(1, Ordering::Relaxed); 32])
+    }
+
+    #[test]
+    fn whoever_has_the_folder_is_the_same_server() {
+        let (one, other) = (tempfile::tempdir().expect("one"), tempfile::tempdir().expect("two"));
+        let first = identity(Some(one.path()), world());
+        assert_eq!(identity(Some(one.path()), world()), first, "it comes back");
+        assert_ne!(identity(Some(other.path()), world()).id, first.id);
+        // What is in the file is no number: another one is made.
+        fs::write(one.path().join(FILE), "torn").expect("written");
+        let mended = identity(Some(one.path()), world());
+        assert_ne!(mended.id, first.id);
+        assert_eq!(identity(Some(one.path()), world()), mended);
+        assert_ne!(identity(None, world()).id, identity(None, world()).id, "and none is nobody's");
+    }
+}
