@@ -193,6 +193,13 @@ pub(crate) struct Filter {
     pub(crate) tags: Vec<String>,
 }
 
+impl Filter {
+    /// Whether all are meant.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tests.is_empty() && self.tags.is_empty()
+    }
+}
+
 /// What `${var:…}` and `${env:…}` stand for.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Variables")]

@@ -3,7 +3,15 @@
 use lang::{Evidence, Plan, Seed, Vars};
 use model::{Outcome, Settlement, Step, StepTime, Trace, Unsettled, World};
 
-use crate::{args, chosen, exit::Exit, recording, reports::Reports, terminal::Terminal, variables};
+use crate::{
+    args,
+    chosen::{self, Checked},
+    exit::Exit,
+    recording,
+    reports::Reports,
+    terminal::Terminal,
+    variables,
+};
 
 /// Judges the trace by every test that is meant.
 pub(crate) fn check(
@@ -13,12 +21,8 @@ pub(crate) fn check(
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     let mut reports = Reports::new(&args.reports, terminal)?;
+    let Some(file) = &args.trace else { return only_read(args, terminal) };
     let plans = chosen::plans(&args.tests, terminal)?;
-    let Some(file) = &args.trace else {
-        terminal
-            .result(&format!("{} right, nothing judged: no `--trace`", chosen::tests(plans.len())));
-        return Ok(Exit::Passed);
-    };
     let vars = variables::read(&args.variables, environment, terminal)?;
     let trace = recording::read(file, args.trace_id, terminal)?;
     let seed = Seed { now: world.now(), random: args.seed.unwrap_or_else(|| world.random()) };
@@ -36,6 +40,26 @@ pub(crate) fn check(
     }
     reports.finish()?;
     Ok(Exit::over(exits))
+}
+
+/// Whether the documents are right. Files without a test may be, unless tests were asked for by name or tag.
+fn only_read(args: &args::Check, terminal: &Terminal) -> Result<Exit, Exit> {
+    let filter = &args.tests.filter;
+    let Checked { read, tests } = chosen::checked(&args.tests, terminal)?;
+    let right = match (tests.len(), read.documents) {
+        (0, 0) => return Err(chosen::none_selected(&read, filter, terminal)),
+        (0, _) if !filter.is_empty() => {
+            return Err(chosen::none_selected(&read, filter, terminal));
+        }
+        (0, 1) => "1 document".to_owned(),
+        (0, documents) => format!("{documents} documents"),
+        (tests, _) => chosen::tests(tests),
+    };
+    terminal.result(&format!("{right} right, nothing judged: no `--trace`"));
+    if !args.reports.targets.is_empty() {
+        terminal.line("note: no report is written: nothing is judged without `--trace`");
+    }
+    Ok(Exit::Passed)
 }
 
 fn settlement(trace: &Trace, is_partial: bool) -> Settlement {
@@ -67,10 +91,12 @@ fn judge(
         answer: None,
         settlement: Some(settlement.clone()),
         diagnoses: Vec::new(),
+        provisional: false,
+        superseded: None,
         overtaken: None,
         earlier: Vec::new(),
         judgement,
-        analysis: None,
+        analysis: lang::analysis(&resolved, &evidence),
         steps: vec![StepTime { step: Step::Judge, began, ended: world.now() }],
     })
 }

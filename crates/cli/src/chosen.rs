@@ -12,7 +12,14 @@ use lang::{Document, Plan, Reference, Step};
 use model::TestId;
 use source::{Diagnostic, Text};
 
-use crate::{args, documents, exit::Exit, terminal::Terminal};
+use crate::{args, beside::Beside, documents, exit::Exit, terminal::Terminal};
+
+/// Where a run receives OTLP where nobody says.
+pub(crate) const RECEIVER: &str = "127.0.0.1:4317";
+
+/// The words by which a document is told from a test.
+const OTHERS: &[&str] =
+    &["TestSuite", "Transaction", "DataStore", "PollingProfile", "Analyzer", "TestRunner"];
 
 /// Tags, or ids and names, that are told to whoever asks for another.
 const SHOWN_MAX: usize = 10;
@@ -66,35 +73,57 @@ impl Item {
     }
 }
 
-/// The plans of the tests that are meant.
+/// The plans of the tests that are meant, held to the gates that stand beside them.
 pub(crate) fn plans(asked: &args::Tests, terminal: &Terminal) -> Result<Vec<Arc<Plan>>, Exit> {
-    let read = read(&asked.paths, terminal)?;
-    let plans = read.tests.iter().map(|test| &test.plan);
-    let is_meant = |it: &&Arc<Plan>| is_meant(&it.id, &it.name, &it.tags, &asked.filter);
-    let meant: Vec<_> = plans.filter(is_meant).cloned().collect();
-    if meant.is_empty() {
+    let Checked { read, mut tests } = checked(asked, terminal)?;
+    if tests.is_empty() {
         return Err(none_selected(&read, &asked.filter, terminal));
     }
-    Ok(meant)
+    let gates = read.beside.gates(terminal)?;
+    for test in &mut tests {
+        Arc::make_mut(&mut test.plan).require(gates.clone());
+    }
+    Ok(tests.into_iter().map(|test| test.plan).collect())
 }
 
-/// The tests and suites that are meant, in the order in which they are written.
+/// Documents that are right, and the tests among them that are meant.
+pub(crate) struct Checked {
+    pub(crate) read: Read,
+    pub(crate) tests: Vec<Test>,
+}
+
+/// What the files hold, if all of it is right.
+pub(crate) fn checked(asked: &args::Tests, terminal: &Terminal) -> Result<Checked, Exit> {
+    let read = read(&asked.paths, RECEIVER, terminal)?;
+    let is_meant = |it: &&Test| is_meant(&it.plan.id, &it.plan.name, &it.plan.tags, &asked.filter);
+    let mut tests: Vec<_> = read.tests.iter().filter(is_meant).cloned().collect();
+    for test in &mut tests {
+        // Nothing is waited for here, so that it only matters to later runs.
+        if let Err(why) = read.beside.settle(test, terminal) {
+            terminal.line(&format!("warning: {why}"));
+        }
+    }
+    Ok(Checked { read, tests })
+}
+
+/// The tests and suites that are meant, in the order in which they are written, and what stands beside them.
 ///
 /// A test that one of the suites runs is not run by itself too, unless it is asked for by its id or name. A suite has no
 /// tags: where tags are asked for, it is left out.
 pub(crate) fn items(
     paths: &[PathBuf],
     filter: &args::Filter,
+    receiver: &str,
     terminal: &Terminal,
-) -> Result<Vec<Item>, Exit> {
-    let read = read(paths, terminal)?;
+) -> Result<(Vec<Item>, Beside), Exit> {
+    let mut read = read(paths, receiver, terminal)?;
     let (mut items, mut in_suites) = (Vec::new(), BTreeSet::new());
     let mut is_refused = false;
     for written in &read.items {
         let item = match written {
             Written::Test(at) => Ok(Item::Test(read.tests[*at].clone())),
             Written::Suite(suite, file) => {
-                connect(suite, file, &read.tests, terminal).map(Item::Suite)
+                connect((suite, file), &read.tests, &mut read.beside, terminal).map(Item::Suite)
             }
         };
         let Ok(item) = item else {
@@ -122,13 +151,38 @@ pub(crate) fn items(
     if items.is_empty() {
         return Err(none_selected(&read, filter, terminal));
     }
-    Ok(items)
+    Ok((items, read.beside))
+}
+
+/// Holds every test to what stands beside it.
+pub(crate) fn hold(items: &mut [Item], beside: &Beside, terminal: &Terminal) -> Result<(), Exit> {
+    let gates = beside.gates(terminal)?;
+    let mut is_refused = false;
+    for item in items {
+        let tests = match item {
+            Item::Test(test) => std::slice::from_mut(test),
+            Item::Suite(suite) => &mut suite.tests,
+        };
+        for test in tests {
+            if let Err(why) = beside.settle(test, terminal) {
+                terminal.line(&format!("error: {why}"));
+                is_refused = true;
+            }
+            Arc::make_mut(&mut test.plan).require(gates.clone());
+        }
+    }
+    if is_refused { Err(Exit::Refused) } else { Ok(()) }
 }
 
 /// What the files hold.
-struct Read {
+pub(crate) struct Read {
     tests: Vec<Test>,
     items: Vec<Written>,
+    beside: Beside,
+    /// All of them.
+    pub(crate) documents: usize,
+    /// Where OTLP is received, as a Collector would be told.
+    receiver: String,
 }
 
 /// An item before the steps of suites have found their tests.
@@ -137,8 +191,8 @@ enum Written {
     Suite(lang::Suite, PathBuf),
 }
 
-fn read(paths: &[PathBuf], terminal: &Terminal) -> Result<Read, Exit> {
-    let mut read = Read { tests: Vec::new(), items: Vec::new() };
+fn read(paths: &[PathBuf], receiver: &str, terminal: &Terminal) -> Result<Read, Exit> {
+    let mut read = Read::new(receiver);
     let mut is_refused = false;
     for file in documents::files(paths, terminal)? {
         let Ok(text) = documents::read(&file, terminal) else {
@@ -151,6 +205,16 @@ fn read(paths: &[PathBuf], terminal: &Terminal) -> Result<Read, Exit> {
 }
 
 impl Read {
+    fn new(receiver: &str) -> Self {
+        Self {
+            tests: Vec::new(),
+            items: Vec::new(),
+            beside: Beside::default(),
+            documents: 0,
+            receiver: receiver.to_owned(),
+        }
+    }
+
     fn take(&mut self, file: &Path, text: &Text, terminal: &Terminal) -> Result<(), Exit> {
         let (planned, diagnostics) = lang::plans_if_any(text);
         terminal.diagnostics(&diagnostics);
@@ -161,18 +225,19 @@ impl Read {
         let test = |plan| Test { file: file.to_owned(), plan: Arc::new(plan) };
         self.tests.extend(planned.into_iter().map(|planned| test(planned.plan)));
         let mut tests = first..self.tests.len();
-        // What tells a suite from a test stands in its text; most files have none and are read once.
-        let may_have_suites =
-            ["TestSuite", "Transaction"].iter().any(|it| text.content().contains(it));
-        if may_have_suites {
-            for document in lang::read(text).0 {
-                match document {
-                    Document::Test(_) => self.items.extend(tests.next().map(Written::Test)),
-                    Document::Suite(suite) => {
-                        self.items.push(Written::Suite(suite, file.to_owned()));
-                    }
-                    _ => {}
+        // What tells other documents from a test stands in its text; most files have none and are read once.
+        let is_needed = tests.is_empty() || OTHERS.iter().any(|kind| text.content().contains(kind));
+        let documents = if is_needed { lang::read(text).0 } else { Vec::new() };
+        self.documents += if is_needed { documents.len() } else { tests.len() };
+        for document in documents {
+            let notice = document.notice(text, &self.receiver);
+            terminal.diagnostics(notice.as_slice());
+            match document {
+                Document::Test(_) => self.items.extend(tests.next().map(Written::Test)),
+                Document::Suite(suite) => {
+                    self.items.push(Written::Suite(suite, file.to_owned()));
                 }
+                other => self.beside.add(file, other),
             }
         }
         self.items.extend(tests.map(Written::Test));
@@ -180,11 +245,12 @@ impl Read {
     }
 }
 
-/// Finds the test of each step: among those that were read, or in the file that the step names.
+/// Finds the test of each step: among those that were read, or in the file that the step names, whose other documents
+/// stand beside it.
 fn connect(
-    suite: &lang::Suite,
-    file: &Path,
+    (suite, file): (&lang::Suite, &Path),
     known: &[Test],
+    beside: &mut Beside,
     terminal: &Terminal,
 ) -> Result<Suite, Exit> {
     let mut others: HashMap<PathBuf, Test> = HashMap::new();
@@ -196,7 +262,7 @@ fn connect(
                 let path = file.parent().unwrap_or(Path::new("")).join(&named.path);
                 match others.get(&path) {
                     Some(test) => Ok(test.clone()),
-                    None => by_file(&path, known, terminal)
+                    None => by_file(&path, known, beside, terminal)
                         .inspect(|test| drop(others.insert(path, test.clone()))),
                 }
             }
@@ -235,16 +301,22 @@ fn by_id(id: &str, known: &[Test]) -> Result<Test, String> {
     }
 }
 
-fn by_file(path: &Path, known: &[Test], terminal: &Terminal) -> Result<Test, String> {
+fn by_file(
+    path: &Path,
+    known: &[Test],
+    beside: &mut Beside,
+    terminal: &Terminal,
+) -> Result<Test, String> {
     let is_same = |other: &Path| match (path.canonicalize(), other.canonicalize()) {
         (Ok(path), Ok(other)) => path == other,
         _ => path == other,
     };
     let mut of_file: Vec<_> = known.iter().filter(|test| is_same(&test.file)).cloned().collect();
     if of_file.is_empty() {
-        let mut read = Read { tests: Vec::new(), items: Vec::new() };
+        let mut read = Read::new(RECEIVER);
         let text = documents::read(path, terminal).map_err(|_| "its file cannot be read")?;
         read.take(path, &text, terminal).map_err(|_| "its file has mistakes")?;
+        beside.join(read.beside);
         of_file = read.tests;
     }
     match (of_file.len(), of_file.pop()) {
@@ -259,7 +331,8 @@ fn is_meant(id: &TestId, name: &str, tags: &[String], filter: &args::Filter) -> 
         && (filter.tags.is_empty() || filter.tags.iter().any(|tag| tags.contains(tag)))
 }
 
-fn none_selected(read: &Read, filter: &args::Filter, terminal: &Terminal) -> Exit {
+/// Tells that nothing is meant, and why.
+pub(crate) fn none_selected(read: &Read, filter: &args::Filter, terminal: &Terminal) -> Exit {
     let why = match read.items.len() {
         0 => "there is no document of type `Test` in what was named".to_owned(),
         all => unknown(read, filter).unwrap_or_else(|| {

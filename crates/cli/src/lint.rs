@@ -34,6 +34,8 @@ pub(crate) fn lint(args: &args::Lint, world: &World, terminal: &Terminal) -> Res
         answer: None,
         settlement: None,
         diagnoses: Vec::new(),
+        provisional: false,
+        superseded: None,
         overtaken: None,
         earlier: Vec::new(),
         judgement: Judgement::bare(verdict),

@@ -5,6 +5,7 @@
 //! what a verdict is made of.
 
 mod args;
+mod beside;
 mod check;
 mod chosen;
 mod configuration;

@@ -147,8 +147,8 @@ async fn fire(
     let open = Open::listen(otlp, learned, environment, world).await;
     let session = open.map_err(|error| terminal.refuse(&error))?.session();
     let line = Line::begin(&plan.name, terminal, Telling::Tests);
-    let finished = session.run(plan, &Vars::default(), &line).await;
-    let finished = finished.map_err(|error| terminal.refuse(&error))?;
+    let finished = session.run(plan, &Vars::default(), &line, None).await;
+    let (finished, _) = finished.map_err(|error| terminal.refuse(&error))?;
     drop(line);
     let _lock = state::lock().await;
     let mut learned = state::learned(terminal);

@@ -36,7 +36,12 @@ fn content(path: &Path) -> Result<Vec<u8>, String> {
     let read = if path == Path::new("-") {
         io::stdin().lock().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
     } else {
-        File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+        File::open(path).and_then(|file| {
+            // Grown by doubling, a large file would be there twice for a moment.
+            let len = file.metadata()?.len().min(FILE_BYTES_MAX) as usize;
+            bytes.reserve_exact(len + 1);
+            file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
+        })
     };
     read.map_err(|error| error.to_string())?;
     if bytes.len() as u64 > FILE_BYTES_MAX {

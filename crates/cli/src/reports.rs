@@ -4,9 +4,9 @@
 
 use std::{fs, path::PathBuf, str::FromStr};
 
-use model::{Outcome, Overtaken, Trace};
+use model::{Outcome, Trace};
 use report::{Format, Waterfall};
-use source::did_you_mean;
+use source::{Colour, did_you_mean};
 
 use crate::{args, exit::Exit, terminal::Terminal};
 
@@ -37,6 +37,8 @@ struct Told {
     /// Its trace, where a page is to be written.
     waterfall: Option<Waterfall>,
     kind: Kind,
+    /// Whether it was changed after it was told.
+    is_amended: bool,
 }
 
 /// What an outcome came of.
@@ -105,13 +107,19 @@ impl<'a> Reports<'a> {
 
     /// Takes an outcome, whose place is that of its test among all. What can be told of it alone is told at once.
     pub(crate) fn add_at(&mut self, place: usize, outcome: Outcome, trace: Option<&Trace>) {
-        self.take(Told { place, outcome, waterfall: None, kind: Kind::Result }, trace);
+        self.take(
+            Told { place, outcome, waterfall: None, kind: Kind::Result, is_amended: false },
+            trace,
+        );
     }
 
     /// Takes a test that was refused, and why. A pipeline reads an error; a person has read one already.
     pub(crate) fn refuse_at(&mut self, place: usize, name: &str, why: String) {
         let outcome = Outcome::open(name.to_owned(), why);
-        self.take(Told { place, outcome, waterfall: None, kind: Kind::Refusal }, None);
+        self.take(
+            Told { place, outcome, waterfall: None, kind: Kind::Refusal, is_amended: false },
+            None,
+        );
     }
 
     fn take(&mut self, mut told: Told, trace: Option<&Trace>) {
@@ -137,11 +145,37 @@ impl<'a> Reports<'a> {
         self.told.push(told);
     }
 
-    /// Notes that later spans would have changed a verdict, for what is still to be written.
-    pub(crate) fn overtaken(&mut self, place: usize, overtaken: &Overtaken) {
-        for told in self.told.iter_mut().filter(|told| told.place == place) {
-            told.outcome.overtaken = Some(overtaken.clone());
-            self.terminal.secrets().hide_all(told.outcome.said_mut());
+    /// Puts the final outcome in the place of the provisional one. A person is told of one that has another verdict.
+    pub(crate) fn replace(&mut self, place: usize, outcome: Outcome, trace: Option<&Trace>) {
+        let (secrets, colour) = (self.terminal.secrets(), self.terminal.colour);
+        let Some(told) = self.told.iter_mut().find(|told| told.place == place) else { return };
+        told.outcome = outcome;
+        secrets.hide_all(told.outcome.said_mut());
+        if let Some(trace) = trace.filter(|_| told.waterfall.is_some()) {
+            told.waterfall = Some(Waterfall::of(trace, &told.outcome, &|text| secrets.hide(text)));
+        }
+        if told.outcome.superseded.is_some() {
+            Self::tell_again(&self.targets, &told.outcome, (self.terminal, colour));
+        }
+    }
+
+    /// Changes an outcome that was told. Whether there is one.
+    pub(crate) fn amend(&mut self, place: usize, change: impl FnOnce(&mut Outcome)) -> bool {
+        let colour = self.terminal.colour;
+        let is_result = |told: &&mut Told| told.place == place && told.kind == Kind::Result;
+        let Some(told) = self.told.iter_mut().find(is_result) else { return false };
+        change(&mut told.outcome);
+        told.is_amended = true;
+        self.terminal.secrets().hide_all(told.outcome.said_mut());
+        Self::tell_again(&self.targets, &told.outcome, (self.terminal, colour));
+        true
+    }
+
+    /// A person reads of a test once more whose verdict is another one now.
+    fn tell_again(targets: &[Target], outcome: &Outcome, (to, colour): (&Terminal, Colour)) {
+        let on_stdout = targets.iter().filter(|target| target.file.is_none());
+        for target in on_stdout.filter(|target| target.is_for_people()) {
+            to.report(&report::render(target.format, std::slice::from_ref(outcome), colour));
         }
     }
 
@@ -152,6 +186,9 @@ impl<'a> Reports<'a> {
         let is_empty = self.told.is_empty();
         let has_results = self.told.iter().any(|told| told.kind == Kind::Result);
         self.told.sort_by_key(|told| told.place);
+        let is_other = |told: &&Told| told.outcome.superseded.is_some() || told.is_amended;
+        let others: Vec<_> =
+            self.told.iter().filter(is_other).map(|told| told.outcome.clone()).collect();
         let told = self.told.into_iter().map(|told| (told.outcome, told.waterfall));
         let (outcomes, waterfalls): (Vec<_>, Vec<_>) = told.unzip();
         let mut written = Ok(());
@@ -164,8 +201,16 @@ impl<'a> Reports<'a> {
                     self.terminal.report(&report::html(&outcomes, &waterfalls));
                 }
                 None => {
-                    let write = if self.is_alone { report::render } else { report::rest };
-                    let text = write(target.format, &outcomes, self.terminal.colour);
+                    let colour = self.terminal.colour;
+                    let text = match self.is_alone {
+                        true => report::render(target.format, &outcomes, colour),
+                        false => {
+                            // A stream has told them as they were before; a person has been told.
+                            let again = others.iter().filter(|_| !target.is_for_people());
+                            let again = again.map(|it| report::part(target.format, it, colour));
+                            again.chain([report::rest(target.format, &outcomes, colour)]).collect()
+                        }
+                    };
                     self.terminal.report(&text);
                 }
                 Some(file) => {

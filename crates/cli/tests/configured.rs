@@ -8,9 +8,9 @@ use bench::parts::{Database, qualitytrace};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
     net::TcpStream,
-    process::Command,
+    process::{ChildStdout, Command},
     time::timeout,
 };
 use tokio_rustls::{
@@ -79,15 +79,7 @@ async fn the_api_is_served_by_tls_and_the_log_names_the_trace() -> Result<()> {
         .kill_on_drop(true)
         .spawn()?;
     let mut out = BufReader::new(child.stdout.take().context("stdout")?).lines();
-    let ready = timeout(SAID_MAX, out.next_line()).await??.context("a line")?;
-    let address = ready.split_once("API https://").context("it says where")?.1;
-    let address = address.split(',').next().context("an address")?.to_owned();
-    ask(&address, &certificate, "GET /livez", "").await?;
-
-    // A run that ends at once: its variable has no value.
-    let test = "type: Test\nspec:\n  id: cheap\n  name: cheap\n  trigger: {type: http, httpRequest: {method: GET, url: '${var:nowhere}'}}\n  specs: [{selector: 'span[]', assertions: ['attr:name = \"x\"']}]\n";
-    ask(&address, &certificate, "PUT /api/v1/tests", test).await?;
-    ask(&address, &certificate, "POST /api/v1/tests/cheap/runs", "").await?;
+    // At this level every statement is logged: who does not read holds the server.
     let mut log = BufReader::new(child.stderr.take().context("stderr")?).lines();
     let ended = async {
         while let Some(line) = log.next_line().await? {
@@ -99,7 +91,10 @@ async fn the_api_is_served_by_tls_and_the_log_names_the_trace() -> Result<()> {
         }
         anyhow::bail!("the log has no word of the run")
     };
-    let line = timeout(SAID_MAX, ended).await??;
+    let asks = run_cheap(&mut out, &certificate);
+    let (asked, line) = tokio::join!(asks, timeout(SAID_MAX, ended));
+    asked?;
+    let line = line??;
     assert_eq!(
         (line["level"].as_str(), line["verdict"].as_str()),
         (Some("debug"), Some("inconclusive")),
@@ -109,6 +104,17 @@ async fn the_api_is_served_by_tls_and_the_log_names_the_trace() -> Result<()> {
     assert_eq!(line["span_id"].as_str().map(str::len), Some(16), "{line}");
     child.kill().await?;
     database.remove().await
+}
+
+/// Waits for the server, and runs a test that ends at once: its variable has no value.
+async fn run_cheap(out: &mut Lines<BufReader<ChildStdout>>, certificate: &str) -> Result<()> {
+    let ready = timeout(SAID_MAX, out.next_line()).await??.context("a line")?;
+    let address = ready.split_once("API https://").context("it says where")?.1;
+    let address = address.split(',').next().context("an address")?.to_owned();
+    ask(&address, certificate, "GET /livez", "").await?;
+    let test = "type: Test\nspec:\n  id: cheap\n  name: cheap\n  trigger: {type: http, httpRequest: {method: GET, url: '${var:nowhere}'}}\n  specs: [{selector: 'span[]', assertions: ['attr:name = \"x\"']}]\n";
+    ask(&address, certificate, "PUT /api/v1/tests", test).await?;
+    ask(&address, certificate, "POST /api/v1/tests/cheap/runs", "").await
 }
 
 /// A request by TLS that trusts only this certificate; an answer that is no success is an error.

@@ -85,10 +85,16 @@ async fn a_run_is_judged_and_the_server_tells_of_it() -> Result<()> {
         .await?;
     let steps = ["queue", "compile", "resolve", "trigger", "settle", "judge", "record"];
     assert_eq!(collected.named("qualitytrace.run").count(), 3);
+    assert_eq!(
+        collected.named("qualitytrace.run.linger").count(),
+        1,
+        "only a pass rests on absence"
+    );
     for run in collected.named("qualitytrace.run") {
         assert_eq!(run.service, "quality-trace", "the configured service name");
-        let children: Vec<_> =
+        let mut children: Vec<_> =
             collected.children(run).iter().map(|child| child.name.clone()).collect();
+        children.retain(|name| name != "qualitytrace.run.linger");
         assert_eq!(children, steps.map(|step| format!("qualitytrace.run.{step}")));
         let http =
             collected.named("POST /api/v1/tests/{test}/runs").find(|s| s.span_id == run.parent_id);

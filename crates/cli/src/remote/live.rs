@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use hyper::{Method, StatusCode, header::CONTENT_TYPE};
-use model::{Event, Outcome, RunId};
+use model::{Event, Outcome, RunId, What};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -139,7 +139,13 @@ impl Followed<'_> {
             return;
         }
         self.last = n;
-        if let Some(words) = crate::run::words(&event.what) {
+        let words = match &event.what {
+            What::Provisional { verdict } => {
+                Some(format!("{} so far, until it is final", verdict.as_str()))
+            }
+            what => crate::run::words(what),
+        };
+        if let Some(words) = words {
             self.line.say(&words);
         }
     }

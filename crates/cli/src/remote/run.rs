@@ -22,6 +22,7 @@ use tokio::{
 use super::{ClientError, PROJECT, Run, Server, live::RUN_MAX};
 use crate::{
     args,
+    beside::Beside,
     chosen::{Item, Test, tests},
     documents::read,
     exit::Exit,
@@ -87,13 +88,13 @@ pub(crate) async fn run(
     let known = profiles::known(args.server.as_deref(), &args.identity, environment);
     let known = known.map_err(|error| terminal.refuse(&error))?;
     let mut reports = Reports::new(&args.output.reports, terminal)?;
-    let items = run::items(args, terminal)?;
+    let (items, beside) = run::items(args, terminal)?;
     let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
     let names: Vec<_> =
         Agenda::new(&items, 1).cases().iter().map(|case| case.name.clone()).collect();
     reports.expect(names.len());
     tokio::select! {
-        kept = keep(&server, &items, terminal) => kept?,
+        kept = keep(&server, &items, &beside, terminal) => kept?,
         exit = signals.end() => return Ok(exit),
     }
     let (told, outcomes) = mpsc::channel(TOLD_MAX);
@@ -131,14 +132,20 @@ fn start(args: &args::Run) -> String {
     if start.is_empty() { String::new() } else { serde_json::Value::Object(start).to_string() }
 }
 
-/// Keeps the documents of all items on the server, each file once: tests before the suites that run them.
-async fn keep(server: &Server, items: &[Item], terminal: &Terminal) -> Result<(), Exit> {
+/// Keeps the documents of all items on the server, each file once: what holds for them before them, tests before the
+/// suites that run them.
+async fn keep(
+    server: &Server,
+    items: &[Item],
+    beside: &Beside,
+    terminal: &Terminal,
+) -> Result<(), Exit> {
     let mut kept = HashSet::new();
     let files = items.iter().flat_map(|item| {
         let tests = if let Item::Suite(suite) = item { &suite.tests[..] } else { &[] };
         tests.iter().map(|test: &Test| test.file.as_path()).chain([item.file()])
     });
-    for file in files {
+    for file in beside.files().chain(files) {
         if kept.insert(file) {
             let text = read(file, terminal)?;
             let applied = server.apply(&text, PROJECT).await;

@@ -137,6 +137,15 @@ impl Agenda {
         vars
     }
 
+    /// The cases that need this one, directly or not.
+    pub(crate) fn dependents(&self, case: usize) -> Vec<usize> {
+        let Some((suite, step)) = self.cases[case].step else { return Vec::new() };
+        let suite = &self.suites[suite];
+        let steps = 0..suite.steps.len();
+        let dependents = steps.filter(|other| needed(&suite.steps, *other).contains(&step));
+        dependents.map(|other| suite.first + other).collect()
+    }
+
     /// Moves what may start now, and what never will.
     fn go_on(&mut self, suite: usize) {
         let run = &mut self.suites[suite];

@@ -7,6 +7,7 @@
 mod agenda;
 mod changes;
 mod environment;
+mod finals;
 mod look;
 mod output;
 mod ports;
@@ -29,10 +30,11 @@ use std::{
 };
 
 use model::World;
-use runner::{Started, Watched};
+use runner::Started;
 
 use crate::{
     args,
+    beside::Beside,
     chosen::{self, Item},
     exit::Exit,
     learn,
@@ -52,6 +54,7 @@ use session::Session;
 pub(crate) use signals::Signals;
 use state::Failed;
 use system::{Launch, Life, System};
+use watches::Watches;
 
 /// Where tests are looked for when nobody says.
 pub(crate) const FOLDER: &str = "qualitytrace";
@@ -63,6 +66,13 @@ pub(crate) async fn run(
     world: World,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
+    if !args.variable_sets.is_empty() {
+        terminal.line(
+            "error: `--variable-set` names a set that a server stores: run there by `--server`, or read a file of \
+             variables by `--vars`",
+        );
+        return Err(Exit::Refused);
+    }
     let mut signals = Signals::listen().map_err(|error| {
         terminal.line(&format!("error: signals cannot be heard: {error}"));
         Exit::Inconclusive
@@ -124,7 +134,8 @@ impl Rounds<'_> {
         signals: &mut Signals,
     ) -> Result<Exit, Exit> {
         let Self { args, world, terminal, .. } = *self;
-        let items = items(args, terminal)?;
+        let (mut items, beside) = items(args, terminal)?;
+        chosen::hold(&mut items, &beside, terminal)?;
         // A part may be empty, which was told.
         if items.is_empty() {
             return Ok(Exit::Passed);
@@ -138,24 +149,26 @@ impl Rounds<'_> {
                 Arc::clone(self.session.insert(opened))
             }
         };
-        let agenda = Agenda::new(&items, args.pace.repeat.unwrap_or(1));
+        let mut agenda = Agenda::new(&items, args.pace.repeat.unwrap_or(1));
         reports.expect(agenda.cases().len());
-        let names: Vec<_> = agenda.cases().iter().map(|case| case.name.clone()).collect();
         let telling = telling(args);
         let round = Round { session: &session, args, vars: &vars, telling, terminal };
-        let mut ended = round.run(agenda, reports, signals).await;
+        let mut ended = round.run(&mut agenda, reports, signals).await;
+        if !ended.is_interrupted() {
+            ended.exits.extend(linger(&mut ended.watches, telling, terminal, signals).await);
+        }
         if !args.pace.watch || ended.is_interrupted() {
             ended.exits.extend(self.stop_system(signals).await);
         }
-        for (case, Watched { overtaken, seen }) in ended.watches.end().await {
-            session.learn(&seen);
-            if let Some(overtaken) = overtaken {
-                terminal.line(&format!("{}: {}", names[case], report::overtaken(&overtaken)));
-                reports.overtaken(case, &overtaken);
-            }
+        let watches = std::mem::take(&mut ended.watches);
+        if ended.is_interrupted() {
+            watches.abort().await;
+        } else {
+            let concluded = watches.end().await;
+            finals::apply(&round, &agenda, &mut ended, concluded, reports);
         }
-        keep(&session, &items, &ended.items, terminal).await;
-        let exit = Exit::over(ended.exits);
+        keep(&session, &items, &ended.items(&agenda), terminal).await;
+        let exit = ended.exit();
         if exit != Exit::Passed {
             show_output(&round);
         }
@@ -175,6 +188,22 @@ impl Rounds<'_> {
     fn watched(&self) -> Vec<PathBuf> {
         let paths = paths(self.args);
         paths.into_iter().chain(self.args.variables.files.iter().cloned()).collect()
+    }
+}
+
+/// Waits until every verdict is final: spans that come late count. Another signal ends it.
+async fn linger(
+    watches: &mut Watches,
+    telling: Telling,
+    terminal: &Terminal,
+    signals: &mut Signals,
+) -> Option<Exit> {
+    let is_seen = terminal.bars().is_some();
+    let _line =
+        is_seen.then(|| Line::of("listening", "for spans that come late", terminal, telling));
+    tokio::select! {
+        () = watches.ready() => None,
+        exit = signals.end() => Some(exit),
     }
 }
 
@@ -218,7 +247,7 @@ fn paths(args: &args::Run) -> Vec<PathBuf> {
 }
 
 /// The tests and suites that the flags mean.
-pub(crate) fn items(args: &args::Run, terminal: &Terminal) -> Result<Vec<Item>, Exit> {
+pub(crate) fn items(args: &args::Run, terminal: &Terminal) -> Result<(Vec<Item>, Beside), Exit> {
     let paths = paths(args);
     if args.paths.is_empty() && !paths[0].is_dir() {
         terminal.line(&format!(
@@ -227,7 +256,8 @@ pub(crate) fn items(args: &args::Run, terminal: &Terminal) -> Result<Vec<Item>, 
         ));
         return Err(Exit::Refused);
     }
-    let mut items = chosen::items(&paths, &args.selection.filter, terminal)?;
+    let filter = &args.selection.filter;
+    let (mut items, beside) = chosen::items(&paths, filter, &receiver(args), terminal)?;
     if args.selection.last_failed {
         items = last_failed(items, terminal);
     }
@@ -242,7 +272,18 @@ pub(crate) fn items(args: &args::Run, terminal: &Terminal) -> Result<Vec<Item>, 
             ));
         }
     }
-    Ok(items)
+    Ok((items, beside))
+}
+
+/// Where OTLP is received, as a Collector would be told.
+fn receiver(args: &args::Run) -> String {
+    let server = args.server.as_deref().and_then(|url| url.split("://").nth(1));
+    let host = server.and_then(|rest| rest.split(['/', ':']).next());
+    match (host, args.system.otlp.first()) {
+        (Some(host), _) => format!("{host}:4317"),
+        (None, Some(address)) => address.to_string(),
+        (None, None) => chosen::RECEIVER.to_owned(),
+    }
 }
 
 /// Those that did not pass when they were last run; all where that is none.

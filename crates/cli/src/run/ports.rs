@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use drivers::{arrivals::Arrivals, receiver::Seen};
 use model::{Answer, Attempt, Event, KeyRing, Request, Timestamp, TraceId, What};
 use runner::{Lost, Ports, diagnosis::Process};
+use tokio::sync::mpsc;
 
 use super::{
     progress::{self, Line},
@@ -17,9 +18,47 @@ pub(super) struct LocalPorts<'a> {
     pub(super) session: &'a Session,
     pub(super) running: Option<&'a Running>,
     pub(super) line: &'a Line,
+    stage: Stage,
     pub(super) trace: Mutex<Option<TraceId>>,
     /// Why the command did not send what it had, where it was asked to.
     pub(super) undrained: Mutex<Option<String>>,
+    /// Says that the trigger has its answer, so that the run only waits for spans.
+    pub(super) answered: Mutex<Option<Answered>>,
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Before its verdict.
+    Running,
+    /// It has a verdict, which is not final yet.
+    Judged,
+}
+
+/// Who is told when a run only waits for spans: by the number of its case.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(super) case: usize,
+    pub(super) to: mpsc::Sender<usize>,
+}
+
+impl<'a> LocalPorts<'a> {
+    pub(super) fn new(
+        session: &'a Session,
+        running: Option<&'a Running>,
+        line: &'a Line,
+        stage: Stage,
+    ) -> Self {
+        Self {
+            session,
+            running,
+            line,
+            stage,
+            trace: Mutex::default(),
+            undrained: Mutex::default(),
+            answered: Mutex::default(),
+        }
+    }
 }
 
 impl LocalPorts<'_> {
@@ -67,8 +106,11 @@ impl Ports for LocalPorts<'_> {
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {
-        // What is dead is quiet: what it still had is lost.
-        let has_ended = self.running.is_some_and(|running| running.ended_early().is_some());
+        // What is dead is quiet: what it still had is lost. After the verdict an orderly end is one.
+        let has_ended = self.running.is_some_and(|running| match self.stage {
+            Stage::Judged => running.has_crashed(),
+            Stage::Running => running.ended_early().is_some(),
+        });
         has_ended || self.is_undrained() || self.session.inbox.refused(trace) > 0
     }
 
@@ -89,6 +131,11 @@ impl Ports for LocalPorts<'_> {
             Answer::NotFired => What::NotFired,
             Answer::NoAnswer(none) => What::NotAnswered { message: none.message.clone() },
         });
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Answered { case, to }) = answered {
+            // Without room the run keeps its job, and that is all.
+            let _full = to.try_send(case);
+        }
         Ok(())
     }
 
@@ -106,6 +153,10 @@ impl Ports for LocalPorts<'_> {
             }
             _ => false,
         }
+    }
+
+    fn logs(&self, trace: TraceId) -> u64 {
+        self.session.inbox.logs(trace)
     }
 
     fn seen(&self) -> Option<Seen> {

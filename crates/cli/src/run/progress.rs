@@ -58,6 +58,12 @@ impl Line {
         Self { name: name.to_owned(), bar, terminal: terminal.clone(), telling }
     }
 
+    /// A line of a test whose verdict is told already.
+    pub(crate) fn silent(name: &str, terminal: &Terminal) -> Self {
+        let (name, terminal) = (name.to_owned(), terminal.clone());
+        Self { name, bar: None, terminal, telling: Telling::Quiet }
+    }
+
     /// Has nobody see these, in what is told of the test and elsewhere.
     pub(crate) fn keep_secret(&self, secrets: &Secrets) {
         self.terminal.keep_secret(secrets);
@@ -86,6 +92,7 @@ pub(crate) fn words(what: &What) -> Option<String> {
         What::Accepted
         | What::Taken { .. }
         | What::Settled(_)
+        | What::Provisional { .. }
         | What::Judged { .. }
         | What::Overtaken(_) => return None,
     })

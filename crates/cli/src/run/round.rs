@@ -8,16 +8,20 @@ use std::{
 use lang::{Evidence, Taken, Vars};
 use model::{Outcome, Trace, Verdict};
 use runner::{Finished, RunError};
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::{
+    sync::mpsc,
+    task::{Id, JoinError, JoinSet},
+};
 
 use super::{
     agenda::Agenda,
+    ports::Answered,
     progress::{Line, Telling},
     session::{Session, SessionError},
     signals::Signals,
-    system::SystemError,
+    system::{Running, SystemError},
     traces,
-    watches::Watches,
+    watches::{JudgedRun, Try, Watches},
 };
 use crate::{args, exit::Exit, files, reports::Reports, terminal::Terminal};
 
@@ -38,19 +42,36 @@ pub(super) struct Round<'a> {
 /// What a round leaves.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
+    /// What else the command ends with.
     pub(super) exits: Vec<Exit>,
-    /// The items that were run to a verdict, each with whether all of it passed.
-    pub(super) items: BTreeMap<usize, bool>,
+    /// The cases that were reported, each with what it comes to.
+    pub(super) cases: BTreeMap<usize, Exit>,
+    /// The case because of which the rest was not run (`--fail-fast`).
+    pub(super) stopped_by: Option<usize>,
+    /// Cases that were not run.
+    left: BTreeSet<usize>,
     pub(super) watches: Watches,
 }
+
+/// Runs that wait for nothing but spans, beside those that `--jobs` counts.
+const WAITING_MAX: usize = 64;
+
+/// Answers that may wait to be heard of: more than runs at a time.
+const ANSWERED_MAX: usize = 1024;
+
+/// Bytes of spans that runs hold before no further one begins to wait beside the jobs.
+const WAITING_BYTES_MAX: usize = 256 << 20;
 
 /// A round under way.
 struct Going<'a, 'r> {
     round: &'a Round<'a>,
-    agenda: Agenda,
+    agenda: &'a mut Agenda,
     reports: &'a mut Reports<'r>,
     running: JoinSet<Done>,
     cases: HashMap<Id, usize>,
+    /// Cases whose trigger has its answer, and who tells of them.
+    waiting: BTreeSet<usize>,
+    answered: (mpsc::Sender<usize>, mpsc::Receiver<usize>),
     /// Cases that are tried again.
     tried: HashMap<usize, Tried>,
     told: BTreeSet<usize>,
@@ -69,13 +90,31 @@ struct Tried {
 
 /// What came of one run.
 struct Done {
-    result: Result<Finished, SessionError>,
+    result: Result<(Finished, Option<Arc<Running>>), SessionError>,
     outputs: Vec<Taken>,
     /// Why its trace could not be kept.
     unkept: Option<String>,
 }
 
 impl Ended {
+    /// What the command ends with.
+    pub(super) fn exit(&self) -> Exit {
+        Exit::over(self.exits.iter().chain(self.cases.values()).copied())
+    }
+
+    /// The items that were run, each with whether all of it passed.
+    pub(super) fn items(&self, agenda: &Agenda) -> BTreeMap<usize, bool> {
+        let item = |case: &usize| agenda.cases()[*case].item;
+        let mut items = BTreeMap::new();
+        for (case, exit) in &self.cases {
+            *items.entry(item(case)).or_insert(true) &= *exit == Exit::Passed;
+        }
+        for case in &self.left {
+            items.entry(item(case)).and_modify(|has_passed| *has_passed = false);
+        }
+        items
+    }
+
     /// Whether we were asked to end.
     pub(super) fn is_interrupted(&self) -> bool {
         self.exits.iter().any(|exit| matches!(exit, Exit::Interrupted | Exit::Terminated))
@@ -86,7 +125,7 @@ impl Round<'_> {
     /// Runs all, or as many as the flags and the signals let.
     pub(super) async fn run(
         &self,
-        agenda: Agenda,
+        agenda: &mut Agenda,
         reports: &mut Reports<'_>,
         signals: &mut Signals,
     ) -> Ended {
@@ -96,6 +135,8 @@ impl Round<'_> {
             reports,
             running: JoinSet::new(),
             cases: HashMap::new(),
+            waiting: BTreeSet::new(),
+            answered: mpsc::channel(ANSWERED_MAX),
             tried: HashMap::new(),
             told: BTreeSet::new(),
             is_stopped: false,
@@ -106,6 +147,10 @@ impl Round<'_> {
             going.fill();
             let joined = tokio::select! {
                 joined = going.running.join_next_with_id() => joined,
+                Some(case) = going.answered.1.recv() => {
+                    going.waiting.insert(case);
+                    continue;
+                }
                 exit = signals.end() => {
                     self.terminal.line("stopping");
                     going.ended.exits.push(exit);
@@ -178,12 +223,9 @@ impl Going<'_, '_> {
             self.no_run(case, "the run was stopped".to_owned());
         }
         let rest = (0..self.agenda.cases().len()).filter(|case| !self.told.contains(case));
-        let rest: Vec<_> = rest.map(|case| self.agenda.cases()[case].item).collect();
-        for item in &rest {
-            self.ended.items.entry(*item).and_modify(|has_passed| *has_passed = false);
-        }
-        if !rest.is_empty() {
-            let rest = crate::chosen::tests(rest.len());
+        self.ended.left = rest.collect();
+        if !self.ended.left.is_empty() {
+            let rest = crate::chosen::tests(self.ended.left.len());
             self.round.terminal.line(&format!("not run: {rest}"));
         }
     }
@@ -194,10 +236,25 @@ impl Going<'_, '_> {
             let outcome = Outcome::open(self.agenda.cases()[case].name.clone(), why);
             self.tell(case, outcome, None);
         }
-        while !self.is_stopped && self.running.len() < self.round.jobs() {
+        while !self.is_stopped && self.has_room() {
             let Some(case) = self.agenda.start() else { return };
             self.spawn(case);
         }
+    }
+
+    /// Whether a further run may start. Those that only wait for spans do not count as jobs, as long as they are few.
+    fn has_room(&self) -> bool {
+        let has_job = self.running.len() - self.waiting.len() < self.round.jobs();
+        let held = self.round.session.inbox.bytes();
+        has_job && self.waiting.len() < WAITING_MAX && held < WAITING_BYTES_MAX
+    }
+
+    /// Who is told that a run only waits for spans. One job at a time means one test at a time, a drained command belongs
+    /// to its test, and a step of a suite keeps its turn.
+    fn told_when_answered(&self, case: usize) -> Option<Answered> {
+        let is_in_turn = self.round.jobs() == 1 || self.round.args.system.drain;
+        let is_apart = !is_in_turn && !self.agenda.is_step(case);
+        is_apart.then(|| Answered { case, to: self.answered.0.clone() })
     }
 
     fn spawn(&mut self, case: usize) {
@@ -208,11 +265,12 @@ impl Going<'_, '_> {
         let folder = args.output.traces.clone();
         let of = &self.agenda.cases()[case];
         let (name, plan) = (of.name.clone(), Arc::clone(&of.test.plan));
+        let answered = self.told_when_answered(case);
         let handle = self.running.spawn(async move {
             let line = Line::begin(&name, &terminal, telling);
-            let result = session.run(&plan, &vars, &line).await;
+            let result = session.run(&plan, &vars, &line, answered).await;
             let (mut outputs, mut unkept) = (Vec::new(), None);
-            if let Ok(finished) = &result {
+            if let Ok((finished, _)) = &result {
                 if is_step {
                     outputs = taken(&plan, &vars, finished);
                 }
@@ -228,6 +286,11 @@ impl Going<'_, '_> {
     fn take(&mut self, joined: Result<(Id, Done), JoinError>) {
         let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Some(case) = self.cases.remove(&id) else { return };
+        // What it said last may be said still.
+        while let Ok(answered) = self.answered.1.try_recv() {
+            self.waiting.insert(answered);
+        }
+        self.waiting.remove(&case);
         let done = match joined {
             Ok((_, done)) => done,
             Err(broken) => return self.no_run(case, format!("the run broke off: {broken}")),
@@ -237,7 +300,7 @@ impl Going<'_, '_> {
             self.ended.exits.push(Exit::Refused);
         }
         match done.result {
-            Ok(finished) => self.finished(case, finished, done.outputs),
+            Ok((finished, running)) => self.finished(case, (finished, running), done.outputs),
             Err(SessionError::System(
                 error @ (SystemError::Start { .. } | SystemError::Taken { .. }),
             )) => {
@@ -254,25 +317,43 @@ impl Going<'_, '_> {
         }
     }
 
-    fn finished(&mut self, case: usize, finished: Finished, outputs: Vec<Taken>) {
+    fn finished(
+        &mut self,
+        case: usize,
+        (finished, running): (Finished, Option<Arc<Running>>),
+        outputs: Vec<Taken>,
+    ) {
         let Finished { mut outcome, watch, seen, trace, .. } = finished;
         let verdict = outcome.verdict;
         self.round.session.learn(&seen);
         outcome.test.clone_from(&self.agenda.cases()[case].name);
         let mut earlier = self.tried.remove(&case).map_or_else(Vec::new, Tried::verdicts);
         let retries = self.round.args.pace.retries.unwrap_or(0) as usize;
-        if verdict != Verdict::Passed && earlier.len() < retries && !self.is_stopped {
+        let is_repeated = verdict != Verdict::Passed && earlier.len() < retries && !self.is_stopped;
+        if !is_repeated {
+            outcome.earlier.clone_from(&earlier);
+        }
+        if let Some(watch) = watch {
+            let plan = Arc::clone(&self.agenda.cases()[case].test.plan);
+            let of = Try { case, plan, is_repeated };
+            let run = JudgedRun {
+                watch,
+                outcome: outcome.clone(),
+                spans: trace.as_deref().map_or(0, Trace::len),
+                session: Arc::clone(self.round.session),
+                running,
+                line: Line::silent(&outcome.test, self.round.terminal),
+            };
+            self.ended.watches.add(of, run);
+        }
+        if is_repeated {
             let left = retries - earlier.len() - 1;
             let words =
                 format!("{}: {}, trying again ({left} left)", outcome.test, verdict.as_str());
             self.round.terminal.line(&words);
+            let earlier = std::mem::take(&mut earlier);
             self.tried.insert(case, Tried { outcome, trace, earlier });
             return self.spawn(case);
-        }
-        outcome.earlier = std::mem::take(&mut earlier);
-        if let Some(watch) = watch {
-            let spans = trace.as_deref().map_or(0, Trace::len);
-            self.ended.watches.add(case, watch, spans);
         }
         self.agenda.end(case, verdict, outputs);
         self.tell(case, outcome, trace.as_deref());
@@ -314,11 +395,11 @@ impl Going<'_, '_> {
 
     fn note(&mut self, case: usize, exit: Exit) {
         self.told.insert(case);
-        self.ended.exits.push(exit);
-        let has_passed = exit == Exit::Passed;
-        let item = self.agenda.cases()[case].item;
-        *self.ended.items.entry(item).or_insert(true) &= has_passed;
-        self.is_stopped |= self.round.args.pace.fail_fast && !has_passed;
+        self.ended.cases.insert(case, exit);
+        if self.round.args.pace.fail_fast && exit != Exit::Passed && !self.is_stopped {
+            self.is_stopped = true;
+            self.ended.stopped_by = Some(case);
+        }
     }
 }
 

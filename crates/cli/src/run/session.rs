@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use crate::files::{self, FileError};
 
 use super::{
-    ports::LocalPorts,
+    ports::{Answered, LocalPorts, Stage},
     progress::Line,
     ready::Ready,
     system::{Life, Running, System, SystemError},
@@ -186,34 +186,38 @@ impl Session {
         }
     }
 
-    /// Runs one test.
+    /// Runs one test, and says on what system.
     pub(crate) async fn run(
         &self,
         plan: &Plan,
         vars: &Vars,
         line: &Line,
-    ) -> Result<Finished, SessionError> {
+        answered: Option<Answered>,
+    ) -> Result<(Finished, Option<Arc<Running>>), SessionError> {
         let files = files::read(plan)?;
         let running = match &self.system {
             Some(system) => Some(system.running(self.target(plan, vars)).await?),
             None => None,
         };
-        let finished = self.run_on(running.as_deref(), (plan, vars, &files), line).await;
+        let ports = LocalPorts::new(self, running.as_deref(), line, Stage::Running);
+        *ports.answered.lock().unwrap_or_else(PoisonError::into_inner) = answered;
+        let finished = self.run_on(&ports, (plan, vars, &files)).await;
         match (&self.system, &running) {
             (Some(system), Some(running)) if system.life() == Life::PerTest => {
                 running.stop().await;
             }
             _ => {}
         }
-        finished
+        let finished = finished?;
+        Ok((finished, running))
     }
 
     async fn run_on(
         &self,
-        running: Option<&Running>,
+        ports: &LocalPorts<'_>,
         (plan, vars, files): (&Plan, &Vars, &Files),
-        line: &Line,
     ) -> Result<Finished, SessionError> {
+        let (running, line) = (ports.running, ports.line);
         let learned = Arc::clone(&self.known().learned);
         let run_id = RunId::new(self.world.now(), self.world.random());
         line.keep_secret(&lang::secrets(plan, vars, &runner::seed(run_id), files));
@@ -228,13 +232,6 @@ impl Session {
             started: self.started.as_ref(),
             timeout: self.timeout,
         };
-        let ports = LocalPorts {
-            session: self,
-            running,
-            line,
-            trace: Mutex::default(),
-            undrained: Mutex::default(),
-        };
         let lost = async {
             let ended = match running {
                 Some(running) => running.ends_early().await,
@@ -243,7 +240,7 @@ impl Session {
             sleep(AFTERLIFE).await;
             ended
         };
-        let mut run = pin!(runner::run(job, &ports));
+        let mut run = pin!(runner::run(job, ports));
         let mut finished = tokio::select! {
             finished = &mut run => finished?,
             _ = lost => {
@@ -276,7 +273,7 @@ impl Session {
     /// What runs have shown since this was last asked; none where that is nothing.
     pub(crate) fn take_seen(&self) -> Option<Learned> {
         let seen = std::mem::take(&mut self.known().seen);
-        (!seen.services.is_empty()).then_some(seen)
+        (!seen.is_empty()).then_some(seen)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -209,6 +209,11 @@ impl Running {
         self.process.ended_early().map(|status| self.ended(status))
     }
 
+    /// Whether it has ended by itself, and says that something went wrong.
+    pub(crate) fn has_crashed(&self) -> bool {
+        self.process.ended_early().is_some_and(|status| !status.success())
+    }
+
     /// Stops it with all that it started.
     pub(crate) async fn stop(&self) {
         self.process.stop().await;

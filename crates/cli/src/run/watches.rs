@@ -1,11 +1,23 @@
-//! Runs that have their verdict and still hear their spans: does one come that would have changed it?
+//! Runs that have a verdict and still hear their spans, until it is final.
+//!
+//! Several linger at the same time, so that a command pays for it once. Deliberately absent: what a change of verdict means
+//! for the other tests (`finals`).
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
-use runner::{Watch, Watched};
+use lang::Plan;
+use model::{Learned, Outcome};
+use runner::{Concluded, Watch};
 use tokio::{sync::oneshot, task::JoinSet};
 
-/// Runs that are listened to at a time; the oldest is let go for a further one.
+use super::{
+    ports::{LocalPorts, Stage},
+    progress::Line,
+    session::Session,
+    system::Running,
+};
+
+/// Runs that are listened to at a time; the oldest ends with its linger for a further one.
 const RUNS_MAX: usize = 512;
 /// Spans of all runs that are listened to: each keeps its trace.
 const SPANS_MAX: usize = 2_000_000;
@@ -13,39 +25,97 @@ const SPANS_MAX: usize = 2_000_000;
 /// Runs that are listened to.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
-    tasks: JoinSet<(usize, Watched)>,
+    tasks: JoinSet<(Try, Concluded)>,
+    /// Each comes when a verdict is final if nothing more comes, or when its run is not listened to any more.
+    ready: Vec<oneshot::Receiver<()>>,
     /// Ends the watch when dropped; with the spans of its run.
     ends: VecDeque<(oneshot::Sender<()>, usize)>,
     spans: usize,
 }
 
+/// Which run of a case it is.
+#[derive(Debug)]
+pub(super) struct Try {
+    pub(super) case: usize,
+    pub(super) plan: Arc<Plan>,
+    /// Whether another run followed, because this one did not pass.
+    pub(super) is_repeated: bool,
+}
+
+/// A run that has a verdict.
+#[derive(Debug)]
+pub(super) struct JudgedRun {
+    pub(super) watch: Watch,
+    pub(super) outcome: Outcome,
+    pub(super) spans: usize,
+    pub(super) session: Arc<Session>,
+    pub(super) running: Option<Arc<Running>>,
+    /// Tells nothing any more.
+    pub(super) line: Line,
+}
+
 impl Watches {
-    /// Listens on to the run of a case.
-    pub(super) fn add(&mut self, case: usize, watch: Watch, spans: usize) {
+    /// Listens on to a run.
+    pub(super) fn add(&mut self, of: Try, run: JudgedRun) {
         let (end, ended) = oneshot::channel();
-        self.tasks.spawn(async move {
-            let until = watch.until(async {
-                // It ends by being dropped.
-                let _dropped = ended.await;
-            });
-            (case, until.await)
-        });
-        self.ends.push_back((end, spans));
-        self.spans += spans;
+        let (ready, is_ready) = oneshot::channel();
+        self.ends.push_back((end, run.spans));
+        self.ready.push(is_ready);
+        self.spans += run.spans;
+        self.tasks.spawn(async move { (of, conclude(run, ready, ended).await) });
         while self.ends.len() > RUNS_MAX || self.spans > SPANS_MAX {
             let Some((_, spans)) = self.ends.pop_front() else { break };
             self.spans -= spans;
         }
     }
 
-    /// Listens no longer, and tells what came meanwhile, in the order of the cases.
-    pub(super) async fn end(mut self) -> Vec<(usize, Watched)> {
-        self.ends.clear();
-        let mut watched = Vec::new();
-        while let Some(ended) = self.tasks.join_next().await {
-            watched.extend(ended);
+    /// Waits until every verdict is final if nothing more comes.
+    pub(super) async fn ready(&mut self) {
+        for ready in self.ready.drain(..) {
+            // One that ended is ready too.
+            let _ended = ready.await;
         }
-        watched.sort_by_key(|(case, _)| *case);
-        watched
     }
+
+    /// Listens no longer than each linger needs, and gives the final outcomes in the order of the cases.
+    pub(super) async fn end(mut self) -> Vec<(Try, Concluded)> {
+        self.ends.clear();
+        let mut concluded = Vec::new();
+        while let Some(ended) = self.tasks.join_next().await {
+            concluded.extend(ended);
+        }
+        concluded.sort_by_key(|(of, _)| (of.case, !of.is_repeated));
+        concluded
+    }
+
+    /// Listens no longer at all: the command was interrupted, and what is provisional stays so.
+    pub(super) async fn abort(mut self) {
+        self.tasks.shutdown().await;
+    }
+}
+
+async fn conclude(
+    run: JudgedRun,
+    ready: oneshot::Sender<()>,
+    ended: oneshot::Receiver<()>,
+) -> Concluded {
+    let JudgedRun { watch, outcome, session, running, line, .. } = run;
+    let ready = || {
+        // Nobody asks where the command was interrupted.
+        let _unasked = ready.send(());
+    };
+    let end = async {
+        // It ends by being dropped.
+        let _dropped = ended.await;
+    };
+    let mut watch = watch.linger(ready, end).await;
+    let ports = LocalPorts::new(&session, running.as_deref(), &line, Stage::Judged);
+    let unchanged = outcome.clone();
+    let concluded = watch.conclude(outcome, &ports).await;
+    // A local run is nobody else's.
+    concluded.unwrap_or_else(|_| Concluded {
+        outcome: unchanged,
+        trace: None,
+        seen: Learned::default(),
+    })
 }

@@ -1,4 +1,4 @@
-//! Spans that come after the verdict, heard as long as the run goes on, told, learned from; and spans that are refused.
+//! Spans that come after the provisional verdict: they count, are told and learned from; and spans that are refused.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn work(otlp: &str, answers: &Answers, path: &str, span: &str) -> Result<(
 }
 
 #[tokio::test]
-async fn a_verdict_that_a_late_span_would_have_changed_is_marked() -> Result<()> {
+async fn a_verdict_that_a_late_span_changes_is_superseded() -> Result<()> {
     let answers = Answers::start(|path, _| {
         let after = if path == "/slow" { Duration::from_secs(3) } else { Duration::ZERO };
         Answer { after, ..Answer::status(200) }
@@ -42,21 +42,27 @@ async fn a_verdict_that_a_late_span_would_have_changed_is_marked() -> Result<()>
     sleep(Duration::from_millis(1200)).await;
     work(&otlp, &answers, "/early", "00000000000000a2").await?;
     let finished = finished(child).await?;
-    assert_eq!(finished.code, Some(0), "the verdict stays: {finished:?}");
-    assert!(
-        finished.err.contains("early: overtaken: 1 span came after the verdict"),
-        "{}",
-        finished.err
-    );
+    assert_eq!(finished.code, Some(1), "the final verdict counts: {finished:?}");
+    let words = "early: superseded: passed at first, failed now: 1 span came";
+    assert!(finished.err.contains(words), "{}", finished.err);
     let told = outcomes(&finished)?;
-    assert_eq!(told[0]["overtaken"], Value::Null, "nobody knew when it was told");
+    assert_eq!((&told[0]["verdict"], &told[0]["provisional"]), (&json!("passed"), &json!(true)));
+    let last = &told[2];
+    assert_eq!(
+        (&last["test"], &last["verdict"]),
+        (&json!("early"), &json!("failed")),
+        "told again"
+    );
     let report = stand.read("out.json")?;
     let first: Value = serde_json::from_str(report.lines().next().unwrap_or_default())?;
-    let overtaken = &first["outcome"]["overtaken"];
-    assert_eq!(overtaken["verdict"], "failed", "{report}");
-    assert_eq!(overtaken["service"], "worker", "{report}");
+    let outcome = &first["outcome"];
+    assert_eq!(outcome["verdict"], "failed", "{report}");
+    assert_eq!(outcome["superseded"]["verdict"], "passed", "{report}");
+    assert_eq!(outcome["superseded"]["service"], "worker", "{report}");
     let learned: Value = serde_json::from_str(&stand.read(".qualitytrace/learned.json")?)?;
     assert!(learned["learned"]["services"]["worker"].is_object(), "{learned}");
+    let gaps = &learned["learned"]["tests"]["early"]["gapsMs"];
+    assert!(gaps[0].as_u64().is_some_and(|gap| gap >= 1000), "{learned}");
     Ok(())
 }
 

@@ -1,0 +1,193 @@
+//! Documents that stand beside tests and hold for all of them: the analyzer, the test runner, settle profiles.
+//!
+//! Those count that stand in the files and folders of the command, and in files that the steps of a suite name. There is one
+//! analyzer and one test runner for a command; who writes two is asked which one is meant. Deliberately absent: what they mean (`lang`).
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use lang::{Analyzer, CURRENT, Document, Gate, Gates, Plan, PollingProfile, Reference, TestRunner};
+
+use crate::{chosen::Test, documents, exit::Exit, terminal::Terminal};
+
+/// The documents that hold for all tests of a command, each with its file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside {
+    analyzers: Vec<(PathBuf, Analyzer)>,
+    runners: Vec<(PathBuf, TestRunner)>,
+    profiles: Vec<(PathBuf, PollingProfile)>,
+}
+
+impl Beside {
+    /// Takes note of a document, if it is one of these.
+    pub(crate) fn add(&mut self, file: &Path, document: Document) {
+        let file = file.to_owned();
+        match document {
+            Document::Analyzer(analyzer) => self.analyzers.push((file, analyzer)),
+            Document::TestRunner(runner) => self.runners.push((file, runner)),
+            Document::PollingProfile(profile) => self.profiles.push((file, profile)),
+            Document::Test(_)
+            | Document::Suite(_)
+            | Document::VariableSet(_)
+            | Document::DataStore(_)
+            | Document::Ignored(_) => {}
+        }
+    }
+
+    /// Takes those of another file too.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.analyzers.extend(other.analyzers);
+        self.runners.extend(other.runners);
+        self.profiles.extend(other.profiles);
+    }
+
+    /// The files that hold them.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let analyzers = self.analyzers.iter().map(|(file, _)| file);
+        let runners = self.runners.iter().map(|(file, _)| file);
+        let profiles = self.profiles.iter().map(|(file, _)| file);
+        analyzers.chain(runners).chain(profiles).map(PathBuf::as_path)
+    }
+
+    /// What every run has to pass besides what its test says.
+    pub(crate) fn gates(&self, terminal: &Terminal) -> Result<Gates, Exit> {
+        let of_runs = |id: &Option<String>| id.as_deref().is_none_or(|id| id == CURRENT);
+        if let Some((file, runner)) = self.runners.iter().find(|(_, it)| !of_runs(&it.id)) {
+            // Passed over, a run would pass that somebody wanted to fail.
+            terminal.line(&format!(
+                "error: the test runner `{}` in `{}` would hold for no run: write `id: {CURRENT}`, or take it out of \
+                 what is run",
+                runner.id.as_deref().unwrap_or_default(),
+                file.display()
+            ));
+            return Err(Exit::Refused);
+        }
+        let analyzers: Vec<_> = self.analyzers.iter().filter(|(_, it)| of_runs(&it.id)).collect();
+        let analyzer = only(&analyzers, "analyzer", terminal)?;
+        let runners: Vec<_> = self.runners.iter().collect();
+        let runner = only(&runners, "test runner", terminal)?;
+        if let Some((file, analyzer)) = analyzer {
+            tell_unasked((file, analyzer), runner.map(|(_, runner)| runner), terminal);
+        }
+        Ok(Gates::new(analyzer.map(|(_, it)| it), runner.map(|(_, it)| it)))
+    }
+
+    /// Has every plan wait as its settle profile says: the one that it names, else the one that holds for tests that
+    /// name none. What cannot be found is told in words.
+    pub(crate) fn settle(&self, test: &mut Test, terminal: &Terminal) -> Result<(), String> {
+        let profile = self.profile(&test.plan, &test.file, terminal)?;
+        if let Some(profile) = profile {
+            Arc::make_mut(&mut test.plan).wait_as(&profile);
+        }
+        Ok(())
+    }
+
+    fn profile(
+        &self,
+        plan: &Plan,
+        file: &Path,
+        terminal: &Terminal,
+    ) -> Result<Option<PollingProfile>, String> {
+        let name = &plan.name;
+        match plan.polling_profile() {
+            None => self.default_profile().map(Option::<&PollingProfile>::cloned),
+            Some(Reference::Id(id)) => {
+                let is_named = |it: &&(PathBuf, PollingProfile)| it.1.key().as_deref() == Some(id);
+                let mut named = self.profiles.iter().filter(is_named);
+                match (named.next(), named.next()) {
+                    (Some((_, profile)), None) => Ok(Some(profile.clone())),
+                    (Some((first, _)), Some((second, _))) => Err(format!(
+                        "two documents are the settle profile `{id}`, which the test `{name}` names, in `{}` and `{}`",
+                        first.display(),
+                        second.display()
+                    )),
+                    (None, _) => Err(format!(
+                        "the test `{name}` names the settle profile `{id}`, and none of the files holds it: name the \
+                         file that does too, or write `settle.timeout` into the test"
+                    )),
+                }
+            }
+            Some(Reference::File(named)) => {
+                let path = file.parent().unwrap_or(Path::new("")).join(&named.path);
+                let read = documents::documents(&path, terminal);
+                let read = read.map_err(|_| {
+                    format!(
+                        "the settle profile `{}` of the test `{name}` cannot be read",
+                        path.display()
+                    )
+                })?;
+                let found = read.into_iter().find_map(|document| match document {
+                    Document::PollingProfile(profile) => Some(profile),
+                    _ => None,
+                });
+                let nothing = || {
+                    format!(
+                        "`{}`, which the test `{name}` names, holds no document of type `PollingProfile`",
+                        path.display()
+                    )
+                };
+                found.map(Some).ok_or_else(nothing)
+            }
+        }
+    }
+
+    fn default_profile(&self) -> Result<Option<&PollingProfile>, String> {
+        let defaults: Vec<_> =
+            self.profiles.iter().filter(|(_, profile)| profile.is_default).collect();
+        match defaults.as_slice() {
+            [] => Ok(None),
+            [(_, one)] => Ok(Some(one)),
+            [(first, _), (second, _), ..] => Err(format!(
+                "two settle profiles hold for tests that name none, in `{}` and `{}`: take `default` out of one",
+                first.display(),
+                second.display()
+            )),
+        }
+    }
+}
+
+/// The one of its kind, if there is one.
+fn only<'a, T>(
+    all: &[&'a (PathBuf, T)],
+    what: &str,
+    terminal: &Terminal,
+) -> Result<Option<&'a (PathBuf, T)>, Exit> {
+    match all {
+        [] => Ok(None),
+        [one] => Ok(Some(one)),
+        [first, second, ..] => {
+            terminal.line(&format!(
+                "error: two documents are the {what} `{CURRENT}`, in `{}` and `{}`: a command has one for all its tests; \
+                 run their folders one by one, or leave one out",
+                first.0.display(),
+                second.0.display()
+            ));
+            Err(Exit::Refused)
+        }
+    }
+}
+
+/// Tells of a score that no gate asks for, and of gates that ask an analyzer which is off.
+fn tell_unasked(
+    (file, analyzer): (&Path, &Analyzer),
+    runner: Option<&TestRunner>,
+    terminal: &Terminal,
+) {
+    let required = || runner.iter().flat_map(|runner| &runner.required_gates);
+    let minimum = analyzer.rules.minimum_score;
+    if !analyzer.is_enabled && required().any(|it| it.gate != Gate::TestSpecs) {
+        terminal.line(&format!(
+            "note: the analyzer in `{}` is disabled: gates that ask it are met by every run",
+            file.display()
+        ));
+    }
+    let is_asked = required().any(|it| it.gate == Gate::AnalyzerScore);
+    if analyzer.is_enabled && minimum > 0 && !is_asked {
+        terminal.line(&format!(
+            "note: `minimumScore: {minimum}` in `{}` fails no run: no test runner requires the gate `analyzer-score`",
+            file.display()
+        ));
+    }
+}

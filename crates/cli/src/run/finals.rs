@@ -1,0 +1,108 @@
+//! From provisional verdicts to final ones: what is reported, what the command exits with, and what was built on a verdict
+//! that did not last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Outcome, Verdict};
+use runner::Concluded;
+
+use super::{
+    agenda::Agenda,
+    round::{Ended, Round},
+    traces,
+    watches::Try,
+};
+use crate::{exit::Exit, reports::Reports};
+
+/// Verdicts that were replaced, by their case.
+#[derive(Debug, Default)]
+struct Changes {
+    /// Cases that have another verdict, and what they needed to be built on: whether they passed at first.
+    replaced: BTreeMap<usize, Verdict>,
+    /// Cases that were tried again because of a verdict that did not last.
+    retried: BTreeSet<usize>,
+}
+
+/// Puts the final outcomes in the place of the provisional ones.
+pub(super) fn apply(
+    round: &Round<'_>,
+    agenda: &Agenda,
+    ended: &mut Ended,
+    concluded: Vec<(Try, Concluded)>,
+    reports: &mut Reports<'_>,
+) {
+    let mut changes = Changes::default();
+    for (of, concluded) in concluded {
+        round.session.learn(&concluded.seen);
+        let is_superseded = concluded.outcome.superseded.is_some();
+        if of.is_repeated {
+            changes.retried.extend(is_superseded.then_some(of.case));
+            continue;
+        }
+        if let (Some(folder), Some(trace)) = (&round.args.output.traces, &concluded.trace)
+            && let Err(why) = traces::keep(folder, &of.plan.id, trace)
+        {
+            round.terminal.line(&format!("error: the trace cannot be kept: {why}"));
+            ended.exits.push(Exit::Refused);
+        }
+        let Concluded { mut outcome, trace, .. } = concluded;
+        outcome.test.clone_from(&agenda.cases()[of.case].name);
+        if let Some(superseded) = &outcome.superseded {
+            changes.replaced.insert(of.case, superseded.verdict);
+            round.terminal.line(&format!(
+                "{}: {}",
+                outcome.test,
+                report::superseded(superseded, outcome.verdict)
+            ));
+        }
+        ended.cases.insert(of.case, outcome.verdict.into());
+        reports.replace(of.case, outcome, trace.as_deref());
+    }
+    changes.doubt(round, agenda, ended, reports);
+}
+
+impl Changes {
+    /// What was built on a verdict that did not last is inconclusive.
+    fn doubt(
+        &self,
+        round: &Round<'_>,
+        agenda: &Agenda,
+        ended: &mut Ended,
+        reports: &mut Reports<'_>,
+    ) {
+        for case in &self.retried {
+            let why = "it was tried again because of a verdict that spans replaced later, so that nobody knows whether the \
+                       last try was needed: raise `settle.flush`, or name in `settle.expect` what comes late";
+            leave_open(*case, why, ended, reports);
+        }
+        for (case, before) in &self.replaced {
+            let name = &agenda.cases()[*case].name;
+            let why = format!(
+                "it was started or left out because `{name}` had {}, which spans replaced later: name in `settle.expect` \
+                 what comes late there",
+                before.as_str()
+            );
+            for dependent in agenda.dependents(*case) {
+                leave_open(dependent, &why, ended, reports);
+            }
+            if ended.stopped_by == Some(*case) && ended.cases.get(case) == Some(&Exit::Passed) {
+                ended.exits.push(Exit::Inconclusive);
+                round.terminal.line(&format!(
+                    "the rest was not run because `{name}` had {}, which spans replaced later: run it again",
+                    before.as_str()
+                ));
+            }
+        }
+    }
+}
+
+/// A case that was told as it was not is inconclusive: neither passed nor failed is known.
+fn leave_open(case: usize, why: &str, ended: &mut Ended, reports: &mut Reports<'_>) {
+    let open = |outcome: &mut Outcome| {
+        outcome.verdict = Verdict::Inconclusive;
+        outcome.reasons.push(why.to_owned());
+    };
+    if reports.amend(case, open) {
+        ended.cases.insert(case, Exit::Inconclusive);
+    }
+}
