@@ -44,7 +44,11 @@ pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
         return run(machine, "prove", rest);
     }
     let mut cargo = machine.cargo();
-    spawn::run(cargo.args(["run", "--quiet", "--release", "-p", "bench", "--", "prove"]).args(rest))
+    cargo.args(["run", "--quiet", "--release", "-p", "bench"]);
+    if rest.iter().any(|word| word.starts_with("--fault")) {
+        cargo.args(["--features", "planted"]);
+    }
+    spawn::run(cargo.args(["--", "prove"]).args(rest))
 }
 
 /// `cargo xtask compat`: the predecessor's own material, held against this language.

@@ -39,6 +39,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   bench NAME                        measure, in release mode, with the services that it needs up: decode, lang,
                                     layout, server, telemetry (--short, --only GROUP, --faults), thread
   prove lang [--short]              the long form of the language's proofs by chance, in release mode
+  prove referee [--cases N]         the language beside a second reading of its reference; --seed N plays one case again
   prove kill [KILLS]                kills the server with runs in flight, 50 times: every run ends, none is fired twice
   prove dogfood                     repeats that suite on a busy machine until 1,000 verdicts are in
   dogfood [--keep DIR]              Qualitytrace tests Qualitytrace: the suite of `tests/dogfood`

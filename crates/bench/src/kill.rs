@@ -50,7 +50,7 @@ pub struct Killed {
     pub runs: i64,
     /// Runs without a verdict.
     pub open: i64,
-    /// Runs of which not exactly one event tells a verdict.
+    /// Runs of which not exactly one event tells the final verdict, or more than one a provisional verdict.
     pub told_wrong: i64,
     /// Runs whose trigger came more than once.
     pub fired_twice: usize,
@@ -91,7 +91,11 @@ impl Killed {
             row("runs in the record", self.runs as f64, None),
             row("accepted and lost", self.lost as f64, none),
             row("without a verdict", self.open as f64, none),
-            row("with another number of verdicts than one", self.told_wrong as f64, none),
+            row(
+                "with another number of final verdicts than one, or several provisional ones",
+                self.told_wrong as f64,
+                none,
+            ),
             row("fired twice", self.fired_twice as f64, none),
             row("fired without a record", self.fired_unrecorded as f64, none),
             row("gone on with by another owner", self.resumed as f64, None),
@@ -169,7 +173,9 @@ async fn look(killed: &mut Killed, database: &Database, target: &Target) -> Resu
     killed.told_wrong = database
         .count(
             "select count(*) from runs where 1 <> (
-                 select count(*) from events where run_id = id and event->'what'->'judged' is not null)",
+                 select count(*) from events where run_id = id and event->'what'->'judged' is not null)
+             or 1 < (
+                 select count(*) from events where run_id = id and event->'what'->'provisional' is not null)",
         )
         .await?;
     killed.resumed = database.count("select count(*) from runs where epoch > 1").await?;

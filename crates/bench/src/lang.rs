@@ -7,7 +7,9 @@
 
 #[path = "../../lang/tests/chance/mod.rs"]
 pub(crate) mod chance;
+mod limits;
 pub mod prove;
+pub mod referee;
 pub(crate) mod traffic;
 
 use std::{fs, hint::black_box};
@@ -22,6 +24,8 @@ use serde::{Deserialize, Serialize};
 use source::{Colour, Text, draw};
 use tokio::process::Command;
 use xxhash_rust::xxh3::Xxh3;
+
+pub use limits::limit;
 
 use crate::{
     decode,
@@ -76,6 +80,7 @@ pub async fn measure() -> Result<Vec<Row>> {
     let bytes = middle.hashed_bytes as f64 / middle.spans as f64;
     rows.push(row("names, keys and values".to_owned(), bytes, "bytes/span", None));
     rows.push(row("reading and compiling the test".to_owned(), small.compile_ns / 1e3, "us", None));
+    rows.extend(limits::measure().await?);
     for decoding in decode::measure().await? {
         rows.push(Row { name: format!("decoding: {}", decoding.name), ..decoding });
     }
@@ -148,7 +153,11 @@ fn plan() -> Result<Plan> {
 }
 
 fn plan_of_test() -> (Option<Plan>, Vec<source::Diagnostic>) {
-    let (documents, mut found) = lang::read(&Text::new("test.yaml", TEST.to_owned()));
+    plan_of(TEST)
+}
+
+fn plan_of(test: &str) -> (Option<Plan>, Vec<source::Diagnostic>) {
+    let (documents, mut found) = lang::read(&Text::new("test.yaml", test.to_owned()));
     let [Document::Test(test)] = documents.as_slice() else { return (None, found) };
     let (plan, more) = lang::compile(test);
     found.extend(more);

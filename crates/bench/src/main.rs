@@ -33,12 +33,16 @@ fn run(arguments: &[String]) -> Result<String> {
         ("telemetry:cost", [order]) => return telemetry::cost::measure(order),
         ("ingest:receive", [kind]) => return ingest::receive(kind),
         ("lang:judge", [size]) => return lang::judge(size),
+        ("lang:limit", [case, rest @ ..]) => {
+            return lang::limit(case, rest.first().map(String::as_str));
+        }
         ("lang:judging" | "lang:compiling", [times]) => return lang::times(name, times),
         ("run:system", [kind, rest @ ..]) => return serve(kind, rest),
         ("compat", modes) => return compat::run(modes),
         ("prove", [what, rest @ ..]) if what == "lang" => {
             return Ok(table::render("prove lang", &lang::prove::measure(rest)?));
         }
+        ("prove", [what, rest @ ..]) if what == "referee" => return lang::referee::prove(rest),
         ("prove", [what, rest @ ..]) if what == "ingest" => return prove_ingest(rest),
         ("prove", [what, rest @ ..]) if what == "kill" => return prove_kill(rest),
         ("prove", [what]) if what == "dogfood" => return prove_dogfood(),

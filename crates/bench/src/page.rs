@@ -78,6 +78,8 @@ pub fn page(spans: usize) -> Result<String> {
         run_id: None,
         test: plan.name.clone(),
         verdict: judgement.verdict,
+        provisional: false,
+        superseded: None,
         reasons: Vec::new(),
         diagnoses: Vec::new(),
         trace_id: Some(trace.id()),

@@ -9,8 +9,13 @@
 //! what travels there has no part in when a trace is whole.
 
 mod chance;
+mod crowd;
 mod excuse;
+mod exit;
+mod fault;
+mod lateness;
 mod memory;
+mod noise;
 mod plan;
 mod play;
 pub mod real;
@@ -21,6 +26,7 @@ mod story;
 mod system;
 mod tally;
 mod travel;
+mod trouble;
 mod wire;
 
 use std::{
@@ -40,48 +46,86 @@ use tokio::runtime::{Builder, Runtime};
 use crate::{parts::unix_nanos, table};
 use chance::{Dice, between, percent};
 use memory::Memory;
+use noise::Noise;
 use plan::Test;
 use play::{Crash, Played, play};
 use referee::{Case, Ruling, rule};
-use stage::{Ended, Script, perform};
+use stage::{Ring, Script, perform};
 use system::{LARGE, MS, SECOND, System};
 use tally::Tally;
 use travel::{Weather, travel};
 
 const RUNS: u64 = 1_000_000;
 const RUNS_SHORT: u64 = 5_000;
-/// Runs of one system, the first of them without anything learned.
 const RUNS_OF_SYSTEM: u64 = 50;
+const RUNS_OF_SYSTEM_SHORT: u64 = 10;
 /// Tests of one system.
 const TESTS: usize = 5;
 /// Requests that are played to see what is usual.
 const USUAL: usize = 12;
+/// Runs during which others call the same system, in percent.
+const NOISY: usize = 2;
+
+/// What is told of a proof that failed.
+const WRONG: &str = "runs were wrong, see their seeds";
 
 /// Proves with a million runs, with `--short` with a few thousand, with `--runs N` so many, with `--real` with two hundred
-/// in real time; `--seed N` tells of one.
+/// in real time; `--seed N` tells of one. `--faults` plants each fault of the engine and has to find it, `--fault NAME`
+/// plants one for whatever follows.
 pub fn prove(arguments: &[String]) -> Result<String> {
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let tally = match words.as_slice() {
-        [] => runs_of(RUNS)?,
-        ["--short"] => runs_of(RUNS_SHORT)?,
-        ["--runs", runs] => runs_of(runs.parse().context("--runs needs a number")?)?,
+    let (is_planted, words) = match words.as_slice() {
+        ["--faults"] => return fault::find_all(),
+        ["--fault", name, words @ ..] => {
+            fault::plant(name)?;
+            (true, words)
+        }
+        words => (false, words),
+    };
+    let tally = match words {
+        [] if !is_planted => runs_of(RUNS, LONG)?,
+        [] | ["--short"] => {
+            runs_of(RUNS_SHORT, Extent { is_over_when_wrong: is_planted, ..SHORT })?
+        }
+        ["--runs", runs] => runs_of(runs.parse().context("--runs needs a number")?, LONG)?,
         ["--real"] => {
             let runtime = Builder::new_multi_thread().enable_all().build()?;
             runtime.block_on(real::runs(&std::env::current_exe()?))?
         }
         ["--seed", seed] => return story::tell(seed.parse().context("--seed needs a number")?),
-        _ => bail!("expected nothing, --short, --runs N, --real or --seed N"),
+        _ => {
+            bail!("expected nothing, --short, --runs N, --real, --seed N, --faults or --fault NAME")
+        }
     };
     let text = table::render("prove settle", &tally.rows());
     // The figures are worth most where they are bad, and stay the last line.
-    ensure!(tally.is_right(), "runs were wrong, see their seeds\n{text}");
+    ensure!(tally.is_right(), "{WRONG}\n{text}");
+    let is_long = words.is_empty() && !is_planted;
+    ensure!(!is_long || tally.is_conclusive(), "too many were inconclusive\n{text}");
     Ok(text)
 }
 
+/// How far systems are played.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// Runs of one system, the first of them without anything learned.
+    of_system: u64,
+    /// One wrong run is all that is looked for.
+    is_over_when_wrong: bool,
+}
+
+const LONG: Extent = Extent { of_system: RUNS_OF_SYSTEM, is_over_when_wrong: false };
+const SHORT: Extent = Extent { of_system: RUNS_OF_SYSTEM_SHORT, is_over_when_wrong: false };
+
+/// Runs a few thousand, of many systems each of which is little known, on all cores.
+pub fn short() -> Result<Tally> {
+    runs_of(RUNS_SHORT, SHORT)
+}
+
 /// Runs so many, on all cores.
-pub fn runs_of(runs: u64) -> Result<Tally> {
+fn runs_of(runs: u64, extent: Extent) -> Result<Tally> {
     let (next, all) = (AtomicU64::new(0), Mutex::new(Tally::default()));
-    let systems = runs.div_ceil(RUNS_OF_SYSTEM);
+    let systems = runs.div_ceil(extent.of_system);
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let began = unix_nanos();
     thread::scope(|scope| {
@@ -93,7 +137,11 @@ pub fn runs_of(runs: u64) -> Result<Tally> {
                 if number >= systems {
                     break;
                 }
-                runtime.block_on(system(number, RUNS_OF_SYSTEM, |run| tally.add(run)))?;
+                runtime.block_on(system(number, extent.of_system, |run| tally.add(run)))?;
+                runtime.block_on(tally.crowds.play(number))?;
+                if extent.is_over_when_wrong && !tally.is_right() {
+                    next.store(systems, Ordering::Relaxed);
+                }
             }
             all.lock().unwrap_or_else(PoisonError::into_inner).join(tally);
             Ok(())
@@ -129,7 +177,7 @@ async fn system(number: u64, runs: u64, mut heard: impl FnMut(&Run<'_, '_>)) -> 
     let system = System::draw(&mut dice, LARGE);
     let usual: Vec<_> = (0..USUAL).map(|_| play(&system, &mut dice, None)).collect();
     let tests: Vec<_> = (0..TESTS)
-        .map(|_| Test::draw(&system, &usual, &mut dice))
+        .map(|number| Test::draw(number, &system, &usual, &mut dice))
         .collect::<Result<_>>()
         .with_context(|| format!("system {number}"))?;
     let (keys, mut learned, mut memory) = (stage::keys(), Learned::default(), Memory::default());
@@ -137,23 +185,24 @@ async fn system(number: u64, runs: u64, mut heard: impl FnMut(&Run<'_, '_>)) -> 
         let seed = number * RUNS_OF_SYSTEM + run;
         let mut dice = Dice::new(dice.next());
         let (weather, script) = script(&system, &tests, &mut dice);
-        let ended = perform(&script, &learned, &keys, &mut dice).await;
+        let ended = perform(&script, &learned, (&keys, &Ring::default()), &mut dice).await;
         let ended = ended.with_context(|| format!("seed {seed}"))?;
         let case =
             Case { script: &script, ended: &ended, memory: &memory, learned: &learned, slack: 0 };
         let ruling = rule(&case);
         heard(&Run { seed, weather, case, ruling });
         memory.keep(&script, &ended);
-        remember(&mut learned, &ended);
+        ended.teach(&mut learned);
     }
     Ok(())
 }
 
 fn script<'s>(system: &'s System, tests: &'s [Test], dice: &mut Dice) -> (Weather, Script<'s>) {
     let weather = match dice.below(100) {
-        0..45 => Weather::Calm,
-        45..75 => Weather::Rough,
-        _ => Weather::Withholding,
+        0..50 => Weather::Calm,
+        50..80 => Weather::Rough,
+        80..97 => Weather::Withholding,
+        _ => Weather::Refusing,
     };
     let crash = percent(dice, 8).then(|| Crash {
         process: dice.below(system.processes.len()),
@@ -169,13 +218,11 @@ fn script<'s>(system: &'s System, tests: &'s [Test], dice: &mut Dice) -> (Weathe
         false => Duration::from_millis(between(dice, 1, 30_000)),
     };
     let test = &tests[dice.below(tests.len())];
-    (weather, Script { system, test, played, travel, watched })
-}
-
-/// What the next run of the system is given.
-fn remember(learned: &mut Learned, ended: &Ended) {
-    learned.observe(&ended.finished.seen);
-    learned.observe(&ended.seen_late);
+    let noise = match percent(dice, NOISY) {
+        true => Noise::draw(system, dice),
+        false => Noise::default(),
+    };
+    (weather, Script { system, test, played, travel, watched, noise })
 }
 
 #[cfg(test)]
@@ -187,15 +234,16 @@ mod tests {
     fn a_hasty_run_is_found_wrong() {
         let (mut dice, keys) = (Dice::new(7), stage::keys());
         let (mut wrong, mut hasty) = (0, 0);
-        for _ in 0..20 {
+        for _ in 0..100 {
             let system = System::draw(&mut dice, LARGE);
             let usual: Vec<_> = (0..USUAL).map(|_| play(&system, &mut dice, None)).collect();
-            let tests = [Test::draw(&system, &usual, &mut dice).unwrap()];
+            let tests = [Test::draw(0, &system, &usual, &mut dice).unwrap()];
             let lies = lies(&system, &usual);
             let (mut memory, learned) = (Memory::default(), Learned::default());
             for _ in 0..10 {
+                let ring = Ring::default();
                 let (_, script) = script(&system, &tests, &mut dice);
-                let run = perform(&script, &lies, &keys, &mut dice);
+                let run = perform(&script, &lies, (&keys, &ring), &mut dice);
                 let ended = &virtual_clock().unwrap().block_on(run).unwrap();
                 let case =
                     Case { script: &script, ended, memory: &memory, learned: &learned, slack: 0 };

@@ -8,11 +8,9 @@ use bench::{
     table,
 };
 
-const RUNS: u64 = 3_000;
-
 #[test]
 fn no_verdict_is_wrong_on_a_virtual_clock() {
-    let tally = settle::runs_of(RUNS).expect("they run");
+    let tally = settle::short().expect("they run");
     assert!(tally.is_right(), "{}", table::render("settle", &tally.rows()));
 }
 

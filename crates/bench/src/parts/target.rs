@@ -19,7 +19,7 @@ use axum::{
 use opentelemetry::{
     Context, KeyValue,
     propagation::{Extractor, TextMapPropagator},
-    trace::{Span, SpanKind, TraceContextExt, Tracer, TracerProvider},
+    trace::{Span, SpanKind, Status, TraceContextExt, Tracer, TracerProvider},
 };
 use opentelemetry_otlp::WithExportConfig;
 use opentelemetry_sdk::{
@@ -35,7 +35,8 @@ const SLOW: Duration = Duration::from_secs(3);
 /// A system under test that runs until it is dropped.
 ///
 /// `GET /cart` answers at once, or after as many milliseconds as `?wait=` says; `GET /slow` after three seconds. Each makes
-/// a SERVER span with a CLIENT span below. Requests are counted, and those with a `?run=` by its value.
+/// a SERVER span with a CLIENT span below. With `?late=`, work that nothing announces fails so many milliseconds after the
+/// response. Requests are counted, and those with a `?run=` by its value.
 #[derive(Debug)]
 pub struct Target {
     /// Where it serves, as an URL.
@@ -53,6 +54,8 @@ struct Shop {
     requests: Arc<AtomicU64>,
     runs: Arc<Mutex<BTreeMap<String, u64>>>,
     tracer: Option<SdkTracer>,
+    /// Work that goes on after its response.
+    late: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Target {
@@ -62,7 +65,12 @@ impl Target {
         let requests = Arc::new(AtomicU64::new(0));
         let tracer = provider.as_ref().map(|provider| provider.tracer("shop"));
         let runs = Arc::default();
-        let shop = Shop { requests: Arc::clone(&requests), runs: Arc::clone(&runs), tracer };
+        let shop = Shop {
+            requests: Arc::clone(&requests),
+            runs: Arc::clone(&runs),
+            tracer,
+            late: Arc::default(),
+        };
         let router =
             Router::new().route("/cart", get(cart)).route("/slow", get(slow)).with_state(shop);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -92,6 +100,8 @@ struct Asked {
     run: Option<String>,
     /// Milliseconds.
     wait: u64,
+    /// Milliseconds.
+    late: Option<u64>,
 }
 
 fn provider(port: u16) -> Result<SdkTracerProvider> {
@@ -116,7 +126,10 @@ async fn cart(
         *shop.runs.lock().unwrap_or_else(PoisonError::into_inner).entry(run).or_default() += 1;
     }
     sleep(Duration::from_millis(asked.wait)).await;
-    shop.observe("/cart", &headers);
+    let within = shop.observe("/cart", &headers);
+    if let (Some(late), Some(within)) = (asked.late, within) {
+        shop.fail_late(Duration::from_millis(late), within);
+    }
     (StatusCode::OK, "{\"items\": 3}")
 }
 
@@ -128,8 +141,9 @@ async fn slow(State(shop): State<Shop>, headers: HeaderMap) -> (StatusCode, &'st
 }
 
 impl Shop {
-    fn observe(&self, route: &'static str, headers: &HeaderMap) {
-        let Some(tracer) = &self.tracer else { return };
+    /// Tells of a request; what happens because of it belongs below its span.
+    fn observe(&self, route: &'static str, headers: &HeaderMap) -> Option<Context> {
+        let tracer = self.tracer.as_ref()?;
         let parent = TraceContextPropagator::new().extract(&Headers(headers));
         let server = tracer
             .span_builder(format!("GET {route}"))
@@ -148,6 +162,21 @@ impl Shop {
             .start_with_context(tracer, &within);
         query.end();
         within.span().end();
+        Some(within)
+    }
+
+    /// Work that fails a while after the response, and that no span announces.
+    fn fail_late(&self, late: Duration, within: Context) {
+        let Some(tracer) = self.tracer.clone() else { return };
+        let work = async move {
+            sleep(late).await;
+            let mut span = tracer.start_with_context("late work", &within);
+            span.set_status(Status::error("it was too late"));
+            span.end();
+        };
+        let mut all = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        while all.try_join_next().is_some() {}
+        all.spawn(work);
     }
 }
 

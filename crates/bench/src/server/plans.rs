@@ -66,6 +66,7 @@ const CASES: &[(&str, &str)] = &[
         "{open}, 1, decode(repeat('ab', 16), 'hex'), decode(repeat('ab', 8), 'hex'), 1, '{}'",
     ),
     ("set answer = $3", "{open}, 1, '{}', '{}'"),
+    ("update runs set provisional = $3", "{open}, 1, 'passed', array['{}', '{}']"),
     ("update runs set verdict = $3", "{open}, 1, 'passed', '{}', array['{}', '{}'], 1, '\\x00', 1"),
     ("update runs set overtaken = $3", "{run}, 1, '{}', '{}'"),
     ("update runs set stop_at_ns = $3 where project", "'shop', {open}, 1"),

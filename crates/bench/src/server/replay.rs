@@ -37,6 +37,7 @@ struct Asked {
     take: Statement,
     attempted: Statement,
     answered: Statement,
+    provisional: Statement,
     finish: Statement,
 }
 
@@ -44,6 +45,8 @@ struct Asked {
 struct Written {
     test: String,
     answer: String,
+    /// The verdict with which it lingered, if it did.
+    provisional: Option<String>,
     verdict: String,
     outcome: String,
     events: Vec<String>,
@@ -81,6 +84,7 @@ pub(super) async fn measure(cluster: &Cluster, runs: usize) -> Result<Replayed> 
         take: asked("Takes up to")?,
         attempted: asked("set trace_id")?,
         answered: asked("set answer")?,
+        provisional: asked("update runs set provisional")?,
         finish: asked("update runs set verdict")?,
     };
     let written = written(&pool).await?;
@@ -206,12 +210,27 @@ impl Replay {
             .bind(&written.events[0])
             .execute(&self.pool)
             .await?;
+        // All but the final verdict is told with the provisional one.
+        let (early, last) = written.events.split_at(match written.provisional {
+            Some(_) => written.events.len() - 1,
+            None => 0,
+        });
+        if let Some(verdict) = &written.provisional {
+            let lingers = sqlx::query(sqlx::AssertSqlSafe(self.asked.provisional.text.clone()))
+                .bind(id)
+                .bind(1_i64)
+                .bind(verdict)
+                .bind(early)
+                .fetch_all(&self.pool)
+                .await?;
+            ensure!(lingers.len() == 1, "the provisional verdict is written");
+        }
         let finished = sqlx::query(sqlx::AssertSqlSafe(self.asked.finish.text.clone()))
             .bind(id)
             .bind(1_i64)
             .bind(&written.verdict)
             .bind(&written.outcome)
-            .bind(&written.events)
+            .bind(last)
             .bind(written.spans)
             .bind(&written.trace)
             .bind(unix_nanos() as i64)
@@ -227,7 +246,7 @@ impl Replay {
 /// What some runs have left.
 async fn written(pool: &PgPool) -> Result<Vec<Written>> {
     let rows = sqlx::query(
-        "select test_id, answer::text, verdict, outcome::text, spans, otlp_zstd,
+        "select test_id, answer::text, verdict, outcome::text, spans, otlp_zstd, provisional,
              array(select event::text from events where events.run_id = runs.id and n > 4 order by n)
          from runs left join traces on traces.run_id = runs.id where verdict is not null and answer is not null
          order by id desc limit 64 /* bench */",
@@ -241,7 +260,8 @@ async fn written(pool: &PgPool) -> Result<Vec<Written>> {
             outcome: row.get(3),
             spans: row.get(4),
             trace: row.get(5),
-            events: row.get(6),
+            provisional: row.get(6),
+            events: row.get(7),
         };
         written.events.first().context("a run has events")?;
         all.push_back(written);

@@ -1,13 +1,15 @@
-//! Which of the spans that were missing at a verdict nobody could have waited for.
+//! Which of the spans that were missing at a verdict nobody could have waited for, and of which nothing told.
 
 use model::{AbsentParents, LearnedService};
 
 use super::{
+    lateness::heard_until,
     plan::Expected,
     play::{Parent, Span},
-    referee::Case,
-    statement::There,
+    referee::{Case, Rule},
+    statement::{Statement, There},
     system::{MS, SECOND},
+    travel::Loss,
 };
 
 /// A process or peer of which nothing is known may be so late.
@@ -15,12 +17,19 @@ const UNKNOWN: u64 = 6 * SECOND;
 /// The least that is ever waited.
 const LEAST: u64 = 20 * MS;
 
-/// Why nobody could have waited.
+/// By how much clocks may differ that are kept in step.
+const IN_STEP: i64 = 15 * MS as i64;
+
+/// Why nobody could have waited or known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Why {
     Withheld,
-    Lost,
-    /// Its process had been quiet for its H.
+    Crashed,
+    /// Its service does not send it.
+    Unsent,
+    /// It is in a trace of its own, and nothing ties that to its call: a peer that is not said, or clocks apart.
+    Untied,
+    /// It came after all the time that was to be waited.
     Late,
     /// Its process was not heard, and nothing said that it would be.
     Unheard,
@@ -30,16 +39,38 @@ pub(super) enum Why {
     WithParent,
 }
 
+/// Which rule a missing span breaks, in words.
+#[derive(Clone, Debug)]
+pub(super) struct Complaint {
+    pub(super) rule: Rule,
+    words: String,
+}
+
+type Excuse = Result<Why, Complaint>;
+
+fn broken<T>(rule: Rule, words: impl Into<String>) -> Result<T, Complaint> {
+    Err(Complaint { rule, words: words.into() })
+}
+
 pub(super) struct Excuses<'a, 's> {
     case: &'a Case<'a, 's>,
     there: &'a There<'a, 's>,
+    /// Until when the run had to hear what comes.
+    heard_until: u64,
+    /// For how long it had to linger after that.
+    linger: u64,
     /// For each missing span its excuse, or why there is none.
-    missing: Vec<(usize, Result<Why, String>)>,
+    missing: Vec<(usize, Excuse)>,
 }
 
 impl<'a, 's> Excuses<'a, 's> {
     pub(super) fn new(case: &'a Case<'a, 's>, there: &'a There<'a, 's>) -> Self {
-        let mut excuses = Self { case, there, missing: Vec::new() };
+        // Longer than half of the timeout nobody waits, and after it nobody concludes.
+        let timeout = case.script.system.timeout().as_nanos() as u64;
+        let linger = case.memory.linger(case.script.test.number).min(timeout / 2);
+        let heard_until = heard_until(case.script, linger.saturating_sub(case.slack));
+        let heard_until = heard_until.min(case.script.played.answer_at + timeout);
+        let mut excuses = Self { case, there, heard_until, linger, missing: Vec::new() };
         let spans = &case.script.played.spans;
         // Callers come before what they call.
         for (number, span) in spans.iter().enumerate() {
@@ -51,20 +82,49 @@ impl<'a, 's> Excuses<'a, 's> {
         excuses
     }
 
-    /// What was there, and what had to be waited for.
-    pub(super) fn with_announced(&self) -> Vec<bool> {
-        let mut is_there = self.there.is_there.clone();
-        for (number, _) in self.missing.iter().filter(|(_, excuse)| excuse.is_err()) {
-            is_there[*number] = true;
+    /// What was there, and what had to be known of by this rule and those before it.
+    pub(super) fn known(&self, rule: Rule) -> There<'a, 's> {
+        let mut known = self.there.clone();
+        known.has_dropped = rule >= Rule::Dropped;
+        for (number, excuse) in &self.missing {
+            if let Err(complaint) = excuse
+                && complaint.rule <= rule
+            {
+                known.is_there[*number] = true;
+            }
         }
-        is_there
+        known
     }
 
-    /// Why the missing spans had to be waited for.
+    /// What was there, and what silent services did of which a statement speaks by name; none where nothing told of them.
+    pub(super) fn named(&self, statement: &Statement) -> Option<There<'a, 's>> {
+        let system = self.case.script.system;
+        let is_silent = |number: usize| {
+            let service = &system.service_of(self.spans()[number].process).name;
+            let of_it = |it: usize| system.service_of(self.spans()[it].process).name == *service;
+            self.case.script.travel.fates[number].loss == Some(Loss::Unsent)
+                && statement.names(service)
+                && !(0..self.spans().len()).any(|it| self.there.is_there[it] && of_it(it))
+        };
+        let is_open = |number: usize| {
+            let it = &self.spans()[number];
+            self.there.is_there[number] && !it.is_error && self.is_unanswered(number)
+        };
+        if !(0..self.spans().len()).any(is_open) {
+            return None;
+        }
+        let mut named = self.there.clone();
+        for number in (0..self.spans().len()).filter(|number| is_silent(*number)) {
+            named.is_there[number] = self.spans()[number].end.is_some();
+        }
+        Some(named)
+    }
+
+    /// Why the missing spans had to be waited for, or known of.
     pub(super) fn complaints(&self) -> String {
         let complaints = self.missing.iter().filter_map(|(number, excuse)| {
             let complaint = excuse.as_ref().err()?;
-            Some(format!("#{number} {}: {complaint}", self.spans()[*number].name))
+            Some(format!("#{number} {}: {}", self.spans()[*number].name, complaint.words))
         });
         complaints.take(3).collect::<Vec<_>>().join("; ")
     }
@@ -74,7 +134,7 @@ impl<'a, 's> Excuses<'a, 's> {
         self.missing.iter().filter_map(|(_, excuse)| excuse.as_ref().ok()).min().copied()
     }
 
-    pub(super) fn missing(&self) -> &[(usize, Result<Why, String>)] {
+    pub(super) fn missing(&self) -> &[(usize, Excuse)] {
         &self.missing
     }
 
@@ -82,47 +142,101 @@ impl<'a, 's> Excuses<'a, 's> {
         &self.case.script.played.spans
     }
 
-    fn excuse(&self, number: usize) -> Result<Why, String> {
+    fn excuse(&self, number: usize) -> Excuse {
+        self.evidence(number)?;
         if let Some(announcement) = self.announced(number) {
-            return Err(announcement);
+            return broken(Rule::Announced, announcement);
         }
         let span = &self.spans()[number];
         let fate = self.case.script.travel.fates[number];
-        if fate.is_withheld {
-            return Ok(Why::Withheld);
+        if span.trace != 0 {
+            return Ok(Why::Untied);
         }
-        if fate.is_lost {
-            return Ok(Why::Lost);
+        if fate.at.is_some_and(|at| at <= self.heard_until) {
+            let is_fresh = self.case.memory.is_fresh(self.case.script.test.number);
+            let rule = if is_fresh { Rule::Fresh } else { Rule::Shown };
+            let (until, linger) = (self.heard_until / MS, self.linger / MS);
+            return broken(rule, format!("to be heard until {until} ms, lingering {linger} ms"));
         }
-        let settlement = self.case.ended.finished.outcome.settlement.as_ref();
+        match fate.loss {
+            Some(Loss::Withheld) => return Ok(Why::Withheld),
+            Some(Loss::Crashed) => return Ok(Why::Crashed),
+            Some(Loss::Unsent) => return Ok(Why::Unsent),
+            Some(Loss::Elsewhere | Loss::Refused) | None => {}
+        }
+        let settlement = self.case.ended.outcome.settlement.as_ref();
         if settlement.is_some_and(|settlement| settlement.drained) {
-            return Err("the system had sent all of it".to_owned());
+            return broken(Rule::Announced, "the system had sent all of it");
         }
         match self.quiet_at(span.process) {
             None => self.unheard(number),
             Some(quiet_at) if fate.at.is_none_or(|at| at + self.case.slack > quiet_at) => {
                 Ok(Why::Late)
             }
-            Some(quiet_at) => Err(format!(
-                "process {} is quiet at {} ms, not before",
-                span.process,
-                quiet_at / MS
-            )),
+            Some(quiet_at) => {
+                let (process, quiet_at) = (span.process, quiet_at / MS);
+                broken(Rule::Announced, format!("process {process} is quiet at {quiet_at} ms"))
+            }
         }
     }
 
+    /// What the receiver knows against the trace being complete without this span.
+    fn evidence(&self, number: usize) -> Result<(), Complaint> {
+        let travel = &self.case.script.travel;
+        let is_known = |at: u64| {
+            let is_before = at + self.case.slack < self.case.ended.verdict_at;
+            is_before || at < self.heard_until + self.linger.saturating_sub(2 * MS)
+        };
+        match travel.fates[number].loss {
+            Some(Loss::Elsewhere) => {
+                return broken(Rule::SecondReceiver, "it went to another server");
+            }
+            Some(Loss::Refused) if travel.refused_at.is_some_and(is_known) => {
+                return broken(Rule::Refused, "it was refused");
+            }
+            _ => {}
+        }
+        let mut at = number;
+        while self.spans()[at].trace != 0 {
+            let is_root = |span: &Span<'_>| {
+                span.trace == self.spans()[at].trace && matches!(span.parent, Parent::Lost(_))
+            };
+            let Some(root) = self.spans().iter().position(is_root) else { break };
+            let Parent::Lost(caller) = self.spans()[root].parent else { break };
+            if self.is_tied(caller, root) && travel.fates[root].at.is_some_and(is_known) {
+                let words = format!("#{root} began its trace, which #{caller} called");
+                return broken(Rule::LostContext, words);
+            }
+            at = caller;
+        }
+        Ok(())
+    }
+
+    /// Whether it can be seen that a trace began where this call was made.
+    fn is_tied(&self, caller: usize, root: usize) -> bool {
+        let (edge, root) = (&self.spans()[caller], &self.spans()[root]);
+        let skew = |span: &Span<'_>| self.case.script.system.processes[span.process].skew;
+        self.there.is_there[caller]
+            && edge.peer().is_some()
+            && [edge, root].into_iter().all(|span| skew(span).abs() <= IN_STEP)
+    }
+
     /// The excuse of a span whose process was not heard.
-    fn unheard(&self, number: usize) -> Result<Why, String> {
+    fn unheard(&self, number: usize) -> Excuse {
         let span = &self.spans()[number];
         let above = match span.parent {
-            Parent::Span(parent) => Some(parent),
+            Parent::Span(parent) | Parent::Lost(parent) => Some(parent),
             Parent::Trigger | Parent::Absent(_) => span.caller,
         };
         if let Some((parent, excuse)) =
             self.missing.iter().find(|(number, _)| Some(*number) == above)
         {
-            let excused = excuse.as_ref().map(|_| Why::WithParent);
-            return excused.map_err(|_| format!("#{parent}, which announces it, is missing"));
+            return match excuse {
+                Ok(_) => Ok(Why::WithParent),
+                Err(complaint) => {
+                    broken(complaint.rule, format!("#{parent}, which announces it, is missing"))
+                }
+            };
         }
         if let Some(caller) = span.caller.filter(|caller| span.parent == Parent::Span(*caller))
             && self.is_leaf(caller)
@@ -134,7 +248,11 @@ impl<'a, 's> Excuses<'a, 's> {
         let until = self.case.script.played.answer_at + self.quiet(span.process);
         let is_known = self.case.memory.delay(service).is_some();
         match is_known && fate.at.is_some_and(|at| at + self.case.slack <= until) {
-            true => Err(format!("s{service} was heard before, and comes until {} ms", until / MS)),
+            true => {
+                let until = until / MS;
+                let words = format!("s{service} was heard before, and comes until {until} ms");
+                broken(Rule::Announced, words)
+            }
             false => Ok(Why::Unheard),
         }
     }
@@ -165,16 +283,22 @@ impl<'a, 's> Excuses<'a, 's> {
         self.case.script.test.absent.contains(service) || learned.is_some_and(is_learned)
     }
 
+    /// Whether this is a call whose other side is not there.
+    fn is_unanswered(&self, caller: usize) -> bool {
+        let answers = |number: usize| {
+            let span = &self.spans()[number];
+            // A call that goes on through another one has the other side of that.
+            self.there.is_there[number]
+                && (span.is_entry() || span.is_edge())
+                && (span.parent == Parent::Span(caller) || span.link == Some(caller))
+        };
+        self.spans()[caller].is_edge() && !(0..self.spans().len()).any(answers)
+    }
+
     /// Whether this call still waits for its other side.
     fn open_edge(&self, caller: usize) -> Option<String> {
         let edge = &self.spans()[caller];
-        let answers = |number: usize| {
-            let span = &self.spans()[number];
-            self.there.is_there[number]
-                && span.is_entry()
-                && (span.parent == Parent::Span(caller) || span.link == Some(caller))
-        };
-        if !edge.is_edge() || edge.is_error || (0..self.spans().len()).any(answers) {
+        if !self.is_unanswered(caller) || edge.is_error {
             return None;
         }
         let service = self.case.script.system.processes[edge.process].service;
@@ -223,7 +347,9 @@ impl<'a, 's> Excuses<'a, 's> {
 
     /// When this process had been quiet for its H, had everybody waited for that; none where it was not heard.
     fn quiet_at(&self, process: usize) -> Option<u64> {
-        let of_it = |number: &usize| self.spans()[*number].process == process;
+        let of_it = |number: &usize| {
+            self.spans()[*number].process == process && self.spans()[*number].trace == 0
+        };
         let arrivals = |is_there: bool| {
             let numbers = (0..self.spans().len()).filter(of_it);
             let numbers = numbers.filter(move |number| self.there.is_there[*number] == is_there);

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
+    lateness::{FRESH, FRESH_RUNS, longest_gap},
     play::Parent,
     stage::{Ended, Script},
 };
@@ -16,12 +17,27 @@ pub(super) struct Memory {
     delays: HashMap<usize, Vec<u64>>,
     /// Peers, by the service that calls, whose other side was heard.
     instrumented: HashSet<(usize, String)>,
+    /// The longest gap before an arrival of each run, by test.
+    gaps: HashMap<usize, Vec<u64>>,
 }
 
 impl Memory {
     /// The largest delay of a service, if it was ever heard.
     pub(super) fn delay(&self, service: usize) -> Option<u64> {
         self.delays.get(&service)?.iter().max().copied()
+    }
+
+    /// Whether too few runs of a test were played for anything to be known.
+    pub(super) fn is_fresh(&self, test: usize) -> bool {
+        self.gaps.get(&test).is_none_or(|gaps| gaps.len() < FRESH_RUNS)
+    }
+
+    /// How long a run of a test has to linger after the last arrival: as long as any of its runs has shown, and on a fresh
+    /// machine no less than that asks for.
+    pub(super) fn linger(&self, test: usize) -> u64 {
+        let shown = self.gaps.get(&test).and_then(|gaps| gaps.iter().max().copied());
+        let shown = shown.unwrap_or_default();
+        if self.is_fresh(test) { shown.max(FRESH) } else { shown }
     }
 
     pub(super) fn is_instrumented(&self, service: usize, peer: &str) -> bool {
@@ -31,7 +47,10 @@ impl Memory {
     /// Keeps what was heard until nobody listened any more.
     pub(super) fn keep(&mut self, script: &Script<'_>, ended: &Ended) {
         let (spans, fates) = (&script.played.spans, &script.travel.fates);
-        let heard = |number: usize| fates[number].at.is_some_and(|at| at < ended.watched_to);
+        let heard = |number: usize| {
+            let is_in_time = fates[number].at.is_some_and(|at| at < ended.watched_to);
+            is_in_time && spans[number].trace == 0
+        };
         let mut largest: HashMap<usize, u64> = HashMap::new();
         for (number, span) in spans.iter().enumerate().filter(|(number, _)| heard(*number)) {
             let process = &script.system.processes[span.process];
@@ -48,11 +67,17 @@ impl Memory {
             }
         }
         for (service, delay) in largest {
-            let delays = self.delays.entry(service).or_default();
-            delays.push(delay);
-            if delays.len() > RUNS_MAX {
-                delays.remove(0);
-            }
+            push(self.delays.entry(service).or_default(), delay);
         }
+        let gaps = self.gaps.entry(script.test.number).or_default();
+        push(gaps, longest_gap(script, ended.watched_to));
+    }
+}
+
+/// Remembers what a run has shown, and forgets what is too long ago.
+fn push(shown: &mut Vec<u64>, one: u64) {
+    shown.push(one);
+    if shown.len() > RUNS_MAX {
+        shown.remove(0);
     }
 }

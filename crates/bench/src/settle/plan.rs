@@ -15,6 +15,8 @@ use super::{
 
 /// A test, with what is known of it without the language.
 pub(super) struct Test {
+    /// Which of the tests of its system.
+    pub(super) number: usize,
     pub(super) plan: Plan,
     /// Specs first, then claims, each in the order of the document.
     pub(super) statements: Vec<Statement>,
@@ -31,7 +33,12 @@ pub(super) enum Expected {
 
 impl Test {
     /// Draws a test about what usually happens in this system.
-    pub(super) fn draw(system: &System, usual: &[Played<'_>], dice: &mut Dice) -> Result<Self> {
+    pub(super) fn draw(
+        number: usize,
+        system: &System,
+        usual: &[Played<'_>],
+        dice: &mut Dice,
+    ) -> Result<Self> {
         let (first, _) = usual.split_first().context("nothing usual was played")?;
         let there = There::all(system, first);
         let count = 1 + dice.below(4);
@@ -48,8 +55,8 @@ impl Test {
             false => Vec::new(),
         };
         let settle = settle(system.timeout(), flush, &absent, &expected);
-        let plan = compile(&document(&statements, &settle))?;
-        Ok(Self { plan, statements, flush, absent, expected })
+        let plan = compile(&document(number, &statements, &settle))?;
+        Ok(Self { number, plan, statements, flush, absent, expected })
     }
 }
 
@@ -117,7 +124,7 @@ fn settle(
     settle
 }
 
-fn document(statements: &[Statement], settle: &str) -> String {
+fn document(number: usize, statements: &[Statement], settle: &str) -> String {
     let (mut specs, mut claims) = (String::new(), String::new());
     for statement in statements {
         let text = statement.to_string();
@@ -129,7 +136,7 @@ fn document(statements: &[Statement], settle: &str) -> String {
         }
     }
     let mut document = format!(
-        "type: Test\nspec:\n  name: drawn\n  trigger: {{type: http, httpRequest: {{method: GET, url: \
+        "type: Test\nspec:\n  name: drawn {number}\n  trigger: {{type: http, httpRequest: {{method: GET, url: \
          'http://system/'}}}}\n  settle: {{{settle}}}\n"
     );
     for (key, part) in [("specs", specs), ("trace", claims)] {

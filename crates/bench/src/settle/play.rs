@@ -7,7 +7,7 @@ use model::trace::Kind;
 
 use super::{
     chance::{Dice, between, percent},
-    system::{Call, Hop, Label, MS, Node, Peer, Publish, Step, System, What},
+    system::{Call, Hop, Label, Late, MS, Node, Peer, Publish, SECOND, Step, System, What},
 };
 
 /// More spans than this are not made; what a run does is then cut short.
@@ -41,7 +41,17 @@ pub(super) struct Span<'s> {
     pub(super) name: &'s str,
     pub(super) value: Option<i64>,
     pub(super) target: Target<'s>,
+    /// The path of a request, or where a message comes from.
+    pub(super) place: Option<&'s str>,
     pub(super) is_error: bool,
+    /// Whether it has the event of an exception.
+    pub(super) has_exception: bool,
+    /// Whether its SDK dropped its attributes and events.
+    pub(super) is_dropping: bool,
+    /// A client that did not wait for its server.
+    pub(super) has_given_up: bool,
+    /// Zero for the trace of the run; else that of a callee which did not get the context.
+    pub(super) trace: u64,
     pub(super) start: u64,
     /// None where its process died before it ended: then it never was.
     pub(super) end: Option<u64>,
@@ -53,6 +63,8 @@ pub(super) enum Parent {
     Span(usize),
     /// Something that never sends spans.
     Absent(u64),
+    /// None that it knows of, as the context was lost; truly this one.
+    Lost(usize),
 }
 
 /// Whom it calls.
@@ -80,6 +92,11 @@ impl Span<'_> {
         matches!(self.kind, Kind::Server | Kind::Consumer)
     }
 
+    /// Whether it is the call through which another one goes.
+    pub(super) fn is_inner_of(&self, outer: usize) -> bool {
+        self.parent == Parent::Span(outer) && self.is_edge()
+    }
+
     /// Whether it speaks of another side that sends spans of its own.
     pub(super) fn is_edge(&self) -> bool {
         matches!(self.kind, Kind::Client | Kind::Producer)
@@ -97,6 +114,18 @@ enum Served {
     Broken {
         at: u64,
     },
+}
+
+/// The path under which something is served, which its name has behind the method.
+fn path(node: &Node) -> &str {
+    node.name.split_once(' ').map_or(&node.name, |(_, path)| path)
+}
+
+/// A call, as its client sees it.
+struct Exchange {
+    end: u64,
+    is_error: bool,
+    has_given_up: bool,
 }
 
 struct Player<'s, 'd> {
@@ -120,7 +149,8 @@ pub(super) fn play<'s>(system: &'s System, dice: &mut Dice, crash: Option<Crash>
         Hop::Gateway => Parent::Absent(player.id()),
         _ => Parent::Trigger,
     };
-    let came = Came { parent, link: None, caller: None, kind: Kind::Server };
+    let place = Some(path(&system.root));
+    let came = Came { parent, link: None, caller: None, kind: Kind::Server, trace: 0, place };
     let start = player.latency();
     let served = player.serve(&system.root, came, start);
     let (at, status) = match served {
@@ -134,11 +164,14 @@ pub(super) fn play<'s>(system: &'s System, dice: &mut Dice, crash: Option<Crash>
 
 /// How a request or message came to a service.
 #[derive(Clone, Copy)]
-struct Came {
+struct Came<'s> {
     parent: Parent,
     link: Option<usize>,
     caller: Option<usize>,
     kind: Kind,
+    trace: u64,
+    /// The path, or where the message comes from.
+    place: Option<&'s str>,
 }
 
 impl<'s> Player<'s, '_> {
@@ -162,18 +195,37 @@ impl<'s> Player<'s, '_> {
     }
 
     fn open(&mut self, inside: Inside, kind: Kind, label: &'s Label, start: u64) -> usize {
+        let trace = self.spans[inside.parent].trace;
+        let parent = Parent::Span(inside.parent);
+        let came = Came { parent, link: None, caller: None, kind, trace, place: None };
+        self.push(came, inside.process, (&label.name, label.value), start)
+    }
+
+    fn push(
+        &mut self,
+        came: Came<'s>,
+        process: usize,
+        (name, value): (&'s str, Option<i64>),
+        start: u64,
+    ) -> usize {
         let id = self.id();
+        let is_dropping = self.system.service_of(process).drops && percent(self.dice, 30);
         self.spans.push(Span {
             id,
-            parent: Parent::Span(inside.parent),
-            link: None,
-            caller: None,
-            process: inside.process,
-            kind,
-            name: &label.name,
-            value: label.value,
+            parent: came.parent,
+            link: came.link,
+            caller: came.caller,
+            process,
+            kind: came.kind,
+            name,
+            value,
             target: Target::None,
+            place: came.place,
             is_error: false,
+            has_exception: false,
+            is_dropping,
+            has_given_up: false,
+            trace: came.trace,
             start,
             end: None,
         });
@@ -189,30 +241,17 @@ impl<'s> Player<'s, '_> {
         if percent(self.dice, 2) {
             self.spans[span].value = Some(9);
         }
+        let chance = if self.spans[span].is_error { 70 } else { 1 };
+        self.spans[span].has_exception = percent(self.dice, chance);
     }
 
-    fn serve(&mut self, node: &'s Node, came: Came, start: u64) -> Served {
+    fn serve(&mut self, node: &'s Node, came: Came<'s>, start: u64) -> Served {
         let processes = &self.system.services[node.service].processes;
         let process = processes[self.dice.below(processes.len())];
         if self.is_down(process, start) {
             return Served::Broken { at: start + self.latency() };
         }
-        let id = self.id();
-        self.spans.push(Span {
-            id,
-            parent: came.parent,
-            link: came.link,
-            caller: came.caller,
-            process,
-            kind: came.kind,
-            name: &node.name,
-            value: node.value,
-            target: Target::None,
-            is_error: false,
-            start,
-            end: None,
-        });
-        let me = self.spans.len() - 1;
+        let me = self.push(came, process, (&node.name, node.value), start);
         let worked = start + self.work();
         let at = self.steps(&node.steps, Inside { parent: me, process }, worked);
         let end = at + self.work();
@@ -265,9 +304,13 @@ impl<'s> Player<'s, '_> {
                 self.close(me, end);
                 end
             }
-            What::Late { label, after } => {
+            What::Slow { label, time } => {
                 let me = self.open(inside, Kind::Internal, label, at);
-                self.close(me, at + after);
+                self.close(me, at + time);
+                at + time
+            }
+            What::Late(late) => {
+                self.late(late, inside, at);
                 at
             }
             What::Call(call) => self.call(call, inside, at),
@@ -275,10 +318,24 @@ impl<'s> Player<'s, '_> {
         }
     }
 
+    /// Does what nobody waits for.
+    fn late(&mut self, late: &'s Late, inside: Inside, at: u64) {
+        let begins = at + late.after;
+        if self.is_down(inside.process, begins) {
+            return;
+        }
+        let start = if late.is_held { at } else { begins };
+        let me = self.open(inside, Kind::Internal, &late.label, start);
+        let end = self.steps(&late.steps, Inside { parent: me, ..inside }, begins) + self.work();
+        self.spans[me].is_error = percent(self.dice, late.fails);
+        self.close(me, end);
+    }
+
     fn call(&mut self, call: &'s Call, inside: Inside, at: u64) -> u64 {
         if call.hop == Hop::Bare {
-            let parent = Parent::Span(inside.parent);
-            let came = Came { parent, link: None, caller: None, kind: Kind::Server };
+            let (parent, trace) = (Parent::Span(inside.parent), self.spans[inside.parent].trace);
+            let place = Some(path(&call.to));
+            let came = Came { parent, link: None, caller: None, kind: Kind::Server, trace, place };
             let start = at + self.latency();
             return match self.serve(&call.to, came, start) {
                 Served::Answered { at, .. } | Served::Broken { at } => at,
@@ -295,36 +352,53 @@ impl<'s> Player<'s, '_> {
             }
             _ => None,
         };
-        let (end, is_error) = self.exchange(call, inner.unwrap_or(outer), at);
+        let exchange = self.exchange(call, inner.unwrap_or(outer), at);
+        let Exchange { end, is_error, has_given_up } = exchange;
         for client in inner.into_iter().chain([outer]) {
             self.spans[client].is_error = is_error;
+            self.spans[client].has_given_up = has_given_up;
+            self.spans[client].place = Some(path(&call.to));
             self.close(client, end);
         }
         end
     }
 
-    /// What goes over the wire for a call, and when the caller has its answer.
-    fn exchange(&mut self, call: &'s Call, client: usize, at: u64) -> (u64, bool) {
+    /// What goes over the wire for a call.
+    fn exchange(&mut self, call: &'s Call, client: usize, at: u64) -> Exchange {
         if percent(self.dice, 1) {
             // Refused: nobody hears of it.
-            return (at + self.latency(), true);
+            let end = at + self.latency();
+            return Exchange { end, is_error: true, has_given_up: false };
         }
-        let parent = match call.hop {
-            Hop::Gateway => Parent::Absent(self.id()),
-            _ => Parent::Span(client),
+        let (parent, trace) = match call.hop {
+            Hop::Gateway => (Parent::Absent(self.id()), self.spans[client].trace),
+            _ => self.passed_on(client, call.loses),
         };
-        let came = Came { parent, link: None, caller: Some(client), kind: Kind::Server };
+        let (caller, kind, place) = (Some(client), Kind::Server, Some(path(&call.to)));
+        let came = Came { parent, link: None, caller, kind, trace, place };
         let start = at + self.latency();
         let served = self.serve(&call.to, came, start);
         let (answered, is_error) = match served {
             Served::Answered { at, is_error } => (at + self.latency(), is_error),
             Served::Broken { at } => (at, true),
         };
-        let patience = start + between(self.dice, MS, 20 * MS);
-        match percent(self.dice, 1) && patience < answered {
+        let patience = match percent(self.dice, 80) {
+            true => between(self.dice, MS, 20 * MS),
+            false => between(self.dice, 20 * MS, SECOND),
+        };
+        let patience = start + patience;
+        match percent(self.dice, call.gives_up) && patience < answered {
             // The caller gives up, and the other side goes on.
-            true => (patience, true),
-            false => (answered, is_error),
+            true => Exchange { end: patience, is_error: true, has_given_up: true },
+            false => Exchange { end: answered, is_error, has_given_up: false },
+        }
+    }
+
+    /// What the other side of a call or message takes for its parent, and its trace.
+    fn passed_on(&mut self, caller: usize, loses: usize) -> (Parent, u64) {
+        match percent(self.dice, loses) {
+            true => (Parent::Lost(caller), self.id()),
+            false => (Parent::Span(caller), self.spans[caller].trace),
         }
     }
 
@@ -334,9 +408,13 @@ impl<'s> Player<'s, '_> {
         let end = at + self.latency();
         self.close(me, end);
         for node in &publish.to {
-            let parent = Parent::Span(if publish.is_linked { inside.parent } else { me });
-            let link = publish.is_linked.then_some(me);
-            let came = Came { parent, link, caller: Some(me), kind: Kind::Consumer };
+            let (mut parent, trace) = self.passed_on(me, publish.loses);
+            let mut link = None;
+            if publish.is_linked && parent == Parent::Span(me) {
+                (parent, link) = (Parent::Span(inside.parent), Some(me));
+            }
+            let (caller, place) = (Some(me), Some(publish.destination.as_str()));
+            let came = Came { parent, link, caller, kind: Kind::Consumer, trace, place };
             let start = end + between(self.dice, MS / 10, publish.wait);
             // A consumer that is down gets the message later, which is another story.
             let _ = self.serve(node, came, start);

@@ -26,10 +26,10 @@ use super::{
     Run,
     chance::{Dice, between, percent},
     memory::Memory,
+    noise::Noise,
     plan::Test,
     play::{Crash, play},
     referee::{Case, rule},
-    remember,
     stage::{Script, keys},
     story,
     system::{MS, SMALL, System},
@@ -88,7 +88,7 @@ async fn system(world: &World, number: u64) -> Result<Tally> {
     let system = System { drains: false, ..System::draw(&mut dice, SMALL) };
     let usual: Vec<_> = (0..USUAL).map(|_| play(&system, &mut dice, None)).collect();
     let tests: Vec<_> = (0..TESTS)
-        .map(|_| Test::draw(&system, &usual, &mut dice))
+        .map(|number| Test::draw(number, &system, &usual, &mut dice))
         .collect::<Result<_>>()
         .with_context(|| format!("system {number}"))?;
     let children = Children::start(&world.program, world.relay.port(), &system).await?;
@@ -110,6 +110,7 @@ async fn system(world: &World, number: u64) -> Result<Tally> {
             played: play(&system, &mut dice, crash),
             travel: Travel::default(),
             watched: Duration::from_millis(between(&mut dice, 200, 700)),
+            noise: Noise::default(),
         };
         let stage = stage::Stage::new(&script, world, &children, weather, &mut dice);
         let (ended, travel) = stage.perform(&learned).await?;
@@ -129,7 +130,7 @@ async fn system(world: &World, number: u64) -> Result<Tally> {
             tally::say(&story::write(&run)?);
         }
         memory.keep(&script, &ended);
-        remember(&mut learned, &ended);
+        ended.teach(&mut learned);
         if let Some(crash) = crash {
             children.restart(crash.process).await?;
         }

@@ -3,19 +3,22 @@
 //! Deliberately absent: any decision. What the run makes of it is told in [`Ended`] and looked at elsewhere.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use drivers::{Arrival, Arrivals};
+use drivers::{
+    Arrival, Arrivals,
+    receiver::{Counts, Foreign, Seen},
+};
 use lang::{Files, Vars};
 use model::{
-    Answer, Attempt, Body, Event, Key, KeyRing, Learned, NoAnswer, NoAnswerKind, Overtaken,
-    Progress, Request, Response, RunId, Timestamp, TraceId,
+    Answer, Attempt, Body, Event, Key, KeyRing, Learned, NoAnswer, NoAnswerKind, Outcome,
+    Overtaken, Progress, Request, Response, RunId, Timestamp, Trace, TraceId, Verdict,
 };
-use runner::{Finished, Job, Limits, Lost, Ports, Started, Watched};
+use runner::{Job, Limits, Lost, Ports, Started};
 use tokio::{
     sync::{Notify, mpsc},
     time::{Instant, sleep_until},
@@ -23,15 +26,17 @@ use tokio::{
 
 use super::{
     chance::Dice,
+    exit::{Exit, follow},
+    noise::Noise,
     plan::Test,
     play::Played,
     system::System,
-    travel::Travel,
+    travel::{Piece, Travel},
     wire::{Asked, TOKEN, encode},
 };
 
 /// When the simulated world began.
-const EPOCH: u64 = 1_800_000_000_000_000_000;
+pub(super) const EPOCH: u64 = 1_800_000_000_000_000_000;
 /// Messages that a run has not read yet; more than there ever are.
 const MESSAGES_MAX: usize = 1024;
 
@@ -41,24 +46,55 @@ pub(super) struct Script<'s> {
     pub(super) test: &'s Test,
     pub(super) played: Played<'s>,
     pub(super) travel: Travel,
-    /// How long the run is watched after its verdict.
+    /// How long the run is watched after its last verdict.
     pub(super) watched: Duration,
+    /// What others make the receiver hear meanwhile.
+    pub(super) noise: Noise,
 }
 
-/// What came of a run.
+/// What came of a run. Moments are nanoseconds since the trigger was fired.
 pub(super) struct Ended {
-    pub(super) finished: Finished,
-    /// When the verdict was there, and until when spans were listened for, in nanoseconds since the trigger was fired.
+    /// What the exit code is made of, and the trace that was judged for it.
+    pub(super) outcome: Outcome,
+    pub(super) trace: Option<Arc<Trace>>,
+    /// The verdict that was told first.
+    pub(super) first: Verdict,
+    /// When the last verdict was there, and until when spans were listened for.
     pub(super) verdict_at: u64,
     pub(super) watched_to: u64,
     pub(super) overtaken: Option<Overtaken>,
-    /// What the watch has learned.
-    pub(super) seen_late: Learned,
+    /// What it has shown of the system.
+    pub(super) seen: Vec<Learned>,
+}
+
+impl Ended {
+    pub(super) fn of(exit: Exit, fired: Instant) -> Self {
+        let since = |at: Instant| nanos(at.saturating_duration_since(fired));
+        let (verdict_at, watched_to) = (since(exit.final_at), since(exit.watched_to));
+        let Exit { outcome, trace, first, overtaken, seen, .. } = exit;
+        Self { outcome, trace, first, verdict_at, watched_to, overtaken, seen }
+    }
+
+    /// What the next run of the system is given.
+    pub(super) fn teach(&self, learned: &mut Learned) {
+        self.seen.iter().for_each(|seen| learned.observe(seen));
+    }
+}
+
+/// What came to a receiver of traces that nobody waits for.
+#[derive(Default)]
+pub(super) struct Ring(Mutex<Vec<Foreign>>);
+
+impl Ring {
+    fn exports(&self) -> MutexGuard<'_, Vec<Foreign>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct Stage<'a, 's> {
     script: &'a Script<'s>,
     keys: &'a KeyRing,
+    ring: &'a Ring,
     began: Instant,
     random: [u8; 32],
     state: Mutex<State>,
@@ -75,12 +111,12 @@ struct State {
 pub(super) async fn perform(
     script: &Script<'_>,
     learned: &Learned,
-    keys: &KeyRing,
+    (keys, ring): (&KeyRing, &Ring),
     dice: &mut Dice,
 ) -> Result<Ended> {
     let (began, random) = (Instant::now(), random(dice));
     let stage =
-        Stage { script, keys, began, random, state: Mutex::default(), fired: Notify::new() };
+        Stage { script, keys, ring, began, random, state: Mutex::default(), fired: Notify::new() };
     let started =
         script.system.started.map(|batch_delay| Started { marker: TOKEN.to_owned(), batch_delay });
     let job = Job {
@@ -96,26 +132,17 @@ pub(super) async fn perform(
     };
     let feeding = stage.feed();
     tokio::pin!(feeding);
-    let finished = tokio::select! {
+    let ended = tokio::select! {
         biased;
         _ = &mut feeding => None,
-        finished = runner::run(job, &stage) => Some(finished),
+        ended = async {
+            let finished = runner::run(job, &stage).await?;
+            anyhow::Ok(follow(finished, &stage, script.watched).await)
+        } => Some(ended),
     };
-    let mut finished = finished.context("the world ended")??;
+    let exit = ended.context("the world ended")??;
     let (fired, _) = stage.state().fired.context("nothing was fired")?;
-    let verdict_at = nanos(fired.elapsed());
-    let end = Instant::now() + script.watched;
-    let watched = match finished.watch.take() {
-        None => None,
-        Some(watch) => tokio::select! {
-            biased;
-            _ = &mut feeding => None,
-            watched = watch.until(sleep_until(end)) => Some(watched),
-        },
-    };
-    let watched_to = nanos(fired.elapsed());
-    let Watched { overtaken, seen } = watched.unwrap_or_default();
-    Ok(Ended { finished, verdict_at, watched_to, overtaken, seen_late: seen })
+    Ok(Ended::of(exit, fired))
 }
 
 impl Stage<'_, '_> {
@@ -130,20 +157,32 @@ impl Stage<'_, '_> {
         if let Some((fired, attempt)) = fired {
             let asked = Asked {
                 trace: attempt.trace_id,
-                trigger: attempt.span_id,
+                trigger: Some(attempt.span_id),
                 fired: EPOCH + nanos(fired - self.began),
             };
             for piece in &self.script.travel.pieces {
                 sleep_until(fired + Duration::from_nanos(piece.at)).await;
-                let bytes = encode(self.script.system, &self.script.played, piece, &asked);
-                let arrival = Arrival { at: Instant::now(), bytes: Bytes::from(bytes) };
-                if let Some(sender) = &self.state().sender {
-                    // A run that has let go hears nothing more.
-                    sender.try_send(arrival).ok();
-                }
+                self.deliver(piece, &asked);
             }
         }
         std::future::pending().await
+    }
+
+    /// Hands a piece to the run, and what is not of its trace to whoever looks.
+    fn deliver(&self, piece: &Piece, asked: &Asked) {
+        let (system, played) = (self.script.system, &self.script.played);
+        let is_own = |number: &usize| played.spans[*number].trace == 0;
+        let (own, foreign): (Vec<_>, Vec<_>) = piece.spans.iter().copied().partition(is_own);
+        let write =
+            |spans: &[usize]| Bytes::from(encode((system, played), piece.process, spans, asked));
+        let at = Instant::now();
+        if !foreign.is_empty() {
+            self.ring.exports().push(Foreign { at, bytes: write(&foreign) });
+        }
+        if let Some(sender) = self.state().sender.as_ref().filter(|_| !own.is_empty()) {
+            // A run that has let go hears nothing more.
+            sender.try_send(Arrival { at, bytes: write(&own) }).ok();
+        }
     }
 
     async fn until(&self, at: u64) {
@@ -174,7 +213,22 @@ impl Ports for Stage<'_, '_> {
     }
 
     fn has_lost_spans(&self, _trace: TraceId) -> bool {
-        false
+        let fired = self.state().fired.map(|(fired, _)| fired);
+        let now = fired.map(|fired| nanos(fired.elapsed()));
+        self.script.travel.refused_at.zip(now).is_some_and(|(at, now)| at <= now)
+    }
+
+    async fn other_servers(&self) -> Result<Vec<String>, Lost> {
+        let has_one = self.script.system.troubles.has_second_receiver;
+        Ok(has_one.then(|| "other:4317".to_owned()).into_iter().collect())
+    }
+
+    fn seen(&self) -> Option<Seen> {
+        let mut foreign = self.ring.exports().clone();
+        foreign.extend(self.script.noise.until(self.began));
+        foreign.sort_by_key(|export| export.at);
+        let counts = Counts::default();
+        Some(Seen { counts, connections: 0, requests: 0, refusals: Vec::new(), foreign })
     }
 
     async fn attempted(&self, _attempt: &Attempt) -> Result<(), Lost> {

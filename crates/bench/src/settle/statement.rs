@@ -20,13 +20,15 @@ pub(super) struct There<'p, 's> {
     pub(super) played: &'p Played<'s>,
     /// By the number of the span.
     pub(super) is_there: Vec<bool>,
+    /// Whether what SDKs dropped is there as well.
+    pub(super) has_dropped: bool,
 }
 
 impl<'p, 's> There<'p, 's> {
-    /// All that ended.
+    /// All that ended, and all that it had.
     pub(super) fn all(system: &'s System, played: &'p Played<'s>) -> Self {
         let is_there = played.spans.iter().map(|span| span.end.is_some()).collect();
-        Self { system, played, is_there }
+        Self { system, played, is_there, has_dropped: true }
     }
 
     fn numbers(&self) -> impl Iterator<Item = usize> {
@@ -35,13 +37,25 @@ impl<'p, 's> There<'p, 's> {
 
     fn parent(&self, number: usize) -> Option<usize> {
         match self.played.spans[number].parent {
-            Parent::Span(parent) if self.is_there[parent] => Some(parent),
+            Parent::Span(parent) | Parent::Lost(parent) if self.is_there[parent] => Some(parent),
             _ => None,
         }
     }
 
+    /// The value of a span, as far as it is there.
+    fn value(&self, number: usize) -> Option<i64> {
+        let span = &self.played.spans[number];
+        span.value.filter(|_| self.has_dropped || !span.is_dropping)
+    }
+
+    fn takes(&self, filter: &Filter, number: usize) -> bool {
+        let span = &self.played.spans[number];
+        let has_exception = span.has_exception && (self.has_dropped || !span.is_dropping);
+        filter.takes(span, self.system) && (!filter.has_exception || has_exception)
+    }
+
     fn matching(&self, filter: &Filter) -> impl Iterator<Item = usize> {
-        self.numbers().filter(|number| filter.takes(&self.played.spans[*number], self.system))
+        self.numbers().filter(|number| self.takes(filter, *number))
     }
 
     fn children(&self, number: usize) -> impl Iterator<Item = usize> {
@@ -63,9 +77,11 @@ pub(super) struct Filter {
     pub(super) service: Option<String>,
     pub(super) kind: Option<Kind>,
     pub(super) is_error: bool,
+    pub(super) has_exception: bool,
 }
 
 impl Filter {
+    /// Whether it takes a span, as far as its events do not matter.
     pub(super) fn takes(&self, span: &Span<'_>, system: &System) -> bool {
         self.name.as_ref().is_none_or(|name| name == span.name)
             && self.kind.is_none_or(|kind| kind == span.kind)
@@ -84,6 +100,7 @@ impl Display for Filter {
         parts.extend(self.service.as_ref().map(|service| format!("service=\"{service}\"")));
         parts.extend(self.kind.map(|kind| format!("kind=\"{}\"", kind.as_str())));
         parts.extend(self.is_error.then(|| "status=\"error\"".to_owned()));
+        parts.extend(self.has_exception.then(|| "event[name=\"exception\"]".to_owned()));
         write!(f, "span[{}]", parts.join(" "))
     }
 }
@@ -135,6 +152,26 @@ impl Statement {
         matches!(self, Self::SpecEvery(..) | Self::SpecCount(..))
     }
 
+    /// Whether it speaks of this service by its name.
+    pub(super) fn names(&self, service: &str) -> bool {
+        let is_named = |filter: &Filter| filter.service.as_deref() == Some(service);
+        match self {
+            Self::Count(filter, ..)
+            | Self::Leaves(filter, ..)
+            | Self::No(filter)
+            | Self::Some(filter)
+            | Self::Every(filter, _)
+            | Self::Children(filter, ..)
+            | Self::SpecEvery(filter, _)
+            | Self::SpecCount(filter, ..) => is_named(filter),
+            Self::Below(above, filter, ..) => above == service || is_named(filter),
+            Self::Not(one) => one.names(service),
+            Self::Both(one, other) | Self::Either(one, other) => {
+                one.names(service) || other.names(service)
+            }
+        }
+    }
+
     /// Whether it holds, if this is all there is.
     pub(super) fn holds(&self, there: &There<'_, '_>) -> bool {
         let count = |filter| there.matching(filter).count();
@@ -153,7 +190,7 @@ impl Statement {
             Self::No(filter) => count(filter) == 0,
             Self::Some(filter) => count(filter) > 0,
             Self::Every(filter, value) | Self::SpecEvery(filter, value) => {
-                let has = |at: usize| there.played.spans[at].value == Some(*value);
+                let has = |at: usize| there.value(at) == Some(*value);
                 count(filter) > 0 && there.matching(filter).all(has)
             }
             Self::Children(filter, kind, most) => {
@@ -212,8 +249,7 @@ pub(super) fn draw(usual: &There<'_, '_>, dice: &mut Dice) -> Statement {
     };
     let compare = [Compare::Is, Compare::AtLeast, Compare::AtMost][dice.below(3)];
     let value = |dice: &mut Dice| {
-        let usually =
-            usual.matching(&filter).next().and_then(|number| usual.played.spans[number].value);
+        let usually = usual.matching(&filter).next().and_then(|number| usual.value(number));
         usually.unwrap_or(1 + dice.below(3) as i64)
     };
     match dice.below(20) {
@@ -226,7 +262,8 @@ pub(super) fn draw(usual: &There<'_, '_>, dice: &mut Dice) -> Statement {
             let number = usual.matching(&filter).filter(is_below).count();
             Statement::Below(service, filter, compare, number)
         }
-        8 | 9 => Statement::No(Filter { is_error: true, ..filter }),
+        8 => Statement::No(Filter { is_error: true, ..filter }),
+        9 => Statement::No(Filter { has_exception: true, ..filter }),
         10 => Statement::No(errors(usual, dice)),
         11 => Statement::Some(filter),
         12 | 13 => Statement::Every(filter.clone(), value(dice)),

@@ -37,11 +37,16 @@ pub(super) fn write(run: &Run<'_, '_>) -> Result<String, std::fmt::Error> {
     if let Some(crash) = case.script.played.crash {
         writeln!(to, "process {} dies at {} ms", crash.process, ms(crash.at))?;
     }
+    if !case.script.noise.is_silent() {
+        writeln!(to, "others call the system meanwhile")?;
+    }
+    let linger = ms(case.memory.linger(case.script.test.number));
+    writeln!(to, "{:?}, to linger {linger} ms", case.script.system.troubles)?;
     system(&mut to, case.script.system, &excuses)?;
     declared(&mut to, case)?;
     writeln!(to, "\nspans (id, start..end ms, arrival ms; * there at the verdict)")?;
     for (number, span) in case.script.played.spans.iter().enumerate() {
-        if !matches!(span.parent, Parent::Span(_)) {
+        if matches!(span.parent, Parent::Trigger | Parent::Absent(_)) {
             tree(&mut to, case, &there, (number, 0), span)?;
         }
     }
@@ -58,10 +63,11 @@ pub(super) fn write(run: &Run<'_, '_>) -> Result<String, std::fmt::Error> {
     }
     let (script, ended) = (case.script, case.ended);
     writeln!(to, "\nanswer {:?} at {} ms", script.played.status, ms(script.played.answer_at))?;
-    let verdict = ended.finished.outcome.verdict.as_str();
-    writeln!(to, "verdict {verdict} at {} ms", ms(ended.verdict_at))?;
+    let verdict = ended.outcome.verdict.as_str();
+    let first = ended.first.as_str();
+    writeln!(to, "verdict {first}, at last {verdict} at {} ms", ms(ended.verdict_at))?;
     writeln!(to, "watched until {} ms: {:?}", ms(ended.watched_to), ended.overtaken)?;
-    writeln!(to, "{:#?}", ended.finished.outcome.settlement)?;
+    writeln!(to, "{:#?}", ended.outcome.settlement)?;
     let verdicts = referee::verdicts(ended);
     for (statement, verdict) in script.test.statements.iter().zip(&verdicts) {
         let (truly, by_there) = (statement.holds(&all), statement.holds(&there));
@@ -71,8 +77,11 @@ pub(super) fn write(run: &Run<'_, '_>) -> Result<String, std::fmt::Error> {
     for (number, excuse) in excuses.missing() {
         writeln!(to, "missing #{number}: {excuse:?}")?;
     }
-    for (_, words) in &run.ruling.wrong {
-        writeln!(to, "WRONG: {words}")?;
+    let ruling = &run.ruling;
+    writeln!(to, "truly passes: {}; lateness {:?}", ruling.truth, ruling.lateness)?;
+    writeln!(to, "{:?}", ruling.withheld)?;
+    for (_, rule, words) in &ruling.wrong {
+        writeln!(to, "WRONG ({rule:?}): {words}")?;
     }
     if let Some(words) = run.ruling.missed {
         writeln!(to, "WRONG: {words}")?;
@@ -127,11 +136,16 @@ fn tree(
     let mut notes = String::new();
     for (is, note) in [
         (span.is_error, " ERROR"),
-        (fate.is_withheld, " WITHHELD"),
-        (fate.is_lost, " LOST"),
+        (span.has_exception, " exception"),
+        (span.is_dropping, " DROPPING"),
+        (span.has_given_up, " GAVE UP"),
         (matches!(span.parent, Parent::Absent(_)), " behind a gateway"),
+        (matches!(span.parent, Parent::Lost(_)), " CONTEXT LOST"),
     ] {
         notes.push_str(if is { note } else { "" });
+    }
+    if let Some(loss) = fate.loss {
+        write!(notes, " {loss:?}")?;
     }
     if let Some(link) = span.link {
         write!(notes, " link to #{link}")?;
@@ -153,7 +167,7 @@ fn tree(
         indent = 2 * depth,
     )?;
     for (child, span) in case.script.played.spans.iter().enumerate() {
-        if span.parent == Parent::Span(number) {
+        if matches!(span.parent, Parent::Span(parent) | Parent::Lost(parent) if parent == number) {
             tree(to, case, there, (child, depth + 1), span)?;
         }
     }

@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-use super::chance::{Dice, between, percent};
+use super::{
+    chance::{Dice, between, percent},
+    trouble::{Exports, Troubles},
+};
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1_000 * MS;
@@ -35,7 +38,7 @@ pub(super) struct Size {
 pub(super) const LARGE: Size = Size {
     services_max: 12,
     delays: [MS, 100 * MS, SECOND, 5 * SECOND],
-    wait_max: 8 * SECOND,
+    wait_max: 10 * SECOND,
     skew_max: 300 * SECOND,
     timeout: Duration::from_secs(30),
     started: 20,
@@ -67,6 +70,7 @@ pub(super) struct System {
     pub(super) started: Option<Duration>,
     /// Whether it can be told to send all it has.
     pub(super) drains: bool,
+    pub(super) troubles: Troubles,
     pub(super) size: Size,
 }
 
@@ -74,6 +78,12 @@ pub(super) struct Service {
     pub(super) name: String,
     /// Its processes.
     pub(super) processes: Vec<usize>,
+    /// Which of its spans it sends.
+    pub(super) exports: Exports,
+    /// Whether it drops attributes and events.
+    pub(super) drops: bool,
+    /// Whether what it serves says under which address it was called.
+    pub(super) says_address: bool,
 }
 
 pub(super) struct Process {
@@ -87,6 +97,8 @@ pub(super) struct Process {
     pub(super) is_marked: bool,
     /// Whether its SDK says which parents are remote.
     pub(super) tells_remote: bool,
+    /// Whether it sends its spans to another server.
+    pub(super) is_elsewhere: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -137,11 +149,24 @@ pub(super) enum What {
     },
     Call(Call),
     Publish(Publish),
-    /// Ends after the response.
-    Late {
+    /// Takes its time while the caller waits.
+    Slow {
         label: Label,
-        after: u64,
+        time: u64,
     },
+    Late(Late),
+}
+
+/// Work that ends after the response, and that nothing announces.
+pub(super) struct Late {
+    pub(super) label: Label,
+    /// How long after it was asked for.
+    pub(super) after: u64,
+    /// Whether its span begins when it is asked for, and not when it is done.
+    pub(super) is_held: bool,
+    /// How often it fails, in percent.
+    pub(super) fails: usize,
+    pub(super) steps: Vec<Step>,
 }
 
 pub(super) struct Label {
@@ -154,6 +179,9 @@ pub(super) struct Call {
     pub(super) peer: Peer,
     pub(super) hop: Hop,
     pub(super) to: Node,
+    /// How often the context is lost, and how often the client gives up, in percent.
+    pub(super) loses: usize,
+    pub(super) gives_up: usize,
 }
 
 pub(super) struct Publish {
@@ -165,6 +193,8 @@ pub(super) struct Publish {
     pub(super) is_linked: bool,
     /// The longest that a message waits.
     pub(super) wait: u64,
+    /// How often the context is lost, in percent.
+    pub(super) loses: usize,
 }
 
 /// How a call gets from one service to the other.
@@ -190,7 +220,12 @@ impl System {
     pub(super) fn draw(dice: &mut Dice, size: Size) -> Self {
         let class = dice.below(CLASSES.len());
         let budget = 1 + dice.below(size.services_max);
-        let mut draft = Draft { dice, size, budget, services: 0, nodes: 0 };
+        // Real processes send all that they have, to the one receiver that there is.
+        let troubles = match size.services_max == SMALL.services_max {
+            true => Troubles::default(),
+            false => Troubles::draw(dice),
+        };
+        let mut draft = Draft { dice, size, troubles, budget, services: 0, nodes: 0 };
         let root = draft.node(0);
         let root_hop = if percent(draft.dice, 4) { Hop::Gateway } else { Hop::Direct };
         let services = draft.services;
@@ -204,16 +239,17 @@ impl System {
             class,
             started,
             drains: percent(dice, 4),
+            troubles,
             size,
         };
         for number in 0..services {
-            system.people(number, dice);
+            system.people(number, services, dice);
         }
         system
     }
 
     /// Gives a service its processes.
-    fn people(&mut self, number: usize, dice: &mut Dice) {
+    fn people(&mut self, number: usize, services: usize, dice: &mut Dice) {
         let count = if percent(dice, 25) { 2 } else { 1 };
         let delays = self.size.delays;
         let delay = delays.get(self.class).copied();
@@ -225,7 +261,13 @@ impl System {
             Some(set) if is_marked => set.as_nanos() as u64,
             _ => delay,
         };
-        let mut service = Service { name: format!("s{number}"), processes: Vec::new() };
+        let mut service = Service {
+            name: format!("s{number}"),
+            processes: Vec::new(),
+            exports: Exports::draw(&self.troubles, number, services, dice),
+            drops: self.troubles.drops && percent(dice, 60),
+            says_address: percent(dice, 60),
+        };
         for _ in 0..count {
             service.processes.push(self.processes.len());
             let identity = match dice.below(3) {
@@ -244,6 +286,7 @@ impl System {
                 skew,
                 is_marked,
                 tells_remote,
+                is_elsewhere: self.troubles.has_second_receiver && percent(dice, 40),
             });
         }
         self.services.push(service);
@@ -279,6 +322,7 @@ fn skew(dice: &mut Dice, most: u64) -> i64 {
 struct Draft<'d> {
     dice: &'d mut Dice,
     size: Size,
+    troubles: Troubles,
     /// Services that may still be made.
     budget: usize,
     services: usize,
@@ -336,14 +380,10 @@ impl Draft<'_> {
                 let label = self.label(&["POST", "lookup"]);
                 What::Outside { label, peer: self.outside() }
             }
-            78..82 => {
-                let after = match self.dice.below(3) {
-                    0 => between(self.dice, MS, 15 * MS),
-                    1 => between(self.dice, 20 * MS, 500 * MS),
-                    _ => between(self.dice, 500 * MS, 4 * SECOND),
-                };
-                let after = after.min(self.size.wait_max);
-                What::Late { label: self.label(&["audit", "cleanup"]), after }
+            78..83 => What::Late(self.late(depth)),
+            83..85 => {
+                let time = between(self.dice, 20 * MS, 3 * SECOND).min(self.size.wait_max);
+                What::Slow { label: self.label(&["wait", "retry"]), time }
             }
             _ => {
                 let label = self.label(&["compute", "render", "check"]);
@@ -351,6 +391,25 @@ impl Draft<'_> {
                 let steps = (0..count).map(|_| self.step(depth + 1)).collect();
                 What::Internal { label, steps }
             }
+        }
+    }
+
+    /// From a millisecond to ten seconds late, each magnitude as often.
+    fn late(&mut self, depth: usize) -> Late {
+        let most = match self.dice.below(4) {
+            0 => 15 * MS,
+            1 => 150 * MS,
+            2 => 1_500 * MS,
+            _ => 10 * SECOND,
+        };
+        let after = between(self.dice, most / 15, most).min(self.size.wait_max);
+        let count = if depth < DEPTH_MAX { self.dice.below(5).saturating_sub(2) } else { 0 };
+        Late {
+            label: self.label(&["audit", "cleanup"]),
+            after,
+            is_held: percent(self.dice, 50),
+            fails: if percent(self.dice, 30) { 20 } else { 1 },
+            steps: (0..count).map(|_| self.step(depth + 1)).collect(),
         }
     }
 
@@ -378,7 +437,12 @@ impl Draft<'_> {
             (_, 1..6) => Peer::Service(format!("s{}", to.service)),
             _ => Peer::Address(format!("s{}.test", to.service), 8080),
         };
-        Call { label, peer, hop, to }
+        let (loses, gives_up) = match hop {
+            // Who stands between has the context in its hands.
+            Hop::Gateway | Hop::Bare => (0, 1),
+            _ => (self.troubles.loses(self.dice), self.troubles.gives_up(self.dice)),
+        };
+        Call { label, peer, hop, to, loses, gives_up }
     }
 
     fn publish(&mut self, depth: usize) -> Publish {
@@ -388,10 +452,12 @@ impl Draft<'_> {
         let wait = match self.dice.below(10) {
             0..5 => 20 * MS,
             5..9 => 2 * SECOND,
-            _ => 8 * SECOND,
+            _ => 10 * SECOND,
         };
         let wait = wait.min(self.size.wait_max);
         let destination = format!("queue-{}", self.services);
-        Publish { label, destination, to, is_linked: percent(self.dice, 20), wait }
+        let is_linked = percent(self.dice, 20);
+        let loses = self.troubles.loses(self.dice);
+        Publish { label, destination, to, is_linked, wait, loses }
     }
 }

@@ -4,7 +4,14 @@ use std::collections::BTreeMap;
 
 use model::{Unsettled, Verdict};
 
-use super::{Run, excuse::Why, system::CLASSES};
+use super::{
+    Run,
+    crowd::Crowds,
+    excuse::Why,
+    lateness::Lateness,
+    referee::{Rule, Withheld},
+    system::{CLASSES, MS, SECOND},
+};
 use crate::table::{Goal, Row};
 
 /// Wrong runs that are told of while others go on.
@@ -12,11 +19,43 @@ const TOLD_MAX: u64 = 20;
 /// Of the runs where nothing was withheld or lost, in percent.
 const INCONCLUSIVE_MAX: f64 = 1.0;
 
+/// How late work may come, by the longest gap before it.
+const LATENESS: [(u64, &str); 6] = [
+    (100 * MS, "up to 100 ms"),
+    (SECOND, "up to 1 s"),
+    (2 * SECOND, "up to 2 s"),
+    (5 * SECOND, "up to 5 s"),
+    (10 * SECOND, "up to 10 s"),
+    (u64::MAX, "later"),
+];
+
+type Is = fn(&Withheld) -> bool;
+
+/// What may be withheld.
+const WITHHELD: [(Is, &str); 8] = [
+    (|it| it.lost_context, "a context was lost"),
+    (|it| it.unsent, "a service sent nothing, or not all"),
+    (|it| it.dropped, "attributes or events were dropped"),
+    (|it| it.given_up, "a client gave up"),
+    (|it| it.elsewhere, "another server took spans"),
+    (|it| it.refused, "spans were refused"),
+    (|it| it.outside, "something outside is silent, a service that did nothing is named"),
+    (|it| it.lost, "spans were lost on the way"),
+];
+
 /// What came of many runs.
 #[derive(Debug, Default)]
 pub struct Tally {
     classes: [Counts; CLASSES.len()],
+    /// Wrong statements by the rule that they break, and whether the exit code is wrong too: how many, and the seed of one.
+    broken: BTreeMap<(Rule, bool), (u64, u64)>,
     excused: BTreeMap<Why, u64>,
+    /// Runs whose verdict depends on late work, by how late that is; at last those where it never comes.
+    late: [Share; LATENESS.len() + 1],
+    withheld: [Share; WITHHELD.len()],
+    /// Runs of which nothing was withheld while others called the same system.
+    noisy: Share,
+    pub(super) crowds: Crowds,
     /// What kept clean runs from a verdict: how many, and the seed of one.
     unsettled: BTreeMap<String, (u64, u64)>,
     told: u64,
@@ -35,36 +74,57 @@ struct Counts {
     inconclusive: u64,
     clean_overtaken: u64,
     overtaken: u64,
+    superseded: u64,
     missed: u64,
     hasty: u64,
 }
 
+/// How the exit codes of some runs were.
+#[derive(Debug, Default)]
+struct Share {
+    runs: u64,
+    wrong: u64,
+    inconclusive: u64,
+}
+
 impl Tally {
     pub(super) fn add(&mut self, run: &Run<'_, '_>) {
-        let counts = &mut self.classes[run.case.script.system.class];
         let ruling = &run.ruling;
-        counts.runs += 1;
-        let one = |is: bool| u64::from(is);
-        let has = |verdict| ruling.wrong.iter().any(|(wrong, _)| *wrong == verdict);
-        counts.wrong_passes += one(has(Verdict::Passed));
-        counts.wrong_fails += one(!ruling.wrong.is_empty() && !has(Verdict::Passed));
-        let is_open = ruling.verdict == Verdict::Inconclusive;
-        counts.inconclusive += one(is_open);
-        counts.clean += one(ruling.is_clean);
-        counts.clean_inconclusive += one(ruling.is_clean && is_open);
-        counts.overtaken += one(ruling.is_overtaken);
-        counts.clean_overtaken += one(ruling.is_overtaken && ruling.is_clean);
-        counts.missed += one(ruling.missed.is_some());
-        counts.hasty += one(ruling.is_hasty.is_some());
+        let is_clean = ruling.withheld.is_nothing();
+        self.classes[run.case.script.system.class].add(run);
+        for (_, rule, _) in &ruling.wrong {
+            let is_exit = ruling.is_exit_wrong();
+            let (count, seed) = self.broken.entry((*rule, is_exit)).or_default();
+            (*count, *seed) = (*count + 1, run.seed);
+        }
         if let Some(why) = ruling.excused {
             *self.excused.entry(why).or_default() += 1;
         }
-        if ruling.is_clean && is_open {
+        let late = match ruling.lateness {
+            Lateness::None => None,
+            Lateness::After(gap) => LATENESS.iter().position(|(most, _)| gap <= *most),
+            Lateness::Never => Some(LATENESS.len()),
+        };
+        late.into_iter().for_each(|late| self.late[late].add(run));
+        for (share, (is_so, _)) in self.withheld.iter_mut().zip(WITHHELD) {
+            if is_so(&ruling.withheld) {
+                share.add(run);
+            }
+        }
+        if is_clean && !run.case.script.noise.is_silent() {
+            self.noisy.add(run);
+        }
+        if is_clean && ruling.verdict == Verdict::Inconclusive {
             let (count, seed) = self.unsettled.entry(unsettled(run)).or_default();
             (*count, *seed) = (*count + 1, run.seed);
         }
-        let words: Vec<_> =
-            ruling.wrong.iter().map(|(_, words)| words.as_str()).chain(ruling.missed).collect();
+        self.tell(run);
+    }
+
+    /// Tells of a wrong run, at once.
+    fn tell(&mut self, run: &Run<'_, '_>) {
+        let wrong = run.ruling.held().map(|(_, rule, words)| format!("({rule:?}) {words}"));
+        let words: Vec<_> = wrong.chain(run.ruling.missed.map(str::to_owned)).collect();
         if !words.is_empty() {
             self.told += 1;
             if self.told <= TOLD_MAX {
@@ -80,16 +140,29 @@ impl Tally {
         for (why, count) in other.excused {
             *self.excused.entry(why).or_default() += count;
         }
-        for (what, (more, seed)) in other.unsettled {
-            let (count, example) = self.unsettled.entry(what).or_default();
-            (*count, *example) = (*count + more, seed);
+        join(&mut self.broken, other.broken);
+        join(&mut self.unsettled, other.unsettled);
+        for (mine, its) in self.late.iter_mut().zip(other.late) {
+            mine.join(&its);
         }
+        for (mine, its) in self.withheld.iter_mut().zip(other.withheld) {
+            mine.join(&its);
+        }
+        self.noisy.join(&other.noisy);
+        self.crowds.join(&other.crowds);
     }
 
-    /// Whether no run was wrong.
+    /// Whether no run was wrong that had to be right, and none disturbed by another.
     pub fn is_right(&self) -> bool {
         let all = self.all();
-        all.wrong_passes + all.wrong_fails + all.missed == 0
+        all.wrong_passes + all.wrong_fails + all.missed + self.crowds.disturbed == 0
+    }
+
+    /// Whether few enough runs were inconclusive of which nothing was withheld. Of a few runs of each system that says
+    /// nothing: what it has not learned yet, it cannot know.
+    pub(super) fn is_conclusive(&self) -> bool {
+        let all = self.all();
+        percent(all.clean_inconclusive, all.clean) <= INCONCLUSIVE_MAX
     }
 
     fn all(&self) -> Counts {
@@ -107,6 +180,28 @@ impl Tally {
         let all = self.all();
         let inconclusive = (!self.is_real).then_some(Goal::AtMost(INCONCLUSIVE_MAX));
         all.write("", inconclusive, &mut rows);
+        self.noisy.write("others call the system, nothing withheld", inconclusive, &mut rows);
+        let Crowds { others, disturbed, example } = &self.crowds;
+        rows.push(row("eight at a time, one lost a context: others", *others as f64, "runs", None));
+        let example = example.map_or(String::new(), |number| format!(" (system {number})"));
+        let name = format!("eight at a time: disturbed by it{example}");
+        rows.push(row(&name, *disturbed as f64, "runs", Some(Goal::AtMost(0.0))));
+        for (rule, words) in Rule::ALL {
+            for (is_exit, exit) in [(true, "wrong exit code"), (false, "wrong, exit code right")] {
+                let (count, seed) = self.broken.get(&(rule, is_exit)).copied().unwrap_or_default();
+                let seed = if count > 0 { format!(" (seed {seed})") } else { String::new() };
+                let goal = rule.is_held(is_exit).then_some(Goal::AtMost(0.0));
+                let name = format!("  {exit}: {words}{seed}");
+                rows.push(row(&name, count as f64, "statements", goal));
+            }
+        }
+        let never = [(0, "that never comes")];
+        for (share, (_, name)) in self.late.iter().zip(LATENESS.iter().chain(&never)) {
+            share.write(&format!("depends on work {name}"), None, &mut rows);
+        }
+        for (share, (_, name)) in self.withheld.iter().zip(&WITHHELD) {
+            share.write(name, None, &mut rows);
+        }
         for (why, count) in &self.excused {
             let name = format!("  right by what was there: {why:?}").to_lowercase();
             rows.push(row(&name, percent(*count, all.runs), "%", None));
@@ -122,6 +217,25 @@ impl Tally {
 }
 
 impl Counts {
+    fn add(&mut self, run: &Run<'_, '_>) {
+        let ruling = &run.ruling;
+        let one = |is: bool| u64::from(is);
+        let has = |verdict| ruling.held().any(|(wrong, ..)| *wrong == verdict);
+        let is_open = ruling.verdict == Verdict::Inconclusive;
+        let is_clean = ruling.withheld.is_nothing();
+        self.runs += 1;
+        self.wrong_passes += one(has(Verdict::Passed));
+        self.wrong_fails += one(ruling.held().next().is_some() && !has(Verdict::Passed));
+        self.inconclusive += one(is_open);
+        self.clean += one(is_clean);
+        self.clean_inconclusive += one(is_clean && is_open);
+        self.overtaken += one(ruling.is_overtaken);
+        self.clean_overtaken += one(ruling.is_overtaken && is_clean);
+        self.superseded += one(ruling.is_superseded);
+        self.missed += one(ruling.missed.is_some());
+        self.hasty += one(ruling.is_hasty.is_some());
+    }
+
     fn join(&mut self, other: &Self) {
         self.runs += other.runs;
         self.wrong_passes += other.wrong_passes;
@@ -131,6 +245,7 @@ impl Counts {
         self.inconclusive += other.inconclusive;
         self.clean_overtaken += other.clean_overtaken;
         self.overtaken += other.overtaken;
+        self.superseded += other.superseded;
         self.missed += other.missed;
         self.hasty += other.hasty;
     }
@@ -143,24 +258,54 @@ impl Counts {
         add("runs", self.runs as f64, "runs", None);
         add("wrong passes", self.wrong_passes as f64, "runs", none);
         add("wrong fails", self.wrong_fails as f64, "runs", none);
-        add("overtaken and not marked", self.missed as f64, "runs", none);
+        add("superseded or overtaken, and not marked", self.missed as f64, "runs", none);
         let clean = percent(self.clean_inconclusive, self.clean);
         add("inconclusive where nothing was withheld or lost", clean, "%", inconclusive);
         add("inconclusive", percent(self.inconclusive, self.runs), "%", None);
+        add("superseded", percent(self.superseded, self.runs), "%", None);
         let clean = percent(self.clean_overtaken, self.clean);
         add("overtaken where nothing was withheld or lost", clean, "%", None);
         add("overtaken", percent(self.overtaken, self.runs), "%", None);
         let hasty = percent(self.hasty, self.runs);
-        add("taken as whole too early, right or not", hasty, "%", None);
+        add("taken as complete too early, right or not", hasty, "%", None);
+    }
+}
+
+impl Share {
+    fn add(&mut self, run: &Run<'_, '_>) {
+        self.runs += 1;
+        self.wrong += u64::from(run.ruling.is_exit_wrong());
+        self.inconclusive += u64::from(run.ruling.verdict == Verdict::Inconclusive);
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.wrong += other.wrong;
+        self.inconclusive += other.inconclusive;
+    }
+
+    fn write(&self, of: &str, inconclusive: Option<Goal>, rows: &mut Vec<Row>) {
+        rows.push(row(&format!("{of}: runs"), self.runs as f64, "runs", None));
+        let wrong = percent(self.wrong, self.runs);
+        rows.push(row(&format!("{of}: wrong exit codes"), wrong, "%", None));
+        let open = percent(self.inconclusive, self.runs);
+        rows.push(row(&format!("{of}: inconclusive"), open, "%", inconclusive));
+    }
+}
+
+fn join<K: Ord>(mine: &mut BTreeMap<K, (u64, u64)>, its: BTreeMap<K, (u64, u64)>) {
+    for (what, (more, seed)) in its {
+        let (count, example) = mine.entry(what).or_default();
+        (*count, *example) = (*count + more, seed);
     }
 }
 
 fn unsettled(run: &Run<'_, '_>) -> String {
-    let settlement = run.case.ended.finished.outcome.settlement.as_ref();
+    let settlement = run.case.ended.outcome.settlement.as_ref();
     let words = settlement.map(|settlement| settlement.unsettled.iter().map(word).collect());
     words
         .filter(|words: &Vec<&str>| !words.is_empty())
-        .map_or("whole".to_owned(), |it| it.join(", "))
+        .map_or("complete".to_owned(), |it| it.join(", "))
 }
 
 fn word(unsettled: &Unsettled) -> &'static str {
@@ -174,7 +319,10 @@ fn word(unsettled: &Unsettled) -> &'static str {
         Unsettled::NotWaited => "not waited",
         Unsettled::TooLarge => "too large",
         Unsettled::SpansLost => "spans lost",
+        Unsettled::OtherServers(_) => "other servers",
         Unsettled::Partial => "partial",
+        Unsettled::ContextLost(_) => "context lost",
+        Unsettled::NotSampled => "not sampled",
     }
 }
 

@@ -5,8 +5,9 @@
 
 use super::{
     chance::{Dice, between, percent},
-    play::Played,
+    play::{Played, Span},
     system::{Batch, MS, SECOND, System},
+    trouble::Exports,
 };
 
 /// How bad the way is.
@@ -17,6 +18,8 @@ pub(super) enum Weather {
     Rough,
     /// Withholds as well.
     Withholding,
+    /// Rough, and the receiver refuses what it cannot take.
+    Refusing,
 }
 
 /// Spans of one process that arrive together.
@@ -33,9 +36,22 @@ pub(super) struct Piece {
 pub(super) struct Fate {
     /// When it arrives first.
     pub(super) at: Option<u64>,
-    pub(super) is_withheld: bool,
+    pub(super) loss: Option<Loss>,
+}
+
+/// Why a span comes late or never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// Something on the way keeps it, for long or for ever.
+    Withheld,
     /// It was in the batch of a process that died.
-    pub(super) is_lost: bool,
+    Crashed,
+    /// Its service does not send it.
+    Unsent,
+    /// It goes to another server.
+    Elsewhere,
+    /// The receiver refuses it.
+    Refused,
 }
 
 /// All that arrives, in order.
@@ -46,6 +62,8 @@ pub(super) struct Travel {
     pub(super) fates: Vec<Fate>,
     /// When a system that is told to send all it has, has done so.
     pub(super) drained_at: u64,
+    /// When the receiver first refused something.
+    pub(super) refused_at: Option<u64>,
 }
 
 pub(super) fn travel(
@@ -54,44 +72,91 @@ pub(super) fn travel(
     weather: Weather,
     dice: &mut Dice,
 ) -> Travel {
-    let mut fates = vec![Fate::default(); played.spans.len()];
-    let mut pieces = Vec::new();
-    let mut drained_at = played.answer_at;
+    let fates = vec![Fate::default(); played.spans.len()];
+    let mut travel = Travel { fates, drained_at: played.answer_at, ..Travel::default() };
     for process in 0..system.processes.len() {
-        let mut ended: Vec<_> = (0..played.spans.len())
-            .filter(|span| played.spans[*span].process == process)
-            .filter_map(|span| Some((played.spans[span].end?, span)))
-            .collect();
-        ended.sort_unstable();
+        let ended = travel.sent_by(system, played, process, dice);
         let drain = system.drains.then_some(played.answer_at);
         let crash = played.crash.filter(|crash| crash.process == process);
         for (sent, spans) in batches(&ended, system.processes[process].batch, drain, dice) {
             if crash.is_some_and(|crash| crash.at < sent) {
-                spans.iter().for_each(|span| fates[*span].is_lost = true);
+                travel.lose(&spans, Loss::Crashed);
                 continue;
             }
             for spans in split(spans, weather, dice) {
-                let delay = delay(weather, dice);
-                let withheld = withheld(weather, dice);
-                if withheld != Some(None) {
-                    let at = whole_ms(sent + delay + withheld.flatten().unwrap_or_default());
-                    if withheld.is_none() {
-                        drained_at = drained_at.max(at);
-                    }
-                    if let Some(at) = copied(at, weather, dice) {
-                        pieces.push(Piece { at, process, spans: spans.clone(), is_copy: true });
-                    }
-                    spans.iter().for_each(|span| fates[*span].at = Some(at));
-                    pieces.push(Piece { at, process, spans: spans.clone(), is_copy: false });
-                }
-                if withheld.is_some() {
-                    spans.iter().for_each(|span| fates[*span].is_withheld = true);
-                }
+                let piece =
+                    Piece { at: sent + delay(weather, dice), process, spans, is_copy: false };
+                travel.send(piece, weather, dice);
             }
         }
     }
-    pieces.sort_by_key(|piece| piece.at);
-    Travel { pieces, fates, drained_at: whole_ms(drained_at) }
+    travel.pieces.sort_by_key(|piece| piece.at);
+    travel.drained_at = whole_ms(travel.drained_at);
+    travel
+}
+
+impl Travel {
+    /// The spans that a process sends here, by the moment at which each has ended.
+    fn sent_by(
+        &mut self,
+        system: &System,
+        played: &Played<'_>,
+        process: usize,
+        dice: &mut Dice,
+    ) -> Vec<(u64, usize)> {
+        let mut ended = Vec::new();
+        for (number, span) in played.spans.iter().enumerate() {
+            let Some(end) = span.end.filter(|_| span.process == process) else { continue };
+            if !is_sent(system, span, dice) {
+                self.lose(&[number], Loss::Unsent);
+            } else if system.processes[process].is_elsewhere {
+                self.lose(&[number], Loss::Elsewhere);
+            } else {
+                ended.push((end, number));
+            }
+        }
+        ended.sort_unstable();
+        ended
+    }
+
+    /// Sends a piece on its way, which may be bad.
+    fn send(&mut self, mut piece: Piece, weather: Weather, dice: &mut Dice) {
+        if weather == Weather::Refusing && percent(dice, 15) {
+            let at = whole_ms(piece.at);
+            self.refused_at = Some(self.refused_at.map_or(at, |first| first.min(at)));
+            return self.lose(&piece.spans, Loss::Refused);
+        }
+        let withheld = withheld(weather, dice);
+        if withheld.is_some() {
+            self.lose(&piece.spans, Loss::Withheld);
+        }
+        if withheld == Some(None) {
+            return;
+        }
+        piece.at = whole_ms(piece.at + withheld.flatten().unwrap_or_default());
+        if withheld.is_none() {
+            self.drained_at = self.drained_at.max(piece.at);
+        }
+        if let Some(at) = copied(piece.at, weather, dice) {
+            self.pieces.push(Piece { at, spans: piece.spans.clone(), is_copy: true, ..piece });
+        }
+        piece.spans.iter().for_each(|span| self.fates[*span].at = Some(piece.at));
+        self.pieces.push(piece);
+    }
+
+    fn lose(&mut self, spans: &[usize], loss: Loss) {
+        spans.iter().for_each(|span| self.fates[*span].loss = Some(loss));
+    }
+}
+
+/// Whether a span's service sends it at all.
+fn is_sent(system: &System, span: &Span<'_>, dice: &mut Dice) -> bool {
+    match system.service_of(span.process).exports {
+        Exports::All => true,
+        Exports::Nothing => false,
+        Exports::Calls => span.is_entry() || span.is_edge(),
+        Exports::Half => percent(dice, 50),
+    }
 }
 
 /// What a process sends, with the times.

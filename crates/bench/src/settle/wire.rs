@@ -3,13 +3,12 @@
 //! Written by hand for speed, and so that what the run reads is not written by what it reads with. Deliberately absent:
 //! everything that the simulated systems do not send.
 
-use model::{SpanId, TraceId};
+use model::{SpanId, TraceId, trace::Kind};
 use runner::MARKER;
 
 use super::{
     play::{Parent, Played, Span, Target},
     system::{Identity, Peer, System},
-    travel::Piece,
 };
 
 /// The value of the marker that processes carry.
@@ -18,31 +17,39 @@ pub(super) const TOKEN: &str = "token";
 /// Who asks: what every span of a run has in common.
 pub(super) struct Asked {
     pub(super) trace: TraceId,
-    pub(super) trigger: SpanId,
+    /// None where who asks has no span.
+    pub(super) trigger: Option<SpanId>,
     /// When the trigger was fired, in nanoseconds since 1970.
     pub(super) fired: u64,
 }
 
-/// A `TracesData` of these spans.
+/// A `TracesData` of these spans of one process.
 pub(super) fn encode(
-    system: &System,
-    played: &Played<'_>,
-    piece: &Piece,
+    (system, played): (&System, &Played<'_>),
+    process: usize,
+    numbers: &[usize],
     asked: &Asked,
 ) -> Vec<u8> {
-    let mut spans = Vec::with_capacity(160 * piece.spans.len());
-    let mut span = Vec::with_capacity(160);
-    for number in &piece.spans {
+    let mut spans = Vec::with_capacity(192 * numbers.len());
+    let mut span = Vec::with_capacity(192);
+    for number in numbers {
         span.clear();
         write_span(&mut span, &played.spans[*number], system, played, asked);
         bytes(&mut spans, 2, &span);
     }
     let mut all = Vec::with_capacity(spans.len() + 160);
-    bytes(&mut all, 1, &resource(system, piece.process));
+    bytes(&mut all, 1, &resource(system, process));
     bytes(&mut all, 2, &spans);
     let mut data = Vec::with_capacity(all.len() + 8);
     bytes(&mut data, 1, &all);
     data
+}
+
+/// The id of a trace that began because a context was lost.
+pub(super) fn lost_trace(trace: u64) -> [u8; 16] {
+    let mut id = [0xee; 16];
+    id[8..].copy_from_slice(&trace.to_be_bytes());
+    id
 }
 
 fn resource(system: &System, process: usize) -> Vec<u8> {
@@ -80,9 +87,25 @@ pub(super) fn each_of_resource(
 }
 
 /// What a span says besides its head.
-pub(super) fn each_of_span(span: &Span<'_>, mut add: impl FnMut(&'static str, Given<'_>)) {
-    if let Some(value) = span.value {
+pub(super) fn each_of_span(
+    system: &System,
+    span: &Span<'_>,
+    mut add: impl FnMut(&'static str, Given<'_>),
+) {
+    if let Some(value) = span.value.filter(|_| !span.is_dropping) {
         add("v", Given::Int(value));
+    }
+    match (span.kind, span.place) {
+        (Kind::Server, Some(path)) => {
+            add("url.path", Given::Text(path));
+            let service = system.service_of(span.process);
+            if service.says_address {
+                add("server.address", Given::Text(&format!("{}.test", service.name)));
+                add("server.port", Given::Int(8080));
+            }
+        }
+        (Kind::Consumer, Some(queue)) => add("messaging.destination.name", Given::Text(queue)),
+        _ => {}
     }
     match span.target {
         Target::None | Target::Peer(Peer::Unsaid) => {}
@@ -94,6 +117,9 @@ pub(super) fn each_of_span(span: &Span<'_>, mut add: impl FnMut(&'static str, Gi
         Target::Peer(Peer::Address(host, port)) => {
             add("server.address", Given::Text(host));
             add("server.port", Given::Int(i64::from(*port)));
+            if let Some(path) = span.place {
+                add("url.full", Given::Text(&format!("http://{host}:{port}{path}")));
+            }
         }
         Target::Queue(name) => {
             add("messaging.system", Given::Text("kafka"));
@@ -109,10 +135,16 @@ fn write_span(
     played: &Played<'_>,
     asked: &Asked,
 ) {
-    bytes(to, 1, asked.trace.as_bytes());
+    match span.trace {
+        0 => bytes(to, 1, asked.trace.as_bytes()),
+        trace => bytes(to, 1, &lost_trace(trace)),
+    }
     bytes(to, 2, &span.id.to_be_bytes());
     match span.parent {
-        Parent::Trigger => bytes(to, 4, asked.trigger.as_bytes()),
+        Parent::Lost(_) => {}
+        Parent::Trigger => {
+            asked.trigger.iter().for_each(|trigger| bytes(to, 4, trigger.as_bytes()));
+        }
         Parent::Span(parent) => bytes(to, 4, &played.spans[parent].id.to_be_bytes()),
         Parent::Absent(id) => bytes(to, 4, &id.to_be_bytes()),
     }
@@ -122,10 +154,24 @@ fn write_span(
     let clock = |at: u64| (asked.fired + at).saturating_add_signed(skew);
     fixed(to, 7, clock(span.start));
     fixed(to, 8, clock(span.end.unwrap_or(span.start)));
-    each_of_span(span, |key, value| given(to, 9, key, value));
+    each_of_span(system, span, |key, value| given(to, 9, key, value));
+    if span.is_dropping && span.value.is_some() {
+        number(to, 10, 1);
+    }
+    if span.has_exception && !span.is_dropping {
+        let mut event = Vec::with_capacity(24);
+        fixed(&mut event, 1, clock(span.end.unwrap_or(span.start)));
+        bytes(&mut event, 2, b"exception");
+        bytes(to, 11, &event);
+    } else if span.has_exception {
+        number(to, 12, 1);
+    }
     if let Some(link) = span.link {
         let mut to_it = Vec::with_capacity(32);
-        bytes(&mut to_it, 1, asked.trace.as_bytes());
+        match played.spans[link].trace {
+            0 => bytes(&mut to_it, 1, asked.trace.as_bytes()),
+            trace => bytes(&mut to_it, 1, &lost_trace(trace)),
+        }
         bytes(&mut to_it, 2, &played.spans[link].id.to_be_bytes());
         bytes(to, 13, &to_it);
     }
@@ -133,7 +179,8 @@ fn write_span(
         bytes(to, 15, &[3 << 3, 2]);
     }
     if system.processes[span.process].tells_remote {
-        let flags: u32 = if span.is_entry() { 0x301 } else { 0x101 };
+        let is_remote = span.is_entry() && !matches!(span.parent, Parent::Lost(_));
+        let flags: u32 = if is_remote { 0x301 } else { 0x101 };
         varint(to, 16 << 3 | 5);
         to.extend_from_slice(&flags.to_le_bytes());
     }

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use opentelemetry::{
     InstrumentationScope, KeyValue, SpanId, TraceFlags, TraceId,
-    trace::{Link, SpanContext, SpanKind, Status, TraceState},
+    trace::{Event, Link, SpanContext, SpanKind, Status, TraceState},
 };
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::{
@@ -69,6 +69,7 @@ struct Told {
     is_entry: bool,
     attributes: Vec<(String, Value)>,
     is_error: bool,
+    has_exception: bool,
     start: u64,
     end: u64,
 }
@@ -164,13 +165,17 @@ impl Task {
         let id = |number: usize| played.spans[number].id;
         let told = played.spans.iter().filter(|span| span.process == process).filter_map(|span| {
             let mut attributes = Vec::new();
-            each_of_span(span, |key, value| attributes.push((key.to_owned(), value.into())));
+            each_of_span(system, span, |key, value| {
+                attributes.push((key.to_owned(), value.into()));
+            });
             Some(Told {
                 id: span.id,
                 parent: match span.parent {
                     Parent::Trigger => trigger,
                     Parent::Span(parent) => id(parent).to_be_bytes(),
                     Parent::Absent(id) => id.to_be_bytes(),
+                    // Real processes lose no contexts.
+                    Parent::Lost(_) => [0; 8],
                 },
                 link: span.link.map(id),
                 name: span.name.to_owned(),
@@ -178,6 +183,7 @@ impl Task {
                 is_entry: span.is_entry(),
                 attributes,
                 is_error: span.is_error,
+                has_exception: span.has_exception,
                 start: span.start,
                 end: span.end?,
             })
@@ -247,6 +253,9 @@ fn ended(span: &Told, task: &Task) -> SpanData {
     let mut links = SpanLinks::default();
     let link = span.link.map(|id| Link::new(context(id.to_be_bytes()), Vec::new(), 0));
     links.links.extend(link);
+    let mut events = SpanEvents::default();
+    let exception = || Event::new("exception", clock(span.end), Vec::new(), 0);
+    events.events.extend(span.has_exception.then(exception));
     SpanData {
         span_context: context(span.id.to_be_bytes()),
         parent_span_id: SpanId::from_bytes(span.parent),
@@ -263,7 +272,7 @@ fn ended(span: &Told, task: &Task) -> SpanData {
         end_time: clock(span.end),
         attributes: pairs(&span.attributes),
         dropped_attributes_count: 0,
-        events: SpanEvents::default(),
+        events,
         links,
         status: if span.is_error { Status::error("drawn") } else { Status::Unset },
         instrumentation_scope: InstrumentationScope::default(),

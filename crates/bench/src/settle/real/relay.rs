@@ -119,6 +119,8 @@ impl Sink for Chaos {
     fn lost(&self, _trace: &TraceId) {}
 
     fn lost_unread(&self) {}
+
+    fn logged(&self, _: &TraceId) {}
 }
 
 impl Trace {

@@ -10,7 +10,10 @@ use model::{
     Answer, Attempt, Event, KeyRing, Learned, Progress, Request, RunId, Timestamp, TraceId,
 };
 use runner::{Job, Limits, Lost, Ports, Started};
-use tokio::{sync::Notify, time::sleep};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
 
 use super::{
     World,
@@ -21,8 +24,9 @@ use crate::{
     parts::unix_nanos,
     settle::{
         chance::Dice,
+        exit::follow,
         stage::{Ended, Script, answer, keys, random},
-        travel::{Fate, Piece, Travel, Weather},
+        travel::{Fate, Loss, Piece, Travel, Weather},
         wire::TOKEN,
     },
 };
@@ -83,27 +87,19 @@ impl<'a, 's> Stage<'a, 's> {
         };
         let crashing = self.crash();
         tokio::pin!(crashing);
-        let finished = tokio::select! {
+        let began = (Instant::now(), unix_nanos());
+        let exit = tokio::select! {
             biased;
             failed = &mut crashing => return Err(failed),
-            finished = runner::run(job, &self) => finished,
+            exit = async {
+                let finished = runner::run(job, &self).await?;
+                anyhow::Ok(follow(finished, &self, script.watched).await)
+            } => exit?,
         };
-        let mut finished = finished?;
         let (fired, attempt) = (*self.state()).context("nothing was fired")?;
-        let verdict_at = unix_nanos().saturating_sub(fired);
-        let watched = match finished.watch.take() {
-            None => None,
-            Some(watch) => tokio::select! {
-                biased;
-                failed = &mut crashing => return Err(failed),
-                watched = watch.until(sleep(script.watched)) => Some(watched),
-            },
-        };
-        let watched_to = unix_nanos().saturating_sub(fired);
-        let watched = watched.unwrap_or_default();
-        let (overtaken, seen_late) = (watched.overtaken, watched.seen);
+        let ended = Ended::of(exit, began.0 + Duration::from_nanos(fired - began.1));
         let travel = travel(script, &self.world.relay.end(&attempt.trace_id), fired);
-        Ok((Ended { finished, verdict_at, watched_to, overtaken, seen_late }, travel))
+        Ok((ended, travel))
     }
 
     /// Kills the process that is to die, when it is; never ends but by a failure.
@@ -200,9 +196,12 @@ fn travel(script: &Script<'_>, way: &Way, fired: u64) -> Travel {
     }
     for (number, span) in spans.iter().enumerate() {
         let fate = &mut travel.fates[number];
-        fate.is_withheld = way.withheld.contains(&span.id);
         let has_died = script.played.crash.is_some_and(|crash| crash.process == span.process);
-        fate.is_lost = has_died && fate.at.is_none() && span.end.is_some();
+        let is_lost = has_died && fate.at.is_none() && span.end.is_some();
+        fate.loss = match way.withheld.contains(&span.id) {
+            true => Some(Loss::Withheld),
+            false => is_lost.then_some(Loss::Crashed),
+        };
     }
     travel
 }

@@ -1,0 +1,192 @@
+//! The trees of the referee's own documents, as the grammar describes them.
+
+use super::value::Value;
+
+/// Something that holds or does not hold.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Statement {
+    And(Box<Statement>, Box<Statement>),
+    Or(Box<Statement>, Box<Statement>),
+    Not(Box<Statement>),
+    Compare(Comparison),
+    Between(Operand, Value, Value),
+    Exists(Operand),
+    /// The negation that an operator has of its own: `not exists`, `not in`, `not between`.
+    Without(Box<Statement>),
+    Event(Option<Box<Statement>>),
+    Link(Option<Box<Statement>>),
+    Has(Subject, Box<Statement>),
+    Relation(Subject, Relation, Subject),
+    Any(Selection),
+    None(Selection),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Comparison {
+    pub(super) left: Operand,
+    pub(super) operator: Operator,
+    pub(super) right: Operand,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    Unequal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    Contains,
+    StartsWith,
+    EndsWith,
+    Matches,
+    In,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    Before,
+    After,
+    Inside,
+    Overlaps,
+    Calls,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quantifier {
+    The,
+    Every,
+    Some,
+    No,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Subject {
+    pub(super) quantifier: Quantifier,
+    pub(super) selection: Selection,
+}
+
+/// A union of ways through the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Selection(pub(super) Vec<Part>);
+
+/// A way through the tree; the combinator of a first step counts only behind `self` or in `:has(…)`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Part {
+    pub(super) from_self: bool,
+    pub(super) steps: Vec<(Combinator, Step)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Combinator {
+    Below,
+    Child,
+    Next,
+    Later,
+    Parent,
+    Above,
+    Linked,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Step {
+    pub(super) conditions: Vec<Statement>,
+    pub(super) pseudos: Vec<Pseudo>,
+    pub(super) position: Option<Position>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Pseudo {
+    Root,
+    Leaf,
+    Orphan,
+    Has(Part),
+    Not(Part),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    First,
+    Last,
+    Nth(usize),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Operand {
+    Literal(Value),
+    Attribute(String),
+    Property(Property),
+    /// `resource.NAME`, `scope.NAME`, `event.NAME`, `link.NAME`.
+    Scoped(Scope, String),
+    Filter(Box<Operand>, Filter),
+    Arithmetic(Box<Operand>, Arithmetic, Box<Operand>),
+    Aggregate(Box<Aggregate>),
+    Gap(Part, Part),
+    /// `attr:tracetest.selected_spans.count`.
+    SelectedCount,
+    ResponseStatus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Property {
+    Name,
+    Kind,
+    Status,
+    Duration,
+    Service,
+    Depth,
+    Children,
+    SelfTime,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    Resource,
+    Library,
+    Event,
+    Link,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arithmetic {
+    Plus,
+    Minus,
+    Times,
+    Divided,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Filter {
+    JsonPath(String),
+    Regex(String),
+    GetIndex(usize),
+    Length,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Aggregate {
+    pub(super) summary: Summary,
+    /// What is taken of each span; a count takes none.
+    pub(super) operand: Option<Operand>,
+    pub(super) selection: Selection,
+    pub(super) keys: Vec<Operand>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Summary {
+    Count,
+    Sum,
+    Min,
+    Max,
+    Avg,
+    Value,
+    Values,
+    Percentile(u8),
+}
+
+/// What one case asks: a claim, or an assertion of each span of a selection.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Question {
+    Claim(Statement),
+    Assertion(Selection, Statement),
+}

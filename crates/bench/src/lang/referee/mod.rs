@@ -1,0 +1,364 @@
+//! `cargo xtask prove referee`: the language beside a second reading of its reference.
+//!
+//! Documents (`draw`) and traces (`trace`) are drawn by chance, several hosts with clocks of their own included. Each
+//! question is answered by the language and, from the reference alone, by loops over all spans (`select`, `statement`,
+//! `operand`, `aggregate`), over all that clocks may show (`clocks`) and over all that may have been dropped or may
+//! still come (`truth`). Where the two differ, the document and the trace are made as small as they can be (`shrink`).
+//!
+//! Nothing here is shared with the evaluation of the language but its public interface. What the reference leaves open
+//! is not drawn, or taken as the careful reader takes it; `docs/language/reference.md` is the place to settle it.
+
+mod aggregate;
+mod clocks;
+mod document;
+mod draw;
+mod operand;
+mod print;
+mod select;
+mod shrink;
+mod statement;
+mod trace;
+mod truth;
+mod value;
+
+use std::ops::Range;
+
+use anyhow::{Context, Result, bail, ensure};
+use lang::{Document, Evidence, Seed, Vars};
+use model::{Settlement, Timestamp, Trace, Unsettled, Verdict};
+use source::{Colour, Text, draw as render};
+
+use super::chance::Dice;
+use crate::table::{self, Goal, Row};
+use document::Question;
+use select::{Court, Unsaid};
+use trace::Span;
+
+const CASES: u64 = 200_000;
+const CASES_SHORT: u64 = 5_000;
+/// Questions that are asked of one trace.
+const QUESTIONS: usize = 8;
+/// Differences that are made small and shown, of each rule.
+const SHOWN_MAX: u64 = 5;
+
+/// What is drawn only where it is asked for, so that a difference is told with the rule that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// What was dropped may have been what is said to be absent.
+    Dropped,
+    /// A span without an end has no duration.
+    NoEnd,
+    /// A client that failed did not wait for its server.
+    FailedClient,
+    /// The order of spans, and self times, between hosts.
+    OrderAcrossHosts,
+    /// A path or pattern that finds nothing is as an absent attribute.
+    NothingFound,
+    /// A pair is two spans.
+    Pair,
+    /// The values of groups contain, or are in, a list.
+    GroupValues,
+    /// A key that is there twice has one answer.
+    RepeatedKey,
+}
+
+const RULES: [Rule; 8] = [
+    Rule::Dropped,
+    Rule::NoEnd,
+    Rule::FailedClient,
+    Rule::OrderAcrossHosts,
+    Rule::NothingFound,
+    Rule::Pair,
+    Rule::GroupValues,
+    Rule::RepeatedKey,
+];
+
+/// Which rules a case is drawn with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drawn {
+    Plain,
+    With(Rule),
+    All,
+}
+
+impl Drawn {
+    fn has(self, rule: Rule) -> bool {
+        match self {
+            Self::Plain => false,
+            Self::With(one) => one == rule,
+            Self::All => true,
+        }
+    }
+
+    fn every() -> Vec<Self> {
+        let rules = RULES.iter().map(|rule| Self::With(*rule));
+        [Self::Plain, Self::All].into_iter().chain(rules).collect()
+    }
+
+    fn of(number: u64) -> Self {
+        let every = Self::every();
+        every[(number % every.len() as u64) as usize]
+    }
+
+    /// Whether something may be open of a complete trace besides the order of spans of two hosts.
+    fn has_doubt(self) -> bool {
+        [Rule::Dropped, Rule::NoEnd, Rule::OrderAcrossHosts].iter().any(|rule| self.has(*rule))
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Plain => "plain".to_owned(),
+            Self::With(rule) => format!("{rule:?}"),
+            Self::All => "all rules".to_owned(),
+        }
+    }
+}
+
+/// What is asked of a trace.
+#[derive(Clone, Debug)]
+struct Case {
+    spans: Vec<Span>,
+    rest: Rest,
+    question: Question,
+}
+
+/// What else there is of a trace.
+#[derive(Clone, Debug)]
+enum Rest {
+    /// The trace is complete.
+    None,
+    /// The trace is a part, and anything may still come: presence decides, absence does not.
+    Unknown,
+    /// The trace is a part, and this will come: what is decided now has to be true then.
+    Known(Vec<Span>),
+}
+
+/// How the two readings differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Difference {
+    /// None where the language refuses the document.
+    language: Option<Verdict>,
+    referee: Verdict,
+}
+
+/// What came of the cases with one set of rules.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    asked: u64,
+    decided: u64,
+    /// Of which the referee says nothing.
+    left_out: Vec<(Unsaid, u64)>,
+    /// One passes what the other fails.
+    opposite: u64,
+    /// The language decides what the referee leaves open.
+    rash: u64,
+    /// The language leaves open what the referee decides, though nothing is in doubt.
+    timid: u64,
+    /// The language leaves open what the referee decides by trying all that dropped data, clocks or spans to come may be: that
+    /// is coarser, and no verdict is wrong.
+    coarse: u64,
+    refused: u64,
+}
+
+/// Proves with many cases; with `--short` with few, with `--cases N` with so many; `--seed N` plays one again.
+pub fn prove(arguments: &[String]) -> Result<String> {
+    let words: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let numbers = match words.as_slice() {
+        [] => 0..CASES,
+        ["--short"] => 0..CASES_SHORT,
+        ["--cases", cases] => 0..cases.parse().context("--cases needs a number")?,
+        ["--seed", seed] => {
+            let seed: u64 = seed.parse().context("--seed needs a number")?;
+            seed..seed.saturating_add(1)
+        }
+        _ => bail!("expected nothing, --short, --cases N or --seed N"),
+    };
+    let tallies = play(numbers)?;
+    let rows: Vec<Row> = tallies.iter().flat_map(|(drawn, tally)| tally.rows(*drawn)).collect();
+    let text = table::render("prove referee", &rows);
+    let is_right = tallies.iter().all(|(_, tally)| tally.differences() == 0);
+    ensure!(is_right, "the language and its reference differ, see above\n{text}");
+    Ok(text)
+}
+
+/// The differences of so many cases, and how many verdicts were compared, as a test asks for them.
+pub fn differences(cases: u64) -> Result<(u64, u64)> {
+    let tallies = play(0..cases)?;
+    let differences = tallies.iter().map(|(_, tally)| tally.differences()).sum();
+    Ok((differences, tallies.iter().map(|(_, tally)| tally.asked).sum()))
+}
+
+fn play(numbers: Range<u64>) -> Result<Vec<(Drawn, Tally)>> {
+    let mut tallies: Vec<_> = Drawn::every().into_iter().map(|it| (it, Tally::default())).collect();
+    for number in numbers {
+        let drawn = Drawn::of(number);
+        if let Some((_, tally)) = tallies.iter_mut().find(|(it, _)| *it == drawn) {
+            play_one(number, drawn, tally)?;
+        }
+    }
+    tallies.retain(|(_, tally)| tally.asked > 0);
+    Ok(tallies)
+}
+
+/// Asks the questions of one trace, once of the complete trace and once while further spans may come.
+fn play_one(number: u64, drawn: Drawn, tally: &mut Tally) -> Result<()> {
+    let mut dice = Dice::new(number.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let spans = trace::draw(&mut dice, drawn);
+    let (part, rest): (Vec<Span>, Vec<Span>) =
+        spans.iter().cloned().partition(|_| !dice.once_in(3));
+    for _ in 0..QUESTIONS {
+        let question = draw::question(&mut dice, drawn, &spans);
+        let case =
+            |spans: &[Span], rest| Case { spans: spans.to_vec(), rest, question: question.clone() };
+        tally.play(number, drawn, case(&spans, Rest::None))?;
+        tally.play(number, drawn, case(&spans, Rest::Unknown))?;
+        if !part.is_empty() {
+            tally.play(number, drawn, case(&part, Rest::Known(rest.clone())))?;
+        }
+    }
+    Ok(())
+}
+
+impl Case {
+    /// What the referee says, or why it says nothing.
+    fn referee(&self) -> Result<Verdict, Unsaid> {
+        let rest = if let Rest::Known(rest) = &self.rest { rest.as_slice() } else { &[] };
+        let spans: Vec<Span> = self.spans.iter().chain(rest).cloned().collect();
+        let court = Court::new(&spans, !matches!(self.rest, Rest::Unknown));
+        if court.clocks.contradict() {
+            return Err(Unsaid::Contradiction);
+        }
+        let truths = court.question(&self.question);
+        court.unsaid.get().map_or(Ok(truths.verdict()), Err)
+    }
+
+    /// What the language says; nothing where it refuses the document.
+    fn language(&self) -> Result<Option<Verdict>> {
+        let json = trace::otlp(&self.spans).to_string();
+        let traces = otlp::read(json.as_bytes())?;
+        let [trace] = traces.as_slice() else { bail!("one trace") };
+        let text = print::document(std::slice::from_ref(&self.question));
+        judge(&text, trace, matches!(self.rest, Rest::None)).map(|it| it.ok())
+    }
+
+    fn difference(&self) -> Result<Option<Difference>> {
+        self.referee().map_or(Ok(None), |referee| self.difference_from(referee))
+    }
+
+    fn difference_from(&self, referee: Verdict) -> Result<Option<Difference>> {
+        let language = self.language()?;
+        // What will come is not known yet, so it may be left open.
+        let is_open =
+            language == Some(Verdict::Inconclusive) && matches!(self.rest, Rest::Known(_));
+        let is_same = language == Some(referee) || is_open;
+        Ok((!is_same).then_some(Difference { language, referee }))
+    }
+
+    fn story(&self, number: u64, drawn: Drawn, difference: Difference) -> String {
+        let text = print::document(std::slice::from_ref(&self.question));
+        let language = match difference.language {
+            Some(verdict) => verdict.as_str().to_owned(),
+            None => "refused".to_owned(),
+        };
+        let rest = match &self.rest {
+            Rest::None => "complete".to_owned(),
+            Rest::Unknown => "a part".to_owned(),
+            Rest::Known(rest) => format!("a part, and this will come: {}", trace::otlp(rest)),
+        };
+        format!(
+            "--- seed {number}, {}: language {language}, referee {}\n{text}{}\nThe trace is {rest}\n",
+            drawn.name(),
+            difference.referee.as_str(),
+            trace::otlp(&self.spans),
+        )
+    }
+}
+
+/// The verdict of a document with one question, or why it is refused.
+fn judge(text: &str, trace: &Trace, is_complete: bool) -> Result<Result<Verdict, String>> {
+    let (documents, mut found) = lang::read(&Text::new("test.yaml", text.to_owned()));
+    let [Document::Test(test)] = documents.as_slice() else {
+        return Ok(Err(render(&found, Colour::Never)));
+    };
+    let (plan, more) = lang::compile(test);
+    found.extend(more);
+    let Some(plan) = plan else { return Ok(Err(render(&found, Colour::Never))) };
+    let seed = Seed { now: Timestamp::default(), random: [7; 32] };
+    let resolved = lang::resolve(&plan, &Vars::default(), &seed)?;
+    let unsettled = if is_complete { Vec::new() } else { vec![Unsettled::Partial] };
+    let settlement = Settlement { spans: trace.len() as u64, unsettled, ..Settlement::default() };
+    let evidence =
+        Evidence { trace: Some(trace), trigger: None, answer: None, settlement: Some(&settlement) };
+    Ok(Ok(lang::judge(&resolved, &evidence).verdict))
+}
+
+impl Tally {
+    fn play(&mut self, number: u64, drawn: Drawn, case: Case) -> Result<()> {
+        let referee = match case.referee() {
+            Ok(referee) => referee,
+            Err(unsaid) => {
+                self.leave_out(unsaid);
+                return Ok(());
+            }
+        };
+        self.asked += 1;
+        self.decided += u64::from(referee != Verdict::Inconclusive);
+        let Some(difference) = case.difference_from(referee)? else { return Ok(()) };
+        match (difference.language, difference.referee) {
+            (None, _) => self.refused += 1,
+            (_, Verdict::Inconclusive) => self.rash += 1,
+            (Some(Verdict::Inconclusive), _)
+                if drawn.has_doubt() || !matches!(case.rest, Rest::None) =>
+            {
+                self.coarse += 1;
+                return Ok(());
+            }
+            (Some(Verdict::Inconclusive), _) => self.timid += 1,
+            _ => self.opposite += 1,
+        }
+        if self.differences() <= SHOWN_MAX {
+            say(&shrink::shrink(case, difference)?.story(number, drawn, difference));
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, unsaid: Unsaid) {
+        match self.left_out.iter_mut().find(|(other, _)| *other == unsaid) {
+            Some((_, times)) => *times += 1,
+            None => self.left_out.push((unsaid, 1)),
+        }
+    }
+
+    fn differences(&self) -> u64 {
+        self.opposite + self.rash + self.timid + self.refused
+    }
+
+    fn rows(&self, drawn: Drawn) -> Vec<Row> {
+        let name = drawn.name();
+        let row = |what: &str, value: u64, goal: Option<f64>| Row {
+            name: format!("{name}: {what}"),
+            value: value as f64,
+            unit: "verdicts",
+            goal: goal.map(Goal::AtMost),
+        };
+        let mut rows = vec![
+            row("compared", self.asked, None),
+            row("decided by the referee", self.decided, None),
+            row("opposite", self.opposite, Some(0.0)),
+            row("decided by the language alone", self.rash, Some(0.0)),
+            row("decided by the referee alone, without doubt", self.timid, Some(0.0)),
+            row("refused", self.refused, Some(0.0)),
+            row("left open by the language alone, in doubt", self.coarse, None),
+        ];
+        for (unsaid, times) in &self.left_out {
+            rows.push(row(&format!("left out, {unsaid:?}"), *times, None));
+        }
+        rows
+    }
+}
+
+/// A finding, at once: the table comes last.
+#[expect(clippy::print_stderr, reason = "what is found is told before the table")]
+fn say(line: &str) {
+    eprintln!("{line}");
+}

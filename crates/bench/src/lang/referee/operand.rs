@@ -1,0 +1,328 @@
+//! What an operand may be worth, and how two such compare.
+
+use super::{
+    document::{Arithmetic, Filter, Operand, Operator, Property, Scope},
+    select::{Court, Focus, Item, Unsaid},
+    trace::{Kind, Span, Status, id_text},
+    truth::Truths,
+    value::{self, Value},
+};
+
+/// One thing that an operand may be worth.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Choice {
+    Value(Value),
+    Absent,
+    /// A time that a span lacks: it does not exist, and what compares it is open.
+    Lacking,
+    /// A number in this range, a duration in nanoseconds.
+    Range(f64, f64),
+    /// A list that has these, and may have more.
+    AtLeast(Vec<Value>),
+    /// Anything at all, or absent.
+    Any,
+}
+
+/// What comparing comes to, for everything that both sides may be worth.
+pub(super) fn compare(left: &[Choice], operator: Operator, right: &[Choice]) -> Truths {
+    let mut truths = Truths::EMPTY;
+    for one in left {
+        for other in right {
+            truths |= compare_choices(one, operator, other);
+        }
+    }
+    truths
+}
+
+fn compare_choices(left: &Choice, operator: Operator, right: &Choice) -> Truths {
+    match (left, right) {
+        (Choice::Absent, _) | (_, Choice::Absent) => Truths::UNDEFINED,
+        (Choice::Lacking, _) | (_, Choice::Lacking) => Truths::OPEN,
+        (Choice::Any, _) | (_, Choice::Any) => Truths::ANY,
+        (Choice::Value(left), Choice::Value(right)) => value::compare(left, operator, right),
+        (Choice::AtLeast(items), Choice::Value(right)) if operator == Operator::Contains => {
+            growing(value::compare(&Value::List(items.clone()), operator, right))
+        }
+        (Choice::Value(left), Choice::AtLeast(items)) if operator == Operator::In => {
+            growing(value::compare(left, operator, &Value::List(items.clone())))
+        }
+        _ => match (range(left), range(right)) {
+            (Some(left), Some(right)) => compare_ranges(left, operator, right),
+            _ => Truths::ANY,
+        },
+    }
+}
+
+/// What a list that may grow contains, it will contain.
+fn growing(now: Truths) -> Truths {
+    if now == Truths::TRUE { now } else { now | Truths::OPEN }
+}
+
+fn range(choice: &Choice) -> Option<(f64, f64)> {
+    match choice {
+        Choice::Range(low, high) => Some((*low, *high)),
+        Choice::Value(value) => value.number().map(|number| (number, number)),
+        _ => None,
+    }
+}
+
+fn compare_ranges(left: (f64, f64), operator: Operator, right: (f64, f64)) -> Truths {
+    let less = (left.0 < right.1, left.1 >= right.0);
+    let less_or_equal = (left.0 <= right.1, left.1 > right.0);
+    let meet = left.0 <= right.1 && right.0 <= left.1;
+    let are_one = left.0 == left.1 && left == right;
+    let (may_hold, may_fail) = match operator {
+        Operator::Less => less,
+        Operator::LessOrEqual => less_or_equal,
+        Operator::Greater => (less_or_equal.1, less_or_equal.0),
+        Operator::GreaterOrEqual => (less.1, less.0),
+        Operator::Equal => (meet, !are_one),
+        Operator::Unequal => (!are_one, meet),
+        _ => return Truths::ANY,
+    };
+    let mut truths = Truths::EMPTY;
+    if may_hold {
+        truths |= Truths::TRUE;
+    }
+    if may_fail {
+        truths |= Truths::FALSE;
+    }
+    truths
+}
+
+fn one(value: Value) -> Vec<Choice> {
+    vec![Choice::Value(value)]
+}
+
+impl Court<'_> {
+    pub(super) fn choices(&self, operand: &Operand, focus: Focus<'_>) -> Vec<Choice> {
+        match operand {
+            Operand::Literal(value) => one(value.clone()),
+            Operand::Attribute(name) => vec![self.attribute(name, focus)],
+            Operand::Property(property) => match focus.span {
+                Some(span) => self.property(*property, span),
+                None => vec![Choice::Absent],
+            },
+            Operand::Scoped(scope, name) => match focus.span {
+                Some(span) => self.scoped(*scope, name, span),
+                None => vec![Choice::Absent],
+            },
+            Operand::Filter(of, filter) => {
+                // How many a path finds in an attribute that is not there.
+                if let (Filter::Length, Operand::Filter(of, _)) = (filter, &**of)
+                    && self.choices(of, focus).contains(&Choice::Absent)
+                {
+                    self.unsaid.set(Some(Unsaid::FilterOfAbsent));
+                }
+                let found = self.choices(of, focus);
+                found.iter().map(|choice| filtered(choice, filter)).collect()
+            }
+            Operand::Arithmetic(left, operator, right) => {
+                let mut all = Vec::new();
+                for left in self.choices(left, focus) {
+                    for right in self.choices(right, focus) {
+                        all.push(computed(&left, *operator, &right));
+                    }
+                }
+                all
+            }
+            Operand::Aggregate(aggregate) => self.aggregate(aggregate, focus),
+            Operand::Gap(from, to) => self.gap(from, to, focus),
+            Operand::SelectedCount => match focus.selected {
+                Some((least, most)) => vec![count(least, most)],
+                None => vec![Choice::Absent],
+            },
+            Operand::ResponseStatus => vec![Choice::Any],
+        }
+    }
+
+    /// An attribute of the span, else of its resource; inside `event[…]` and `link[…]` one of those.
+    fn attribute(&self, name: &str, focus: Focus<'_>) -> Choice {
+        if let Some(item) = focus.item {
+            return match (item, name) {
+                (Item::Event(event), "name") => Choice::Value(Value::Text(event.name.clone())),
+                (Item::Event(event), _) => {
+                    held(find(&event.attributes, name), event.dropped_attributes)
+                }
+                (Item::Link(link), "trace_id") => Choice::Value(Value::text(link.trace_id())),
+                (Item::Link(link), "span_id") => Choice::Value(Value::Text(id_text(link.span))),
+                (Item::Link(_), _) => Choice::Absent,
+            };
+        }
+        let Some(span) = focus.span.map(|span| &self.spans[span]) else { return Choice::Absent };
+        let found = find(&span.attributes, name).or_else(|| of_resource(span, name));
+        held(found, span.dropped_attributes + span.dropped_resource)
+    }
+
+    fn property(&self, property: Property, index: usize) -> Vec<Choice> {
+        let span = &self.spans[index];
+        let text = |text: &str| one(Value::text(text));
+        match property {
+            Property::Name => text(&span.name),
+            Property::Kind => text(match span.kind {
+                Kind::Internal => "internal",
+                Kind::Server => "server",
+                Kind::Client => "client",
+                Kind::Producer => "producer",
+                Kind::Consumer => "consumer",
+            }),
+            Property::Status => text(match span.status {
+                Status::Unset => "unset",
+                Status::Ok => "ok",
+                Status::Error => "error",
+            }),
+            Property::Service => text(&span.service),
+            Property::Duration => match span.end {
+                Some(end) => one(Value::Duration(i128::from(end) - i128::from(span.start))),
+                None => vec![Choice::Lacking],
+            },
+            Property::Depth => {
+                let above = self.above(index);
+                let top = above.last().copied().unwrap_or(index);
+                let is_fixed = self.is_complete || self.spans[top].parent.is_none();
+                vec![count(above.len(), if is_fixed { above.len() } else { usize::MAX })]
+            }
+            Property::Children => {
+                let children = self.children(index).len();
+                vec![count(children, if self.is_complete { children } else { usize::MAX })]
+            }
+            Property::SelfTime => self.self_time(index),
+        }
+    }
+
+    /// Of events and links: each one that has it.
+    pub(super) fn scoped(&self, scope: Scope, name: &str, index: usize) -> Vec<Choice> {
+        let span = &self.spans[index];
+        if matches!(scope, Scope::Resource | Scope::Library) && span.dropped_attributes > 0 {
+            self.unsaid.set(Some(Unsaid::DroppedElsewhere));
+        }
+        let (found, dropped): (Vec<Choice>, bool) = match scope {
+            Scope::Resource => {
+                let found = held(of_resource(span, name), span.dropped_resource);
+                ([found].into(), false)
+            }
+            Scope::Library => {
+                let name = (name == "name").then(|| Choice::Value(Value::Text(span.scope.clone())));
+                (name.into_iter().collect(), false)
+            }
+            Scope::Event => {
+                let of = |event| {
+                    self.attribute(
+                        name,
+                        Focus { item: Some(Item::Event(event)), ..Focus::default() },
+                    )
+                };
+                (span.events.iter().map(of).collect(), span.dropped_events > 0)
+            }
+            Scope::Link => {
+                let of = |link| {
+                    self.attribute(name, Focus { item: Some(Item::Link(link)), ..Focus::default() })
+                };
+                (span.links.iter().map(of).collect(), span.dropped_links > 0)
+            }
+        };
+        let mut found: Vec<_> =
+            found.into_iter().filter(|choice| *choice != Choice::Absent).collect();
+        if dropped {
+            found.push(Choice::Any);
+        }
+        if found.is_empty() { vec![Choice::Absent] } else { found }
+    }
+}
+
+pub(super) fn count(least: usize, most: usize) -> Choice {
+    if least == most {
+        return Choice::Value(Value::Int(least as i64));
+    }
+    Choice::Range(least as f64, if most == usize::MAX { f64::INFINITY } else { most as f64 })
+}
+
+/// Of a key that is there twice the last value counts.
+fn find(attributes: &[(String, Value)], name: &str) -> Option<Value> {
+    attributes.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+}
+
+fn of_resource(span: &Span, name: &str) -> Option<Value> {
+    match name {
+        "service.name" => Some(Value::Text(span.service.clone())),
+        "host.name" => Some(Value::Text(span.host.clone())),
+        _ => find(&span.resource, name),
+    }
+}
+
+/// What is not there where something was dropped may have been dropped.
+fn held(found: Option<Value>, dropped: u32) -> Choice {
+    match found {
+        Some(value) => Choice::Value(value),
+        None if dropped > 0 => Choice::Any,
+        None => Choice::Absent,
+    }
+}
+
+fn filtered(choice: &Choice, filter: &Filter) -> Choice {
+    let value = match choice {
+        Choice::Value(value) => value,
+        // A path or pattern that finds nothing finds so many.
+        Choice::Absent if *filter == Filter::Length => return Choice::Value(Value::Int(0)),
+        Choice::Absent => return Choice::Absent,
+        _ => return Choice::Any,
+    };
+    let result = match filter {
+        Filter::JsonPath(path) => value::json(value).and_then(|json| value::json_path(&json, path)),
+        Filter::Regex(pattern) => match value {
+            Value::Text(text) => value::find(text, pattern).map(Value::Text),
+            _ => None,
+        },
+        Filter::GetIndex(index) => match value {
+            Value::List(items) => items.get(*index).cloned(),
+            _ => None,
+        },
+        Filter::Length => match value {
+            Value::List(items) => Some(Value::Int(items.len() as i64)),
+            Value::Text(text) => Some(Value::Int(text.chars().count() as i64)),
+            _ => None,
+        },
+    };
+    result.map_or(Choice::Absent, Choice::Value)
+}
+
+fn computed(left: &Choice, operator: Arithmetic, right: &Choice) -> Choice {
+    let (left, right) = match (left, right) {
+        (Choice::Absent, _) | (_, Choice::Absent) => return Choice::Absent,
+        (Choice::Value(left), Choice::Value(right)) => (left, right),
+        _ => return Choice::Any,
+    };
+    let result = match (left, right) {
+        (Value::Int(left), Value::Int(right)) => match operator {
+            Arithmetic::Plus => left.checked_add(*right).map(Value::Int),
+            Arithmetic::Minus => left.checked_sub(*right).map(Value::Int),
+            Arithmetic::Times => left.checked_mul(*right).map(Value::Int),
+            Arithmetic::Divided => match left.checked_rem(*right) {
+                Some(0) => left.checked_div(*right).map(Value::Int),
+                _ => divided(*left as f64, *right as f64),
+            },
+        },
+        (Value::Duration(left), Value::Duration(right)) => match operator {
+            Arithmetic::Plus => Some(Value::Duration(left + right)),
+            Arithmetic::Minus => Some(Value::Duration(left - right)),
+            Arithmetic::Times => None,
+            Arithmetic::Divided => divided(*left as f64, *right as f64),
+        },
+        (Value::Int(_) | Value::Double(_), Value::Int(_) | Value::Double(_)) => {
+            let (left, right) = (left.number().unwrap_or(0.0), right.number().unwrap_or(0.0));
+            match operator {
+                Arithmetic::Plus => Some(Value::Double(left + right)),
+                Arithmetic::Minus => Some(Value::Double(left - right)),
+                Arithmetic::Times => Some(Value::Double(left * right)),
+                Arithmetic::Divided => divided(left, right),
+            }
+        }
+        _ => None,
+    };
+    result.map_or(Choice::Absent, Choice::Value)
+}
+
+/// Division by zero is undefined.
+fn divided(left: f64, right: f64) -> Option<Value> {
+    (right != 0.0).then(|| Value::Double(left / right))
+}

@@ -1,0 +1,276 @@
+//! The smallest case that still differs in the same way.
+
+use anyhow::Result;
+
+use super::{
+    Case, Difference, Rest,
+    document::{Operand, Part, Pseudo, Question, Selection, Statement, Step, Subject},
+    trace::Span,
+};
+
+/// Tries what is smaller until nothing smaller differs in the same way.
+pub(super) fn shrink(mut case: Case, difference: Difference) -> Result<Case> {
+    loop {
+        let mut smaller = None;
+        for candidate in candidates(&case) {
+            if candidate.difference()? == Some(difference) {
+                smaller = Some(candidate);
+                break;
+            }
+        }
+        match smaller {
+            Some(smaller) => case = smaller,
+            None => return Ok(case),
+        }
+    }
+}
+
+fn candidates(case: &Case) -> Vec<Case> {
+    let mut all = Vec::new();
+    for question in questions(&case.question) {
+        all.push(Case { question, ..case.clone() });
+    }
+    if let Rest::Known(rest) = &case.rest {
+        for index in 0..rest.len() {
+            let mut less = rest.clone();
+            less.remove(index);
+            all.push(Case { rest: Rest::Known(less), ..case.clone() });
+        }
+    }
+    for index in 0..case.spans.len() {
+        if case.spans.len() > 1 {
+            let mut spans = case.spans.clone();
+            spans.remove(index);
+            all.push(Case { spans, ..case.clone() });
+        }
+        for span in spans(&case.spans[index]) {
+            let mut spans = case.spans.clone();
+            spans[index] = span;
+            all.push(Case { spans, ..case.clone() });
+        }
+    }
+    all
+}
+
+/// The span with one thing less.
+fn spans(span: &Span) -> Vec<Span> {
+    let mut all = Vec::new();
+    let mut with = |change: &dyn Fn(&mut Span)| {
+        let mut less = span.clone();
+        change(&mut less);
+        all.push(less);
+    };
+    for index in 0..span.attributes.len() {
+        with(&|it| drop(it.attributes.remove(index)));
+    }
+    for index in 0..span.resource.len() {
+        with(&|it| drop(it.resource.remove(index)));
+    }
+    for index in 0..span.events.len() {
+        with(&|it| drop(it.events.remove(index)));
+        for attribute in 0..span.events[index].attributes.len() {
+            with(&|it| drop(it.events[index].attributes.remove(attribute)));
+        }
+        if span.events[index].dropped_attributes > 0 {
+            with(&|it| it.events[index].dropped_attributes = 0);
+        }
+    }
+    for index in 0..span.links.len() {
+        with(&|it| it.links.truncate(index));
+    }
+    if span.dropped_attributes > 0 {
+        with(&|it| it.dropped_attributes = 0);
+    }
+    if span.dropped_resource > 0 {
+        with(&|it| it.dropped_resource = 0);
+    }
+    if span.dropped_events > 0 {
+        with(&|it| it.dropped_events = 0);
+    }
+    if span.dropped_links > 0 {
+        with(&|it| it.dropped_links = 0);
+    }
+    if span.parent.is_some() {
+        with(&|it| it.parent = None);
+    }
+    all
+}
+
+fn questions(question: &Question) -> Vec<Question> {
+    match question {
+        Question::Claim(claim) => statements(claim).into_iter().map(Question::Claim).collect(),
+        Question::Assertion(selection, asserted) => {
+            let selections = selections(selection).into_iter();
+            let selected = selections.map(|it| Question::Assertion(it, asserted.clone()));
+            let statements = statements(asserted).into_iter();
+            selected
+                .chain(statements.map(|it| Question::Assertion(selection.clone(), it)))
+                .collect()
+        }
+    }
+}
+
+fn statements(it: &Statement) -> Vec<Statement> {
+    let boxed = |it: Statement| Box::new(it);
+    match it {
+        Statement::And(left, right) | Statement::Or(left, right) => {
+            let rebuild = |left: Box<Statement>, right: Box<Statement>| match it {
+                Statement::And(..) => Statement::And(left, right),
+                _ => Statement::Or(left, right),
+            };
+            let mut all = vec![(**left).clone(), (**right).clone()];
+            all.extend(statements(left).into_iter().map(|it| rebuild(boxed(it), right.clone())));
+            all.extend(statements(right).into_iter().map(|it| rebuild(left.clone(), boxed(it))));
+            all
+        }
+        Statement::Not(negated) => {
+            let mut all = vec![(**negated).clone()];
+            all.extend(statements(negated).into_iter().map(|it| Statement::Not(boxed(it))));
+            all
+        }
+        Statement::Without(negated) => {
+            let mut all = vec![(**negated).clone()];
+            all.extend(statements(negated).into_iter().map(|it| Statement::Without(boxed(it))));
+            all
+        }
+        Statement::Compare(compared) => operands(&compared.left)
+            .into_iter()
+            .map(|left| {
+                let mut compared = compared.clone();
+                compared.left = left;
+                Statement::Compare(compared)
+            })
+            .chain(operands(&compared.right).into_iter().map(|right| {
+                let mut compared = compared.clone();
+                compared.right = right;
+                Statement::Compare(compared)
+            }))
+            .collect(),
+        Statement::Between(left, low, high) => operands(left)
+            .into_iter()
+            .map(|left| Statement::Between(left, low.clone(), high.clone()))
+            .collect(),
+        Statement::Exists(_) => Vec::new(),
+        Statement::Event(condition) => {
+            let conditions = condition.iter().flat_map(|it| statements(it));
+            conditions.map(|it| Statement::Event(Some(boxed(it)))).collect()
+        }
+        Statement::Link(_) => Vec::new(),
+        Statement::Has(subject, predicate) => {
+            let less = subjects(subject).into_iter();
+            let less = less.map(|it| Statement::Has(it, predicate.clone()));
+            let more = statements(predicate).into_iter();
+            less.chain(more.map(|it| Statement::Has(subject.clone(), boxed(it)))).collect()
+        }
+        Statement::Relation(left, relation, right) => {
+            let less = subjects(left).into_iter();
+            let less = less.map(|it| Statement::Relation(it, *relation, right.clone()));
+            let more = subjects(right).into_iter();
+            less.chain(more.map(|it| Statement::Relation(left.clone(), *relation, it))).collect()
+        }
+        Statement::Any(selection) => {
+            selections(selection).into_iter().map(Statement::Any).collect()
+        }
+        Statement::None(selection) => {
+            selections(selection).into_iter().map(Statement::None).collect()
+        }
+    }
+}
+
+fn operands(it: &Operand) -> Vec<Operand> {
+    match it {
+        Operand::Aggregate(aggregate) => {
+            let mut all: Vec<_> = selections(&aggregate.selection)
+                .into_iter()
+                .map(|selection| {
+                    let mut aggregate = aggregate.clone();
+                    aggregate.selection = selection;
+                    Operand::Aggregate(aggregate)
+                })
+                .collect();
+            for index in 0..aggregate.keys.len() {
+                let mut aggregate = aggregate.clone();
+                aggregate.keys.remove(index);
+                all.push(Operand::Aggregate(aggregate));
+            }
+            all
+        }
+        Operand::Gap(from, to) => {
+            let less = parts(from).into_iter().map(|it| Operand::Gap(it, to.clone()));
+            less.chain(parts(to).into_iter().map(|it| Operand::Gap(from.clone(), it))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn subjects(it: &Subject) -> Vec<Subject> {
+    let less = selections(&it.selection).into_iter();
+    less.map(|selection| Subject { selection, ..it.clone() }).collect()
+}
+
+fn selections(it: &Selection) -> Vec<Selection> {
+    let mut all = Vec::new();
+    for (index, part) in it.0.iter().enumerate() {
+        if it.0.len() > 1 {
+            let mut less = it.clone();
+            less.0.remove(index);
+            all.push(less);
+        }
+        for part in parts(part) {
+            let mut less = it.clone();
+            less.0[index] = part;
+            all.push(less);
+        }
+    }
+    all
+}
+
+fn parts(it: &Part) -> Vec<Part> {
+    let mut all = Vec::new();
+    for (index, (combinator, step)) in it.steps.iter().enumerate() {
+        if it.steps.len() > 1 {
+            let mut less = it.clone();
+            less.steps.remove(index);
+            all.push(less);
+        }
+        for step in steps(step) {
+            let mut less = it.clone();
+            less.steps[index] = (*combinator, step);
+            all.push(less);
+        }
+    }
+    all
+}
+
+fn steps(it: &Step) -> Vec<Step> {
+    let mut all = Vec::new();
+    for (index, condition) in it.conditions.iter().enumerate() {
+        let mut less = it.clone();
+        less.conditions.remove(index);
+        all.push(less);
+        for condition in statements(condition) {
+            let mut less = it.clone();
+            less.conditions[index] = condition;
+            all.push(less);
+        }
+    }
+    for (index, pseudo) in it.pseudos.iter().enumerate() {
+        let mut less = it.clone();
+        less.pseudos.remove(index);
+        all.push(less);
+        let inner = match pseudo {
+            Pseudo::Has(part) => parts(part).into_iter().map(Pseudo::Has).collect(),
+            Pseudo::Not(part) => parts(part).into_iter().map(Pseudo::Not).collect(),
+            Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => Vec::new(),
+        };
+        for pseudo in inner {
+            let mut less = it.clone();
+            less.pseudos[index] = pseudo;
+            all.push(less);
+        }
+    }
+    if it.position.is_some() {
+        all.push(Step { position: None, ..it.clone() });
+    }
+    all
+}

@@ -1,0 +1,275 @@
+//! Values, and how two of them compare by the reference.
+
+use std::cmp::Ordering;
+
+use super::{document::Operator, truth::Truths};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Text(String),
+    /// In nanoseconds.
+    Duration(i128),
+    List(Vec<Value>),
+    Map(Vec<(String, Value)>),
+}
+
+impl Value {
+    pub(super) fn text(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+
+    pub(super) fn from_json(json: &serde_json::Value) -> Self {
+        match json {
+            serde_json::Value::Null => Self::Null,
+            serde_json::Value::Bool(bool) => Self::Bool(*bool),
+            serde_json::Value::Number(number) => number
+                .as_i64()
+                .map_or_else(|| Self::Double(number.as_f64().unwrap_or(f64::NAN)), Self::Int),
+            serde_json::Value::String(text) => Self::Text(text.clone()),
+            serde_json::Value::Array(items) => {
+                Self::List(items.iter().map(Self::from_json).collect())
+            }
+            serde_json::Value::Object(entries) => Self::Map(
+                entries.iter().map(|(key, value)| (key.clone(), Self::from_json(value))).collect(),
+            ),
+        }
+    }
+
+    /// As a number; a duration counts in nanoseconds.
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Int(int) => Some(*int as f64),
+            Self::Double(double) => Some(*double),
+            Self::Duration(nanos) => Some(*nanos as f64),
+            _ => None,
+        }
+    }
+}
+
+/// Whether `left operator right`, of two values that are there.
+pub(super) fn compare(left: &Value, operator: Operator, right: &Value) -> Truths {
+    let ordered = |is: fn(Ordering) -> bool| match order(left, right) {
+        Some(ordering) => Truths::of(is(ordering)),
+        None => Truths::UNDEFINED,
+    };
+    match operator {
+        Operator::Equal => Truths::of(equal(left, right)),
+        Operator::Unequal => Truths::of(!equal(left, right)),
+        Operator::Less => ordered(Ordering::is_lt),
+        Operator::LessOrEqual => ordered(Ordering::is_le),
+        Operator::Greater => ordered(Ordering::is_gt),
+        Operator::GreaterOrEqual => ordered(Ordering::is_ge),
+        Operator::Contains => contains(left, right),
+        Operator::In => contains(right, left),
+        Operator::StartsWith => texts(left, right, |text, start| text.starts_with(start)),
+        Operator::EndsWith => texts(left, right, |text, end| text.ends_with(end)),
+        Operator::Matches => texts(left, right, |text, pattern| find(text, pattern).is_some()),
+    }
+}
+
+fn texts(left: &Value, right: &Value, holds: impl Fn(&str, &str) -> bool) -> Truths {
+    match (left, right) {
+        (Value::Text(left), Value::Text(right)) => Truths::of(holds(left, right)),
+        _ => Truths::UNDEFINED,
+    }
+}
+
+pub(super) fn equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(left), Value::Bool(right)) => left == right,
+        (Value::Text(left), Value::Text(right)) => left == right,
+        (Value::Text(text), other) | (other, Value::Text(text)) => match other {
+            Value::Duration(nanos) => duration_in(text) == Some(*nanos),
+            Value::Int(_) | Value::Double(_) => number_in(text, Spelling::Plain)
+                .is_some_and(|number| numbers(&number, other).is_eq()),
+            _ => false,
+        },
+        (Value::List(left), Value::List(right)) => {
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| equal(left, right))
+        }
+        (Value::Map(left), Value::Map(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, value)| {
+                    right.iter().any(|(other, there)| key == other && equal(value, there))
+                })
+        }
+        _ => left.number().is_some() && right.number().is_some() && numbers(left, right).is_eq(),
+    }
+}
+
+fn order(left: &Value, right: &Value) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Text(_), Value::Text(_)) => None,
+        (Value::Text(text), other) => order_of_text(text, other),
+        (other, Value::Text(text)) => order_of_text(text, other).map(Ordering::reverse),
+        _ => (left.number().is_some() && right.number().is_some()).then(|| numbers(left, right)),
+    }
+}
+
+fn order_of_text(text: &str, other: &Value) -> Option<Ordering> {
+    other.number()?;
+    if let (Value::Duration(nanos), Some(duration)) = (other, duration_in(text)) {
+        return Some(duration.cmp(nanos));
+    }
+    number_in(text, Spelling::Any).map(|number| numbers(&number, other))
+}
+
+/// Exactly: an integer is not rounded to a double.
+fn numbers(left: &Value, right: &Value) -> Ordering {
+    let whole = |it: &Value| match it {
+        Value::Int(int) => Some(i128::from(*int)),
+        Value::Duration(nanos) => Some(*nanos),
+        _ => None,
+    };
+    let beside = |whole: i128, double: f64| {
+        let floor = double.floor();
+        whole.cmp(&(floor as i128)).then(if double > floor {
+            Ordering::Less
+        } else {
+            Ordering::Equal
+        })
+    };
+    match (whole(left), whole(right)) {
+        (Some(left), Some(right)) => left.cmp(&right),
+        (Some(left), None) => beside(left, right.number().unwrap_or(f64::NAN)),
+        (None, Some(right)) => beside(right, left.number().unwrap_or(f64::NAN)).reverse(),
+        (None, None) => left.number().partial_cmp(&right.number()).unwrap_or(Ordering::Equal),
+    }
+}
+
+/// How a number may be written in a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// For `=`: without a plus sign and without zeros in front.
+    Plain,
+    /// For an order.
+    Any,
+}
+
+fn number_in(text: &str, spelling: Spelling) -> Option<Value> {
+    let digits = text
+        .strip_prefix('-')
+        .or_else(|| text.strip_prefix('+').filter(|_| spelling == Spelling::Any));
+    let digits = digits.unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(w, f)| (w, Some(f)));
+    let is_digits = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    let is_plain = whole == "0" || !whole.starts_with('0');
+    if !is_digits(whole)
+        || !fraction.is_none_or(is_digits)
+        || (spelling == Spelling::Plain && !is_plain)
+    {
+        return None;
+    }
+    match fraction {
+        None => text.parse().ok().map(Value::Int),
+        Some(_) => text.parse().ok().map(Value::Double),
+    }
+}
+
+fn duration_in(text: &str) -> Option<i128> {
+    let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    units.iter().find_map(|(unit, size)| {
+        let digits = text.strip_suffix(unit)?;
+        digits.parse::<u32>().ok().map(|number| i128::from(number) * size)
+    })
+}
+
+/// A list contains its items, a text a part of it, a JSON document another one that is a part of it.
+fn contains(outer: &Value, inner: &Value) -> Truths {
+    match (outer, inner) {
+        (Value::List(items), Value::List(wanted)) => {
+            Truths::of(wanted.iter().all(|one| items.iter().any(|item| equal(item, one))))
+        }
+        (Value::List(items), one) => Truths::of(items.iter().any(|item| {
+            equal(item, one)
+                || matches!((item, json(one)), (Value::Map(_), Some(part)) if is_part(item, &part))
+        })),
+        (Value::Text(text), Value::Text(part)) => match (json(outer), json(inner)) {
+            (Some(whole), Some(part)) => Truths::of(is_part(&whole, &part)),
+            _ => Truths::of(text.contains(part.as_str())),
+        },
+        (Value::Map(_), Value::Text(_)) => match json(inner) {
+            Some(part) => Truths::of(is_part(outer, &part)),
+            None => Truths::UNDEFINED,
+        },
+        _ => Truths::UNDEFINED,
+    }
+}
+
+/// The JSON object or list that a text holds.
+pub(super) fn json(value: &Value) -> Option<Value> {
+    let Value::Text(text) = value else { return None };
+    let json: serde_json::Value = serde_json::from_str(text).ok()?;
+    (json.is_object() || json.is_array()).then(|| Value::from_json(&json))
+}
+
+fn is_part(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Map(whole), Value::Map(part)) => part.iter().all(|(key, value)| {
+            whole.iter().any(|(other, there)| key == other && is_part(there, value))
+        }),
+        _ => equal(whole, part),
+    }
+}
+
+/// What a path finds in a JSON document; none where it finds nothing.
+pub(super) fn json_path(document: &Value, path: &str) -> Option<Value> {
+    let mut found = vec![document.clone()];
+    let mut is_list = false;
+    for part in path.trim_start_matches('$').replace('[', ".[").split('.').skip(1) {
+        let step = |it: &Value| -> Vec<Value> {
+            match (it, part.strip_prefix('[').map(|index| index.trim_end_matches(']'))) {
+                (Value::List(items), Some("*")) => items.clone(),
+                (Value::List(items), Some(index)) => index
+                    .parse()
+                    .ok()
+                    .and_then(|index: usize| items.get(index))
+                    .cloned()
+                    .into_iter()
+                    .collect(),
+                (Value::Map(entries), None) => entries
+                    .iter()
+                    .filter(|(key, _)| key == part)
+                    .map(|(_, value)| value.clone())
+                    .collect(),
+                _ => Vec::new(),
+            }
+        };
+        is_list |= part == "[*]";
+        found = found.iter().flat_map(step).collect();
+    }
+    if found.is_empty() {
+        return None;
+    }
+    if is_list { Some(Value::List(found)) } else { found.into_iter().next() }
+}
+
+/// The patterns that documents are drawn with; another dependency would be another opinion on what a pattern is.
+pub(super) const PATTERNS: [&str; 6] = ["^[a-z]+$", "[0-9]+", "^c", "5$", "^$", "Q"];
+
+/// The first part of the text that one of [`PATTERNS`] matches.
+pub(super) fn find(text: &str, pattern: &str) -> Option<String> {
+    match pattern {
+        "^[a-z]+$" => {
+            let is_match = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase());
+            is_match.then(|| text.to_owned())
+        }
+        "[0-9]+" => {
+            let start = text.find(|char: char| char.is_ascii_digit())?;
+            let rest = &text[start..];
+            let end = rest.find(|char: char| !char.is_ascii_digit()).unwrap_or(rest.len());
+            Some(rest[..end].to_owned())
+        }
+        "^c" => text.starts_with('c').then(|| "c".to_owned()),
+        "5$" => text.ends_with('5').then(|| "5".to_owned()),
+        "^$" => text.is_empty().then(String::new),
+        "Q" => text.contains('Q').then(|| "Q".to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,55 @@
+//! A run to its exit code: the one place that knows how the engine tells its first verdict and its last.
+
+use std::{sync::Arc, time::Duration};
+
+use model::{Learned, Outcome, Overtaken, Trace, Verdict};
+use runner::{Concluded, Finished, Ports, Watched};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+/// What a run left, and when.
+pub(super) struct Exit {
+    /// What the exit code is made of.
+    pub(super) outcome: Outcome,
+    /// The trace that was judged for it.
+    pub(super) trace: Option<Arc<Trace>>,
+    /// The verdict that was told first.
+    pub(super) first: Verdict,
+    /// When the last one was there.
+    pub(super) final_at: Instant,
+    /// Until when spans were listened for.
+    pub(super) watched_to: Instant,
+    /// The mark of a last verdict that later spans would have changed.
+    pub(super) overtaken: Option<Overtaken>,
+    /// What the run has shown of the system, in the order in which it did.
+    pub(super) seen: Vec<Learned>,
+}
+
+/// Follows a run from its first verdict to its exit code, as early as that may be given, and listens on for so long.
+pub(super) async fn follow<P: Ports>(finished: Finished, ports: &P, watched: Duration) -> Exit {
+    let Finished { outcome, trace, seen, watch, .. } = finished;
+    let first = outcome.verdict;
+    let Some(watch) = watch else {
+        let (final_at, watched_to) = (Instant::now(), Instant::now());
+        let seen = vec![seen];
+        return Exit { outcome, trace, first, final_at, watched_to, overtaken: None, seen };
+    };
+    let ready = Notify::new();
+    let mut watch = watch.linger(|| ready.notify_one(), ready.notified()).await;
+    let concluded = watch.conclude(outcome, ports).await;
+    let Concluded { outcome, trace: last, seen: later } =
+        concluded.expect("nobody else has a run of this world");
+    let final_at = Instant::now();
+    let Watched { overtaken, seen: latest } = watch.until(sleep_until(final_at + watched)).await;
+    Exit {
+        first,
+        outcome,
+        trace: last.or(trace),
+        final_at,
+        watched_to: Instant::now(),
+        overtaken,
+        seen: vec![seen, later, latest],
+    }
+}

@@ -1,0 +1,45 @@
+//! Faults in the engine, each of which the proof has to find.
+
+use anyhow::Result;
+
+#[cfg(not(feature = "planted"))]
+const WITHOUT: &str = "this build has no faults to plant: build it with `--features planted`";
+
+/// Plants a fault of the engine, for the whole process.
+#[cfg(feature = "planted")]
+pub(super) fn plant(name: &str) -> Result<()> {
+    let all = || runner::plants().collect::<Vec<_>>().join(", ");
+    anyhow::ensure!(runner::plant(name), "`{name}` is no fault: expected one of {}", all());
+    Ok(())
+}
+
+/// Plants each fault in a process of its own, which has to find it.
+#[cfg(feature = "planted")]
+pub(super) fn find_all() -> Result<String> {
+    use std::process::Command;
+
+    let mut rows = Vec::new();
+    for name in runner::plants() {
+        let mut prove = Command::new(std::env::current_exe()?);
+        prove.args(["prove", "settle", "--fault", name, "--short"]);
+        let output = prove.output()?;
+        let told = String::from_utf8_lossy(&output.stderr);
+        // Whatever else keeps it from its figures has found nothing.
+        let is_found = !output.status.success() && told.contains(super::WRONG);
+        anyhow::ensure!(is_found, "the fault `{name}` was not found\n{told}");
+        rows.push(format!("{name}: found"));
+    }
+    Ok(rows.join("\n"))
+}
+
+/// There is nothing to plant.
+#[cfg(not(feature = "planted"))]
+pub(super) fn plant(_: &str) -> Result<()> {
+    anyhow::bail!(WITHOUT)
+}
+
+/// There is nothing to find.
+#[cfg(not(feature = "planted"))]
+pub(super) fn find_all() -> Result<String> {
+    anyhow::bail!(WITHOUT)
+}
