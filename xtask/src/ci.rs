@@ -25,6 +25,9 @@ struct Step {
 /// What the language must also be able to run on.
 const WASM: &str = "wasm32-unknown-unknown";
 
+/// Verdict traps at a time: they wait more than they compute.
+const TRAPS_AT_ONCE: &str = "6";
+
 const STEPS: &[Step] = &[
     Step { name: "format", what: "every file as rustfmt writes it", services: &[], run: format },
     Step { name: "clippy", what: "no warning of compiler or clippy", services: &[], run: clippy },
@@ -71,6 +74,12 @@ const STEPS: &[Step] = &[
         what: "Qualitytrace tests Qualitytrace, and finds every fault that is planted",
         services: &["postgres", "collector"],
         run: dogfood,
+    },
+    Step {
+        name: "traps",
+        what: "no wrong verdict on the systems of `tests/traps`",
+        services: &["postgres"],
+        run: traps,
     },
     Step {
         name: "tests",
@@ -223,6 +232,14 @@ fn dogfood(machine: &Machine, variables: &Variables) -> Result<()> {
     bench::dogfood(machine, &["--faults"], variables)
 }
 
+/// The cases start a Postgres of their own, so that none sees what another wrote.
+fn traps(machine: &Machine, _: &Variables) -> Result<()> {
+    spawn::run(cargo(machine).args(["build", "--quiet", "-p", "cli"]))?;
+    let mut traps = machine.command("python3");
+    traps.arg(machine.root.join("tests/traps/run.py")).args(["--jobs", TRAPS_AT_ONCE]);
+    spawn::run(traps.env("QUALITYTRACE", machine.target().join("debug/qualitytrace")))
+}
+
 fn tests(machine: &Machine, variables: &Variables) -> Result<()> {
     packages::browser(machine)?;
     // Tests run them as programs, and `--all-targets` alone builds them as tests.
@@ -258,7 +275,7 @@ mod tests {
         let words = chosen(&["fmt"]).err().expect("there is no such step").to_string();
         assert_eq!(
             words,
-            "`fmt` is not a step of ci; the steps are format, clippy, docs, tidy, generated, deny, wasm, outside, compat, doctests, dogfood, tests"
+            "`fmt` is not a step of ci; the steps are format, clippy, docs, tidy, generated, deny, wasm, outside, compat, doctests, dogfood, traps, tests"
         );
     }
 }

@@ -65,7 +65,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("qualitytrace-source", &["annotate-snippets", "saphyr-parser", "toml_parser"]),
     ("lang", &["base64", "jiff", "regex", "regex-syntax", "serde_json", "siphasher", "thiserror"]),
     ("report", &["serde", "serde_json"]),
-    ("otlp", &["base64", "bytes", "serde_json", "thiserror"]),
+    ("otlp", &["base64", "bytes", "serde", "serde_json", "thiserror"]),
     ("shape", &["thiserror"]),
 ];
 
