@@ -6,6 +6,7 @@
 mod big;
 mod command;
 mod latency;
+mod linger;
 mod many;
 mod system;
 
@@ -18,7 +19,7 @@ use crate::{parts::Server, table::Row};
 pub(crate) use command::listening;
 pub use system::serve;
 
-/// Measures all, or one part: `latency`, `suite`, `big`, `services`, `idle`. `--short` repeats less; `--binary PATH`
+/// Measures all, or one part: `latency`, `linger`, `suite`, `big`, `services`, `idle`. `--short` repeats less; `--binary PATH`
 /// measures that one.
 pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
     let mut words: Vec<&str> = rest.iter().map(String::as_str).collect();
@@ -29,7 +30,7 @@ pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
     let binary = binary.context("--binary needs a path")?;
     let is_short = words.contains(&"--short");
     let parts: Vec<&str> = words.into_iter().filter(|word| *word != "--short").collect();
-    let known = ["idle", "latency", "suite", "big", "services"];
+    let known = ["idle", "latency", "linger", "suite", "big", "services"];
     if let Some(unknown) = parts.iter().find(|part| !known.contains(part)) {
         bail!("`{unknown}` is no part of this bench; there are: {}", known.join(", "));
     }
@@ -38,6 +39,7 @@ pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
         rows.extend(match part {
             "idle" => latency::idle(&binary).await?,
             "latency" => latency::measure(&binary, is_short).await?,
+            "linger" => linger::measure(&binary, is_short).await?,
             "suite" => latency::suite(&binary).await?,
             "big" => big::measure(&binary, is_short).await?,
             _ => many::measure(&binary, is_short).await?,

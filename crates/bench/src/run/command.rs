@@ -11,6 +11,8 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
+use crate::parts::unix_nanos;
+
 /// How long a part may take to listen.
 const LISTENING_MAX: Duration = Duration::from_secs(30);
 /// How often memory is looked at.
@@ -22,6 +24,8 @@ pub(super) struct Ran {
     pub(super) outcomes: Vec<Outcome>,
     /// From its start to its end.
     pub(super) took: Duration,
+    /// When it ended, in milliseconds by the clock of reports.
+    pub(super) ended_at_ms: f64,
     /// The most memory that was seen, in bytes.
     pub(super) peak_bytes: u64,
     pub(super) err: String,
@@ -50,12 +54,12 @@ pub(super) async fn run(binary: &Path, folder: &Path, arguments: &[&str]) -> Res
             () = sleep(LOOK) => peak_bytes = peak_bytes.max(high_water(&status)),
         }
     };
-    let took = began.elapsed();
+    let (took, ended_at_ms) = (began.elapsed(), unix_nanos() as f64 / 1e6);
     let err = String::from_utf8_lossy(&output.stderr).into_owned();
     let text = fs::read_to_string(&report).with_context(|| format!("no report: {err}"))?;
     fs::remove_file(&report)?;
     let outcomes = text.lines().map(outcome).collect::<Result<Vec<_>>>()?;
-    Ok(Ran { code: output.status.code(), outcomes, took, peak_bytes, err })
+    Ok(Ran { code: output.status.code(), outcomes, took, ended_at_ms, peak_bytes, err })
 }
 
 fn outcome(line: &str) -> Result<Outcome> {

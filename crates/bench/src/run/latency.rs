@@ -19,13 +19,13 @@ use crate::{
 };
 
 /// What the verdict may take beyond H, in milliseconds: in the median, and of a hundred the ninety-ninth.
-const MEDIAN_MS_MAX: f64 = 30.0;
+pub(super) const MEDIAN_MS_MAX: f64 = 30.0;
 const WORST_MS_MAX: f64 = 100.0;
 /// For how long the demo keeps spans before it sends them, in milliseconds.
 const DEMO_DELAY_MS: f64 = 5.0;
 /// Tests of the suite, and how many run at a time.
-const SUITE: usize = 100;
-const JOBS: usize = 8;
+pub(super) const SUITE: usize = 100;
+pub(super) const JOBS: usize = 8;
 /// What an idle receiver is expected to take.
 const IDLE_MB_MAX: f64 = 15.0;
 const LISTEN_MS_MAX: f64 = 30.0;
@@ -34,16 +34,16 @@ const ROUNDS: usize = 9;
 const ORDER: &str = r#"{"customer":"ada","lines":[{"sku":"tea","quantity":2}]}"#;
 
 /// A shop, and a folder in which it is tested.
-struct Shop<'a> {
+pub(super) struct Shop<'a> {
     binary: &'a Path,
     _child: Child,
-    folder: TempDir,
+    pub(super) folder: TempDir,
     http: u16,
     otlp: String,
 }
 
 impl<'a> Shop<'a> {
-    async fn open(binary: &'a Path) -> Result<Self> {
+    pub(super) async fn open(binary: &'a Path) -> Result<Self> {
         let (http, otlp) = (free_port()?, free_port()?);
         let otlp = format!("127.0.0.1:{otlp}");
         let mut command = Command::new(binary);
@@ -53,7 +53,7 @@ impl<'a> Shop<'a> {
     }
 
     /// Writes a test that orders, under this name, with these specs.
-    fn test(&self, name: &str, specs: &str) -> Result<String> {
+    pub(super) fn test(&self, name: &str, specs: &str) -> Result<String> {
         let file = format!("{name}.yaml");
         let text = format!(
             "type: Test\nspec:\n  id: {name}\n  name: {name}\n  trigger:\n    type: http\n    httpRequest:\n      \
@@ -65,7 +65,7 @@ impl<'a> Shop<'a> {
         Ok(file)
     }
 
-    async fn run(&self, arguments: &[&str]) -> Result<Ran> {
+    pub(super) async fn run(&self, arguments: &[&str]) -> Result<Ran> {
         let arguments = [&["--otlp", &self.otlp], arguments].concat();
         let ran = run(self.binary, self.folder.path(), &arguments).await?;
         ensure!(ran.code == Some(0), "ended with {:?}: {}", ran.code, ran.err);
@@ -74,7 +74,7 @@ impl<'a> Shop<'a> {
 }
 
 /// No span failed: absence decides.
-const ABSENCE: &str = "    - selector: span[status=\"error\"]\n      assertions:\n        - attr:tracetest.selected_spans.count = 0\n";
+pub(super) const ABSENCE: &str = "    - selector: span[status=\"error\"]\n      assertions:\n        - attr:tracetest.selected_spans.count = 0\n";
 /// The order was shipped: presence decides.
 const PRESENCE: &str = "    - selector: span[service=\"shipping\"]\n      assertions:\n        - attr:tracetest.selected_spans.count >= 1\n";
 

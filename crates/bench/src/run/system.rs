@@ -17,7 +17,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc,
     task::JoinSet,
-    time::sleep,
+    time::{interval, sleep},
 };
 
 use crate::parts::unix_nanos;
@@ -36,6 +36,10 @@ pub async fn serve(kind: &str, rest: &[String]) -> Result<String> {
         "big" => Router::new().route("/", get(big)).with_state((size, otlp)),
         "services" => {
             let services = Arc::new(Services::start(size, otlp));
+            Router::new().route("/", get(chain)).with_state(services)
+        }
+        "batch" => {
+            let services = Arc::new(Services::batch(Duration::from_millis(size as u64), otlp));
             Router::new().route("/", get(chain)).with_state(services)
         }
         other => bail!("there is no system `{other}`"),
@@ -97,6 +101,17 @@ impl Services {
         });
         Self { exporters: exporters.collect(), _tasks: tasks }
     }
+
+    /// Two that export whenever so much time has passed, as the batch processor of an SDK does.
+    fn batch(delay: Duration, otlp: u16) -> Self {
+        let mut tasks = JoinSet::new();
+        let exporters = (0..2).map(|number| {
+            let (sender, receiver) = mpsc::channel(WAITING_MAX);
+            tasks.spawn(export_batches(number, delay, otlp, receiver));
+            sender
+        });
+        Self { exporters: exporters.collect(), _tasks: tasks }
+    }
 }
 
 /// Sends the spans of a service in batches, each service at a pace of its own, none faster than the next receiver.
@@ -110,20 +125,47 @@ async fn export(number: usize, otlp: u16, mut spans: mpsc::Receiver<(u64, Span)>
         while let Ok((_, more)) = spans.try_recv() {
             waiting.push(more);
         }
-        let message = request(&format!("service-{number}"), std::mem::take(&mut waiting));
-        // A receiver that has gone and come back is found again.
-        for _ in 0..100 {
-            if connection.is_none() {
-                connection = Connection::open(otlp).await.ok();
-            }
-            if let Some(open) = &mut connection
-                && open.export(&message).await.is_ok()
-            {
-                break;
-            }
-            connection = None;
-            sleep(Duration::from_millis(20)).await;
+        deliver(number, std::mem::take(&mut waiting), otlp, &mut connection).await;
+    }
+}
+
+/// Sends what a service has, whenever so much time has passed.
+async fn export_batches(
+    number: usize,
+    delay: Duration,
+    otlp: u16,
+    mut spans: mpsc::Receiver<(u64, Span)>,
+) {
+    let mut connection = None;
+    let mut waiting = Vec::new();
+    let mut ticks = interval(delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => if !waiting.is_empty() {
+                deliver(number, std::mem::take(&mut waiting), otlp, &mut connection).await;
+            },
+            span = spans.recv() => match span {
+                Some((_, span)) => waiting.push(span),
+                None => return,
+            },
         }
+    }
+}
+
+/// A receiver that has gone and come back is found again.
+async fn deliver(number: usize, spans: Vec<Span>, otlp: u16, connection: &mut Option<Connection>) {
+    let message = request(&format!("service-{number}"), spans);
+    for _ in 0..100 {
+        if connection.is_none() {
+            *connection = Connection::open(otlp).await.ok();
+        }
+        if let Some(open) = connection
+            && open.export(&message).await.is_ok()
+        {
+            break;
+        }
+        *connection = None;
+        sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -177,8 +177,19 @@ fn pause() {
 
 /// The most that this process has had in memory, in bytes.
 pub(crate) fn peak_memory() -> Result<u64> {
+    status("VmHWM:")
+}
+
+/// The same without what is mapped from files: the code of a program that was not built for speed is large, and which of it was
+/// used so far is no matter of buffers.
+pub(crate) fn peak_memory_beside_files() -> Result<u64> {
+    Ok(status("VmHWM:")?.saturating_sub(status("RssFile:")?))
+}
+
+/// A size that the system tells of this process.
+fn status(name: &str) -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).context("a peak size")?;
+    let line = status.lines().find(|line| line.starts_with(name)).context("a size")?;
     let kibibytes: u64 = line.split_whitespace().nth(1).context("a number")?.parse()?;
     Ok(kibibytes * 1024)
 }

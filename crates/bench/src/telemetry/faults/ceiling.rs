@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     parts::{Relay, Sink, SpanId},
-    telemetry::emit::peak_memory,
+    telemetry::emit::peak_memory_beside_files,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -175,7 +175,7 @@ async fn finish(program: Child) -> Result<Outcome> {
 /// The program of its own; order and outcome are JSON.
 pub fn child(order: &str) -> Result<String> {
     let order: Order = serde_json::from_str(order).context("the order is not one")?;
-    let memory_before = peak_memory()?;
+    let memory_before = peak_memory_beside_files()?;
     let program = Program::start(vec![plan(&order)?])?;
     let load = Load::start(&program, 2, RATE / 2);
     // What it keeps to be judged by must not count as memory of telemetry.
@@ -188,7 +188,7 @@ pub fn child(order: &str) -> Result<String> {
     load.join()?;
     ended.write_all(&program.take_ended().concat())?;
     let report = program.telemetry.shutdown(END_MAX);
-    let memory = peak_memory()?;
+    let memory = peak_memory_beside_files()?;
     let counts = report.exporters.first().context("one exporter")?;
     Ok(serde_json::to_string(&Outcome {
         accepted: counts.accepted,
