@@ -124,6 +124,8 @@ impl Travel {
         if weather == Weather::Refusing && percent(dice, 15) {
             let at = whole_ms(piece.at);
             self.refused_at = Some(self.refused_at.map_or(at, |first| first.min(at)));
+            // A system that has sent all it has, has tried this too.
+            self.drained_at = self.drained_at.max(at);
             return self.lose(&piece.spans, Loss::Refused);
         }
         let withheld = withheld(weather, dice);

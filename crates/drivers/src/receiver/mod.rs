@@ -161,7 +161,8 @@ impl Config {
             message_bytes_max: 16 * 1024 * 1024,
             connections_max: 512,
             buffered_bytes_max: 128 * 1024 * 1024,
-            ring_bytes_max: 4 * 1024 * 1024,
+            // Some seconds of a busy system: what a run looks for there came while it waited.
+            ring_bytes_max: 16 * 1024 * 1024,
             // Longer than the minute that metrics usually take, so that no sender finds its connection just closed.
             header_timeout: Duration::from_secs(75),
             export_timeout: Duration::from_secs(10),

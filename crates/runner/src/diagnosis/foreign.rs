@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Case, words};
 use crate::{MARKER, settle::peer::is_entry};
 
-/// How many foreign traces are looked at, the newest first.
+/// How many foreign traces are kept to be looked at, the newest first.
 const TRACES_MAX: usize = 1024;
 
 /// By how much the clocks of machines that are kept in step still differ.
@@ -50,8 +50,7 @@ impl Foreign {
     /// Decodes the ring, without the traces of this and of other runs.
     pub(super) fn decode(case: &Case<'_>) -> Self {
         let exports = case.seen.map_or(&[][..], |seen| &seen.foreign);
-        let is_stranger =
-            |id: &TraceId| *id != case.fired.attempt.trace_id && case.keys.verify(id).is_none();
+        let is_stranger = |id: &TraceId| is_stranger(case, id);
         let mut found: HashMap<TraceId, Stranger> = HashMap::new();
         for export in exports.iter().rev() {
             // What cannot be split or read was counted as foreign, and is no evidence of anything.
@@ -67,7 +66,6 @@ impl Foreign {
                 let _malformed = drivers::append(&mut stranger.trace, &batch.bytes);
             }
         }
-        let is_own = |span: Span<'_>| span.scope().name() == OWN_SCOPE;
         let is_stranger = |it: &Stranger| first(&it.trace).is_some_and(|span| !is_own(span));
         let mut traces: Vec<_> = found.into_values().filter(is_stranger).collect();
         traces.sort_by_key(|it| (first(&it.trace).map(Span::start), it.trace.id()));
@@ -76,16 +74,8 @@ impl Foreign {
 
     /// The first span of each, in the order in which they began.
     pub(super) fn roots<'a>(&'a self, case: &Case<'_>) -> Vec<Root<'a>> {
-        let marker = case.started.map(|started| started.marker.as_str());
-        let fired = case.fired.attempt.at;
-        let root = |stranger: &'a Stranger| {
-            let span = first(&stranger.trace)?;
-            let has_arrived_since = stranger.arrived >= case.fired.began;
-            let is_within = has_arrived_since && span.start().plus(TOLERANCE) >= fired;
-            let is_marked = marker.is_some() && words::text(span.resource(), MARKER) == marker;
-            Some(Root { span, has_arrived_since, is_within, is_marked })
-        };
-        self.traces.iter().filter_map(root).collect()
+        let roots = self.traces.iter();
+        roots.filter_map(|stranger| root(case, &stranger.trace, stranger.arrived)).collect()
     }
 
     /// Spans that link to this trace.
@@ -108,6 +98,41 @@ impl Foreign {
     pub(super) fn len(&self) -> usize {
         self.traces.len()
     }
+}
+
+/// Looks at the first span of each foreign trace of which something came since the trigger was fired. Nothing of them is kept,
+/// so that there may be as many as the ring holds: what a run looks for may be the oldest of them.
+pub(super) fn each_root(case: &Case<'_>, mut look: impl FnMut(&Root<'_>)) {
+    let exports = case.seen.map_or(&[][..], |seen| &seen.foreign);
+    for export in exports.iter().filter(|export| export.at >= case.fired.began) {
+        let Ok(split) = drivers::split(&export.bytes, |id| is_stranger(case, id)) else { continue };
+        for batch in split.batches {
+            let mut trace = Trace::new(batch.trace_id);
+            let _malformed = drivers::append(&mut trace, &batch.bytes);
+            if let Some(root) = root(case, &trace, export.at).filter(|root| !is_own(root.span)) {
+                look(&root);
+            }
+        }
+    }
+}
+
+/// Whether a span is what Qualitytrace tells of itself.
+fn is_own(span: Span<'_>) -> bool {
+    span.scope().name() == OWN_SCOPE
+}
+
+/// Whether a trace is neither of this run nor of another one.
+fn is_stranger(case: &Case<'_>, id: &TraceId) -> bool {
+    *id != case.fired.attempt.trace_id && case.keys.verify(id).is_none()
+}
+
+fn root<'t>(case: &Case<'_>, trace: &'t Trace, arrived: Instant) -> Option<Root<'t>> {
+    let span = first(trace)?;
+    let marker = case.started.map(|started| started.marker.as_str());
+    let has_arrived_since = arrived >= case.fired.began;
+    let is_within = has_arrived_since && span.start().plus(TOLERANCE) >= case.fired.attempt.at;
+    let is_marked = marker.is_some() && words::text(span.resource(), MARKER) == marker;
+    Some(Root { span, has_arrived_since, is_within, is_marked })
 }
 
 impl Root<'_> {

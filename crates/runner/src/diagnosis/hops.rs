@@ -18,7 +18,7 @@ use crate::settle::peer::{is_call, is_entry};
 const TOLERANCE: Duration = Duration::from_millis(20);
 
 /// How many calls are compared with foreign traces, and how many of these with the spans of ours.
-const EDGES_MAX: usize = 64;
+pub(super) const EDGES_MAX: usize = 64;
 const ROOTS_MAX: usize = 16;
 
 const HOSTS: [&str; 3] = ["server.address", "net.peer.name", "net.peer.ip"];
@@ -107,37 +107,29 @@ pub(super) fn lost_inside<'a>(
     hops
 }
 
-/// Of these calls those that a trace of its own answers: it began with the receiving side of the peer that was called, while
-/// it was called.
+/// Whether a trace of its own answers a call: it began with the receiving side of the peer that was called, while it was
+/// called.
 ///
 /// Where the two name each other, the moments of arrival say when, since clocks differ. Where only a path or a method speaks
 /// for it, the clocks have to agree as well, and the address must not speak against it.
-pub(super) fn answered_elsewhere(edges: &[Span<'_>], roots: &[Root<'_>]) -> Vec<SpanId> {
-    let is_answer = |edge: Span<'_>, root: &Root<'_>| {
-        let is_kind = matches!(
-            (edge.kind(), root.span.kind()),
-            (Kind::Client, Kind::Server) | (Kind::Producer, Kind::Consumer)
-        );
-        let is_clear = is_named(edge, root.span);
-        is_kind
-            && root.is_first()
-            && root.has_arrived_since
-            && match is_clear {
-                true => is_no_longer(edge, root.span),
-                // A message goes to a destination, and its address is the broker's.
-                false => {
-                    root.is_within
-                        && is_other_side(edge, root.span)
-                        && (edge.kind() == Kind::Producer || is_unnamed(edge))
-                        && likeness(edge, root.span) > 0
-                }
+pub(super) fn is_answered_elsewhere(edge: Span<'_>, root: &Root<'_>) -> bool {
+    let is_kind = matches!(
+        (edge.kind(), root.span.kind()),
+        (Kind::Client, Kind::Server) | (Kind::Producer, Kind::Consumer)
+    );
+    is_kind
+        && root.is_first()
+        && root.has_arrived_since
+        && match is_named(edge, root.span) {
+            true => is_no_longer(edge, root.span),
+            // A message goes to a destination, and its address is the broker's.
+            false => {
+                root.is_within
+                    && is_other_side(edge, root.span)
+                    && (edge.kind() == Kind::Producer || is_unnamed(edge))
+                    && likeness(edge, root.span) > 0
             }
-    };
-    let found = edges.iter().take(EDGES_MAX).filter(|edge| {
-        let edge = **edge;
-        roots.iter().any(|root| is_answer(edge, root))
-    });
-    found.map(|edge| edge.id()).collect()
+        }
 }
 
 /// Whether a call names the service that a span is of, or the address that it serves.

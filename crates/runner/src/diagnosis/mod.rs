@@ -105,9 +105,14 @@ pub(crate) fn is_not_sampled(case: &Case<'_>) -> bool {
 
 /// Of these calls without another side, those whose other side began a trace of its own.
 pub(crate) fn lost_contexts(case: &Case<'_>, calls: &[SpanId]) -> Vec<SpanId> {
-    let edges: Vec<_> = calls.iter().filter_map(|id| case.trace.find(*id)).collect();
-    let foreign = Foreign::decode(case);
-    hops::answered_elsewhere(&edges, &foreign.roots(case))
+    let mut edges: Vec<_> = calls.iter().filter_map(|id| case.trace.find(*id)).collect();
+    edges.truncate(hops::EDGES_MAX);
+    let mut lost = Vec::new();
+    foreign::each_root(case, |root| {
+        let answered = edges.extract_if(.., |edge| hops::is_answered_elsewhere(*edge, root));
+        lost.extend(answered.map(|edge| edge.id()));
+    });
+    lost
 }
 
 /// Why telemetry is missing, the likeliest cause first. Nothing where the trace is whole, but for a context that was
