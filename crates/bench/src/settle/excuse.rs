@@ -216,8 +216,14 @@ impl<'a, 's> Excuses<'a, 's> {
     fn is_tied(&self, caller: usize, root: usize) -> bool {
         let (edge, root) = (&self.spans()[caller], &self.spans()[root]);
         let skew = |span: &Span<'_>| self.case.script.system.processes[span.process].skew;
+        // A message of which one receiver is there is answered, and foreign ones of others are no evidence.
+        let answers = |(number, span): (usize, &Span<'_>)| {
+            let is_its = span.parent == Parent::Span(caller) || span.link == Some(caller);
+            is_its && span.process != edge.process && self.there.is_there[number]
+        };
         self.there.is_there[caller]
             && edge.peer().is_some()
+            && !self.spans().iter().enumerate().any(answers)
             && [edge, root].into_iter().all(|span| skew(span).abs() <= IN_STEP)
     }
 

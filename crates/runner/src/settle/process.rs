@@ -268,8 +268,18 @@ impl Rules {
         match self.learned(service) {
             // What an exporter shows is no reason to wait for less than the work has needed.
             Some(quiet) => (quiet.max(self.gap.min(self.quiet_max)), Because::Learned),
-            None => (UNKNOWN, Because::Unknown),
+            // What lengthens a wait counts at once.
+            None => match self.shown(service) {
+                Some(shown) if shown > UNKNOWN => (shown, Because::Learned),
+                _ => (UNKNOWN, Because::Unknown),
+            },
         }
+    }
+
+    /// The quiet that the longest delay of a service asks for, however few runs have shown it.
+    fn shown(&self, service: &str) -> Option<Duration> {
+        let longest = self.learned.services.get(service)?.delays_ns.iter().max()?;
+        Some(self.with_margin(Duration::from_nanos(*longest)))
     }
 
     /// The quiet that earlier runs ask of a service.
