@@ -219,7 +219,7 @@ impl<'a, 's> Excuses<'a, 's> {
         // A message of which one receiver is there is answered, and foreign ones of others are no evidence.
         let answers = |(number, span): (usize, &Span<'_>)| {
             let is_its = span.parent == Parent::Span(caller) || span.link == Some(caller);
-            is_its && span.process != edge.process && self.there.is_there[number]
+            is_its && span.caller == Some(caller) && self.there.is_there[number]
         };
         self.there.is_there[caller]
             && edge.peer().is_some()

@@ -151,12 +151,10 @@ impl Engine {
         self.whole_at().map(|at| at.max(self.linger_at()))
     }
 
-    /// Until when work that nothing announced is waited for. Where all processes are ours and have ended, none is left.
+    /// Until when work that nothing announced is waited for. Also where all that was started has ended: something between it and
+    /// us may hold back what it sent.
     fn linger_at(&self) -> Timestamp {
-        match self.is_drained && self.processes.are_started() {
-            true => self.rules.answered,
-            false => self.last_moment().plus(self.rules.linger),
-        }
+        self.last_moment().plus(self.rules.linger)
     }
 
     /// For how long a verdict is provisional.

@@ -114,11 +114,6 @@ impl Processes {
         self.named().map(|process| process.service.as_str()).collect()
     }
 
-    /// Whether each of them says that we started it.
-    pub(super) fn are_started(&self) -> bool {
-        self.list.iter().all(|process| process.is_started)
-    }
-
     /// Whose a span is that was taken note of.
     pub(super) fn known(&self, span: Span<'_>) -> Option<usize> {
         self.by_resource.get(&span.resource_ix()).copied()
