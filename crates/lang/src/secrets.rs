@@ -4,12 +4,22 @@
 //! errors and the output of commands. Whoever tells of those asks here first.
 //!
 //! Deliberately absent: texts of fewer than [`CHARS_MIN`] characters, which would be found everywhere, and what somebody
-//! made of a secret in other ways than those of [`spelled`], such as a hash.
+//! made of a secret in other ways than those of [`plain`], such as a hash.
 
-use std::{borrow::Cow, collections::HashSet, fmt, ops::Range, sync::Arc};
+mod automaton;
+mod plain;
 
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    fmt,
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
+
+use automaton::{Automaton, Place};
 use model::{Answer, Said, Secret, Trace, trace::TraceFull};
-use regex::bytes::{Regex, RegexBuilder};
+use plain::{Escapes, Unit, each, plain};
 
 use crate::eval::resolve::Vars;
 
@@ -33,12 +43,19 @@ const CUT: &str = "…";
 
 /// Texts that nobody may see.
 #[derive(Clone, Default)]
-pub struct Secrets(Vec<Arc<Sought>>);
+pub struct Secrets {
+    texts: Vec<Arc<Secret>>,
+    /// All of them, ready to be found, once somebody looks.
+    finder: OnceLock<Arc<Finder>>,
+}
 
-/// One text, and how it is found.
-struct Sought {
-    secret: Secret,
-    patterns: Vec<Regex>,
+/// How all secrets are found in one walk over a text.
+struct Finder {
+    /// As they are.
+    exact: Automaton,
+    /// Without what is behind a backslash, and without what URLs escape too.
+    backslash: Automaton,
+    all: Automaton,
 }
 
 impl Secrets {
@@ -55,23 +72,25 @@ impl Secrets {
     /// Keeps a text secret, from now on.
     pub(crate) fn add(&mut self, text: &str) {
         let text = text.trim();
-        let is_known = || self.0.iter().any(|sought| sought.secret.expose() == text);
+        let is_known = || self.texts.iter().any(|secret| secret.expose() == text);
         if text.chars().count() >= CHARS_MIN && !is_known() {
-            self.0.push(Arc::new(Sought::new(text)));
+            self.texts.push(Arc::new(Secret::new(text)));
+            self.finder = OnceLock::new();
         }
     }
 
     /// Keeps these secret too.
     pub fn extend(&mut self, others: &Self) {
-        let named: HashSet<_> = others.0.iter().map(|sought| sought.secret.expose()).collect();
-        self.0.retain(|sought| !named.contains(sought.secret.expose()));
-        self.0.extend(others.0.iter().cloned());
-        self.0.drain(..self.0.len().saturating_sub(KNOWN_MAX));
+        let named: HashSet<_> = others.texts.iter().map(|secret| secret.expose()).collect();
+        self.texts.retain(|secret| !named.contains(secret.expose()));
+        self.texts.extend(others.texts.iter().cloned());
+        self.texts.drain(..self.texts.len().saturating_sub(KNOWN_MAX));
+        self.finder = OnceLock::new();
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.texts.is_empty()
     }
 
     /// The text with `***` for every secret in it.
@@ -84,7 +103,7 @@ impl Secrets {
 
     /// Puts `***` for every secret in what is said.
     pub fn hide_all<'s>(&self, said: impl IntoIterator<Item = Said<'s>>) {
-        if self.0.is_empty() {
+        if self.texts.is_empty() {
             return;
         }
         for said in said {
@@ -112,7 +131,7 @@ impl Secrets {
 
     /// The trace as it may be kept; none where no secret is in it.
     pub fn masked_trace(&self, trace: &Trace) -> Result<Option<Trace>, TraceFull> {
-        let is_secret = |bytes: &[u8]| self.0.iter().any(|sought| sought.is_in(bytes));
+        let is_secret = |bytes: &[u8]| !self.found(bytes).is_empty();
         if !trace.may_say(is_secret) {
             return Ok(None);
         }
@@ -126,121 +145,153 @@ impl Secrets {
 
     /// The bytes with `***` for every secret in them; none where there is none.
     fn hidden(&self, bytes: &[u8]) -> Option<Vec<u8>> {
-        let mut found = self.found(bytes);
+        let found = self.found(bytes);
         if found.is_empty() {
             return None;
         }
-        found.sort_unstable_by_key(|range| range.start);
         let (mut hidden, mut told) = (Vec::with_capacity(bytes.len()), 0);
         for range in found {
-            // One secret may begin in another: then they are hidden together.
-            if range.start >= told {
-                hidden.extend_from_slice(&bytes[told..range.start]);
-                hidden.extend_from_slice(MASK.as_bytes());
-            }
-            told = told.max(range.end);
+            hidden.extend_from_slice(&bytes[told..range.start]);
+            hidden.extend_from_slice(MASK.as_bytes());
+            told = range.end;
         }
         hidden.extend_from_slice(&bytes[told..]);
         Some(hidden)
     }
 
-    /// Where secrets stand, in no order; one may begin in another.
+    /// Where secrets stand, in order. Those that overlap or touch are one range.
     fn found(&self, bytes: &[u8]) -> Vec<Range<usize>> {
-        let mut found = Vec::new();
-        for pattern in self.0.iter().flat_map(|sought| &sought.patterns) {
-            let mut from = 0;
-            while let Some(one) = pattern.find_at(bytes, from) {
-                found.push(one.range());
-                from = one.start() + 1;
+        if self.texts.is_empty() {
+            return Vec::new();
+        }
+        let finder = self.finder.get_or_init(|| Arc::new(Finder::new(&self.texts)));
+        finder.find(bytes)
+    }
+}
+
+impl Finder {
+    fn new(secrets: &[Arc<Secret>]) -> Self {
+        let texts: Vec<&str> = secrets.iter().flat_map(|secret| parts(secret.expose())).collect();
+        let automaton = |escapes| {
+            let plain: Vec<_> = texts.iter().map(|text| plain(text, escapes)).collect();
+            // What is short is found everywhere.
+            let plain = plain.iter().map(Vec::as_slice).filter(|text| text.len() >= CHARS_MIN);
+            Automaton::new(plain.collect())
+        };
+        Self {
+            backslash: automaton(Escapes::Backslash),
+            all: automaton(Escapes::All),
+            exact: Automaton::new(texts.iter().map(|text| text.as_bytes()).collect()),
+        }
+    }
+
+    fn find(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let mut walk = Walk::new(&self.exact, bytes);
+        for (at, &byte) in bytes.iter().enumerate() {
+            walk.read(Unit { byte, at: at..at + 1 });
+        }
+        let mut all = walk.found;
+        let exact = all.len();
+        for escapes in Escapes::in_text(bytes) {
+            let automaton = match escapes {
+                Escapes::Backslash => &self.backslash,
+                Escapes::All => &self.all,
+            };
+            let mut walk = Walk::new(automaton, bytes);
+            each(bytes, escapes, |unit| walk.read(unit));
+            all.extend(walk.found);
+        }
+        if all.len() == exact {
+            return all;
+        }
+        all.sort_unstable_by_key(|range| range.start);
+        let mut joined: Vec<Range<usize>> = Vec::with_capacity(all.len());
+        for range in all {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
             }
         }
-        let cuts = bytes.windows(CUT.len()).enumerate().filter(|(_, it)| *it == CUT.as_bytes());
-        for (end, _) in cuts {
-            found.extend(self.0.iter().filter_map(|sought| sought.cut(&bytes[..end])));
+        joined
+    }
+}
+
+/// A walk over a text that collects where secrets stand.
+struct Walk<'a> {
+    automaton: &'a Automaton,
+    bytes: &'a [u8],
+    place: Place,
+    /// Where the last units began, as many as a secret may have.
+    began: Vec<usize>,
+    read: usize,
+    found: Vec<Range<usize>>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(automaton: &'a Automaton, bytes: &'a [u8]) -> Self {
+        let began = vec![0; automaton.depth_max().next_power_of_two()];
+        Self { automaton, bytes, place: Place::default(), began, read: 0, found: Vec::new() }
+    }
+
+    fn read(&mut self, Unit { byte, at }: Unit) {
+        // The beginning of a secret stands before what says that the text was cut there.
+        if byte == CUT.as_bytes()[0] && self.bytes[at.start..].starts_with(CUT.as_bytes()) {
+            let begun = self.automaton.begun(self.place);
+            if begun >= CHARS_MIN {
+                self.add(self.start_of(begun)..at.start);
+            }
         }
-        found
+        let last = self.began.len() - 1;
+        self.began[self.read & last] = at.start;
+        self.read += 1;
+        self.place = self.automaton.step(self.place, byte);
+        if let Some(length) = self.automaton.ended(self.place) {
+            self.add(self.start_of(length)..at.end);
+        }
+    }
+
+    /// Where the last so many units begin.
+    fn start_of(&self, units: usize) -> usize {
+        self.began[(self.read - units) & (self.began.len() - 1)]
+    }
+
+    /// Ends come in order, so that what is covered is behind all others.
+    fn add(&mut self, mut range: Range<usize>) {
+        while let Some(last) = self.found.pop_if(|last| last.end >= range.start) {
+            range.start = range.start.min(last.start);
+        }
+        self.found.push(range);
     }
 }
 
-impl Sought {
-    fn new(text: &str) -> Self {
-        let lines = text.lines().map(str::trim);
-        let lines = lines.filter(|line| line.chars().count() >= LINE_CHARS_MIN && *line != text);
-        let patterns = [text].into_iter().chain(lines).flat_map(parts).map(|part| pattern(&part));
-        Self { patterns: patterns.collect(), secret: Secret::new(text) }
-    }
-
-    /// Whether all of it stands there, or the beginning of it where a text was cut.
-    fn is_in(&self, bytes: &[u8]) -> bool {
-        let mut cuts = bytes.windows(CUT.len()).enumerate().filter(|(_, it)| *it == CUT.as_bytes());
-        self.patterns.iter().any(|pattern| pattern.is_match(bytes))
-            || cuts.any(|(end, _)| self.cut(&bytes[..end]).is_some())
-    }
-
-    /// Where the beginning of it stands at the end of a text that was cut there.
-    fn cut(&self, bytes: &[u8]) -> Option<Range<usize>> {
-        let text = self.secret.expose();
-        let ends = text.char_indices().map(|(end, _)| end).skip(CHARS_MIN);
-        let end = ends.filter(|end| bytes.ends_with(&text.as_bytes()[..*end])).last()?;
-        Some(bytes.len() - end..bytes.len())
-    }
+/// What of a secret is looked for: all of it, in parts where it is long, and its lines.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(move |line| line.chars().count() >= LINE_CHARS_MIN && *line != text);
+    [text].into_iter().chain(lines).flat_map(chunks)
 }
 
-/// A text in parts that are not too long for a pattern. The last is not shorter than what is looked for.
-fn parts(text: &str) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    let mut parts: Vec<String> =
-        chars.chunks(PART_CHARS).map(|part| part.iter().collect()).collect();
-    if let Some(last) =
-        parts.pop_if(|last| chars.len() > PART_CHARS && last.chars().count() < CHARS_MIN)
-        && let Some(before) = parts.last_mut()
-    {
-        before.push_str(&last);
-    }
-    parts
-}
-
-fn pattern(part: &str) -> Regex {
-    let pattern: String = part.chars().map(spelled).collect();
-    // Bytes, since what stands around a secret need not be UTF-8.
-    let built = RegexBuilder::new(&pattern).unicode(false).build();
-    built.expect("characters that are escaped are a pattern, and they are few")
-}
-
-/// The forms in which a character is found: as it is, as JSON and Rust escape it, and as a URL does; each of them more
-/// than once too, as in JSON within JSON.
-fn spelled(c: char) -> String {
-    let mut bytes = [0; 4];
-    let plain = regex::escape(c.encode_utf8(&mut bytes));
-    if c.is_ascii_alphanumeric() {
-        return plain;
-    }
-    let short = match c {
-        '"' | '\\' | '/' => format!(r"\\+{plain}"),
-        '\n' => r"\\+n".to_owned(),
-        '\r' => r"\\+r".to_owned(),
-        '\t' => r"\\+t".to_owned(),
-        // As a form sends it.
-        ' ' => r"\+".to_owned(),
-        _ => plain.clone(),
-    };
-    let units =
-        c.encode_utf16(&mut [0; 2]).iter().map(|it| format!(r"\\+u{it:04x}")).collect::<String>();
-    let braced = format!(r"\\+u\{{{:x}\}}", u32::from(c));
-    let percent: String =
-        bytes[..c.len_utf8()].iter().map(|byte| format!("%(?:25)*{byte:02x}")).collect();
-    format!("(?:{plain}|{short}|(?i:{units}|{braced}|{percent}))")
+/// A text in parts of so many characters. The last is not shorter than what is looked for.
+fn chunks(text: &str) -> Vec<&str> {
+    let starts: Vec<usize> =
+        text.char_indices().step_by(PART_CHARS).map(|(start, _)| start).collect();
+    let is_short = |from: &usize| text[*from..].chars().count() < CHARS_MIN;
+    let count = starts.len() - usize::from(starts.len() > 1 && starts.last().is_some_and(is_short));
+    let ends = starts[1..count].iter().copied().chain([text.len()]);
+    starts[..count].iter().zip(ends).map(|(start, end)| &text[*start..end]).collect()
 }
 
 /// Only how many: nobody may see them.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} secrets", self.0.len())
+        write!(f, "{} secrets", self.texts.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::test_runner::Config as ProptestConfig;
+
     use super::*;
 
     fn secrets(texts: &[&str]) -> Secrets {
@@ -293,5 +344,60 @@ mod tests {
         }
         assert!(!secrets.hide(&format!("x{long}x")).contains(&long[600..620]));
         assert_eq!(format!("{secrets:?}"), "5 secrets");
+    }
+
+    fn json(text: &str) -> String {
+        let quoted = serde_json::Value::from(text).to_string();
+        quoted[1..quoted.len() - 1].to_owned()
+    }
+
+    fn url(text: &str) -> String {
+        let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+        let one = |byte: u8| match safe(&byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        };
+        text.bytes().map(one).collect()
+    }
+
+    fn debug(text: &str) -> String {
+        let quoted = format!("{text:?}");
+        quoted[1..quoted.len() - 1].to_owned()
+    }
+
+    fn form(text: &str) -> String {
+        url(text).replace("%20", "+")
+    }
+
+    proptest::proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_way_to_write_a_secret_shows_it(
+            secret in r#"[a-z0-9]{6}[a-z0-9 \\"/%+\n\tüé✓😀=&]{0,20}[a-z0-9]"#,
+            ways in proptest::collection::vec(0..4_usize, 0..3),
+            [before, after] in proptest::array::uniform2(r#"[ :\\"%,x]{0,4}"#),
+        ) {
+            // What is mixed within one another is out of reach: a URL may hold JSON, but not the reverse and back.
+            let mut ways = ways;
+            ways.sort_unstable();
+            let way = [json, debug, url, form];
+            // Behind a `%`, two digits of a URL are a character.
+            let before = if ways.iter().any(|it| *it > 1) { "" } else { &before };
+            let written = ways.iter().fold(secret.clone(), |text, it| way[*it](&text));
+            let told = secrets(&[&secret]).hide(&format!("{before}{written}{after}")).into_owned();
+            proptest::prop_assert!(!told.contains(&secret[..6]), "{} as {}: {}", secret, written, told);
+        }
+    }
+
+    #[test]
+    fn what_it_takes_grows_with_the_text_and_not_with_what_is_found() {
+        let all_a = "a".repeat(500);
+        let nested: Vec<String> = (6..500).map(|length| "a".repeat(length)).collect();
+        let mut secrets = secrets(&[&all_a]);
+        nested.iter().for_each(|text| secrets.add(text));
+        // At one step a match these would be two thousand million.
+        let text = format!("{}…{}", "a".repeat(4_000_000), "…".repeat(10_000));
+        assert_eq!(secrets.hide(&text), format!("***{}", "…".repeat(10_001)));
     }
 }
