@@ -26,7 +26,7 @@ use tokio::{
 
 use crate::{
     arrivals::{Arrival, Arrivals},
-    receiver::{Refused, Sink},
+    receiver::{Refused, Sender, Sink},
 };
 
 /// How much an inbox holds.
@@ -334,7 +334,7 @@ impl Drop for Claim {
 }
 
 impl Sink for Inbox {
-    fn wants(&self, trace_id: &TraceId) -> bool {
+    fn wants(&self, trace_id: &TraceId, _: &Sender) -> bool {
         let shared = &self.shared;
         let is_minted = shared.ring.verify(trace_id).is_some();
         if !is_minted && shared.foreign_expected.load(Ordering::Relaxed) == 0 {
@@ -346,25 +346,25 @@ impl Sink for Inbox {
         }
     }
 
-    async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
+    async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), Refused> {
         let tried: Vec<_> = batches.into_iter().map(|batch| self.shared.take(batch)).collect();
         tried.into_iter().collect()
     }
 
-    fn lost(&self, trace_id: &TraceId) {
+    fn lost(&self, trace_id: &TraceId, _: &Sender) {
         // Without room for the trace nothing is noted; a run that asks for its trace before it starts has room.
         if let Ok(slot) = self.shared.slot_of(*trace_id, &mut self.shared.state()) {
             slot.refused += 1;
         }
     }
 
-    fn logged(&self, trace_id: &TraceId) {
+    fn logged(&self, trace_id: &TraceId, _: &Sender) {
         if let Ok(slot) = self.shared.slot_of(*trace_id, &mut self.shared.state()) {
             slot.logs += 1;
         }
     }
 
-    fn lost_unread(&self) {
+    fn lost_unread(&self, _: &Sender) {
         self.shared.unread.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -376,14 +376,14 @@ fn full(trace_id: TraceId) -> Refused {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use model::{Key, KeyRing, Timestamp, TraceId};
+    use model::{Key, KeyRing, Project, Timestamp, TraceId};
     use otlp::Batch;
 
     use super::{Inbox, Limits};
     use crate::{
         arrivals::{Arrival, Arrivals},
         receiver::{
-            Sink,
+            Sender, Sink,
             conformance::{Facts, conforms},
         },
     };
@@ -392,14 +392,18 @@ mod tests {
         Inbox::new(KeyRing::new(Key::from_bytes([1; 16]), Vec::new()), limits)
     }
 
+    fn wants(inbox: &Inbox, trace_id: &TraceId) -> bool {
+        inbox.wants(trace_id, &Sender::of_all())
+    }
+
     fn minted(inbox: &Inbox, number: u8) -> TraceId {
-        inbox.shared.ring.mint(Timestamp::from_nanos(0), [number; 7])
+        inbox.shared.ring.mint(&Project::default(), Timestamp::from_nanos(0), [number; 5])
     }
 
     async fn send(inbox: &Inbox, trace_id: TraceId, text: &'static str) -> Result<(), String> {
         let bytes = Bytes::from_static(text.as_bytes());
         let batch = Batch { trace_id, spans: 1, bytes };
-        inbox.accept(vec![batch]).await.map_err(|refused| refused.to_string())
+        inbox.accept(vec![batch], &Sender::of_all()).await.map_err(|refused| refused.to_string())
     }
 
     async fn next(arrivals: &mut Arrivals) -> String {
@@ -445,12 +449,12 @@ mod tests {
     async fn only_minted_traces_that_are_not_over_are_wanted() {
         let inbox = inbox(Limits::default());
         let trace = minted(&inbox, 1);
-        assert!(inbox.wants(&trace));
-        assert!(!inbox.wants(&TraceId::from_bytes([9; 16]).expect("an id")));
+        assert!(wants(&inbox, &trace));
+        assert!(!wants(&inbox, &TraceId::from_bytes([9; 16]).expect("an id")));
         let arrivals = inbox.expect(trace);
-        assert!(inbox.wants(&trace));
+        assert!(wants(&inbox, &trace));
         drop(arrivals);
-        assert!(!inbox.wants(&trace));
+        assert!(!wants(&inbox, &trace));
         assert_eq!(send(&inbox, trace, "late").await, Ok(()), "dropped, not refused");
     }
 
@@ -493,7 +497,8 @@ mod tests {
             spans: 1,
             bytes: Bytes::from_static(text.as_bytes()),
         };
-        inbox.accept(vec![batch(1, "too long"), batch(2, "fits")]).await.expect("taken or lost");
+        let both = vec![batch(1, "too long"), batch(2, "fits")];
+        inbox.accept(both, &Sender::of_all()).await.expect("taken or lost");
         assert_eq!(next(&mut inbox.expect(minted(&inbox, 2))).await, "fits");
         assert_eq!([1, 2].map(|number| inbox.refused(minted(&inbox, number))), [1, 0]);
     }
@@ -504,7 +509,7 @@ mod tests {
         let traces = [1, 2, 3].map(|number| minted(&inbox, number));
         let _arrivals = inbox.expect(traces[0]);
         for trace in traces.iter().chain(&traces[..1]) {
-            inbox.lost(trace);
+            inbox.lost(trace, &Sender::of_all());
         }
         let _later = inbox.expect(traces[1]);
         assert_eq!(traces.map(|trace| inbox.refused(trace)), [2, 1, 0]);
@@ -527,15 +532,15 @@ mod tests {
         let foreign = TraceId::from_bytes([9; 16]).expect("an id");
         let other = TraceId::from_bytes([8; 16]).expect("an id");
         let mut first = inbox.expect(foreign);
-        assert!(inbox.wants(&foreign));
-        assert!(!inbox.wants(&other));
+        assert!(wants(&inbox, &foreign));
+        assert!(!wants(&inbox, &other));
         assert_eq!(send(&inbox, foreign, "spans").await, Ok(()));
         assert_eq!(next(&mut first).await, "spans");
         let second = inbox.expect(foreign);
         drop(first);
-        assert!(inbox.wants(&foreign), "the first reader takes nothing from the second");
+        assert!(wants(&inbox, &foreign), "the first reader takes nothing from the second");
         drop(second);
-        assert!(!inbox.wants(&foreign));
+        assert!(!wants(&inbox, &foreign));
     }
 
     #[tokio::test]
@@ -562,7 +567,7 @@ mod tests {
             assert_eq!(next(&mut third).await, text);
         }
         assert_eq!(third.next().await, None);
-        assert!(!inbox.wants(&foreign));
+        assert!(!wants(&inbox, &foreign));
         assert_eq!(inbox.shared.state().bytes, 0);
     }
 
@@ -574,7 +579,7 @@ mod tests {
             let arrivals = inbox.expect(trace);
             assert_eq!(send(&inbox, trace, "spans").await, Ok(()));
             drop(arrivals);
-            assert!(!inbox.wants(&trace), "{number}");
+            assert!(!wants(&inbox, &trace), "{number}");
         }
         let state = inbox.shared.state();
         assert!(state.slots.len() <= 3 && state.over.len() <= 3, "{state:?}");

@@ -1,8 +1,9 @@
 //! Trace ids that identify themselves.
 //!
-//! A minted id is 16 bytes: 5 of tag, 4 of epoch seconds, 7 random. The tag is SipHash-2-4 over the other 11
-//! under the deployment's key, so that any replica tells from the id alone whether a span belongs to a run.
-//! The tag proves who minted, not who sent.
+//! A minted id is 16 bytes: 4 of tag, 4 of epoch seconds, 3 of the project's tag, 5 random. The tag is SipHash-2-4 over the
+//! other 12 under the deployment's key, so that any replica tells from the id alone whether a span belongs to a run. The
+//! project's tag is SipHash-2-4 over the project, the seconds and the random bytes: whoever may send for some projects
+//! reaches only ids of these, and ids do not show which project they are of. The tags prove who minted, not who sent.
 //!
 //! Deliberately absent: the clock and the dice; both are handed in.
 
@@ -11,10 +12,15 @@ use std::{fmt, hash::Hasher, str::FromStr};
 use siphasher::sip::SipHasher24;
 use thiserror::Error;
 
-use crate::{Fault, Faulty, Timestamp, TraceId};
+use crate::{Fault, Faulty, Project, Timestamp, TraceId};
 
-const TAG: usize = 5;
+const TAG: usize = 4;
 const EPOCH: usize = 4;
+const PROJECT: usize = 3;
+/// Random bytes of an id.
+const RANDOM: usize = 5;
+/// Where the project's tag is.
+const PROJECT_AT: usize = TAG + EPOCH;
 
 /// A deployment's 128-bit key. It prints as `***`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,12 +56,27 @@ impl Key {
         &self.0
     }
 
-    fn tag(&self, rest: &[u8]) -> [u8; TAG] {
+    fn tag<const N: usize>(&self, parts: &[&[u8]]) -> [u8; N] {
         let mut hasher = SipHasher24::new_with_key(&self.0);
-        hasher.write(rest);
-        let mut tag = [0; TAG];
-        tag.copy_from_slice(&hasher.finish().to_le_bytes()[..TAG]);
+        parts.iter().for_each(|part| hasher.write(part));
+        let mut tag = [0; N];
+        tag.copy_from_slice(&hasher.finish().to_le_bytes()[..N]);
         tag
+    }
+
+    /// The tag of a project in an id with this tail. The name ends with a byte that no name has.
+    fn project_tag(&self, project: &Project, bytes: &[u8; 16]) -> [u8; PROJECT] {
+        let (epoch, random) = (&bytes[TAG..PROJECT_AT], &bytes[PROJECT_AT + PROJECT..]);
+        self.tag(&[project.as_str().as_bytes(), &[0], epoch, random])
+    }
+
+    fn has_minted(&self, bytes: &[u8; 16]) -> bool {
+        self.tag::<TAG>(&[&bytes[TAG..]]) == bytes[..TAG]
+    }
+
+    fn is_of(&self, project: &Project, bytes: &[u8; 16]) -> bool {
+        self.has_minted(bytes)
+            && self.project_tag(project, bytes) == bytes[PROJECT_AT..PROJECT_AT + PROJECT]
     }
 }
 
@@ -65,30 +86,40 @@ impl KeyRing {
         Self { first, others }
     }
 
-    /// Mints an id for a run that starts at `now`.
-    pub fn mint(&self, now: Timestamp, random: [u8; 7]) -> TraceId {
+    /// Mints an id for a run of a project that starts at `now`.
+    pub fn mint(&self, project: &Project, now: Timestamp, random: [u8; RANDOM]) -> TraceId {
         let mut bytes = [0; 16];
         // The epoch wraps in 2106; only differences of it are ever looked at.
         let epoch = (now.as_secs() & u64::from(u32::MAX)) as u32;
-        bytes[TAG..TAG + EPOCH].copy_from_slice(&epoch.to_be_bytes());
-        bytes[TAG + EPOCH..].copy_from_slice(&random);
-        let tag = self.first.tag(&bytes[TAG..]);
+        bytes[TAG..PROJECT_AT].copy_from_slice(&epoch.to_be_bytes());
+        bytes[PROJECT_AT + PROJECT..].copy_from_slice(&random);
+        let tag = self.first.project_tag(project, &bytes);
+        bytes[PROJECT_AT..PROJECT_AT + PROJECT].copy_from_slice(&tag);
+        let tag = self.first.tag::<TAG>(&[&bytes[TAG..]]);
         bytes[..TAG].copy_from_slice(&tag);
         match TraceId::from_bytes(bytes) {
             Some(id) => id,
             // All zero is no id. One draw in 2^128 comes here, and a different draw is as good.
-            None => self.mint(now, [1; 7]),
+            None => self.mint(project, now, [1; RANDOM]),
         }
     }
 
     /// Tells when `id` was minted, in epoch seconds, if one of these keys minted it.
     ///
-    /// A foreign id passes with chance 2^-40 per key.
+    /// A foreign id passes with chance 2^-32 per key.
     pub fn verify(&self, id: &TraceId) -> Option<u32> {
-        let (tag, rest) = id.as_bytes().split_at(TAG);
-        let ours = std::iter::once(&self.first).chain(&self.others).any(|key| key.tag(rest) == tag);
-        let epoch = rest.first_chunk::<EPOCH>()?;
-        ours.then(|| u32::from_be_bytes(*epoch))
+        let bytes = id.as_bytes();
+        let epoch = bytes[TAG..].first_chunk::<EPOCH>()?;
+        self.keys().any(|key| key.has_minted(bytes)).then(|| u32::from_be_bytes(*epoch))
+    }
+
+    /// Whether one of these keys minted `id` for a run of this project. An id of another one passes with chance 2^-24.
+    pub fn is_of(&self, project: &Project, id: &TraceId) -> bool {
+        self.keys().any(|key| key.is_of(project, id.as_bytes()))
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &Key> {
+        std::iter::once(&self.first).chain(&self.others)
     }
 }
 
@@ -114,7 +145,7 @@ mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
     use super::{Key, KeyRing};
-    use crate::{Timestamp, TraceId};
+    use crate::{Project, Timestamp, TraceId};
 
     fn ring(first: u8, others: &[u8]) -> KeyRing {
         let key = |byte: &u8| Key::from_bytes([*byte; 16]);
@@ -123,18 +154,35 @@ mod tests {
 
     #[test]
     fn the_layout_is_fixed() {
-        let id = ring(7, &[]).mint(Timestamp::from_nanos(0x0102_0304 * 1_000_000_000), [9; 7]);
+        let at = Timestamp::from_nanos(0x0102_0304 * 1_000_000_000);
+        let id = ring(7, &[]).mint(&Project::default(), at, [9; 5]);
         let bytes = id.as_bytes();
-        assert_eq!(bytes[5..9], [1, 2, 3, 4], "epoch seconds, big endian");
-        assert_eq!(bytes[9..], [9; 7], "random");
-        assert_eq!(id.to_string(), "cb75e6b6100102030409090909090909", "computed apart");
+        assert_eq!(bytes[4..8], [1, 2, 3, 4], "epoch seconds, big endian");
+        assert_eq!(bytes[11..], [9; 5], "random");
+        assert_eq!(id.to_string(), "3a659e610102030492b3ae0909090909", "computed apart");
     }
 
     #[test]
     fn keys_rotate_without_a_gap() {
-        let id = ring(1, &[]).mint(Timestamp::from_nanos(0), [3; 7]);
+        let project = Project::default();
+        let id = ring(1, &[]).mint(&project, Timestamp::from_nanos(0), [3; 5]);
         assert_eq!(ring(2, &[1]).verify(&id), Some(0));
+        assert!(ring(2, &[1]).is_of(&project, &id));
         assert_eq!(ring(2, &[]).verify(&id), None);
+        assert!(!ring(2, &[]).is_of(&project, &id));
+    }
+
+    #[test]
+    fn an_id_is_of_its_project_alone() {
+        let ring = ring(1, &[]);
+        let [alpha, beta]: [Project; 2] =
+            ["alpha", "beta"].map(|name| name.parse().expect("a name"));
+        for random in 0..100 {
+            let id = ring.mint(&alpha, Timestamp::from_nanos(0), [random; 5]);
+            assert!(ring.is_of(&alpha, &id));
+            assert!(!ring.is_of(&beta, &id));
+            assert!(ring.verify(&id).is_some());
+        }
     }
 
     #[test]
@@ -147,15 +195,17 @@ mod tests {
     proptest! {
         #[test]
         fn minted_ids_are_known_and_changed_ones_are_not(
-            secs in 0..u64::from(u32::MAX), random in any::<[u8; 7]>(), at in 0usize..16, flip in 1u8..=255,
+            secs in 0..u64::from(u32::MAX), random in any::<[u8; 5]>(), at in 0usize..16, flip in 1u8..=255,
         ) {
             let ring = ring(5, &[]);
-            let id = ring.mint(Timestamp::from_nanos(secs * 1_000_000_000), random);
+            let project = Project::default();
+            let id = ring.mint(&project, Timestamp::from_nanos(secs * 1_000_000_000), random);
             prop_assert_eq!(ring.verify(&id).map(u64::from), Some(secs));
             let mut bytes = *id.as_bytes();
             bytes[at] ^= flip;
             if let Some(changed) = TraceId::from_bytes(bytes) {
                 prop_assert!(ring.verify(&changed).is_none());
+                prop_assert!(!ring.is_of(&project, &changed));
             }
         }
     }

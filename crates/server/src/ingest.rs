@@ -1,7 +1,7 @@
 //! Spans on their way in: from the OTLP receiver to the bus.
 //!
-//! Whether a span belongs to a run is told by its trace id: one that was minted here, or one that a run waits for. All
-//! others are counted and go by: they touch neither the bus nor its journal. Ingest is never traced, so that telemetry
+//! Whether a span belongs to a run is told by its trace id: one that was minted here, or one that a run waits for; and a
+//! sender reaches only runs of its projects. All others are counted and go by: they touch neither the bus nor its journal. Ingest is never traced, so that telemetry
 //! about telemetry cannot loop.
 
 use std::{
@@ -16,8 +16,8 @@ use std::{
 };
 
 use bus::{Bus, Local};
-use drivers::receiver::{self, Gate, Refused, Sink, Tls, TlsError};
-use model::{TraceId, World};
+use drivers::receiver::{self, Gate, Refused, Sender, Sink, Tls, TlsError};
+use model::{KeyRing, Project, TraceId, World};
 use otlp::Batch;
 use thiserror::Error;
 
@@ -25,7 +25,7 @@ use crate::{
     StartError,
     config::{self, Config, OtlpTls},
     identity::{Identity, identity},
-    interests::Interests,
+    interests::{Interests, channel},
     opening::Keys,
     peers::Peers,
 };
@@ -46,9 +46,37 @@ pub(crate) struct Ingest {
     pub(crate) peers: Peers,
     pub(crate) world: World,
     /// Exports that were not taken, and that may have been anybody's.
-    pub(crate) unread: Arc<AtomicU64>,
+    pub(crate) unread: Arc<Unread>,
     /// The traces of runs of which log records came.
     pub(crate) logs: Arc<Logs>,
+}
+
+/// Exports that were not taken and that may have been of any run that their senders reach.
+#[derive(Debug, Default)]
+pub(crate) struct Unread {
+    /// Of senders that reach all.
+    all: AtomicU64,
+    /// Of the others: as many as there are projects at the most.
+    by_project: Mutex<HashMap<Project, u64>>,
+}
+
+impl Unread {
+    fn add(&self, sender: &Sender) {
+        let Some(projects) = sender.projects() else {
+            self.all.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let mut counts = self.by_project.lock().unwrap_or_else(PoisonError::into_inner);
+        for project in projects {
+            *counts.entry(project.clone()).or_default() += 1;
+        }
+    }
+
+    /// How many may have been of a run of this project.
+    pub(crate) fn of(&self, project: &Project) -> u64 {
+        let counts = self.by_project.lock().unwrap_or_else(PoisonError::into_inner);
+        self.all.load(Ordering::Relaxed) + counts.get(project).copied().unwrap_or(0)
+    }
 }
 
 /// The traces of which log records came, the newest ones: a run asks for its own before it concludes that there are no events.
@@ -174,12 +202,12 @@ fn read_tls(files: &OtlpTls) -> Result<Tls, OtlpTlsError> {
 impl Ingest {
     /// Refuses spans while other servers may not know that they are taken here, but for those of runs that are listened to here
     /// from their beginning: nobody else concludes anything about these.
-    fn refuse_uncounted(&self, batches: &[Batch]) -> Result<(), Refused> {
-        if batches.iter().all(|batch| self.bus.is_whole(batch.trace_id)) {
+    fn refuse_uncounted(&self, batches: &[bus::Batch]) -> Result<(), Refused> {
+        if batches.iter().all(|batch| self.bus.is_whole(batch.trace)) {
             return Ok(());
         }
         for batch in batches {
-            self.bus.lose(self.world.now(), batch.trace_id);
+            self.bus.lose(self.world.now(), batch.trace);
         }
         Err(Refused {
             reason: "the server's row in the database could not be renewed in time".to_owned(),
@@ -187,38 +215,59 @@ impl Ingest {
     }
 }
 
+impl Ingest {
+    /// Whether an id was minted for a run that this sender reaches, not too long ago.
+    fn is_minted(&self, keys: &KeyRing, id: &TraceId, sender: &Sender) -> bool {
+        let Some(minted) = keys.verify(id) else { return false };
+        // Epoch seconds wrap in 2106, and so does their difference.
+        let now = (self.world.now().as_secs() & u64::from(u32::MAX)) as u32;
+        let is_of_now = now.wrapping_sub(minted) <= EPOCH_AGE_MAX
+            || minted.wrapping_sub(now) <= EPOCH_AHEAD_MAX;
+        is_of_now
+            && sender.projects().is_none_or(|projects| projects.iter().any(|it| keys.is_of(it, id)))
+    }
+
+    /// Where on the bus the spans of a trace go that this sender sends.
+    fn channels(&self, id: TraceId, sender: &Sender) -> Vec<TraceId> {
+        let Some(keys) = self.keys.get() else { return Vec::new() };
+        let minted = self.is_minted(keys, &id, sender).then_some(id);
+        let external = self.interests.of(&id, sender).into_iter();
+        minted.into_iter().chain(external.map(|project| channel(keys, &project, id))).collect()
+    }
+}
+
 impl Sink for Ingest {
-    fn wants(&self, id: &TraceId) -> bool {
+    fn wants(&self, id: &TraceId, sender: &Sender) -> bool {
         let Some(keys) = self.keys.get() else { return true };
-        let is_ours = keys.verify(id).is_some_and(|minted| {
-            // Epoch seconds wrap in 2106, and so does their difference.
-            let now = (self.world.now().as_secs() & u64::from(u32::MAX)) as u32;
-            now.wrapping_sub(minted) <= EPOCH_AGE_MAX || minted.wrapping_sub(now) <= EPOCH_AHEAD_MAX
-        });
-        is_ours || self.interests.has(id)
+        self.is_minted(keys, id, sender) || !self.interests.of(id, sender).is_empty()
     }
 
-    fn lost(&self, trace_id: &TraceId) {
-        self.bus.lose(self.world.now(), *trace_id);
+    fn lost(&self, trace_id: &TraceId, sender: &Sender) {
+        for channel in self.channels(*trace_id, sender) {
+            self.bus.lose(self.world.now(), channel);
+        }
     }
 
-    fn logged(&self, trace_id: &TraceId) {
-        self.logs.add(*trace_id);
+    fn logged(&self, trace_id: &TraceId, sender: &Sender) {
+        self.channels(*trace_id, sender).into_iter().for_each(|channel| self.logs.add(channel));
     }
 
-    fn lost_unread(&self) {
-        self.unread.fetch_add(1, Ordering::Relaxed);
+    fn lost_unread(&self, sender: &Sender) {
+        self.unread.add(sender);
     }
 
-    async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
+    async fn accept(&self, batches: Vec<Batch>, sender: &Sender) -> Result<(), Refused> {
         if self.keys.get().is_none() {
             return Err(Refused { reason: "the server waits for its database".to_owned() });
         }
+        let batches = batches.into_iter().flat_map(|Batch { trace_id, spans, bytes }| {
+            let channels = self.channels(trace_id, sender).into_iter();
+            channels.map(move |trace| bus::Batch { trace, spans, bytes: bytes.clone() })
+        });
+        let batches: Vec<_> = batches.collect();
         if !self.peers.is_counted() {
             self.refuse_uncounted(&batches)?;
         }
-        let batch = |Batch { trace_id: trace, spans, bytes }| bus::Batch { trace, spans, bytes };
-        let batches = batches.into_iter().map(batch).collect();
         let published = self.bus.publish(self.world.now(), batches).await;
         published.map_err(|refused| Refused { reason: refused.to_string() })
     }
@@ -226,17 +275,14 @@ impl Sink for Ingest {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::{Arc, atomic::Ordering},
-        time::Duration,
-    };
+    use std::{sync::Arc, time::Duration};
 
     use bus::{Bus, Limits, Local, Next, Options};
     use drivers::receiver::{
-        Sink,
+        Sender, Sink,
         conformance::{Facts, conforms},
     };
-    use model::{Key, KeyRing, Timestamp, TraceId, World};
+    use model::{Key, KeyRing, Project, Timestamp, TraceId, World};
 
     use super::{Batch, Ingest, Interests, Keys, Peers};
 
@@ -262,7 +308,8 @@ mod tests {
     }
 
     fn minted(ingest: &Ingest, seconds: u64) -> TraceId {
-        ingest.keys.of_open().mint(Timestamp::from_nanos(seconds * 1_000_000_000), [2; 7])
+        let at = Timestamp::from_nanos(seconds * 1_000_000_000);
+        ingest.keys.of_open().mint(&Project::default(), at, [2; 5])
     }
 
     #[tokio::test]
@@ -284,7 +331,7 @@ mod tests {
                 }
                 held
             },
-            || ingest.bus.refused(facts.wanted) + ingest.unread.load(Ordering::Relaxed),
+            || ingest.bus.refused(facts.wanted) + ingest.unread.of(&Project::default()),
         )
         .await;
     }
@@ -293,18 +340,46 @@ mod tests {
     fn an_id_that_a_run_waits_for_is_wanted() {
         let (ingest, _directory) = ingest();
         let foreign = TraceId::from_random([5; 16]);
-        let interest = ingest.interests.register(foreign);
-        assert!(ingest.wants(&foreign));
+        let interest = ingest.interests.register(Project::default(), foreign);
+        assert!(ingest.wants(&foreign, &Sender::of_all()));
         drop(interest);
-        assert!(!ingest.wants(&foreign));
+        assert!(!ingest.wants(&foreign, &Sender::of_all()));
+    }
+
+    #[tokio::test]
+    async fn a_sender_reaches_the_runs_of_its_projects_alone() {
+        let (ingest, _directory) = ingest();
+        let name = |name: &str| name.parse::<Project>().expect("a name");
+        let (alpha, beta) = (name("alpha"), name("beta"));
+        let [of_alpha, of_beta] = [&alpha, &beta].map(|project| Sender::of([project.clone()]));
+        let at = Timestamp::from_nanos(NOW * 1_000_000_000);
+        let betas = ingest.keys.of_open().mint(&beta, at, [3; 5]);
+        assert!(ingest.wants(&betas, &of_beta) && ingest.wants(&betas, &Sender::of_all()));
+        assert!(!ingest.wants(&betas, &of_alpha));
+        // A test of alpha that names the id of beta's run gets what alpha sends, and beta nothing of it.
+        let _interest = ingest.interests.register(alpha.clone(), betas);
+        let channel = super::channel(ingest.keys.of_open(), &alpha, betas);
+        let [mut stolen, mut own] = [channel, betas].map(|trace| ingest.bus.subscribe(trace));
+        let batch = |text: &'static str| Batch { trace_id: betas, spans: 1, bytes: text.into() };
+        ingest.accept(vec![batch("of beta")], &of_beta).await.expect("taken");
+        ingest.accept(vec![batch("of alpha")], &of_alpha).await.expect("taken");
+        ingest.accept(vec![batch("of beta again")], &of_beta).await.expect("taken");
+        assert_eq!(stolen.next().await.as_deref(), Some(&b"of alpha"[..]));
+        assert_eq!(own.next().await.as_deref(), Some(&b"of beta"[..]));
+        assert_eq!(own.next().await.as_deref(), Some(&b"of beta again"[..]));
+        ingest.lost_unread(&of_alpha);
+        assert_eq!((ingest.unread.of(&alpha), ingest.unread.of(&beta)), (1, 0));
+        ingest.lost_unread(&Sender::of_all());
+        assert_eq!((ingest.unread.of(&alpha), ingest.unread.of(&beta)), (2, 1));
     }
 
     #[tokio::test]
     async fn before_the_database_is_there_senders_keep_their_spans() {
         let (known, _directory) = ingest();
         let ingest = Ingest { keys: Keys::default(), ..known };
-        assert!(ingest.wants(&TraceId::from_random([5; 16])));
-        let refused = ingest.accept(Vec::new()).await.expect_err("refused for now");
+        assert!(ingest.wants(&TraceId::from_random([5; 16]), &Sender::of_all()));
+        let refused =
+            ingest.accept(Vec::new(), &Sender::of_all()).await.expect_err("refused for now");
         assert!(refused.reason.contains("waits for its database"), "{refused}");
     }
 
@@ -314,11 +389,12 @@ mod tests {
         let ingest = Ingest { peers: Peers::counted(Duration::ZERO, counted.world), ..counted };
         let (ours, other) = (minted(&ingest, NOW), minted(&ingest, NOW - 1));
         let batch = |trace_id| Batch { trace_id, spans: 1, bytes: vec![1, 2, 3].into() };
-        let _subscription = ingest.bus.subscribe(ours);
+        let (_subscription, all) = (ingest.bus.subscribe(ours), Sender::of_all());
         ingest.bus.expect(ours);
         // Nobody else concludes anything about a run that is listened to here.
-        ingest.accept(vec![batch(ours)]).await.expect("taken");
-        let refused = ingest.accept(vec![batch(ours), batch(other)]).await.expect_err("refused");
+        ingest.accept(vec![batch(ours)], &all).await.expect("taken");
+        let both = vec![batch(ours), batch(other)];
+        let refused = ingest.accept(both, &all).await.expect_err("refused");
         assert!(refused.reason.contains("row"), "{refused}");
         assert!(!ingest.bus.is_whole(ours), "it was refused with the other");
     }
@@ -334,7 +410,8 @@ mod tests {
             (0, false),
         ];
         for (seconds, wanted) in cases {
-            assert_eq!(ingest.wants(&minted(&ingest, seconds)), wanted, "{seconds}");
+            let id = minted(&ingest, seconds);
+            assert_eq!(ingest.wants(&id, &Sender::of_all()), wanted, "{seconds}");
         }
     }
 }

@@ -1,4 +1,7 @@
-//! Traces that runs wait for though nobody here minted their ids: those of `traceid` triggers.
+//! Traces that runs wait for though their ids were not minted for the run's project: those of `traceid` triggers.
+//!
+//! Such an id may be waited for by several projects, and each gets what its own senders sent: on the bus a project has a channel
+//! of its own for it. So no test reads another project's trace, or ends it, by naming its id.
 //!
 //! Asked for every foreign span, and nearly always empty: then it costs one look at a number.
 
@@ -12,7 +15,9 @@ use std::{
 };
 
 use db::{Db, DbError};
-use model::{KeyRing, TraceId};
+use drivers::receiver::Sender;
+use model::{KeyRing, Project, TraceId};
+use ring::digest::{Context, SHA256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -31,16 +36,19 @@ pub(crate) struct Interests(Arc<Shared>);
 struct Shared {
     /// How many traces there are.
     traces: AtomicUsize,
-    /// With each, how many runs wait for it; as many traces as there are runs at the most.
-    runs: Mutex<HashMap<TraceId, usize>>,
+    /// With each, how many runs of which projects wait for it; as many traces as there are runs at the most.
+    runs: Mutex<HashMap<TraceId, HashMap<Project, usize>>>,
     /// Those of runs that were in flight when the record was opened, and since when they are here.
-    resumed: Mutex<Option<(Instant, Vec<TraceId>)>>,
+    resumed: Mutex<Option<(Instant, Vec<Awaited>)>>,
 }
+
+/// Whose run waits for which trace.
+type Awaited = (Project, TraceId);
 
 /// One run's interest, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Interest {
-    trace: TraceId,
+    awaited: Awaited,
     of: Interests,
 }
 
@@ -48,9 +56,10 @@ impl Interests {
     /// Wants what runs in flight wait for, before a worker has taken them again: spans come as soon as they are taken.
     pub(crate) async fn resume(&self, db: &Db, keys: &KeyRing) -> Result<(), DbError> {
         let traces = db.awaited_traces(RESUMED_TRACES_MAX).await?.into_iter();
-        let foreign: Vec<_> = traces.filter(|trace| keys.verify(trace).is_none()).collect();
+        let foreign: Vec<_> =
+            traces.filter(|(project, trace)| !keys.is_of(project, trace)).collect();
         self.let_go();
-        foreign.iter().for_each(|trace| self.0.add(*trace));
+        foreign.iter().for_each(|awaited| self.0.add(awaited));
         *self.0.resumed() = Some((Instant::now(), foreign));
         Ok(())
     }
@@ -67,68 +76,117 @@ impl Interests {
 
     fn let_go(&self) {
         let resumed = self.0.resumed().take();
-        resumed.into_iter().flat_map(|(_, traces)| traces).for_each(|trace| self.0.remove(trace));
+        let traces = resumed.into_iter().flat_map(|(_, traces)| traces);
+        traces.for_each(|awaited| self.0.remove(&awaited));
     }
 
-    pub(crate) fn register(&self, trace: TraceId) -> Interest {
-        self.0.add(trace);
-        Interest { trace, of: self.clone() }
+    pub(crate) fn register(&self, project: Project, trace: TraceId) -> Interest {
+        let awaited = (project, trace);
+        self.0.add(&awaited);
+        Interest { awaited, of: self.clone() }
     }
 
-    pub(crate) fn has(&self, trace: &TraceId) -> bool {
-        self.0.traces.load(Ordering::Acquire) > 0 && self.0.runs().contains_key(trace)
+    /// The projects whose runs wait for this trace and that this sender reaches.
+    pub(crate) fn of(&self, trace: &TraceId, sender: &Sender) -> Vec<Project> {
+        if self.0.traces.load(Ordering::Acquire) == 0 {
+            return Vec::new();
+        }
+        let runs = self.0.runs();
+        let projects = runs.get(trace).into_iter().flat_map(HashMap::keys);
+        projects.filter(|project| sender.reaches(project)).cloned().collect()
     }
 }
 
+/// Under which id the bus has what a project may have of a trace: its own, where that was minted for the project.
+pub(crate) fn channel(keys: &KeyRing, project: &Project, trace: TraceId) -> TraceId {
+    if keys.is_of(project, &trace) {
+        return trace;
+    }
+    let mut digest = Context::new(&SHA256);
+    digest.update(project.as_str().as_bytes());
+    digest.update(&[0]);
+    digest.update(trace.as_bytes());
+    let digest = digest.finish();
+    digest.as_ref().first_chunk().map_or(trace, |bytes| TraceId::from_random(*bytes))
+}
+
 impl Shared {
-    fn add(&self, trace: TraceId) {
+    fn add(&self, (project, trace): &Awaited) {
         let mut runs = self.runs();
-        *runs.entry(trace).or_default() += 1;
+        *runs.entry(*trace).or_default().entry(project.clone()).or_default() += 1;
         self.traces.store(runs.len(), Ordering::Release);
     }
 
-    fn remove(&self, trace: TraceId) {
+    fn remove(&self, (project, trace): &Awaited) {
         let mut runs = self.runs();
-        if let Some(count) = runs.get_mut(&trace) {
-            *count -= 1;
-            if *count == 0 {
-                runs.remove(&trace);
+        if let Some(projects) = runs.get_mut(trace) {
+            if let Some(count) = projects.get_mut(project) {
+                *count -= 1;
+            }
+            projects.retain(|_, count| *count > 0);
+            if projects.is_empty() {
+                runs.remove(trace);
             }
         }
         self.traces.store(runs.len(), Ordering::Release);
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<TraceId, usize>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<TraceId, HashMap<Project, usize>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn resumed(&self) -> MutexGuard<'_, Option<(Instant, Vec<TraceId>)>> {
+    fn resumed(&self) -> MutexGuard<'_, Option<(Instant, Vec<Awaited>)>> {
         self.resumed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Interest {
     fn drop(&mut self) {
-        self.of.0.remove(self.trace);
+        self.of.0.remove(&self.awaited);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use model::TraceId;
+    use drivers::receiver::Sender;
+    use model::{Key, KeyRing, Project, Timestamp, TraceId};
 
-    use super::Interests;
+    use super::{Interests, channel};
+
+    fn projects() -> [Project; 2] {
+        ["alpha", "beta"].map(|name| name.parse().expect("a name"))
+    }
 
     #[test]
     fn a_trace_is_wanted_for_as_long_as_a_run_waits_for_it() {
         let interests = Interests::default();
         let (one, other) = (TraceId::from_random([1; 16]), TraceId::from_random([2; 16]));
-        assert!(!interests.has(&one));
-        let (first, second) = (interests.register(one), interests.register(one));
-        assert!(interests.has(&one) && !interests.has(&other));
-        drop(first);
-        assert!(interests.has(&one));
+        let [alpha, beta] = projects();
+        let all = Sender::of_all();
+        assert_eq!(interests.of(&one, &all), []);
+        let register = |project: &Project| interests.register(project.clone(), one);
+        let (first, second, third) = (register(&alpha), register(&alpha), register(&beta));
+        assert_eq!(interests.of(&one, &all).len(), 2);
+        assert_eq!(interests.of(&one, &Sender::of([beta.clone()])), [beta]);
+        assert_eq!(interests.of(&other, &all), []);
+        drop((first, third));
+        assert_eq!(interests.of(&one, &all), [alpha]);
         drop(second);
-        assert!(!interests.has(&one));
+        assert_eq!(interests.of(&one, &all), []);
+    }
+
+    #[test]
+    fn a_project_has_its_own_ids_and_a_channel_of_its_own_for_others() {
+        let keys = KeyRing::new(Key::from_bytes([1; 16]), Vec::new());
+        let [alpha, beta] = projects();
+        let minted = keys.mint(&alpha, Timestamp::from_nanos(0), [1; 5]);
+        assert_eq!(channel(&keys, &alpha, minted), minted);
+        let external = TraceId::from_random([7; 16]);
+        let others = [(&beta, minted), (&alpha, external), (&beta, external)];
+        let mut ids = others.map(|(project, trace)| channel(&keys, project, trace)).to_vec();
+        ids.extend([minted, external]);
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 5, "none is another's");
     }
 }

@@ -22,6 +22,7 @@ mod own_telemetry;
 mod peers;
 mod plant;
 mod provision;
+mod stall;
 mod suites;
 mod tls;
 mod traceparent;
@@ -38,9 +39,10 @@ use drivers::{
     trigger::{self, Triggers},
 };
 use model::{Fault, Faulty, World};
+use runner::Pool;
 use telemetry::Report;
 use thiserror::Error;
-use tokio::{net::TcpListener, runtime, sync::Semaphore, task::JoinSet};
+use tokio::{net::TcpListener, runtime, task::JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +71,8 @@ const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
 const TELEMETRY_MAX: Duration = Duration::from_secs(5);
 /// How long tasks that were cut off, and connections, may take to be gone.
 const REST_MAX: Duration = Duration::from_secs(5);
+/// Places to compute, at the least.
+const COMPUTE_MIN: usize = 4;
 /// Connections to the record for what must not wait behind work.
 const CALM_POOL_MAX: u32 = 2;
 
@@ -173,17 +177,15 @@ pub async fn start(
     world: World,
     work: runtime::Handle,
 ) -> Result<Handle, StartError> {
-    let tls = check(&config)?;
-    let spans = ingest::Settings::of(&config);
+    let (tls, spans) = (check(&config)?, ingest::Settings::of(&config));
     // What the server's own files bring is read before anything is touched.
     let otlp: Arc<str> = receiver_name(&config).into();
     let provided = provision::logged(config.provisioning.as_deref(), &otlp)?;
     let (db, calm_db) = records(&config, world, &work)?;
-    let triggers = strangers(&config);
+    let (triggers, pool) = (strangers(&config), pool(&work));
     let access = Arc::new(Access::new(config.access.clone(), &config.limits, world));
     let gate = config.access.ingest_required.then(|| access::gate(&access, &calm_db));
-    let (is_tls, body_bytes_max) = (tls.is_some(), config.limits.body_bytes_max);
-    let Config { telemetry: exporters, listen, workers, ids, retention, .. } = config;
+    let Config { telemetry: exporters, listen, workers, ids, retention, limits, .. } = config;
     // Traces that runs wait for though nobody here minted their ids.
     let interests = interests::Interests::default();
     // Spans in: receiver to bus, which has what a server before this one was told to keep, and by which it is known again.
@@ -214,10 +216,11 @@ pub async fn start(
         world,
         opening: opening.clone(),
         access,
-        is_tls,
-        body_bytes_max,
+        is_tls: tls.is_some(),
+        body_bytes_max: limits.body_bytes_max,
         followers: Arc::clone(&followers),
-        trace_reads: Arc::new(Semaphore::new(api::TRACE_READS_MAX)),
+        readers: Pool::new(api::TRACE_READS_MAX),
+        pool: pool.clone(),
         otlp,
     };
     let mut tasks = JoinSet::new();
@@ -237,6 +240,7 @@ pub async fn start(
         interests,
         peers: peers.clone(),
         unread,
+        pool,
         logs,
         witness: receiver.witness(),
         triggers,
@@ -279,11 +283,12 @@ fn beyond(listen: config::Listen) -> Option<SocketAddr> {
 /// Triggers for strangers' tests: what they reach is bounded, and they see nothing of this process's environment.
 fn strangers(config: &Config) -> Triggers {
     let programs = config.triggers.exec_allowed.iter().map(PathBuf::from).collect();
+    let is_own = config.access.mode == Mode::Off && beyond(config.listen).is_none();
     Triggers::new(trigger::Config {
         limits: trigger::Limits::default(),
         environment: Vec::new(),
         commands: trigger::Commands::Listed(programs),
-        networks: Some(config.triggers.networks(beyond(config.listen).is_none())),
+        networks: Some(config.triggers.networks(is_own)),
     })
 }
 
@@ -296,6 +301,11 @@ fn records(config: &Config, world: World, work: &runtime::Handle) -> Result<(Db,
     let _on_work = work.enter();
     let db = Db::lazy(&connect(postgres, postgres.pool_max))?;
     Ok((db.with_secrets(SecretKeys::new(secrets, world)), calm_db))
+}
+
+/// What computes has threads of its own: more than there are processors, since one owner has half of them.
+fn pool(work: &runtime::Handle) -> Pool {
+    Pool::new((2 * work.metrics().num_workers()).max(COMPUTE_MIN))
 }
 
 /// All that is done once the record is open: runs, suites, and what the record itself needs.

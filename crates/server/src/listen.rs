@@ -1,11 +1,12 @@
 //! The API's listener: the router over hyper, with the bounds that a server needs.
 //!
-//! Connections are counted, a peer has a limited time to say what it wants, and a stop lets requests in flight
+//! Connections are counted, in all and by peer, a peer has a limited time to say what it wants, and a stop lets requests in flight
 //! end. With a certificate there is TLS and nothing else. Deliberately absent: HTTP/2.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::Router;
+use drivers::crowd::{Crowd, Guest};
 use hyper::{
     Request,
     body::Incoming,
@@ -20,25 +21,44 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use crate::stall::Stall;
+
 /// Connections at a time; further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 512;
+/// Connections of one peer; further ones are closed.
+const CONNECTIONS_OF_PEER_MAX: usize = CONNECTIONS_MAX / 2;
 /// How long a peer may take to send a request's head.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may last, so that a peer that never reads its answer does not keep its place.
 const CONNECTION_MAX: Duration = Duration::from_secs(10 * 60);
+/// How long a peer may leave an answer unread.
+const UNREAD_MAX: Duration = Duration::from_secs(20);
 /// How long to wait when the system has no socket to give.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// How many connections there may be.
+struct Places {
+    all: Arc<Semaphore>,
+    crowd: Crowd,
+}
+
+/// A connection, and the places that it takes.
+struct Connected {
+    stream: TcpStream,
+    peer: IpAddr,
+    places: (OwnedSemaphorePermit, Guest),
+}
 
 /// Serves until told to stop, then until the requests in flight are answered.
 pub(crate) async fn serve(
@@ -47,12 +67,15 @@ pub(crate) async fn serve(
     router: Router,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Places {
+        all: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+        crowd: Crowd::new(CONNECTIONS_OF_PEER_MAX),
+    };
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    while let Some(stream) = next(&listener, &places, &stop).await {
+    while let Some(connected) = next(&listener, &places, &stop).await {
         while connections.try_join_next().is_some() {}
-        let (stream, peer, place) = stream;
+        let Connected { stream, peer, places } = connected;
         let (tls, router, watcher) = (tls.clone(), router.clone(), graceful.watcher());
         connections.spawn(async move {
             let served = async {
@@ -70,7 +93,7 @@ pub(crate) async fn serve(
             if timeout(CONNECTION_MAX, served).await.is_err() {
                 tracing::debug!("a connection to the API lasted too long");
             }
-            drop(place);
+            drop(places);
         });
     }
     // Whoever comes now is refused at once and not left waiting.
@@ -92,7 +115,7 @@ async fn connection(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Stall::new(stream, UNREAD_MAX)), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection to the API broke");
     }
@@ -101,14 +124,20 @@ async fn connection(
 /// The next connection and its place, or nothing after a stop.
 async fn next(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    places: &Places,
     stop: &CancellationToken,
-) -> Option<(TcpStream, IpAddr, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<Connected> {
     let accepted = async {
-        let place = Arc::clone(places).acquire_owned().await.ok()?;
+        let place = Arc::clone(&places.all).acquire_owned().await.ok()?;
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => return Some((stream, peer.ip().to_canonical(), place)),
+                Ok((stream, peer)) => {
+                    let peer = peer.ip().to_canonical();
+                    if let Some(guest) = places.crowd.enter(peer) {
+                        return Some(Connected { stream, peer, places: (place, guest) });
+                    }
+                    tracing::debug!(%peer, "a caller of the API has too many connections");
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a connection to the API could not be accepted");
                     sleep(ACCEPT_RETRY).await;

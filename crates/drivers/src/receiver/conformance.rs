@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::TraceId;
 use otlp::Batch;
 
-use super::Sink;
+use super::{Sender, Sink};
 
 /// What the suite needs to know of the sink that it is run on.
 #[derive(Clone, Copy, Debug)]
@@ -30,22 +30,24 @@ pub async fn conforms<S, F>(
     S: Sink,
     F: Future<Output = Vec<Bytes>>,
 {
+    let sender = &Sender::of_all();
     let batch = |bytes: Bytes| Batch { trace_id: facts.wanted, spans: 1, bytes };
-    assert!(sink.wants(&facts.wanted), "a trace that is waited for is wanted");
-    assert!(!sink.wants(&facts.foreign), "a foreign one is not");
-    sink.accept(Vec::new()).await.expect("nothing is always accepted");
+    assert!(sink.wants(&facts.wanted, sender), "a trace that is waited for is wanted");
+    assert!(!sink.wants(&facts.foreign, sender), "a foreign one is not");
+    sink.accept(Vec::new(), sender).await.expect("nothing is always accepted");
     let [first, second] = ["first", "second"].map(Bytes::from);
-    sink.accept(vec![batch(first.clone()), batch(second.clone())]).await.expect("there is room");
+    let both = vec![batch(first.clone()), batch(second.clone())];
+    sink.accept(both, sender).await.expect("there is room");
     assert_eq!(lost(), 0, "so far all is held");
-    sink.lost(&facts.wanted);
+    sink.lost(&facts.wanted, sender);
     let told = lost();
     assert!(told > 0, "a loss that the sink is told of is known");
-    sink.lost_unread();
+    sink.lost_unread(sender);
     assert!(lost() > told, "and so is one that may be anybody's");
     let told = lost();
     // A sender that did not hear the acknowledgement offers everything again, here behind what can never be held.
     let too_large = batch(Bytes::from(vec![0; facts.too_many_bytes]));
-    let again = sink.accept(vec![too_large, batch(first.clone())]).await;
+    let again = sink.accept(vec![too_large, batch(first.clone())], sender).await;
     again.expect("to offer again what can never be held would not help");
     assert!(lost() > told, "but it is known to be lost");
     assert_eq!(
@@ -53,5 +55,5 @@ pub async fn conforms<S, F>(
         [first.clone(), second, first],
         "all that was accepted, in order, and no more"
     );
-    assert!(sink.wants(&facts.wanted), "a loss does not end the trace");
+    assert!(sink.wants(&facts.wanted, sender), "a loss does not end the trace");
 }

@@ -7,6 +7,7 @@ use std::{
     convert::Infallible,
     future::Future,
     io,
+    net::{IpAddr, Ipv4Addr},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
@@ -95,20 +96,21 @@ impl<S: Sink> Server<S> {
         add(&self.intake.watch.connections, 1);
         // Answers are small, and nothing follows them that they could wait for.
         stream.set_nodelay(true).ok();
-        let Some(tls) = &self.tls else { return self.greet(stream, stopped).await };
+        let peer = stream.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
+        let Some(tls) = &self.tls else { return self.greet(stream, peer, stopped).await };
         let mut stop = stopped.clone();
         let accepted = tokio::select! {
             _ = stop.changed() => return,
             accepted = timeout(self.intake.header_timeout, tls.accept(stream)) => accepted,
         };
         match accepted {
-            Ok(Ok(stream)) => self.greet(stream, stopped).await,
+            Ok(Ok(stream)) => self.greet(stream, peer, stopped).await,
             Ok(Err(error)) => self.note(&format!("no TLS session with a client: {error}")),
             Err(_) => {}
         }
     }
 
-    async fn greet<T>(&self, stream: T, mut stopped: watch::Receiver<()>)
+    async fn greet<T>(&self, stream: T, peer: IpAddr, mut stopped: watch::Receiver<()>)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -118,8 +120,8 @@ impl<S: Sink> Server<S> {
             greeting = timeout(self.intake.header_timeout, stream.greeting()) => greeting,
         };
         match greeting {
-            Ok(Some(Greeting::Http1)) => self.http1(stream, stopped).await,
-            Ok(Some(Greeting::Http2)) => self.http2(stream, stopped).await,
+            Ok(Some(Greeting::Http1)) => self.http1(stream, peer, stopped).await,
+            Ok(Some(Greeting::Http2)) => self.http2(stream, peer, stopped).await,
             Ok(Some(Greeting::Tls)) => {
                 self.note(
                     "a client spoke TLS to a port without; send to `http://`, not `https://`",
@@ -134,13 +136,13 @@ impl<S: Sink> Server<S> {
         }
     }
 
-    async fn http1<T>(&self, stream: Replay<T>, stopped: watch::Receiver<()>)
+    async fn http1<T>(&self, stream: Replay<T>, peer: IpAddr, stopped: watch::Receiver<()>)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let heard = Heard::default();
         let service = service_fn(|request| async {
-            Ok::<_, Infallible>(heard.during(respond(&self.intake, request)).await)
+            Ok::<_, Infallible>(heard.during(respond(&self.intake, peer, request)).await)
         });
         let silence = Silence { max: self.intake.header_timeout, heard: &heard };
         let connection = http1::Builder::new()
@@ -153,7 +155,7 @@ impl<S: Sink> Server<S> {
         }
     }
 
-    async fn http2<T>(&self, stream: Replay<T>, stopped: watch::Receiver<()>)
+    async fn http2<T>(&self, stream: Replay<T>, peer: IpAddr, stopped: watch::Receiver<()>)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -163,7 +165,7 @@ impl<S: Sink> Server<S> {
         let (intake, hearing) = (Arc::clone(&self.intake), Arc::clone(&heard));
         let service = service_fn(move |request| {
             let (intake, heard) = (Arc::clone(&intake), Arc::clone(&hearing));
-            async move { Ok::<_, Infallible>(heard.during(respond(&intake, request)).await) }
+            async move { Ok::<_, Infallible>(heard.during(respond(&intake, peer, request)).await) }
         });
         let silence = Silence { max: self.intake.header_timeout, heard: &heard };
         let connection = http2::Builder::new(streams.clone())
@@ -179,17 +181,21 @@ impl<S: Sink> Server<S> {
     }
 
     fn note(&self, what: &str) {
-        self.intake.watch.refusal(what);
+        self.intake.watch.refusal(what, None);
     }
 }
 
 /// Answers a request, by what it says it is.
-async fn respond<S: Sink>(intake: &Intake<S>, request: Request<Incoming>) -> Response<Reply> {
+async fn respond<S: Sink>(
+    intake: &Intake<S>,
+    peer: IpAddr,
+    request: Request<Incoming>,
+) -> Response<Reply> {
     add(&intake.watch.requests, 1);
     if request.version() == Version::HTTP_2 && grpc::is_call(request.headers()) {
-        grpc::respond(intake, request).await
+        grpc::respond(intake, peer, request).await
     } else {
-        over_http::respond(intake, request).await
+        over_http::respond(intake, peer, request).await
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Deliberately absent: what a token is. A receiver without a gate takes from everyone.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{fmt, future::Future, net::IpAddr, pin::Pin, sync::Arc};
 
 use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
-use model::Secret;
+use model::{Project, Secret};
 
 use super::unanswered::Unanswered;
 
@@ -17,13 +17,45 @@ const API_KEYS: [HeaderName; 2] =
 #[derive(Clone)]
 pub struct Gate(Arc<Ask>);
 
-type Ask = dyn Fn(Option<Secret>) -> Pin<Box<dyn Future<Output = Entry> + Send>> + Send + Sync;
+type Ask =
+    dyn Fn(Option<Secret>, IpAddr) -> Pin<Box<dyn Future<Output = Entry> + Send>> + Send + Sync;
+
+/// Whoever sends, as far as it says what may become of it: whose runs it reaches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sender {
+    projects: Option<Arc<[Project]>>,
+}
+
+impl Sender {
+    /// One that reaches the runs of every project.
+    pub fn of_all() -> Self {
+        Self::default()
+    }
+
+    /// One that reaches the runs of these projects.
+    pub fn of(projects: impl IntoIterator<Item = Project>) -> Self {
+        let mut projects: Vec<_> = projects.into_iter().collect();
+        projects.sort_unstable();
+        projects.dedup();
+        Self { projects: Some(projects.into()) }
+    }
+
+    /// The projects whose runs it reaches; none for all of them.
+    pub fn projects(&self) -> Option<&[Project]> {
+        self.projects.as_deref()
+    }
+
+    /// Whether it reaches the runs of a project.
+    pub fn reaches(&self, project: &Project) -> bool {
+        self.projects().is_none_or(|projects| projects.contains(project))
+    }
+}
 
 /// Whether a sender may send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// It may.
-    Allowed,
+    Allowed(Sender),
     /// It may not: what it shows is no token, or not any more.
     Refused,
     /// It may not: its token is good, and its role is not one that sends.
@@ -34,20 +66,24 @@ pub enum Entry {
 
 impl Gate {
     /// A gate that asks this function, with the token that a request shows: the one behind `Bearer` in `authorization`,
-    /// else the whole of `x-api-key` or `api-key`; none where there is none. It is asked for each export.
-    pub fn new<F>(ask: impl Fn(Option<Secret>) -> F + Send + Sync + 'static) -> Self
+    /// else the whole of `x-api-key` or `api-key`; none where there is none; and from where. It is asked for each export.
+    pub fn new<F>(ask: impl Fn(Option<Secret>, IpAddr) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Entry> + Send + 'static,
     {
-        Self(Arc::new(move |token| Box::pin(ask(token))))
+        Self(Arc::new(move |token, peer| Box::pin(ask(token, peer))))
     }
 
     /// Lets a request in, or says why not.
-    pub(super) async fn pass(&self, headers: &HeaderMap) -> Result<(), Unanswered> {
+    pub(super) async fn pass(
+        &self,
+        headers: &HeaderMap,
+        peer: IpAddr,
+    ) -> Result<Sender, Unanswered> {
         let token = shown(headers);
         let is_shown = token.is_some();
-        match (self.0)(token).await {
-            Entry::Allowed => Ok(()),
+        match (self.0)(token, peer).await {
+            Entry::Allowed(sender) => Ok(sender),
             Entry::Refused if is_shown => Err(Unanswered::TokenRefused),
             Entry::Refused => Err(Unanswered::TokenMissing),
             Entry::Forbidden => Err(Unanswered::TokenForbidden),

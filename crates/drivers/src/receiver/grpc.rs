@@ -4,7 +4,7 @@
 //! trailers, or has it among its headers where it has no message. That is all of gRPC that an export needs, so it is
 //! written here, over the same HTTP/2 connection that serves everything else (record 0011).
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{
-    Sink,
+    Sender, Sink,
     body::{Limit, Reply, read},
     intake::{Intake, Signal},
     pack::Packing,
@@ -49,25 +49,30 @@ pub(super) fn is_call(headers: &HeaderMap) -> bool {
 /// Answers a call.
 pub(super) async fn respond<S: Sink>(
     intake: &Intake<S>,
+    peer: IpAddr,
     request: Request<Incoming>,
 ) -> Response<Reply> {
     let has_spans = request.uri().path() == TRACES && request.method() == Method::POST;
-    match call(intake, request).await {
+    let sender = match intake.admit(request.headers(), peer).await {
+        Ok(sender) => sender,
+        Err(error) => return refuse(&error, &intake.refused(has_spans, None, &error)),
+    };
+    match call(intake, &sender, request).await {
         Ok(message) => {
             let mut trailers = HeaderMap::with_capacity(1);
             trailers.insert(STATUS, OK);
             with_type(Response::new(Reply::with_trailers(message, trailers)))
         }
-        Err(error) => refuse(&error, &intake.refused(has_spans, &error)),
+        Err(error) => refuse(&error, &intake.refused(has_spans, Some(&sender), &error)),
     }
 }
 
 async fn call<S: Sink>(
     intake: &Intake<S>,
+    sender: &Sender,
     request: Request<Incoming>,
 ) -> Result<Bytes, Unanswered> {
     let (head, body) = request.into_parts();
-    intake.admit(&head.headers).await?;
     let signal = match head.uri.path() {
         TRACES => Signal::Traces,
         "/opentelemetry.proto.collector.logs.v1.LogsService/Export" => Signal::Logs,
@@ -78,12 +83,12 @@ async fn call<S: Sink>(
         return Err(Unanswered::Method(head.method));
     }
     check_type(&head.headers)?;
-    intake.in_time(export(intake, signal, &head.headers, body)).await
+    intake.in_time(export(intake, (signal, sender), &head.headers, body)).await
 }
 
 async fn export<S: Sink>(
     intake: &Intake<S>,
-    signal: Signal,
+    (signal, sender): (Signal, &Sender),
     headers: &HeaderMap,
     body: Incoming,
 ) -> Result<Bytes, Unanswered> {
@@ -103,10 +108,10 @@ async fn export<S: Sink>(
     }
     let message = match head[0] {
         0 => message,
-        1 => packing(headers)?.unpack(message, bytes_max, &mut room)?,
+        1 => packing(headers)?.unpack(message, bytes_max, &mut room).await?,
         other => return Err(Unanswered::Broken(format!("a call starts with 0 or 1, not {other}"))),
     };
-    let rejected = intake.take(signal, &message).await?;
+    let rejected = intake.take((signal, sender), &message).await?;
     if rejected.items == 0 {
         return Ok(Bytes::from_static(&TAKEN));
     }

@@ -1,5 +1,7 @@
 //! OTLP over HTTP, of either version, in protobuf or JSON.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
@@ -11,7 +13,7 @@ use http::{
 use hyper::body::{Body, Incoming};
 
 use super::{
-    Sink,
+    Sender, Sink,
     body::{self, Limit, Reply},
     grpc,
     intake::{Intake, Rejected, Signal},
@@ -40,24 +42,32 @@ struct Asked {
 /// Answers a request.
 pub(super) async fn respond<S: Sink>(
     intake: &Intake<S>,
+    peer: IpAddr,
     request: Request<Incoming>,
 ) -> Response<Reply> {
     // A mistake is told in the form in which it was made.
     let form = Form::of(request.headers()).unwrap_or_default();
     let version = request.version();
     let has_spans = request.uri().path() == TRACES && request.method() == Method::POST;
-    match export(intake, request).await {
+    let refused = |sender: Option<&Sender>, error: &Unanswered| {
+        refuse(form, version, error, &intake.refused(has_spans, sender, error))
+    };
+    let sender = match intake.admit(request.headers(), peer).await {
+        Ok(sender) => sender,
+        Err(error) => return refused(None, &error),
+    };
+    match export(intake, &sender, request).await {
         Ok((signal, rejected)) => with_type(form, form.answer(signal, &rejected)),
-        Err(error) => refuse(form, version, &error, &intake.refused(has_spans, &error)),
+        Err(error) => refused(Some(&sender), &error),
     }
 }
 
 async fn export<S: Sink>(
     intake: &Intake<S>,
+    sender: &Sender,
     request: Request<Incoming>,
 ) -> Result<(Signal, Rejected), Unanswered> {
     let bytes_max = intake.message_bytes_max;
-    intake.admit(request.headers()).await?;
     let Asked { signal, form, packing } = match asked(&request) {
         Ok(asked) => asked,
         Err(error) => {
@@ -72,10 +82,10 @@ async fn export<S: Sink>(
         let announced = request.body().size_hint().lower() as usize;
         let limit = Limit { bytes_max, head_bytes: 0, room: &mut room };
         let message = body::read(request.into_body(), limit, |_| announced).await?;
-        let message = packing.unpack(message, bytes_max, &mut room)?;
+        let message = packing.unpack(message, bytes_max, &mut room).await?;
         let rejected = match form {
-            Form::Protobuf => intake.take(signal, &message).await?,
-            Form::Json => intake.take_json(signal, &message, &mut room).await?,
+            Form::Protobuf => intake.take((signal, sender), &message).await?,
+            Form::Json => intake.take_json((signal, sender), &message, &mut room).await?,
         };
         Ok((signal, rejected))
     };

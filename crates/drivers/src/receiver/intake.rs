@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -15,7 +16,7 @@ use otlp::ReadError;
 use tokio::time::timeout;
 
 use super::{
-    Config, Gate, Sink,
+    Config, Gate, Sender, Sink,
     seen::{Watch, add},
     unanswered::Unanswered,
 };
@@ -94,10 +95,14 @@ impl<S: Sink> Intake<S> {
     }
 
     /// Lets a request in whose sender may send, before its body is read.
-    pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<(), Unanswered> {
+    pub(super) async fn admit(
+        &self,
+        headers: &HeaderMap,
+        peer: IpAddr,
+    ) -> Result<Sender, Unanswered> {
         match &self.gate {
-            Some(gate) => self.in_time(gate.pass(headers)).await,
-            None => Ok(()),
+            Some(gate) => self.in_time(gate.pass(headers, peer)).await,
+            None => Ok(Sender::of_all()),
         }
     }
 
@@ -113,20 +118,21 @@ impl<S: Sink> Intake<S> {
     /// Takes note of a request that is refused, and gives the words for it.
     ///
     /// The spans in it may be those of a run, which then must not conclude anything from their absence: the sender may
-    /// not come back, or not in time. What the sink refused it knows itself; and who may not send at all has no say in
-    /// what a run concludes, nor who is not known to be allowed to: else any stranger could
-    /// spoil all runs.
-    pub(super) fn refused(&self, has_spans: bool, error: &Unanswered) -> String {
-        use Unanswered::{Refused, TokenForbidden, TokenMissing, TokenRefused, TokenUnread};
-        let is_known = matches!(
-            error,
-            Refused(_) | TokenForbidden | TokenMissing | TokenRefused | TokenUnread
-        );
-        if has_spans && !is_known {
-            self.sink.lost_unread();
+    /// not come back, or not in time. What the sink refused it knows itself; and who may not send, or is not known to be
+    /// allowed to, has no say in what a run concludes: else any stranger could spoil all runs.
+    pub(super) fn refused(
+        &self,
+        has_spans: bool,
+        sender: Option<&Sender>,
+        error: &Unanswered,
+    ) -> String {
+        if let Some(sender) = sender.filter(|_| has_spans)
+            && !matches!(error, Unanswered::Refused(_))
+        {
+            self.sink.lost_unread(sender);
         }
         let said = error.to_string();
-        self.watch.refusal(&said);
+        self.watch.refusal(&said, sender);
         said
     }
 
@@ -138,12 +144,12 @@ impl<S: Sink> Intake<S> {
     /// Takes a message of protobuf.
     pub(super) async fn take(
         &self,
-        signal: Signal,
+        (signal, sender): (Signal, &Sender),
         message: &Bytes,
     ) -> Result<Rejected, Unanswered> {
         match signal {
-            Signal::Traces => return self.take_traces(message).await,
-            Signal::Logs => self.take_logs(&otlp::read_logs(message)?),
+            Signal::Traces => return self.take_traces(message, sender).await,
+            Signal::Logs => self.take_logs(&otlp::read_logs(message)?, sender),
             Signal::Metrics => add(&self.watch.metrics, otlp::count_metrics(message)?),
         }
         Ok(Rejected::default())
@@ -152,7 +158,7 @@ impl<S: Sink> Intake<S> {
     /// Takes a message of JSON.
     pub(super) async fn take_json(
         &self,
-        signal: Signal,
+        (signal, sender): (Signal, &Sender),
         message: &Bytes,
         room: &mut Room<'_>,
     ) -> Result<Rejected, Unanswered> {
@@ -165,9 +171,9 @@ impl<S: Sink> Intake<S> {
         match signal {
             Signal::Traces => {
                 let message = apart(message, otlp::traces_from_json).await?.into();
-                return self.take_traces(&message).await;
+                return self.take_traces(&message, sender).await;
             }
-            Signal::Logs => self.take_logs(&apart(message, otlp::read_logs_json).await?),
+            Signal::Logs => self.take_logs(&apart(message, otlp::read_logs_json).await?, sender),
             Signal::Metrics => {
                 add(&self.watch.metrics, apart(message, otlp::count_metrics_json).await?);
             }
@@ -176,21 +182,21 @@ impl<S: Sink> Intake<S> {
     }
 
     /// Log records are counted; that a run's trace has some is what it is told.
-    fn take_logs(&self, records: &otlp::LogRecords) {
+    fn take_logs(&self, records: &otlp::LogRecords, sender: &Sender) {
         add(&self.watch.logs, records.count);
-        for trace_id in records.traces.iter().filter(|trace_id| self.sink.wants(trace_id)) {
-            self.sink.logged(trace_id);
+        for trace_id in records.traces.iter().filter(|trace_id| self.sink.wants(trace_id, sender)) {
+            self.sink.logged(trace_id, sender);
         }
     }
 
-    async fn take_traces(&self, message: &Bytes) -> Result<Rejected, Unanswered> {
-        let split = otlp::split(message, |trace_id| self.sink.wants(trace_id))?;
+    async fn take_traces(&self, message: &Bytes, sender: &Sender) -> Result<Rejected, Unanswered> {
+        let split = otlp::split(message, |trace_id| self.sink.wants(trace_id, sender))?;
         // Before anything can be refused or dropped: a sender may give up and never come back with the rest.
         for trace_id in &split.damaged {
-            self.sink.lost(trace_id);
+            self.sink.lost(trace_id, sender);
         }
         if !split.batches.is_empty()
-            && let Err(refused) = self.sink.accept(split.batches).await
+            && let Err(refused) = self.sink.accept(split.batches, sender).await
         {
             add(&self.watch.refused, split.kept);
             return Err(refused.into());
@@ -201,14 +207,14 @@ impl<S: Sink> Intake<S> {
         }
         if split.foreign > 0 {
             add(&self.watch.foreign, split.foreign);
-            self.watch.keep_foreign(message);
+            self.watch.keep_foreign(message, sender);
         }
         if split.invalid == 0 {
             return Ok(Rejected::default());
         }
         add(&self.watch.invalid, split.invalid);
         let reason = format!("{} spans whose ids are malformed", split.invalid);
-        self.watch.refusal(&reason);
+        self.watch.refusal(&reason, Some(sender));
         Ok(Rejected { items: split.invalid, reason })
     }
 }

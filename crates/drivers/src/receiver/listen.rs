@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use crate::crowd::Crowd;
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -39,21 +40,24 @@ impl Listening {
         F: Future<Output = ()> + Send + 'static,
     {
         let places = Arc::new(Semaphore::new(self.connections_max.min(Semaphore::MAX_PERMITS)));
+        // One peer does not take all of them.
+        let crowd = Crowd::new((self.connections_max / 2).max(1));
         let mut connections = JoinSet::new();
         loop {
             let accept = async {
                 let place = Arc::clone(&places).acquire_owned().await;
-                listener.accept().await.map(|(stream, _)| (stream, place))
+                listener.accept().await.map(|(stream, peer)| (stream, place, peer.ip()))
             };
             tokio::select! {
                 _ = self.stopped.changed() => break,
                 Some(_) = connections.join_next() => {}
                 accepted = accept => match accepted {
-                    Ok((stream, place)) => {
+                    Ok((stream, place, peer)) => {
+                        let Some(guest) = crowd.enter(peer) else { continue };
                         let served = serve(stream, self.stopped.clone());
                         connections.spawn(async move {
                             served.await;
-                            drop(place);
+                            drop((place, guest));
                         });
                     }
                     Err(_) => sleep(PAUSE).await,

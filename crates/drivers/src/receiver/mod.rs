@@ -30,13 +30,13 @@ use std::{
     time::Duration,
 };
 
-use model::{Fault, Faulty, TraceId};
+use model::{Fault, Faulty, Project, TraceId};
 use otlp::Batch;
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use connection::Server;
-pub use gate::{Entry, Gate};
+pub use gate::{Entry, Gate, Sender};
 pub use intake::Counts;
 use intake::Intake;
 use listen::Listening;
@@ -55,7 +55,8 @@ pub struct Config {
     pub gate: Option<Gate>,
     /// Bytes of a message, packed or not.
     pub message_bytes_max: usize,
-    /// Connections to each address; further ones wait to be accepted.
+    /// Connections to each address; further ones wait to be accepted. One peer may have half of them, and its further ones
+    /// are closed.
     pub connections_max: usize,
     /// Bytes of all messages that are under way, each as far as it has come; what is beyond is refused for now.
     pub buffered_bytes_max: usize,
@@ -73,8 +74,8 @@ pub struct Config {
 ///
 /// Receivers share one sink and call it from many tasks.
 pub trait Sink: Send + Sync + 'static {
-    /// Whether someone waits for this trace, or may. It is asked for each span, and MUST NOT block.
-    fn wants(&self, trace_id: &TraceId) -> bool;
+    /// Whether someone whom this sender reaches waits for this trace, or may. It is asked for each span, and MUST NOT block.
+    fn wants(&self, trace_id: &TraceId, sender: &Sender) -> bool;
 
     /// Takes batches of wanted traces.
     ///
@@ -83,22 +84,26 @@ pub trait Sink: Send + Sync + 'static {
     /// to their trace instead. After [`Refused`] the sender offers all of them again, so a sink MUST cope with what it
     /// has seen already; it MUST have tried every batch, since one trace's want of room is not another's. The future
     /// MAY be dropped before it ends, which counts as refused.
-    fn accept(&self, batches: Vec<Batch>) -> impl Future<Output = Result<(), Refused>> + Send;
+    fn accept(
+        &self,
+        batches: Vec<Batch>,
+        sender: &Sender,
+    ) -> impl Future<Output = Result<(), Refused>> + Send;
 
     /// Spans of this wanted trace cannot be had, now or later: from now on, absence proves nothing.
     ///
     /// It MUST be counted as lost to the trace, as far as there is room to know of the trace at all, and MUST NOT block.
-    fn lost(&self, trace_id: &TraceId);
+    fn lost(&self, trace_id: &TraceId, sender: &Sender);
 
     /// An export of spans was not taken, and nobody knows whose they were: it could not be read, or was not waited for.
     ///
-    /// It MUST be counted as lost to every trace that is waited for now, and MUST NOT block.
-    fn lost_unread(&self);
+    /// It MUST be counted as lost to every trace that is waited for now and that this sender reaches, and MUST NOT block.
+    fn lost_unread(&self, sender: &Sender);
 
     /// A log record of this wanted trace came. It is not kept: from now on the absence of events in the trace proves nothing.
     ///
     /// It MUST be counted, as far as there is room to know of the trace at all, and MUST NOT block.
-    fn logged(&self, trace_id: &TraceId);
+    fn logged(&self, trace_id: &TraceId, sender: &Sender);
 }
 
 /// A sink has no room now.
@@ -145,9 +150,9 @@ impl Witness {
         self.0.counts()
     }
 
-    /// What it has met so far, for whoever asks why a trace is missing.
-    pub fn seen(&self) -> Seen {
-        self.0.seen()
+    /// What it has met so far of senders that reach this project, for whoever asks why a trace of it is missing.
+    pub fn seen(&self, project: &Project) -> Seen {
+        self.0.seen(Some(project))
     }
 }
 
@@ -237,7 +242,7 @@ impl Receiver {
 
     /// What it has met so far, for whoever asks why a trace is missing.
     pub fn seen(&self) -> Seen {
-        self.watch.seen()
+        self.watch.seen(None)
     }
 
     /// The same, for whoever must not hold the receiver itself.

@@ -3,7 +3,8 @@
 use std::io::{self, Read};
 
 use bytes::Bytes;
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
+use tokio::task::yield_now;
 use zstd::stream::read::Decoder;
 
 use super::{intake::Room, unanswered::Unanswered};
@@ -11,7 +12,10 @@ use super::{intake::Room, unanswered::Unanswered};
 /// A sender may look back this far, as a power of two. The form's specification asks every receiver for as much.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// So much is unpacked before it is asked whether there is room for it.
+/// Parts of which a message of gzip may be put together. Each costs as much as some kilobytes, though it may hold nothing.
+const MEMBERS_MAX: usize = 1024;
+
+/// So much is unpacked before it is asked whether there is room for it, and before others are heard.
 const STEP_BYTES: usize = 64 * 1024;
 
 /// How a message is packed.
@@ -37,7 +41,7 @@ impl Packing {
     }
 
     /// The message, of which so many bytes are taken.
-    pub(super) fn unpack(
+    pub(super) async fn unpack(
         self,
         packed: Bytes,
         bytes_max: usize,
@@ -46,18 +50,50 @@ impl Packing {
         let broken = |error: io::Error| Unanswered::Broken(format!("{self:?}: {error}"));
         match self {
             Self::None => Ok(packed),
-            Self::Gzip => read(MultiGzDecoder::new(&packed[..]), bytes_max, room)?.map_err(broken),
+            Self::Gzip => read(Members::new(&packed), bytes_max, room).await?.map_err(broken),
             Self::Zstd => {
                 let mut decoder = Decoder::with_buffer(&packed[..]).map_err(broken)?;
                 decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(broken)?;
-                read(decoder, bytes_max, room)?.map_err(broken)
+                read(decoder, bytes_max, room).await?.map_err(broken)
             }
         }
     }
 }
 
+/// The parts of a message of gzip, one after the other.
+struct Members<'p> {
+    member: Option<GzDecoder<&'p [u8]>>,
+    count: usize,
+}
+
+impl<'p> Members<'p> {
+    fn new(packed: &'p [u8]) -> Self {
+        Self { member: Some(GzDecoder::new(packed)), count: 1 }
+    }
+}
+
+impl Read for Members<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let read = member.read(into)?;
+            if read > 0 || into.is_empty() {
+                return Ok(read);
+            }
+            let rest = self.member.take().map(GzDecoder::into_inner).unwrap_or_default();
+            if !rest.is_empty() {
+                if self.count == MEMBERS_MAX {
+                    let reason = format!("it has more than {MEMBERS_MAX} members; send it as one");
+                    return Err(io::Error::other(reason));
+                }
+                (self.member, self.count) = (Some(GzDecoder::new(rest)), self.count + 1);
+            }
+        }
+        Ok(0)
+    }
+}
+
 /// Reads to the end, and no more than one step beyond what is allowed.
-fn read(
+async fn read(
     mut from: impl Read,
     bytes_max: usize,
     room: &mut Room<'_>,
@@ -74,5 +110,6 @@ fn read(
         if message.len() > bytes_max {
             return Err(Unanswered::TooLarge(bytes_max));
         }
+        yield_now().await;
     }
 }

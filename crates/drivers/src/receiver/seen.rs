@@ -1,7 +1,7 @@
 //! What a receiver has met, for whoever asks why a trace is missing.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -10,14 +10,18 @@ use std::{
 };
 
 use bytes::Bytes;
+use model::Project;
 use tokio::time::Instant;
 
-use super::Counts;
+use super::{Counts, Sender};
 
 /// How many refusals are remembered.
 const REFUSALS_MAX: usize = 64;
 /// Bytes of what is told of a refusal; paths and headers are as long as their sender likes.
 const REFUSAL_BYTES_MAX: usize = 512;
+/// How many rings there are: one for each kind of sender, so that none pushes out what another sent. Where there are more
+/// kinds, the one that was silent longest loses its ring.
+const RINGS_MAX: usize = 64;
 /// What an export in the ring costs beside its bytes.
 const FOREIGN_BYTES: usize = 128;
 
@@ -73,8 +77,8 @@ pub(super) struct Watch {
     pub(super) connections: AtomicU64,
     pub(super) requests: AtomicU64,
     ring_bytes_max: usize,
-    refusals: Mutex<VecDeque<Refusal>>,
-    ring: Mutex<Ring>,
+    refusals: Mutex<VecDeque<(Option<Sender>, Refusal)>>,
+    rings: Mutex<HashMap<Sender, Ring>>,
 }
 
 #[derive(Debug, Default)]
@@ -101,11 +105,12 @@ impl Watch {
             requests: zero(),
             ring_bytes_max,
             refusals: Mutex::default(),
-            ring: Mutex::default(),
+            rings: Mutex::default(),
         }
     }
 
-    pub(super) fn refusal(&self, what: &str) {
+    /// Keeps a refusal; one of a sender that is not known is anybody's.
+    pub(super) fn refusal(&self, what: &str, sender: Option<&Sender>) {
         let mut end = what.len().min(REFUSAL_BYTES_MAX);
         while !what.is_char_boundary(end) {
             end -= 1;
@@ -115,17 +120,18 @@ impl Watch {
         if refusals.len() == REFUSALS_MAX {
             refusals.pop_front();
         }
-        refusals.push_back(refusal);
+        refusals.push_back((sender.cloned(), refusal));
     }
 
-    /// Keeps an export that carries foreign spans, and forgets the oldest ones for it.
-    pub(super) fn keep_foreign(&self, export: &Bytes) {
+    /// Keeps an export that carries foreign spans, and forgets the oldest ones of such senders for it.
+    pub(super) fn keep_foreign(&self, export: &Bytes, sender: &Sender) {
         let cost = export.len() + FOREIGN_BYTES;
         if cost > self.ring_bytes_max {
             return;
         }
         let at = Instant::now();
-        let mut ring = locked(&self.ring);
+        let mut rings = locked(&self.rings);
+        let ring = ring_of(&mut rings, sender);
         if ring.second.is_none_or(|second| at.duration_since(second) >= SECOND) {
             ring.second = Some(at);
             ring.second_bytes = 0;
@@ -160,15 +166,39 @@ impl Watch {
         }
     }
 
-    pub(super) fn seen(&self) -> Seen {
+    /// What was met, or what of it came from senders that reach a project.
+    pub(super) fn seen(&self, project: Option<&Project>) -> Seen {
+        let reaches = |sender: &Sender| project.is_none_or(|project| sender.reaches(project));
+        let refusals = locked(&self.refusals)
+            .iter()
+            .filter(|(sender, _)| sender.as_ref().is_none_or(reaches))
+            .map(|(_, refusal)| refusal.clone())
+            .collect();
+        let mut foreign: Vec<_> = locked(&self.rings)
+            .iter()
+            .filter(|(sender, _)| reaches(sender))
+            .flat_map(|(_, ring)| ring.exports.iter().cloned())
+            .collect();
+        foreign.sort_by_key(|export| export.at);
         Seen {
             counts: self.counts(),
             connections: self.connections.load(Ordering::Relaxed),
             requests: self.requests.load(Ordering::Relaxed),
-            refusals: locked(&self.refusals).iter().cloned().collect(),
-            foreign: locked(&self.ring).exports.iter().cloned().collect(),
+            refusals,
+            foreign,
         }
     }
+}
+
+/// The ring of such senders.
+fn ring_of<'r>(rings: &'r mut HashMap<Sender, Ring>, sender: &Sender) -> &'r mut Ring {
+    if rings.len() >= RINGS_MAX && !rings.contains_key(sender) {
+        let last = |ring: &Ring| ring.exports.back().map(|export| export.at);
+        let silent =
+            rings.iter().min_by_key(|(_, ring)| last(ring)).map(|(sender, _)| sender.clone());
+        silent.and_then(|sender| rings.remove(&sender));
+    }
+    rings.entry(sender.clone()).or_default()
 }
 
 pub(super) fn add(counter: &AtomicU64, more: u64) {
@@ -184,21 +214,24 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use bytes::Bytes;
 
-    use super::{FOREIGN_BYTES, REFUSALS_MAX, SECOND, Watch};
+    use model::Project;
+
+    use super::{FOREIGN_BYTES, REFUSALS_MAX, RINGS_MAX, SECOND, Sender, Watch};
 
     #[tokio::test(start_paused = true)]
     async fn the_ring_keeps_the_newest_that_fit() {
         let watch = Watch::new(3 * (FOREIGN_BYTES + 10));
-        let kept =
-            || -> Vec<u8> { watch.seen().foreign.iter().map(|export| export.bytes[0]).collect() };
+        let kept = || -> Vec<u8> {
+            watch.seen(None).foreign.iter().map(|export| export.bytes[0]).collect()
+        };
         for byte in 0..9 {
-            watch.keep_foreign(&Bytes::from(vec![byte; 10]));
+            watch.keep_foreign(&Bytes::from(vec![byte; 10]), &Sender::of_all());
             tokio::time::advance(SECOND / 2).await;
         }
-        watch.keep_foreign(&Bytes::from(vec![9; 10_000]));
+        watch.keep_foreign(&Bytes::from(vec![9; 10_000]), &Sender::of_all());
         assert_eq!(kept(), [6, 7, 8]);
         tokio::time::advance(SECOND).await;
-        watch.keep_foreign(&Bytes::from(vec![10; 20 + 2 * FOREIGN_BYTES]));
+        watch.keep_foreign(&Bytes::from(vec![10; 20 + 2 * FOREIGN_BYTES]), &Sender::of_all());
         assert_eq!(kept(), [10]);
     }
 
@@ -206,20 +239,46 @@ mod tests {
     async fn a_flood_is_kept_in_parts() {
         let watch = Watch::new(3 * (FOREIGN_BYTES + 10));
         for byte in 0..20 {
-            watch.keep_foreign(&Bytes::from(vec![byte; 10]));
+            watch.keep_foreign(&Bytes::from(vec![byte; 10]), &Sender::of_all());
             tokio::time::advance(SECOND / 10).await;
         }
-        let kept: Vec<_> = watch.seen().foreign.iter().map(|export| export.bytes[0]).collect();
+        let kept: Vec<_> = watch.seen(None).foreign.iter().map(|export| export.bytes[0]).collect();
         assert_eq!(kept, [10, 11, 12]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_one_sends_is_neither_shown_to_others_nor_pushes_theirs_out() {
+        let watch = Watch::new(3 * (FOREIGN_BYTES + 10));
+        let name = |name: &str| name.parse::<Project>().expect("a name");
+        let [alpha, beta] = ["alpha", "beta"].map(name);
+        watch.keep_foreign(&Bytes::from(vec![1; 10]), &Sender::of([beta.clone()]));
+        watch.refusal("of beta", Some(&Sender::of([beta.clone()])));
+        watch.refusal("of a stranger", None);
+        for _ in 0..100 {
+            watch.keep_foreign(&Bytes::from(vec![2; 10]), &Sender::of([alpha.clone()]));
+            tokio::time::advance(SECOND).await;
+        }
+        let seen = |project| {
+            let seen = watch.seen(Some(project));
+            let foreign: Vec<_> = seen.foreign.iter().map(|export| export.bytes[0]).collect();
+            (foreign, seen.refusals.len())
+        };
+        assert_eq!(seen(&alpha), (vec![2, 2, 2], 1));
+        assert_eq!(seen(&beta), (vec![1], 2));
+        for number in 0..2 * RINGS_MAX {
+            let sender = Sender::of([name(&format!("p{number}"))]);
+            watch.keep_foreign(&Bytes::from(vec![3; 10]), &sender);
+        }
+        assert_eq!(watch.seen(None).foreign.len(), RINGS_MAX, "one of each that is left");
     }
 
     #[test]
     fn the_newest_refusals_are_kept_and_shortened() {
         let watch = Watch::new(0);
         for number in 0..REFUSALS_MAX + 5 {
-            watch.refusal(&format!("{number} {}", "ä".repeat(1000)));
+            watch.refusal(&format!("{number} {}", "ä".repeat(1000)), None);
         }
-        let refusals = watch.seen().refusals;
+        let refusals = watch.seen(None).refusals;
         assert_eq!(refusals.len(), REFUSALS_MAX);
         assert!(refusals[0].what.starts_with("5 ä"), "{}", refusals[0].what);
         assert!(refusals.iter().all(|refusal| refusal.what.len() <= 512));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drivers::receiver::{Config, Counts, Entry, Gate, start};
+use drivers::receiver::{Config, Counts, Entry, Gate, Sender, start};
 
 use crate::{
     WANTED, config,
@@ -14,8 +14,8 @@ use crate::{
 
 /// Lets `good` in, not `reader`, and cannot tell of `later`.
 fn gate() -> Gate {
-    Gate::new(async |token| match token.as_ref().map(|token| token.expose()) {
-        Some("good") => Entry::Allowed,
+    Gate::new(async |token, _| match token.as_ref().map(|token| token.expose()) {
+        Some("good") => Entry::Allowed(Sender::of_all()),
         Some("reader") => Entry::Forbidden,
         Some("later") => Entry::Later,
         _ => Entry::Refused,

@@ -20,7 +20,7 @@ use std::{
 
 use drivers::{
     Batch,
-    receiver::{Config, Receiver, Refused, Sink, start},
+    receiver::{Config, Receiver, Refused, Sender, Sink, start},
 };
 use model::TraceId;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
@@ -41,11 +41,11 @@ struct Told {
 }
 
 impl Sink for Told {
-    fn wants(&self, trace_id: &TraceId) -> bool {
+    fn wants(&self, trace_id: &TraceId, _: &Sender) -> bool {
         *trace_id.as_bytes() == WANTED
     }
 
-    async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
+    async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), Refused> {
         self.go.acquire().await.expect("never closed").forget();
         if self.refuses {
             return Err(Refused { reason: "full".to_owned() });
@@ -54,15 +54,15 @@ impl Sink for Told {
         Ok(())
     }
 
-    fn lost(&self, trace_id: &TraceId) {
+    fn lost(&self, trace_id: &TraceId, _: &Sender) {
         self.lost.lock().expect("no panic").push(*trace_id);
     }
 
-    fn lost_unread(&self) {
+    fn lost_unread(&self, _: &Sender) {
         self.unread.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn logged(&self, _: &TraceId) {}
+    fn logged(&self, _: &TraceId, _: &Sender) {}
 }
 
 fn told(refuses: bool, go: usize) -> Arc<Told> {

@@ -7,7 +7,7 @@ use drivers::{
     inbox::{Inbox, Limits},
     receiver::{Counts, start},
 };
-use model::{Key, KeyRing, Timestamp, Trace, TraceId, trace::ValueRef};
+use model::{Key, KeyRing, Project, Timestamp, Trace, TraceId, trace::ValueRef};
 use opentelemetry::{
     Context, KeyValue,
     trace::{SpanContext, SpanId, SpanKind, TraceContextExt, TraceFlags, Tracer, TracerProvider},
@@ -46,7 +46,7 @@ async fn spans_arrive_whole_by_every_way() {
     // Each by both addresses, since each takes everything.
     for (way, address) in WAYS.into_iter().flat_map(|way| [(way, 0), (way, 1)]) {
         let ring = KeyRing::new(Key::from_bytes([5; 16]), Vec::new());
-        let minted = ring.mint(Timestamp::from_nanos(0), [1; 7]);
+        let minted = ring.mint(&Project::default(), Timestamp::from_nanos(0), [1; 5]);
         let inbox = Arc::new(Inbox::new(ring, Limits::default()));
         let receiver = start(config(), Arc::clone(&inbox)).await.expect("started");
         let mut arrivals = inbox.expect(minted);

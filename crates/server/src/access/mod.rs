@@ -22,7 +22,7 @@ use std::{
 };
 
 use db::{Db, DbError, StoredToken, TokenKind};
-use drivers::receiver::{Entry, Gate};
+use drivers::receiver::{Entry, Gate, Sender};
 use model::{Project, Role, TokenId, World};
 use tokio::time::Instant;
 
@@ -45,7 +45,7 @@ pub(crate) struct Access {
     world: World,
     known: Mutex<HashMap<Hash, Known>>,
     /// How often callers ask.
-    pub(crate) callers: Pace<String>,
+    pub(crate) callers: Pace<Whose>,
     /// How often what is shown is good for nothing, by address.
     strangers: Pace<IpAddr>,
 }
@@ -60,6 +60,15 @@ pub(crate) struct Caller {
     pub(crate) projects: Option<Vec<Project>>,
     /// By what they are known; none where nobody need be.
     pub(crate) token: Option<TokenId>,
+}
+
+/// Whose requests are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Whose {
+    /// Those of one token or one session. A name is no identity: another project may give it to another token.
+    Token(TokenId),
+    /// Those from one address that need not say whose they are.
+    Peer(IpAddr),
 }
 
 /// Why a caller is not known.
@@ -91,6 +100,11 @@ impl Caller {
     /// Whoever asks where nobody is asked who they are.
     pub(crate) fn anyone() -> Self {
         Self { name: "anyone".to_owned(), role: Role::Admin, projects: None, token: None }
+    }
+
+    /// Whose runs what they send reaches.
+    fn sender(&self) -> Sender {
+        self.projects.clone().map_or_else(Sender::of_all, Sender::of)
     }
 
     /// Whether they may do something in a project.
@@ -146,6 +160,8 @@ impl Access {
         }
         let asked = Instant::now();
         let Some(token) = db.token(kind, &hash, now).await? else {
+            // Good before, and good no longer: from now on it is a guess as any other.
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash);
             return Err(Unknown::Nobody);
         };
         self.strangers.give_back(&peer);
@@ -159,12 +175,12 @@ impl Access {
         Ok(token.into())
     }
 
-    /// Whoever sends OTLP. Where from is not known here: all of them together may guess as often as one address may.
-    async fn sender(&self, db: &Db, shown: &str) -> Result<Caller, Unknown> {
+    /// Whoever sends OTLP from there.
+    async fn sender(&self, db: &Db, shown: &str, peer: IpAddr) -> Result<Caller, Unknown> {
         let shown = (TokenKind::Token, shown);
         match self.at_once(shown) {
             Some(known) => known,
-            None => self.ask(db, shown, IpAddr::from([0; 4])).await,
+            None => self.ask(db, shown, peer).await,
         }
     }
 
@@ -190,12 +206,12 @@ impl Access {
 /// Who may send OTLP: whoever shows a token of a role that may ([`table::INGEST`]). Asked on the calm runtime.
 pub(crate) fn gate(access: &Arc<Access>, calm_db: &Db) -> Gate {
     let (access, db) = (Arc::clone(access), calm_db.clone());
-    Gate::new(move |shown| {
+    Gate::new(move |shown, peer| {
         let (access, db) = (Arc::clone(&access), db.clone());
         async move {
             let Some(shown) = shown else { return Entry::Refused };
-            match access.sender(&db, shown.expose()).await {
-                Ok(caller) if caller.role >= table::INGEST => Entry::Allowed,
+            match access.sender(&db, shown.expose(), peer).await {
+                Ok(caller) if caller.role >= table::INGEST => Entry::Allowed(caller.sender()),
                 Ok(_) => Entry::Forbidden,
                 Err(Unknown::Nobody) => Entry::Refused,
                 Err(Unknown::Guesses(_) | Unknown::Db(_)) => Entry::Later,

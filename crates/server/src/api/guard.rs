@@ -21,7 +21,7 @@ use model::{Fault, Project};
 use super::{App, problem::Problem};
 use crate::{
     access::{
-        Caller, Unknown,
+        Caller, Unknown, Whose,
         session::cookie,
         table::{self, Need},
         token,
@@ -89,7 +89,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
     })?;
     let peer = parts.extensions.get::<Peer>().map_or(IpAddr::from([0; 4]), |peer| peer.0);
     if need == Need::Open {
-        app.access.callers.count(peer.to_string()).map_err(|wait| slower(TOO_MANY, wait))?;
+        app.access.callers.count(Whose::Peer(peer)).map_err(|wait| slower(TOO_MANY, wait))?;
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
     let caller = match caller(app, db, &parts, peer).await {
@@ -101,7 +101,8 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
     };
     let projects = projects(&parts.uri).map_err(Problem::into_response)?;
     may(&caller, need, &projects).map_err(Problem::into_response)?;
-    app.access.callers.count(caller.name.clone()).map_err(|wait| slower(TOO_MANY, wait))?;
+    let whose = caller.token.map_or(Whose::Peer(peer), Whose::Token);
+    app.access.callers.count(whose).map_err(|wait| slower(TOO_MANY, wait))?;
     parts.extensions.insert(caller.clone());
     if !table::is_change(&parts.method) || need == Need::Known {
         return Ok(next.run(Request::from_parts(parts, body)).await);

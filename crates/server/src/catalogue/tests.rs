@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use drivers::receiver::{self, Refused, Sink};
+use drivers::receiver::{self, Refused, Sender, Sink};
 use golden::Golden;
 use model::{Judgement, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Verdict};
 use otlp::Batch;
@@ -71,19 +71,19 @@ fn every_step_of_a_run_is_a_span() {
 struct Nobody;
 
 impl Sink for Nobody {
-    fn wants(&self, _: &TraceId) -> bool {
+    fn wants(&self, _: &TraceId, _: &Sender) -> bool {
         false
     }
 
-    fn lost(&self, _: &TraceId) {}
+    fn lost(&self, _: &TraceId, _: &Sender) {}
 
-    async fn accept(&self, _: Vec<Batch>) -> Result<(), Refused> {
+    async fn accept(&self, _: Vec<Batch>, _: &Sender) -> Result<(), Refused> {
         Ok(())
     }
 
-    fn lost_unread(&self) {}
+    fn lost_unread(&self, _: &Sender) {}
 
-    fn logged(&self, _: &TraceId) {}
+    fn logged(&self, _: &TraceId, _: &Sender) {}
 }
 
 fn outcome() -> Outcome {

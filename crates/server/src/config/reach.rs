@@ -9,18 +9,20 @@ use source::{Fields, Item};
 pub struct Triggers {
     /// Programs that an `exec` trigger may start, by their path; none by default.
     pub exec_allowed: Vec<String>,
-    /// Networks that may be reached, and no others; where there are none, the public ones, or on loopback all.
+    /// Networks that may be reached, and no others; where there are none, the public ones, or all where nobody
+    /// but programs on this machine may ask.
     pub networks_allowed: Vec<Network>,
     /// Networks that may not be reached, whatever else is said.
     pub networks_denied: Vec<Network>,
 }
 
 impl Triggers {
-    /// The rules for addresses. Where none are written, a server that only this machine can ask reaches everything.
-    pub(crate) fn networks(&self, is_local: bool) -> Networks {
+    /// The rules for addresses. Where none are written, a server of one person reaches everything: one that only this machine
+    /// can ask, and that asks nobody who they are. Behind a proxy on the same machine there may be many.
+    pub(crate) fn networks(&self, is_own: bool) -> Networks {
         let base = match self.networks_allowed.is_empty() {
             false => Networks::new(self.networks_allowed.clone(), Vec::new()),
-            true if is_local => Networks::all(),
+            true if is_own => Networks::all(),
             true => Networks::public(),
         };
         base.without(self.networks_denied.clone())

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use drivers::{
     Batch,
-    receiver::{self, Receiver, Refused, Sink},
+    receiver::{self, Receiver, Refused, Sender, Sink},
 };
 use model::TraceId;
 use opentelemetry_proto::tonic::{
@@ -91,11 +91,11 @@ impl Relay {
 }
 
 impl Sink for Chaos {
-    fn wants(&self, _trace: &TraceId) -> bool {
+    fn wants(&self, _trace: &TraceId, _: &Sender) -> bool {
         true
     }
 
-    async fn accept(&self, batches: Vec<Batch>) -> Result<(), Refused> {
+    async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), Refused> {
         for batch in batches {
             // What a run has let go of is nobody's.
             if let Some(trace) = locked(&self.traces).get_mut(&batch.trace_id) {
@@ -116,11 +116,11 @@ impl Sink for Chaos {
         Ok(())
     }
 
-    fn lost(&self, _trace: &TraceId) {}
+    fn lost(&self, _trace: &TraceId, _: &Sender) {}
 
-    fn lost_unread(&self) {}
+    fn lost_unread(&self, _: &Sender) {}
 
-    fn logged(&self, _: &TraceId) {}
+    fn logged(&self, _: &TraceId, _: &Sender) {}
 }
 
 impl Trace {
