@@ -1,12 +1,11 @@
-//! Judging, away from where others wait: a large trace takes a thread of its own.
+//! Judging, away from where others wait.
 
 use std::sync::Arc;
 
 use lang::{Evidence, Resolved};
 use model::{Analysis, Answer, Judgement, Settlement, SpanId, Trace};
 
-/// From how many spans on a trace is large.
-const LARGE_SPANS: usize = 2_000;
+use crate::pool::Share;
 
 /// All that is judged by, but the trace and what is known of its wholeness.
 #[derive(Clone, Debug)]
@@ -15,6 +14,8 @@ pub(crate) struct Judging {
     /// The trigger's own span; none where nothing was fired.
     pub(crate) trigger: Option<SpanId>,
     pub(crate) answer: Arc<Answer>,
+    /// Where it is done: what a test asks may take long, however small the trace is.
+    pub(crate) share: Share,
 }
 
 impl Judging {
@@ -25,11 +26,10 @@ impl Judging {
         settlement: Option<&Settlement>,
     ) -> Judgement {
         let (judging, trace, settlement) = (self.clone(), trace.cloned(), settlement.cloned());
-        let spans = trace.as_ref().map_or(0, |trace| trace.len());
-        apart(spans, move || {
+        let work = move || {
             lang::judge(&judging.resolved, &judging.evidence(trace.as_deref(), settlement.as_ref()))
-        })
-        .await
+        };
+        self.share.run(work).await
     }
 
     /// What the analyzer says of a trace, where one is asked.
@@ -39,14 +39,13 @@ impl Judging {
         settlement: Option<&Settlement>,
     ) -> Option<Analysis> {
         let (judging, trace, settlement) = (self.clone(), trace.cloned(), settlement.cloned());
-        let spans = trace.as_ref().map_or(0, |trace| trace.len());
-        apart(spans, move || {
+        let work = move || {
             lang::analysis(
                 &judging.resolved,
                 &judging.evidence(trace.as_deref(), settlement.as_ref()),
             )
-        })
-        .await
+        };
+        self.share.run(work).await
     }
 
     fn evidence<'a>(
@@ -60,23 +59,6 @@ impl Judging {
     /// What the test expects and what is not there, as written.
     pub(crate) async fn expected_missing(&self, trace: &Arc<Trace>) -> Vec<String> {
         let (resolved, trace) = (Arc::clone(&self.resolved), Arc::clone(trace));
-        apart(trace.len(), move || resolved.expected_missing(&trace)).await
-    }
-}
-
-/// Does work on so many spans, on a thread of its own if they are many.
-async fn apart<T: Send + 'static>(spans: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
-    if spans < LARGE_SPANS { work() } else { on_a_thread(work).await }
-}
-
-/// Does work on a thread of its own.
-pub(crate) async fn on_a_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is being shut down, and this task with it.
-            Err(_) => std::future::pending().await,
-        },
+        self.share.run(move || resolved.expected_missing(&trace)).await
     }
 }

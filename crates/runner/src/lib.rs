@@ -12,6 +12,7 @@ mod clock;
 pub mod diagnosis;
 mod judging;
 mod plant;
+mod pool;
 mod ports;
 mod reasons;
 mod settle;
@@ -35,6 +36,7 @@ use tokio::time::{Instant, timeout_at};
 pub use again::{Again, judge_again};
 #[cfg(feature = "planted")]
 pub use plant::{plant, plants};
+pub use pool::{Place, Pool, Share};
 pub use ports::{Lost, Ports};
 pub use settle::Limits;
 pub use trigger_span::{TRIGGER_SPAN_NAME, trigger_span};
@@ -141,13 +143,14 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     let firing = fire(job.progress.clone(), attempt, &request, ports);
     let (attempt, answer) = in_time(firing, attempt, ends, ports).await?;
     steps.add(Step::Trigger, began);
-    let told = resolved.secrets().masked(&answer);
-    let trigger = trigger_span(&attempt, &request, &told);
     let (resolved, answer) = (Arc::new(resolved), Arc::new(answer));
+    let told = masked(&ports.share(), &resolved, &answer).await;
+    let trigger = trigger_span(&attempt, &request, &told);
     let judging = Judging {
         resolved: Arc::clone(&resolved),
         trigger: trigger.as_ref().map(|trigger| trigger.id),
         answer: Arc::clone(&answer),
+        share: ports.share(),
     };
     let rules = rules(&job, &attempt, &request, clock);
     let subject = Arc::new(Subject {
@@ -175,7 +178,8 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
         let outcome = without_trace(&subject, steps).await;
         return Ok(finished(outcome, None, Learned::default(), None));
     };
-    let gathering = Gathering::new(&attempt, trigger.clone(), rules, (clock, job.limits))?;
+    let reading = (clock, job.limits, ports.share());
+    let gathering = Gathering::new(&attempt, trigger.clone(), rules, reading)?;
     let (rule, expects) = (job.plan.settle(), !job.plan.expected().is_empty());
     let waiting = Waiting { rule, judging: &subject.judging, clock, ends, expects };
     let (judged, seen, watch) =
@@ -191,6 +195,16 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     };
     tell(ports, judged_so);
     Ok(finished(outcome, judged.trace, seen, Some(watch)))
+}
+
+/// The answer as it may be told.
+async fn masked(share: &Share, resolved: &Arc<Resolved>, answer: &Arc<Answer>) -> Arc<Answer> {
+    // Where there is nothing to hide, it is the same.
+    if resolved.secrets().is_empty() {
+        return Arc::clone(answer);
+    }
+    let (resolved, answer) = (Arc::clone(resolved), Arc::clone(answer));
+    share.run(move || Arc::new(resolved.secrets().masked(&answer))).await
 }
 
 /// The outcome of a test that asks for no trace: the answer decides it.
@@ -328,9 +342,9 @@ pub fn seed(run: RunId) -> Seed {
 /// The ids of an attempt. A trace that somebody else makes has its id already.
 fn mint<P: Ports>(request: &Request, ports: &P) -> Attempt {
     let (at, dice) = (ports.now(), ports.random());
-    let [a, b, c, d, e, f, g, span @ ..] = dice;
+    let [a, b, c, d, e, span @ ..] = dice;
     let span = span.first_chunk().copied().unwrap_or_default();
-    let minted = || ports.keys().mint(at, [a, b, c, d, e, f, g]);
+    let minted = || ports.keys().mint(&ports.project(), at, [a, b, c, d, e]);
     Attempt {
         trace_id: match request {
             Request::TraceId(id) => *id,

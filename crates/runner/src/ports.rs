@@ -3,10 +3,10 @@
 use std::future::Future;
 
 use drivers::{arrivals::Arrivals, receiver::Seen};
-use model::{Answer, Attempt, Event, Fault, Faulty, KeyRing, Request, Timestamp, TraceId};
+use model::{Answer, Attempt, Event, Fault, Faulty, KeyRing, Project, Request, Timestamp, TraceId};
 use thiserror::Error;
 
-use crate::diagnosis::Process;
+use crate::{diagnosis::Process, pool::Share};
 
 /// What a run needs of the world. The local run is one implementation, the server's worker the other.
 pub trait Ports: Send + Sync {
@@ -18,6 +18,16 @@ pub trait Ports: Send + Sync {
 
     /// The keys under which trace ids are minted.
     fn keys(&self) -> &KeyRing;
+
+    /// Whose run it is: ids are minted for it, and who may send for others does not reach them.
+    fn project(&self) -> Project {
+        Project::default()
+    }
+
+    /// Where its trace is read and judged; by default here.
+    fn share(&self) -> Share {
+        Share::inline()
+    }
 
     /// Starts to listen for the spans of a trace, those that came already included.
     fn spans(&self, trace: TraceId) -> impl Future<Output = Arrivals> + Send;

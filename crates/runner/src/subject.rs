@@ -26,7 +26,7 @@ pub(crate) struct Subject {
     pub(crate) attempt: Attempt,
     pub(crate) request: Request,
     /// The answer without what nobody may see.
-    pub(crate) told: Answer,
+    pub(crate) told: Arc<Answer>,
     pub(crate) judging: Judging,
     pub(crate) started: Option<Started>,
     /// When the trigger was about to be fired.
@@ -125,7 +125,7 @@ impl Subject {
             superseded: None,
             reasons,
             trace_id: Some(self.attempt.trace_id),
-            answer: Some(self.told.clone()),
+            answer: None,
             settlement: judged.settlement.clone(),
             diagnoses,
             overtaken: None,
@@ -135,6 +135,8 @@ impl Subject {
             steps,
         };
         resolved.secrets().hide_all(outcome.said_mut());
+        // Which was masked when it came.
+        outcome.answer = Some((*self.told).clone());
         outcome
     }
 

@@ -7,7 +7,7 @@ use std::{future::Future, pin::pin, sync::Arc};
 
 use drivers::{Arrival, Arrivals};
 use model::{
-    Learned, LearnedService, LearnedTest, Outcome, Overtaken, Settlement, Superseded, Trace,
+    Learned, LearnedService, LearnedTest, Outcome, Overtaken, Said, Settlement, Superseded, Trace,
     Unsettled, Verdict, What,
 };
 use tokio::time::{Instant, sleep_until};
@@ -128,7 +128,8 @@ impl Watch {
             }
             concluded.outcome = Outcome { provisional: false, superseded, earlier, ..outcome };
             let secrets = self.subject.judging.resolved.secrets();
-            secrets.hide_all(concluded.outcome.said_mut());
+            let superseded = concluded.outcome.superseded.iter_mut();
+            secrets.hide_all(superseded.filter_map(|it| it.service.as_mut()).map(Said::Text));
             concluded.trace = judged.trace;
             self.settlement = judged.settlement.unwrap_or_default();
         }

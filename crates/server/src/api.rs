@@ -39,7 +39,8 @@ use axum::{
 use bus::{Local, Subject};
 use db::Db;
 use model::{Fault, RunId, World};
-use tokio::{sync::Semaphore, task::JoinSet};
+use runner::Pool;
+use tokio::task::JoinSet;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{access::Access, followers::Followers, opening::Opening, watch::Watch};
@@ -71,13 +72,15 @@ pub(crate) struct App {
     /// Who follows runs as they go.
     pub(crate) followers: Arc<Followers>,
     /// Places for those who read a trace: each may hold tens of megabytes.
-    pub(crate) trace_reads: Arc<Semaphore>,
+    pub(crate) readers: Pool,
+    /// Where what takes long is computed.
+    pub(crate) pool: Pool,
     /// Where a Collector sends to reach this server.
     pub(crate) otlp: Arc<str>,
 }
 
 /// Traces read at a time.
-pub(crate) const TRACE_READS_MAX: usize = 4;
+pub(crate) const TRACE_READS_MAX: usize = 8;
 
 /// The subject under which workers hear that a run waits.
 pub(crate) fn runs_waiting() -> Subject {

@@ -11,15 +11,13 @@ mod ports;
 mod run;
 mod slots;
 
-use std::{
-    sync::{Arc, atomic::AtomicU64},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bus::{Bus, Hints, Local};
 use db::{Db, Taken, Taking, Took};
 use drivers::{receiver::Witness, trigger::Triggers};
 use model::{RunId, Step, World};
+use runner::Pool;
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until, timeout, timeout_at},
@@ -28,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     api, config,
-    ingest::Logs,
+    ingest::{Logs, Unread},
     interests::Interests,
     opening::Keys,
     own_spans::{Call, RunTrace},
@@ -63,7 +61,9 @@ pub(crate) struct Worker {
     pub(crate) interests: Interests,
     pub(crate) peers: Peers,
     /// Exports that were not taken, and that may have been anybody's.
-    pub(crate) unread: Arc<AtomicU64>,
+    pub(crate) unread: Arc<Unread>,
+    /// Where runs are judged.
+    pub(crate) pool: Pool,
     /// The traces of which log records came.
     pub(crate) logs: Arc<Logs>,
     /// What the receiver has met, for runs whose trace is not whole.

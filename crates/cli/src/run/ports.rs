@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use drivers::{arrivals::Arrivals, receiver::Seen};
 use model::{Answer, Attempt, Event, KeyRing, Request, Timestamp, TraceId, What};
-use runner::{Lost, Ports, diagnosis::Process};
+use runner::{Lost, Ports, Share, diagnosis::Process};
 use tokio::sync::mpsc;
 
 use super::{
@@ -98,6 +98,10 @@ impl Ports for LocalPorts<'_> {
 
     fn keys(&self) -> &KeyRing {
         &self.session.keys
+    }
+
+    fn share(&self) -> Share {
+        self.session.pool.share(self.project())
     }
 
     async fn spans(&self, trace: TraceId) -> Arrivals {

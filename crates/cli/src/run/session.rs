@@ -16,9 +16,9 @@ use drivers::{
 };
 use lang::{Files, Plan, Vars};
 use model::{Fault, Faulty, Key, KeyRing, Learned, Progress, Request, RunId, World};
-use runner::{Finished, Job, Limits, RunError, Started};
+use runner::{Finished, Job, Limits, Pool, RunError, Started};
 use thiserror::Error;
-use tokio::time::sleep;
+use tokio::{runtime::Handle, time::sleep};
 
 use crate::files::{self, FileError};
 
@@ -55,6 +55,8 @@ pub(crate) struct Session {
     /// The longest that a test may take.
     timeout: Option<Duration>,
     known: Mutex<Known>,
+    /// Where tests are judged.
+    pub(super) pool: Pool,
 }
 
 /// What is known of the system.
@@ -146,6 +148,8 @@ impl Open {
             started: None,
             timeout: None,
             known,
+            // All runs here are of one owner, who has half.
+            pool: Pool::new(2 * Handle::current().metrics().num_workers()),
         };
         Ok(Self { session })
     }

@@ -11,7 +11,7 @@ use model::{
 use super::engine::{Engine, Rules};
 use crate::{
     clock::{Clock, nanos},
-    judging::on_a_thread,
+    pool::Share,
     trigger_span,
 };
 
@@ -40,6 +40,8 @@ pub(crate) struct Gathering {
     pub(crate) engine: Engine,
     clock: Clock,
     limits: Limits,
+    /// Where large messages are read.
+    share: Share,
     bytes: usize,
     has_overflowed: bool,
     has_lost: bool,
@@ -55,7 +57,7 @@ impl Gathering {
         attempt: &Attempt,
         trigger: Option<SpanData>,
         rules: Rules,
-        (clock, limits): (Clock, Limits),
+        (clock, limits, share): (Clock, Limits, Share),
     ) -> Result<Self, TraceFull> {
         let mut trace = Trace::new(attempt.trace_id);
         if let Some(trigger) = &trigger {
@@ -67,6 +69,7 @@ impl Gathering {
             engine: Engine::new(rules),
             clock,
             limits,
+            share,
             bytes: 0,
             has_overflowed: false,
             has_lost: false,
@@ -80,11 +83,12 @@ impl Gathering {
             self.read(&arrival);
             return self;
         }
-        on_a_thread(move || {
+        let share = self.share.clone();
+        let read = move || {
             self.read(&arrival);
             self
-        })
-        .await
+        };
+        share.run(read).await
     }
 
     fn read(&mut self, arrival: &Arrival) {

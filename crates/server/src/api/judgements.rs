@@ -96,7 +96,7 @@ async fn judge(
 ) -> Result<Response, Problem> {
     let project = &by.project;
     // Before what is large is read.
-    let place = Place::take(&app).await;
+    let place = Place::take(&app, project).await;
     let run = stored(&app, context, (project, id)).await?;
     let recorded = run.outcome.clone().ok_or_else(|| under_way(id))?;
     let (text, version) = test(&app, context, (&by, &run.test), body).await?;
@@ -115,7 +115,7 @@ async fn judge(
         outcome.steps = vec![StepTime { step: Step::Judge, began, ended }];
         Ok::<_, Problem>((plan.id, outcome, (began, ended)))
     };
-    let (_place, judged) = place.work(work).await?;
+    let (_place, judged) = place.work(work).await;
     let (test, outcome, times): (_, _, (Timestamp, Timestamp)) = judged?;
     send_judgement(&app.watch, context, &outcome, times);
     Ok(Json(Judged { run: id, test, version, outcome }).into_response())

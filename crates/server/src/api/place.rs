@@ -2,14 +2,15 @@
 
 use bytes::Bytes;
 use model::{Fault, Project, RunId, Trace};
-use tokio::sync::OwnedSemaphorePermit;
+use runner::Share;
 
 use super::{App, problem::Problem};
 use crate::{own_spans::Call, traceparent::TraceParent};
 
-/// A place, until it is dropped.
+/// A place of a project, until it is dropped.
 pub(super) struct Place {
-    _permit: Option<OwnedSemaphorePermit>,
+    _place: runner::Place,
+    share: Share,
 }
 
 /// Bytes on their way out, which keep their place until the last of them is gone.
@@ -20,18 +21,18 @@ struct Held {
 
 impl Place {
     /// Waits for a place.
-    pub(super) async fn take(app: &App) -> Self {
-        // The semaphore is never closed; without a place there is no answer either way.
-        Self { _permit: app.trace_reads.clone().acquire_owned().await.ok() }
+    pub(super) async fn take(app: &App, project: &Project) -> Self {
+        let place = app.readers.place(project).await;
+        Self { _place: place, share: app.pool.share(project.clone()) }
     }
 
-    /// Does what takes long on a thread of its own, which keeps the place until it is done, whoever still waits for it.
+    /// Does what takes long apart, which keeps the place until it is done, whoever still waits for it.
     pub(super) async fn work<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<(Self, T), Problem> {
-        let done = tokio::task::spawn_blocking(move || (self, work())).await;
-        done.map_err(|_| Problem::new(Fault::Internal, "the request met a bug here"))
+    ) -> (Self, T) {
+        let share = self.share.clone();
+        share.run(move || (self, work())).await
     }
 
     /// The trace that a run was judged by; none where none is kept.
@@ -44,7 +45,7 @@ impl Place {
         let bytes = app.db.trace(project, run);
         let bytes = app.watch.db(context, Call("SELECT", "traces"), bytes).await?;
         let Some(bytes) = bytes else { return Ok((self, None)) };
-        let (place, read) = self.work(move || otlp::read(&bytes)).await?;
+        let (place, read) = self.work(move || otlp::read(&bytes)).await;
         let traces = read.map_err(|error| {
             let detail = format!("the trace of the run `{run}` cannot be read: {error}");
             Problem::new(Fault::Internal, detail)

@@ -121,7 +121,7 @@ async fn of_run(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let format = wanted.format(&headers)?;
-    let place = Place::take(&app).await;
+    let place = Place::take(&app, &wanted.project).await;
     let source = Source { app: &app, context, project: &wanted.project };
     let run = runs::stored(&app, context, (&wanted.project, id)).await?;
     let outcome = run.outcome.ok_or_else(|| under_way(id))?;
@@ -156,7 +156,7 @@ async fn of_suite_run(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let format = wanted.format(&headers)?;
-    let place = Place::take(&app).await;
+    let place = Place::take(&app, &wanted.project).await;
     let suite = suite_runs::stored(&app, context, (&wanted.project, id)).await?;
     if suite.verdict.is_none() {
         return Err(under_way(id));
@@ -268,7 +268,7 @@ impl Source<'_> {
             Format::Html => report::html(&outcomes, &waterfalls),
             format => report::render(format, &outcomes, Colour::Never),
         };
-        let (place, text) = place.work(write).await?;
+        let (place, text) = place.work(write).await;
         let mut response = (kind, place.held(text.into_bytes())).into_response();
         if format == Format::Html {
             let policy = HeaderValue::from_static(PAGE_POLICY);
@@ -290,6 +290,6 @@ impl Source<'_> {
         let outcome = outcome.clone();
         // What nobody may see was taken out before it was kept.
         let draw = move || Some(Waterfall::of(&trace, &outcome, &|text| text.into()));
-        place.work(draw).await
+        Ok(place.work(draw).await)
     }
 }

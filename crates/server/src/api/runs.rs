@@ -365,7 +365,7 @@ pub(super) async fn trace(
     Extension(context): Extension<TraceParent>,
     Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
-    let place = Place::take(&app).await;
+    let place = Place::take(&app, &project).await;
     let bytes = app.db.trace(&project, id);
     let bytes = app.watch.db(context, Call("SELECT", "traces"), bytes).await?.ok_or_else(|| {
         Problem::new(

@@ -35,6 +35,7 @@ pub(super) struct Late {
     run: RunId,
     epoch: i64,
     project: Project,
+    /// Where on the bus its spans are.
     trace: TraceId,
     spans: u64,
     /// How long it is listened to.
@@ -60,7 +61,7 @@ impl Late {
         outcome: &Outcome,
         ports: WorkerPorts<'_>,
     ) -> Option<Self> {
-        let trace = outcome.trace_id?;
+        let trace = ports.channel(outcome.trace_id?);
         let bus = Arc::clone(ports.bus());
         let listening = ports.into_listening();
         let (Some(watch), Some(settlement)) = (watch, &outcome.settlement) else {

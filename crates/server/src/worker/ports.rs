@@ -1,22 +1,22 @@
 //! What a worker lends to a run: the record under its lease, the bus, the trigger.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use bus::{Bus, Local, Next};
-use db::{Db, DbError};
+use db::{Db, DbError, Taken};
 use drivers::{
     arrivals::{Arrival, Arrivals},
     receiver::Seen,
 };
 use lang::Secrets;
 use model::{
-    Answer, Attempt, Event, Faulty, KeyRing, Progress, Request, Step, Timestamp, TraceId, Verdict,
+    Answer, Attempt, Event, Faulty, KeyRing, Project, Request, Step, Timestamp, TraceId, Verdict,
     What,
 };
-use runner::{Lost, Ports};
+use runner::{Lost, Ports, Share};
 use tokio::{
     sync::mpsc,
     task::JoinSet,
@@ -26,7 +26,7 @@ use tokio::{
 use super::{Worker, flights::Lease};
 use crate::{
     api,
-    interests::Interest,
+    interests::{Interest, channel},
     own_spans::{Call, RunTrace},
     plant::{Plant, is_planted},
 };
@@ -47,6 +47,7 @@ pub(super) fn lost(error: &DbError) -> Lost {
 pub(super) struct WorkerPorts<'a> {
     worker: &'a Worker,
     lease: &'a Lease,
+    project: Project,
     trace: RunTrace,
     /// What is recorded together with the verdict.
     events: Mutex<Vec<Event>>,
@@ -87,29 +88,36 @@ impl<'a> WorkerPorts<'a> {
         let _known = self.secrets.set(secrets);
     }
 
-    /// The ports of a run under its lease, of which the record has this progress and this provisional verdict.
+    /// The ports of a run under its lease, as the record had it when it was taken.
     pub(super) fn new(
         worker: &'a Worker,
         lease: &'a Lease,
         trace: RunTrace,
-        (progress, provisional): (&Progress, Option<Verdict>),
+        taken: &Taken,
     ) -> Self {
+        let Taken { project, progress, provisional, .. } = taken;
         Self {
             worker,
             lease,
+            project: project.clone(),
             trace,
             events: Mutex::default(),
             attempt: Mutex::default(),
-            linger: Mutex::new(Linger { verdict: provisional, since: None }),
+            linger: Mutex::new(Linger { verdict: *provisional, since: None }),
             secrets: OnceLock::new(),
             listening: Mutex::default(),
-            unread_before: worker.unread.load(Ordering::Relaxed),
+            unread_before: worker.unread.of(project),
             since: worker.peers.since(progress),
         }
     }
 
     pub(super) fn bus(&self) -> &'a Arc<Local> {
         &self.worker.bus
+    }
+
+    /// Where on the bus the spans of a trace are that are this run's to see.
+    pub(super) fn channel(&self, trace: TraceId) -> TraceId {
+        channel(self.worker.keys.of_open(), &self.project, trace)
     }
 
     /// Waits until the run is asked to stop.
@@ -209,11 +217,21 @@ impl Ports for WorkerPorts<'_> {
         self.worker.keys.of_open()
     }
 
+    fn project(&self) -> Project {
+        self.project.clone()
+    }
+
+    fn share(&self) -> Share {
+        self.worker.pool.share(self.project.clone())
+    }
+
     async fn spans(&self, trace: TraceId) -> Arrivals {
-        if self.keys().verify(&trace).is_none() {
-            self.listening().interest = Some(self.worker.interests.register(trace));
+        let channel = self.channel(trace);
+        if channel != trace {
+            let interest = self.worker.interests.register(self.project.clone(), trace);
+            self.listening().interest = Some(interest);
         }
-        let mut subscription = self.worker.bus.subscribe(trace);
+        let mut subscription = self.worker.bus.subscribe(channel);
         let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
         let pump = async move {
             while let Some(bytes) = subscription.next().await {
@@ -228,12 +246,12 @@ impl Ports for WorkerPorts<'_> {
     }
 
     fn logs(&self, trace: TraceId) -> u64 {
-        self.worker.logs.of(trace)
+        self.worker.logs.of(self.channel(trace))
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {
-        let unread = self.worker.unread.load(Ordering::Relaxed);
-        unread > self.unread_before || !self.worker.bus.is_whole(trace)
+        let unread = self.worker.unread.of(&self.project);
+        unread > self.unread_before || !self.worker.bus.is_whole(self.channel(trace))
     }
 
     async fn other_servers(&self) -> Result<Vec<String>, Lost> {
@@ -248,13 +266,13 @@ impl Ports for WorkerPorts<'_> {
     }
 
     fn seen(&self) -> Option<Seen> {
-        Some(self.worker.witness.seen())
+        Some(self.worker.witness.seen(&self.project))
     }
 
     async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
         let Lease { run, epoch, .. } = *self.lease;
         // Nothing was sent yet, and the run has subscribed.
-        self.worker.bus.expect(attempt.trace_id);
+        self.worker.bus.expect(self.channel(attempt.trace_id));
         // An attempt is recorded only where it can also be sent; the next renewal makes room.
         while !self.lease.is_half_left() {
             sleep(RETRY).await;

@@ -10,7 +10,7 @@ use model::{
     Trace, Verdict, What,
     trace::{SpanData, TraceFull},
 };
-use runner::{Finished, Job, Limits, Lost, RunError};
+use runner::{Finished, Job, Limits, Lost, Ports, RunError, Share};
 
 use super::{
     Held, Worker,
@@ -27,8 +27,6 @@ use crate::{
 
 /// How many workers may try to end a run. One that ends each of them ends as inconclusive.
 const EPOCHS_MAX: i64 = 5;
-/// From how many spans on a trace is written on a thread of its own.
-const LARGE_SPANS: usize = 2_000;
 /// What is said of a run that somebody stopped.
 const STOPPED: &str = "stopped: somebody asked the run to stop before it had its verdict; run it again if it is wanted";
 
@@ -37,8 +35,7 @@ pub(super) async fn one(worker: Arc<Worker>, held: Held) -> Option<Late> {
     let Held { taken, slot, trace, asked } = held;
     let flights = &worker.shared.flights;
     let flight = flights.begin((taken.run_id, taken.epoch), worker.config.lease, asked);
-    let held = (&taken.progress, taken.provisional);
-    let ports = WorkerPorts::new(&worker, &flight.lease, trace, held);
+    let ports = WorkerPorts::new(&worker, &flight.lease, trace, &taken);
     let ended = tokio::select! {
         result = execute(&worker, &taken, ports, slot) => result,
         lost = flight.lease.over() => Err(lost),
@@ -304,7 +301,7 @@ async fn record(
     let began = worker.world.now();
     let secrets = std::mem::take(&mut ended.secrets);
     let trace = match ended.trace.take() {
-        Some(trace) => match encoded(trace, secrets).await {
+        Some(trace) => match encoded(&ports.share(), trace, secrets).await {
             Ok(trace) => Some(trace),
             Err(error) => {
                 ended.outcome.reasons.push(format!("the trace is not kept: {error}"));
@@ -331,25 +328,18 @@ async fn record(
     Ok(ended.outcome)
 }
 
-/// A trace as it is kept, without what nobody may see; where that takes long, it is written where nobody waits.
-async fn encoded(trace: Arc<Trace>, secrets: Secrets) -> Result<OtlpTrace, TraceFull> {
-    let is_small = trace.len() < LARGE_SPANS && secrets.is_empty();
+/// A trace as it is kept, without what nobody may see.
+async fn encoded(
+    share: &Share,
+    trace: Arc<Trace>,
+    secrets: Secrets,
+) -> Result<OtlpTrace, TraceFull> {
     let encode = move || {
         let masked = secrets.masked_trace(&trace)?;
         let kept = masked.as_ref().unwrap_or(&trace);
         Ok(OtlpTrace { spans: kept.len() as u64, otlp: otlp::encode(kept).into() })
     };
-    if is_small {
-        return encode();
-    }
-    match tokio::task::spawn_blocking(encode).await {
-        Ok(encoded) => encoded,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and with it the run.
-            Err(_) => std::future::pending().await,
-        },
-    }
+    share.run(encode).await
 }
 
 async fn write(
