@@ -151,7 +151,8 @@ class Stage:
         """Starts a server of the program under test, and waits until it is ready."""
         made = Server(free_port(), free_port(), self.folder / f"server-{len(self.running)}.yaml")
         keys = {"httpPort": made.http, "otlpHttpPort": made.otlp, "otlpGrpcPort": free_port(),
-                "dataDirectory": str(made.config.with_suffix("")), **server}
+                "dataDirectory": str(made.config.with_suffix("")), "triggers": {"networks": {"allow": ["loopback"]}},
+                **server}
         made.config.write_text(json.dumps({"postgres": database, "server": keys}))
         process = self.start(["{qualitytrace}", "serve", "--config", str(made.config)], until_open=made.http)
         wait_ready(made, process)

@@ -71,6 +71,7 @@ server:
     mode: on
     ingest: {{required: false}}
     oidc: {{issuer: 'https://127.0.0.1:1', clientId: qt, clientSecret: s3cr3t-of-the-client-44, roles: {{a: admin}}}}
+  triggers: {{networks: {{allow: [loopback]}}}}
   telemetry: {{exporter: all, applicationExporter: all}}
 ids: {{keys: ['{ID_KEY}']}}
 secrets: {{keys: ['first:{SECRET_KEY}']}}

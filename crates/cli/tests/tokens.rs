@@ -65,7 +65,7 @@ impl Server {
         let text = format!(
             "{}
 telemetry: {{exporters: {{all: {{sampling: 100, exporter: {{type: collector, {endpoint}}}}}}}}}
-server: {{auth: {{mode: on}}, telemetry: {{exporter: all, applicationExporter: all}}}}
+server: {{auth: {{mode: on}}, triggers: {{networks: {{allow: [loopback]}}}}, telemetry: {{exporter: all, applicationExporter: all}}}}
 log: {{level: trace, format: json}}
 ",
             database.section()?

@@ -185,6 +185,7 @@ telemetry:
           endpoint: 127.0.0.1:{collector}
 server:
   auth: {{mode: on, ingest: {{required: false}}}}
+  triggers: {{networks: {{allow: [loopback]}}}}
   limits: {{requestsPerSecond: 10000}}
   telemetry:
     exporter: collector
