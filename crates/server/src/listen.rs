@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use crate::stall::Stall;
 
 /// Connections at a time; further ones wait to be accepted.
-const CONNECTIONS_MAX: usize = 512;
+const CONNECTIONS_MAX: usize = 1024;
 /// Connections of one peer; further ones are closed.
 const CONNECTIONS_OF_PEER_MAX: usize = CONNECTIONS_MAX / 2;
 /// How long a peer may take to send a request's head.

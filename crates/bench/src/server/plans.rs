@@ -72,7 +72,7 @@ const CASES: &[(&str, &str)] = &[
     ("update runs set stop_at_ns = $3 where project", "'shop', {open}, 1"),
     // What a server asks for itself.
     ("min(accepted_at_ns) as oldest from runs", ""),
-    ("select trace_id as \"trace_id!\" from runs", "100"),
+    ("select project, trace_id as \"trace_id!\" from runs", "100"),
     ("update suite_runs set epoch = epoch + 1", "'worker', 10, 8"),
     ("with suite as ( update suite_runs set stop_at_ns", "'shop', {suite}, 1"),
     ("update audit set status", "77, 200"),
