@@ -181,6 +181,10 @@ impl Settling<'_> {
                     Err(end) => return (gathering, end),
                 },
             };
+            // What came while it was looked at is read before anything else is waited for.
+            if !self.backlog.is_empty() {
+                continue;
+            }
             tokio::select! {
                 biased;
                 next = arrivals.next() => match next {
