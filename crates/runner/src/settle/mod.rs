@@ -172,19 +172,17 @@ impl Settling<'_> {
                 return (gathering, End::Over);
             }
             // A system that is being told to flush is not left halfway.
-            let until = match is_draining && Instant::now() < self.deadline {
-                true => self.deadline,
-                false => match self.look(&gathering, arrivals).await {
-                    Ok(until) => until,
-                    // What came while it was looked at counts.
-                    Err(End::Over) if !self.backlog.is_empty() => continue,
-                    Err(end) => return (gathering, end),
-                },
+            let looked = match is_draining && Instant::now() < self.deadline {
+                true => Ok(self.deadline),
+                false => self.look(&gathering, arrivals).await,
             };
-            // What came while it was looked at is read before anything else is waited for.
-            if !self.backlog.is_empty() {
-                continue;
-            }
+            let until = match looked {
+                Err(end @ End::Decided(_)) => return (gathering, end),
+                // What came while it was looked at counts, before anything else is waited for.
+                _ if !self.backlog.is_empty() => continue,
+                Ok(until) => until,
+                Err(end) => return (gathering, end),
+            };
             tokio::select! {
                 biased;
                 next = arrivals.next() => match next {
