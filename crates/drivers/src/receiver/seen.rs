@@ -22,6 +22,8 @@ const REFUSAL_BYTES_MAX: usize = 512;
 /// How many rings there are: one for each kind of sender, so that none pushes out what another sent. Where there are more
 /// kinds, the one that was silent longest loses its ring.
 const RINGS_MAX: usize = 64;
+/// Bytes of all rings together, as a multiple of one. Beyond that the largest ring loses its oldest exports.
+const RINGS_FULL_MAX: usize = 4;
 /// What an export in the ring costs beside its bytes.
 const FOREIGN_BYTES: usize = 128;
 
@@ -91,6 +93,15 @@ struct Ring {
     second_bytes: usize,
 }
 
+impl Ring {
+    /// Forgets the oldest export, and says whether there was one.
+    fn forget_oldest(&mut self) -> bool {
+        let oldest = self.exports.pop_front();
+        self.bytes -= oldest.as_ref().map_or(0, |oldest| oldest.bytes.len() + FOREIGN_BYTES);
+        oldest.is_some()
+    }
+}
+
 impl Watch {
     pub(super) fn new(ring_bytes_max: usize) -> Self {
         let zero = AtomicU64::default;
@@ -147,10 +158,13 @@ impl Watch {
         };
         ring.exports.push_back(Foreign { at, bytes });
         ring.bytes += cost;
-        while ring.bytes > self.ring_bytes_max
-            && let Some(oldest) = ring.exports.pop_front()
-        {
-            ring.bytes -= oldest.bytes.len() + FOREIGN_BYTES;
+        while ring.bytes > self.ring_bytes_max && ring.forget_oldest() {}
+        let rings_bytes_max = RINGS_FULL_MAX * self.ring_bytes_max;
+        while rings.values().map(|ring| ring.bytes).sum::<usize>() > rings_bytes_max {
+            let largest = rings.values_mut().max_by_key(|ring| ring.bytes);
+            if !largest.is_some_and(Ring::forget_oldest) {
+                break;
+            }
         }
     }
 
@@ -216,7 +230,7 @@ mod tests {
 
     use model::Project;
 
-    use super::{FOREIGN_BYTES, REFUSALS_MAX, RINGS_MAX, SECOND, Sender, Watch};
+    use super::{FOREIGN_BYTES, REFUSALS_MAX, RINGS_FULL_MAX, RINGS_MAX, SECOND, Sender, Watch};
 
     #[tokio::test(start_paused = true)]
     async fn the_ring_keeps_the_newest_that_fit() {
@@ -269,7 +283,8 @@ mod tests {
             let sender = Sender::of([name(&format!("p{number}"))]);
             watch.keep_foreign(&Bytes::from(vec![3; 10]), &sender);
         }
-        assert_eq!(watch.seen(None).foreign.len(), RINGS_MAX, "one of each that is left");
+        let left = watch.seen(None).foreign.len();
+        assert_eq!(left, RINGS_FULL_MAX * 3, "all rings together are as large as so many");
     }
 
     #[test]
