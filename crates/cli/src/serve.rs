@@ -15,6 +15,7 @@ use crate::{
     terminal::Terminal,
 };
 use model::World;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{
     Telemetry,
     config::{Config, Environment, Listen, Log},
@@ -36,6 +37,17 @@ pub(crate) struct Outside {
     pub(crate) work: runtime::Handle,
 }
 
+/// Raises the limit of open files to what the system allows: each connection is one, and 1,024 is a usual default.
+fn raise_open_files() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    // Where it cannot be raised, connections beyond it wait to be accepted.
+    if current != maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+    {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
+}
+
 /// Serves until SIGTERM or SIGINT, then shuts down in order. Runs on the calm runtime.
 pub(crate) async fn serve(
     args: &args::Serve,
@@ -49,6 +61,7 @@ pub(crate) async fn serve(
         terminal.line(&format!("note: {note}"));
     }
     let config = overruled(config, args);
+    raise_open_files();
     let mut signals = Signals::listen().map_err(|error| {
         terminal.line(&format!("error: signals cannot be heard: {error}"));
         Exit::Inconclusive

@@ -36,7 +36,7 @@ use tokio::time::{Instant, timeout_at};
 pub use again::{Again, judge_again};
 #[cfg(feature = "planted")]
 pub use plant::{plant, plants};
-pub use pool::{Place, Pool, Share};
+pub use pool::{Pool, Share};
 pub use ports::{Lost, Ports};
 pub use settle::Limits;
 pub use trigger_span::{TRIGGER_SPAN_NAME, trigger_span};

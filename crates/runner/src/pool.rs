@@ -5,60 +5,24 @@
 //!
 //! Deliberately absent: a bound on how long something takes. What is judged has its own, counted in steps.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-};
-
+use drivers::shares::Shares;
 use model::Project;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// So many places there are at least, so that no owner ever has all.
-const PLACES_MIN: usize = 2;
-
-/// Places to compute. A clone is the same.
+/// Threads that compute. A clone is the same.
 #[derive(Clone, Debug)]
-pub struct Pool(Arc<Places>);
-
-/// One of them, until it is dropped.
-#[derive(Debug)]
-pub struct Place {
-    _own: Option<OwnedSemaphorePermit>,
-    _place: Option<OwnedSemaphorePermit>,
-}
+pub struct Pool(Shares<Project>);
 
 /// What one owner has of them.
 #[derive(Clone, Debug)]
 pub struct Share(Option<(Pool, Project)>);
 
-#[derive(Debug)]
-struct Places {
-    all: Arc<Semaphore>,
-    /// How many of them one owner has at the most.
-    share: usize,
-    /// Those who compute now, or wait for it.
-    owners: Mutex<HashMap<Project, Weak<Semaphore>>>,
-}
-
 impl Pool {
-    /// So many places; two at least.
-    pub fn new(places: usize) -> Self {
-        let places = places.max(PLACES_MIN);
-        Self(Arc::new(Places {
-            all: Arc::new(Semaphore::new(places)),
-            share: places / 2,
-            owners: Mutex::default(),
-        }))
+    /// This many threads; two at the least.
+    pub fn new(threads: usize) -> Self {
+        Self(Shares::new(threads))
     }
 
-    /// Waits for a place of an owner.
-    pub async fn place(&self, owner: &Project) -> Place {
-        // Neither is ever closed.
-        let own = self.0.own(owner).acquire_owned().await.ok();
-        Place { _own: own, _place: Arc::clone(&self.0.all).acquire_owned().await.ok() }
-    }
-
-    /// The places of an owner.
+    /// The share of an owner.
     pub fn share(&self, owner: Project) -> Share {
         Share(Some((self.clone(), owner)))
     }
@@ -74,10 +38,10 @@ impl Share {
     /// free when it ends.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let Some((pool, owner)) = &self.0 else { return work() };
-        let place = pool.place(owner).await;
+        let permit = pool.0.acquire(owner).await;
         let done = tokio::task::spawn_blocking(move || {
             // It goes with the work, which goes on if nobody waits for it any more.
-            let _place = place;
+            let _permit = permit;
             work()
         });
         match done.await {
@@ -88,24 +52,6 @@ impl Share {
                 Err(_) => std::future::pending().await,
             },
         }
-    }
-}
-
-impl Places {
-    /// The places of one owner.
-    fn own(&self, owner: &Project) -> Arc<Semaphore> {
-        let mut owners = self.owners();
-        if let Some(own) = owners.get(owner).and_then(Weak::upgrade) {
-            return own;
-        }
-        owners.retain(|_, own| own.strong_count() > 0);
-        let own = Arc::new(Semaphore::new(self.share));
-        owners.insert(owner.clone(), Arc::downgrade(&own));
-        own
-    }
-
-    fn owners(&self) -> MutexGuard<'_, HashMap<Project, Weak<Semaphore>>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,7 +104,6 @@ mod tests {
         drop(go);
         while hogs.join_next().await.is_some() {}
         assert_eq!(running.load(Ordering::SeqCst), 20);
-        assert_eq!(pool.0.all.available_permits(), 4);
     }
 
     #[tokio::test]
@@ -169,6 +114,6 @@ mod tests {
         told.spawn(async move { broken.run(|| panic!("a bug")).await });
         let told = told.join_next().await.expect("one was begun");
         assert!(told.expect_err("it is told").is_panic());
-        assert_eq!(pool.0.all.available_permits(), 2);
+        assert_eq!(pool.share(project("alpha")).run(|| 7).await, 7, "its thread is free again");
     }
 }

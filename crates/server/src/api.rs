@@ -38,7 +38,8 @@ use axum::{
 };
 use bus::{Local, Subject};
 use db::Db;
-use model::{Fault, RunId, World};
+use drivers::shares::Shares;
+use model::{Fault, Project, RunId, World};
 use runner::Pool;
 use tokio::task::JoinSet;
 use utoipa_axum::router::OpenApiRouter;
@@ -72,7 +73,7 @@ pub(crate) struct App {
     /// Who follows runs as they go.
     pub(crate) followers: Arc<Followers>,
     /// Places for those who read a trace: each may hold tens of megabytes.
-    pub(crate) readers: Pool,
+    pub(crate) readers: Shares<Project>,
     /// Where what takes long is computed.
     pub(crate) pool: Pool,
     /// Where a Collector sends to reach this server.

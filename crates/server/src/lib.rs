@@ -22,7 +22,6 @@ mod own_telemetry;
 mod peers;
 mod plant;
 mod provision;
-mod stall;
 mod suites;
 mod tls;
 mod traceparent;
@@ -30,12 +29,14 @@ mod upkeep;
 mod variables;
 mod watch;
 mod worker;
+mod write_timeout;
 
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use db::{Connect, Db, DbError, SecretKeys};
 use drivers::{
     receiver,
+    shares::Shares,
     trigger::{self, Triggers},
 };
 use model::{Fault, Faulty, World};
@@ -219,7 +220,7 @@ pub async fn start(
         is_tls: tls.is_some(),
         body_bytes_max: limits.body_bytes_max,
         followers: Arc::clone(&followers),
-        readers: Pool::new(api::TRACE_READS_MAX),
+        readers: Shares::new(api::TRACE_READS_MAX),
         pool: pool.clone(),
         otlp,
     };

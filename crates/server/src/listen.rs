@@ -3,10 +3,10 @@
 //! Connections are counted, in all and by peer, a peer has a limited time to say what it wants, and a stop lets requests in flight
 //! end. With a certificate there is TLS and nothing else. Deliberately absent: HTTP/2.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, time::Duration};
 
 use axum::Router;
-use drivers::crowd::{Crowd, Guest};
+use drivers::connections::{ConnectionLimits, WaitingConnection};
 use hyper::{
     Request,
     body::Incoming,
@@ -21,19 +21,16 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::stall::Stall;
+use crate::write_timeout::WriteTimeout;
 
-/// Connections at a time; further ones wait to be accepted.
+/// Connections that are served at a time; further ones wait.
 const CONNECTIONS_MAX: usize = 1024;
-/// Connections of one peer; further ones are closed.
-const CONNECTIONS_OF_PEER_MAX: usize = CONNECTIONS_MAX / 2;
 /// How long a peer may take to send a request's head.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may last, so that a peer that never reads its answer does not keep its place.
@@ -47,19 +44,6 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
-/// How many connections there may be.
-struct Places {
-    all: Arc<Semaphore>,
-    crowd: Crowd,
-}
-
-/// A connection, and the places that it takes.
-struct Connected {
-    stream: TcpStream,
-    peer: IpAddr,
-    places: (OwnedSemaphorePermit, Guest),
-}
-
 /// Serves until told to stop, then until the requests in flight are answered.
 pub(crate) async fn serve(
     listener: TcpListener,
@@ -67,17 +51,18 @@ pub(crate) async fn serve(
     router: Router,
     stop: CancellationToken,
 ) {
-    let places = Places {
-        all: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
-        crowd: Crowd::new(CONNECTIONS_OF_PEER_MAX),
-    };
+    let limits = ConnectionLimits::new(CONNECTIONS_MAX);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    while let Some(connected) = next(&listener, &places, &stop).await {
+    while let Some((stream, peer, waiting)) = next(&listener, &limits, &stop).await {
         while connections.try_join_next().is_some() {}
-        let Connected { stream, peer, places } = connected;
         let (tls, router, watcher) = (tls.clone(), router.clone(), graceful.watcher());
+        let stop = stop.clone();
         connections.spawn(async move {
+            let _permit = tokio::select! {
+                permit = waiting.served() => permit,
+                () = stop.cancelled() => return,
+            };
             let served = async {
                 match tls {
                     None => connection(stream, peer, router, watcher).await,
@@ -93,7 +78,6 @@ pub(crate) async fn serve(
             if timeout(CONNECTION_MAX, served).await.is_err() {
                 tracing::debug!("a connection to the API lasted too long");
             }
-            drop(places);
         });
     }
     // Whoever comes now is refused at once and not left waiting.
@@ -115,28 +99,27 @@ async fn connection(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
-        .serve_connection(TokioIo::new(Stall::new(stream, UNREAD_MAX)), service);
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream, UNREAD_MAX)), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection to the API broke");
     }
 }
 
-/// The next connection and its place, or nothing after a stop.
+/// The next connection, or nothing after a stop.
 async fn next(
     listener: &TcpListener,
-    places: &Places,
+    limits: &ConnectionLimits,
     stop: &CancellationToken,
-) -> Option<Connected> {
+) -> Option<(TcpStream, IpAddr, WaitingConnection)> {
     let accepted = async {
-        let place = Arc::clone(&places.all).acquire_owned().await.ok()?;
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     let peer = peer.ip().to_canonical();
-                    if let Some(guest) = places.crowd.enter(peer) {
-                        return Some(Connected { stream, peer, places: (place, guest) });
+                    if let Some(waiting) = limits.enter(peer) {
+                        return (stream, peer, waiting);
                     }
-                    tracing::debug!(%peer, "a caller of the API has too many connections");
+                    tracing::debug!(%peer, "a caller of the API has too many connections: it is closed");
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection to the API could not be accepted");
@@ -147,7 +130,7 @@ async fn next(
     };
     tokio::select! {
         () = stop.cancelled() => None,
-        accepted = accepted => accepted,
+        accepted = accepted => Some(accepted),
     }
 }
 

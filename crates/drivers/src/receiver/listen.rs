@@ -3,21 +3,19 @@
 use std::{
     future::Future,
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
-use crate::crowd::Crowd;
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
     task::JoinSet,
     time::{sleep, timeout},
 };
+
+use crate::connections::ConnectionLimits;
 
 /// How long to wait when the system has no more sockets for us.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -39,25 +37,19 @@ impl Listening {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
-        let places = Arc::new(Semaphore::new(self.connections_max.min(Semaphore::MAX_PERMITS)));
-        // One peer does not take all of them.
-        let crowd = Crowd::new((self.connections_max / 2).max(1));
+        let limits = ConnectionLimits::new(self.connections_max);
         let mut connections = JoinSet::new();
         loop {
-            let accept = async {
-                let place = Arc::clone(&places).acquire_owned().await;
-                listener.accept().await.map(|(stream, peer)| (stream, place, peer.ip()))
-            };
             tokio::select! {
                 _ = self.stopped.changed() => break,
                 Some(_) = connections.join_next() => {}
-                accepted = accept => match accepted {
-                    Ok((stream, place, peer)) => {
-                        let Some(guest) = crowd.enter(peer) else { continue };
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => {
+                        let Some(waiting) = limits.enter(peer.ip()) else { continue };
                         let served = serve(stream, self.stopped.clone());
                         connections.spawn(async move {
+                            let _permit = waiting.served().await;
                             served.await;
-                            drop((place, guest));
                         });
                     }
                     Err(_) => sleep(PAUSE).await,

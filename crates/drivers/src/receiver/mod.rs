@@ -55,8 +55,7 @@ pub struct Config {
     pub gate: Option<Gate>,
     /// Bytes of a message, packed or not.
     pub message_bytes_max: usize,
-    /// Connections to each address; further ones wait to be accepted. One peer may have half of them, and its further ones
-    /// are closed.
+    /// Connections to each address that are served at a time, half of them of one peer. Further ones wait.
     pub connections_max: usize,
     /// Bytes of all messages that are under way, each as far as it has come; what is beyond is refused for now.
     pub buffered_bytes_max: usize,

@@ -1,6 +1,7 @@
 //! Places for those who hold a trace, or what is made of one: each may have tens of megabytes.
 
 use bytes::Bytes;
+use drivers::shares::Permit;
 use model::{Fault, Project, RunId, Trace};
 use runner::Share;
 
@@ -9,7 +10,7 @@ use crate::{own_spans::Call, traceparent::TraceParent};
 
 /// A place of a project, until it is dropped.
 pub(super) struct Place {
-    _place: runner::Place,
+    _permit: Permit,
     share: Share,
 }
 
@@ -22,8 +23,8 @@ struct Held {
 impl Place {
     /// Waits for a place.
     pub(super) async fn take(app: &App, project: &Project) -> Self {
-        let place = app.readers.place(project).await;
-        Self { _place: place, share: app.pool.share(project.clone()) }
+        let permit = app.readers.acquire(project).await;
+        Self { _permit: permit, share: app.pool.share(project.clone()) }
     }
 
     /// Does what takes long apart, which keeps the place until it is done, whoever still waits for it.

@@ -1,7 +1,7 @@
 //! A connection that ends when its peer does not read.
 //!
-//! An answer that nobody reads keeps its bytes, and the place of whoever asked for it. Whoever reads slowly reads; one that takes
-//! nothing at all for so long is gone, or means harm.
+//! A response that is not read keeps its bytes, and the permit of its request. A slow reader takes some bytes now and then; a
+//! peer that takes none for this long is gone, or hostile.
 
 use std::{
     io::{self, ErrorKind, IoSlice},
@@ -15,22 +15,22 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// A stream whose writes end when none of a byte is taken for so long.
+/// A stream whose writes fail when the peer has taken no byte for this long.
 #[derive(Debug)]
-pub(crate) struct Stall<T> {
+pub(crate) struct WriteTimeout<T> {
     stream: T,
     max: Duration,
     timer: Pin<Box<Sleep>>,
     is_waiting: bool,
 }
 
-impl<T> Stall<T> {
+impl<T> WriteTimeout<T> {
     pub(crate) fn new(stream: T, max: Duration) -> Self {
         Self { stream, max, timer: Box::pin(sleep(max)), is_waiting: false }
     }
 
     /// Passes on what a write came to, unless nothing was taken for too long.
-    fn unless_stalled<R>(
+    fn unless_timed_out<R>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<R>>,
@@ -48,7 +48,7 @@ impl<T> Stall<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Stall<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for WriteTimeout<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -58,14 +58,14 @@ impl<T: AsyncRead + Unpin> AsyncRead for Stall<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Stall<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.unless_stalled(context, written)
+        self.unless_timed_out(context, written)
     }
 
     fn poll_write_vectored(
@@ -74,7 +74,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Stall<T> {
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.unless_stalled(context, written)
+        self.unless_timed_out(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -83,12 +83,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Stall<T> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.unless_stalled(context, flushed)
+        self.unless_timed_out(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.unless_stalled(context, shut)
+        self.unless_timed_out(context, shut)
     }
 }
 
@@ -101,12 +101,12 @@ mod tests {
         time::{Instant, sleep},
     };
 
-    use super::Stall;
+    use super::WriteTimeout;
 
     #[tokio::test(start_paused = true)]
     async fn who_reads_slowly_reads_and_who_does_not_is_let_go() {
         let (near, mut far) = duplex(10);
-        let mut near = Stall::new(near, Duration::from_secs(20));
+        let mut near = WriteTimeout::new(near, Duration::from_secs(20));
         let reads = async {
             for _ in 0..5 {
                 sleep(Duration::from_secs(15)).await;
