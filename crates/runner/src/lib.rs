@@ -186,7 +186,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
         trace(gathering, (&waiting, &subject), arrivals, &mut steps).await?;
     let mut watch = watch.of_test(job.plan.id.as_str());
     watch.is_cut = subject.is_out_of_time();
-    let outcome = subject.outcome(ports, &judged, (steps.done, watch.is_cut));
+    let outcome = subject.outcome(ports, &judged, (steps.done, watch.is_cut)).await;
     watch.is_provisional = outcome.provisional;
     let verdict = outcome.verdict;
     let judged_so = match outcome.provisional {
@@ -194,7 +194,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
         false => What::Judged { verdict },
     };
     tell(ports, judged_so);
-    Ok(finished(outcome, judged.trace, seen, Some(watch)))
+    Ok(finished(outcome, judged.trace.clone(), seen, Some(watch)))
 }
 
 /// The answer as it may be told.
@@ -208,12 +208,12 @@ async fn masked(share: &Share, resolved: &Arc<Resolved>, answer: &Arc<Answer>) -
 }
 
 /// The outcome of a test that asks for no trace: the answer decides it.
-async fn without_trace<P: Ports>(subject: &Subject, mut steps: Steps<'_, P>) -> Outcome {
+async fn without_trace<P: Ports>(subject: &Arc<Subject>, mut steps: Steps<'_, P>) -> Outcome {
     let judgement = steps.judge(&subject.judging, None, None).await;
     let analysis = subject.judging.analysis(None, None).await;
-    let judged = Judged { judgement, trace: None, settlement: None, analysis };
+    let judged = Arc::new(Judged { judgement, trace: None, settlement: None, analysis });
     tell(steps.ports, What::Judged { verdict: judged.judgement.verdict });
-    subject.outcome(steps.ports, &judged, (steps.done, subject.is_out_of_time()))
+    subject.outcome(steps.ports, &judged, (steps.done, subject.is_out_of_time())).await
 }
 
 /// What is fired, and what it is judged by.
@@ -230,7 +230,7 @@ async fn trace<P: Ports>(
     (waiting, subject): (&Waiting<'_>, &Arc<Subject>),
     mut arrivals: Arrivals,
     steps: &mut Steps<'_, P>,
-) -> Result<(Judged, Learned, Watch), RunError> {
+) -> Result<(Arc<Judged>, Learned, Watch), RunError> {
     let (ports, began) = (steps.ports, steps.ports.now());
     let Settled { mut gathering, mut settlement, judgement, is_waited_out, span } =
         settle(gathering, waiting, &mut arrivals, ports).await;
@@ -271,7 +271,7 @@ async fn trace<P: Ports>(
     };
     let analysis = waiting.judging.analysis(Some(&trace), Some(&settlement)).await;
     let judged = Judged { judgement, trace: Some(trace), settlement: Some(settlement), analysis };
-    Ok((judged, seen, watch))
+    Ok((Arc::new(judged), seen, watch))
 }
 
 /// What may be learned: nothing of a service that has a secret in its name, or in that of a peer.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use model::{
-    Analysis, Answer, Attempt, Judgement, Outcome, Request, RunId, Settlement, StepTime, Trace,
-    Unsettled, Verdict,
+    Analysis, Answer, Attempt, Judgement, Outcome, Request, RunId, Settlement, SpanId, StepTime,
+    Trace, Unsettled, Verdict,
 };
 use tokio::time::Instant;
 
 use crate::{
     Lost, Ports, Started,
-    diagnosis::{self, Case, Fired},
+    diagnosis::{self, Fired, Observed},
     judging::Judging,
     plant::{Plant, is_planted},
     reasons::{out_of_time, reasons},
@@ -49,7 +49,7 @@ impl Subject {
     /// Adds what speaks against a trace that looks complete: spans that were lost or refused, a trace that the system does not
     /// sample, and calls whose other side began a trace of its own.
     pub(crate) async fn add_doubts<P: Ports>(
-        &self,
+        self: &Arc<Self>,
         ports: &P,
         gathering: &Gathering,
         settlement: &mut Settlement,
@@ -76,21 +76,15 @@ impl Subject {
         if settlement.unsettled.contains(&NoTelemetry) {
             return Ok(());
         }
-        let case = |seen| Case {
-            fired: self.fired(),
-            verdict: Verdict::Inconclusive,
-            settlement,
-            trace,
-            keys: ports.keys(),
-            seen,
-            started: self.started.as_ref(),
-            processes: &[],
-        };
-        let is_dropped = diagnosis::is_not_sampled(&case(None));
+        let is_dropped = diagnosis::is_not_sampled(&Observed::nothing(ports).case(
+            self.fired(),
+            Verdict::Inconclusive,
+            (trace, settlement),
+        ));
         let calls = gathering.engine.unanswered_calls();
         let lost = match calls.is_empty() || is_planted(Plant::DoubtsOff) {
             true => Vec::new(),
-            false => diagnosis::lost_contexts(&case(ports.seen().as_ref()), &calls),
+            false => self.lost_contexts(ports, trace, settlement, calls).await,
         };
         if is_dropped {
             add(settlement, NotSampled);
@@ -101,18 +95,50 @@ impl Subject {
         Ok(())
     }
 
-    /// The outcome of what was judged. Where the run was cut off by its own time, that is the reason for what is open.
-    pub(crate) fn outcome<P: Ports>(
-        &self,
+    /// Of these calls, those whose other side began a trace of its own. All that came from others is looked through.
+    async fn lost_contexts<P: Ports>(
+        self: &Arc<Self>,
         ports: &P,
-        judged: &Judged,
+        trace: &Arc<Trace>,
+        settlement: &Settlement,
+        calls: Vec<SpanId>,
+    ) -> Vec<SpanId> {
+        let (subject, trace, settlement) =
+            (Arc::clone(self), Arc::clone(trace), settlement.clone());
+        let observed = Observed::by_receiver(ports);
+        let look = move || {
+            let gathered = (&*trace, &settlement);
+            let case = observed.case(subject.fired(), Verdict::Inconclusive, gathered);
+            diagnosis::lost_contexts(&case, &calls)
+        };
+        self.judging.share.run(look).await
+    }
+
+    /// The outcome of what was judged. Where the run was cut off by its own time, that is the reason for what is open.
+    pub(crate) async fn outcome<P: Ports>(
+        self: &Arc<Self>,
+        ports: &P,
+        judged: &Arc<Judged>,
         (steps, is_cut): (Vec<StepTime>, bool),
+    ) -> Outcome {
+        let observed = Observed::of_verdict(ports, judged.judgement.verdict);
+        let (subject, judged) = (Arc::clone(self), Arc::clone(judged));
+        self.judging.share.run(move || subject.explained(&observed, &judged, steps, is_cut)).await
+    }
+
+    fn explained(
+        &self,
+        observed: &Observed,
+        judged: &Judged,
+        steps: Vec<StepTime>,
+        is_cut: bool,
     ) -> Outcome {
         let verdict = judged.judgement.verdict;
         let (resolved, answer) = (&self.judging.resolved, &self.judging.answer);
         let gathered = judged.trace.as_deref().zip(judged.settlement.as_ref());
-        let mut diagnoses =
-            diagnosis::explain(ports, self.started.as_ref(), self.fired(), verdict, gathered);
+        let mut diagnoses = gathered.map_or_else(Vec::new, |gathered| {
+            diagnosis::diagnose(&observed.case(self.fired(), verdict, gathered))
+        });
         let reasons = match is_cut {
             true => out_of_time(resolved, answer, &mut diagnoses),
             false => reasons(resolved, answer, judged.settlement.as_ref(), &diagnoses),
@@ -152,12 +178,13 @@ impl Subject {
         self.ends.is_some_and(|ends| ends <= Instant::now())
     }
 
-    fn fired(&self) -> Fired<'_> {
-        Fired {
+    fn fired(&self) -> (Fired<'_>, Option<&Started>) {
+        let fired = Fired {
             attempt: &self.attempt,
             request: &self.request,
             answer: &self.judging.answer,
             began: self.began,
-        }
+        };
+        (fired, self.started.as_ref())
     }
 }

@@ -120,7 +120,7 @@ impl Watch {
             let steps = std::mem::take(&mut concluded.outcome.steps);
             let earlier = std::mem::take(&mut concluded.outcome.earlier);
             let before = concluded.outcome.verdict;
-            let outcome = self.subject.outcome(ports, &judged, (steps, false));
+            let outcome = self.subject.outcome(ports, &judged, (steps, false)).await;
             let is_other = outcome.verdict != before;
             let superseded = is_other.then(|| self.superseded(before, late));
             if let Some(superseded) = &superseded {
@@ -130,8 +130,8 @@ impl Watch {
             let secrets = self.subject.judging.resolved.secrets();
             let superseded = concluded.outcome.superseded.iter_mut();
             secrets.hide_all(superseded.filter_map(|it| it.service.as_mut()).map(Said::Text));
-            concluded.trace = judged.trace;
-            self.settlement = judged.settlement.unwrap_or_default();
+            concluded.trace.clone_from(&judged.trace);
+            self.settlement = judged.settlement.clone().unwrap_or_default();
         }
         self.verdict = concluded.outcome.verdict;
         self.judged_at = Instant::now();
@@ -164,11 +164,12 @@ impl Watch {
         settlement
     }
 
-    async fn judge_again(&self, settlement: Settlement) -> Option<Judged> {
+    async fn judge_again(&self, settlement: Settlement) -> Option<Arc<Judged>> {
         let trace = self.gathering.judged().ok()?;
         let judgement = self.judging().judge(Some(&trace), Some(&settlement)).await;
         let analysis = self.judging().analysis(Some(&trace), Some(&settlement)).await;
-        Some(Judged { judgement, trace: Some(trace), settlement: Some(settlement), analysis })
+        let settlement = Some(settlement);
+        Some(Arc::new(Judged { judgement, trace: Some(trace), settlement, analysis }))
     }
 
     /// The provisional verdict, and what came after it.

@@ -71,31 +71,42 @@ pub struct Case<'a> {
     pub processes: &'a [Process],
 }
 
-/// Asks the world what it has seen of a run, where there is something to explain.
-pub(crate) fn explain<P: Ports>(
-    ports: &P,
-    started: Option<&Started>,
-    fired: Fired<'_>,
-    verdict: Verdict,
-    gathered: Option<(&Trace, &Settlement)>,
-) -> Vec<Diagnosis> {
-    let Some((trace, settlement)) = gathered else { return Vec::new() };
-    // What a run that passed has to tell is in its settlement: nobody need be asked.
-    let is_asked = verdict != Verdict::Passed;
-    let (seen, processes) = match is_asked {
-        true => (ports.seen(), ports.processes()),
-        false => (None, Vec::new()),
-    };
-    diagnose(&Case {
-        fired,
-        verdict,
-        settlement,
-        trace,
-        keys: ports.keys(),
-        seen: seen.as_ref(),
-        started,
-        processes: &processes,
-    })
+/// What the world has seen beside a run's trace. It is owned, since it may be much: it is looked through where things are computed.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    keys: KeyRing,
+    seen: Option<Seen>,
+    processes: Vec<Process>,
+}
+
+impl Observed {
+    /// What there is to explain a verdict with. What a run that passed has to tell is in its settlement.
+    pub(crate) fn of_verdict<P: Ports>(ports: &P, verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Passed => Self::nothing(ports),
+            _ => Self { seen: ports.seen(), processes: ports.processes(), ..Self::nothing(ports) },
+        }
+    }
+
+    /// What the receiver has met.
+    pub(crate) fn by_receiver<P: Ports>(ports: &P) -> Self {
+        Self { seen: ports.seen(), ..Self::nothing(ports) }
+    }
+
+    pub(crate) fn nothing<P: Ports>(ports: &P) -> Self {
+        Self { keys: ports.keys().clone(), seen: None, processes: Vec::new() }
+    }
+
+    /// A case with this as its evidence.
+    pub(crate) fn case<'a>(
+        &'a self,
+        (fired, started): (Fired<'a>, Option<&'a Started>),
+        verdict: Verdict,
+        (trace, settlement): (&'a Trace, &'a Settlement),
+    ) -> Case<'a> {
+        let Self { keys, seen, processes } = self;
+        Case { fired, verdict, settlement, trace, keys, seen: seen.as_ref(), started, processes }
+    }
 }
 
 /// Whether the answer says that the system has our trace and does not keep it.
