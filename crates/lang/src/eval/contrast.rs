@@ -128,10 +128,11 @@ pub(crate) fn contrast_between(
         let side = std::slice::from_ref(value);
         let low = any_pair(side, Comparator::AtLeast, listed(&low.values));
         let high = any_pair(side, Comparator::AtMost, listed(&high.values));
-        if high.truth == Truth::Undefined || low.truth.and(high.truth) != low.truth {
-            high
-        } else {
-            low
+        match (low.truth, high.truth) {
+            (Truth::Undefined, _) => low,
+            (_, Truth::Undefined) => high,
+            (one, other) if one.and(other) == one => low,
+            _ => high,
         }
     };
     let mut all: Option<Contrast> = None;

@@ -196,7 +196,7 @@ fn held<'a>(statement: &'a Expr, scene: &Scene<'_, 'a>) -> Result<Valued<'a>, La
         Truth::True => true,
         Truth::False => false,
         Truth::Undefined => return Err(Lack::Undefined(reason)),
-        Truth::Open => return Err(Lack::Open(reason)),
+        Truth::Unmet | Truth::Open => return Err(Lack::Open(reason)),
     };
     Ok(Valued { trend: Trend::Any, ..fixed(Value::Bool(holds)) })
 }

@@ -1,16 +1,17 @@
-//! The four values of a statement, and what it may still become.
+//! The values of a statement, and what it may still become.
 //!
 //! | | |
 //! | --- | --- |
 //! | true, false | as everywhere |
 //! | undefined | something is lacking: an attribute, a span, a value that could be compared |
-//! | open | there is doubt: no answer, clocks, too large to compare |
+//! | open | there is doubt: no answer, clocks, too large to compare. It may be any of these three |
+//! | unmet | there is doubt whether it is false or undefined. It is not true |
 //!
-//! `and` is false if one part is, then undefined, then open; `or` is true if one part is, then open, then undefined; `not`
-//! keeps undefined and open. (What is undefined never holds, denied or not. So `not (a and b)` fails where `a` is undefined,
-//! although an open `b` may turn out to be false.) With each value goes the set of those that it may have once further spans have
-//! come. What cannot become another verdict any more is final. A span that withholds something may still leave open what
-//! was final, as a copy with other content may; it never turns it round.
+//! `and` is false if one part is, `or` is true if one part is; then undefined weighs more than true and false. `not` keeps
+//! undefined. So `a and b` is unmet where `a` is undefined and `b` is open, which fails; and `not (a and b)` is open, since `b` may
+//! be false. With each value goes the set of those that it may have once further spans have come. What cannot become another
+//! verdict any more is final. A span that withholds something may still leave open what was final, as a copy with other content
+//! may; it never turns it round.
 
 use model::Verdict;
 
@@ -20,10 +21,11 @@ pub(crate) enum Truth {
     True,
     False,
     Undefined,
+    Unmet,
     Open,
 }
 
-use Truth::{False, Open, True, Undefined};
+use Truth::{False, Open, True, Undefined, Unmet};
 
 /// The values that a statement may have in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,29 +41,47 @@ pub(crate) struct Found {
 }
 
 impl Truth {
-    pub(crate) const ALL: [Self; 4] = [True, False, Undefined, Open];
+    pub(crate) const ALL: [Self; 5] = [True, False, Undefined, Unmet, Open];
 
     pub(crate) fn negated(self) -> Self {
         match self {
             True => False,
             False => True,
-            Undefined | Open => self,
+            Undefined => Undefined,
+            Unmet | Open => Open,
         }
     }
 
     pub(crate) fn and(self, other: Self) -> Self {
-        [False, Undefined, Open].into_iter().find(|one| [self, other].contains(one)).unwrap_or(True)
+        match (self, other) {
+            (False, _) | (_, False) => False,
+            (True, other) | (other, True) => other,
+            (Undefined, Undefined) => Undefined,
+            (Open, Open) => Open,
+            _ => Unmet,
+        }
     }
 
     pub(crate) fn or(self, other: Self) -> Self {
-        [True, Open, Undefined].into_iter().find(|one| [self, other].contains(one)).unwrap_or(False)
+        match (self, other) {
+            (True, _) | (_, True) => True,
+            (False, other) | (other, False) => other,
+            (Open, _) | (_, Open) => Open,
+            (Unmet, Unmet) => Unmet,
+            _ => Undefined,
+        }
+    }
+
+    /// Whether a part with this value makes the whole what it is.
+    pub(crate) fn decides(self, whole: Self) -> bool {
+        self == whole || (whole == Unmet && matches!(self, Undefined | Open))
     }
 
     /// The verdict on an assertion or claim with this value.
     pub(crate) fn verdict(self) -> Verdict {
         match self {
             True => Verdict::Passed,
-            False | Undefined => Verdict::Failed,
+            False | Undefined | Unmet => Verdict::Failed,
             Open => Verdict::Inconclusive,
         }
     }
@@ -74,7 +94,7 @@ impl From<bool> for Truth {
 }
 
 impl Future {
-    pub(crate) const ANY: Self = Self(15);
+    pub(crate) const ANY: Self = Self(31);
     /// Known, but not which of the two.
     pub(crate) const DEFINED: Self = Self::only(True).with(Self::only(False));
     /// The same, unless a span comes that leaves it in doubt: one that dropped what is asked for, or of another clock.
@@ -86,6 +106,7 @@ impl Future {
             False => 2,
             Undefined => 4,
             Open => 8,
+            Unmet => 16,
         })
     }
 
@@ -181,15 +202,32 @@ impl Found {
     ) -> Self {
         let truth = truth(self.truth, other.truth);
         let future = future(self.future, other.future);
-        // The part that decided says why.
-        let reason = if self.truth == truth { self.reason } else { other.reason };
+        // The part that decided says why, or both.
+        let reason = match (self.reason, other.reason) {
+            (Some(one), Some(other_one)) if truth == Unmet && self.truth != other.truth => {
+                Some(format!("{one}; {other_one}"))
+            }
+            (reason, _) if self.truth.decides(truth) => reason,
+            (_, reason) => reason,
+        };
         Self { truth, future, reason }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use model::Verdict;
+
     use super::{Future, Truth};
+
+    /// What it may be, once nothing is in doubt.
+    fn worlds(truth: Truth) -> Vec<Truth> {
+        match truth {
+            Truth::Open => vec![Truth::True, Truth::False, Truth::Undefined],
+            Truth::Unmet => vec![Truth::False, Truth::Undefined],
+            known => vec![known],
+        }
+    }
 
     #[test]
     fn one_part_that_decides_is_enough() {
@@ -198,15 +236,35 @@ mod tests {
             assert_eq!(one.or(Truth::True), Truth::True);
             assert_eq!(Truth::True.and(one), one);
             assert_eq!(Truth::False.or(one), one);
-            assert_eq!(one.negated().negated(), one);
         }
-        assert_eq!(Truth::Undefined.and(Truth::Open), Truth::Undefined);
+        assert_eq!(Truth::Undefined.and(Truth::Open).verdict(), Verdict::Failed);
+        assert_eq!(Truth::Undefined.and(Truth::Open).negated().verdict(), Verdict::Inconclusive);
         assert_eq!(Truth::Open.or(Truth::Undefined), Truth::Open);
     }
 
     #[test]
+    fn doubt_holds_whatever_its_parts_turn_out_to_be() {
+        for one in Truth::ALL {
+            for world in worlds(one) {
+                assert!(worlds(one.negated()).contains(&world.negated()), "not {one:?}");
+            }
+            for other in Truth::ALL {
+                assert_eq!(one.and(other), other.and(one));
+                assert_eq!(one.or(other), other.or(one));
+                for a in worlds(one) {
+                    for b in worlds(other) {
+                        let [and, or] = [one.and(other), one.or(other)].map(worlds);
+                        assert!(and.contains(&a.and(b)), "{one:?} and {other:?}");
+                        assert!(or.contains(&a.or(b)), "{one:?} or {other:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_future_holds_what_its_parts_may_become() {
-        let futures: Vec<_> = (1..16).map(Future).collect();
+        let futures: Vec<_> = (1..32).map(Future).collect();
         for a in &futures {
             for b in &futures {
                 for one in a.truths() {

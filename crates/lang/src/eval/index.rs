@@ -23,13 +23,14 @@ use crate::{
     },
 };
 
-/// For which spans a statement holds, does not hold, or is open; for all others it is undefined. Spans stand in the
+/// For which spans a statement holds, does not hold, is open or unmet; for all others it is undefined. Spans stand in the
 /// order of arrival, in which their rows lie in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Extent {
     pub(crate) yes: Bits,
     pub(crate) no: Bits,
     pub(crate) open: Bits,
+    pub(crate) unmet: Bits,
 }
 
 /// The answers to the atoms of a plan.
@@ -228,68 +229,94 @@ fn join<'a>(
 impl Extent {
     /// How many bytes it takes for so many spans.
     fn bytes(spans: usize) -> usize {
-        size_of::<Self>() + 3 * spans.div_ceil(64) * size_of::<u64>()
+        size_of::<Self>() + 4 * spans.div_ceil(64) * size_of::<u64>()
     }
 
     /// Undefined everywhere.
     pub(super) fn nowhere(len: usize) -> Self {
-        Self { yes: Bits::none(len), no: Bits::none(len), open: Bits::none(len) }
+        let [yes, no, open, unmet] = std::array::from_fn(|_| Bits::none(len));
+        Self { yes, no, open, unmet }
     }
 
     /// The same everywhere.
     pub(super) fn fill(&mut self, truth: Truth) {
-        let len = self.yes.len();
-        let all = |is_so: bool| if is_so { Bits::all(len) } else { Bits::none(len) };
-        self.yes = all(truth == Truth::True);
-        self.no = all(truth == Truth::False);
-        self.open = all(truth == Truth::Open);
+        *self = Self::nowhere(self.yes.len());
+        if let Some(bits) = self.bits_mut(truth) {
+            *bits = Bits::all(bits.len());
+        }
     }
 
     /// Where nothing has been set before.
     pub(super) fn set(&mut self, number: usize, truth: Truth) {
+        if let Some(bits) = self.bits_mut(truth) {
+            bits.set(number);
+        }
+    }
+
+    /// Where it has this value; undefined is what has no other.
+    fn bits_mut(&mut self, truth: Truth) -> Option<&mut Bits> {
         match truth {
-            Truth::True => self.yes.set(number),
-            Truth::False => self.no.set(number),
-            Truth::Open => self.open.set(number),
-            Truth::Undefined => {}
+            Truth::True => Some(&mut self.yes),
+            Truth::False => Some(&mut self.no),
+            Truth::Open => Some(&mut self.open),
+            Truth::Unmet => Some(&mut self.unmet),
+            Truth::Undefined => None,
         }
     }
 
     /// Nothing is said of these any more.
     fn clear(&mut self, numbers: &Bits) {
-        [&mut self.yes, &mut self.no, &mut self.open]
+        [&mut self.yes, &mut self.no, &mut self.open, &mut self.unmet]
             .into_iter()
             .for_each(|bits| bits.remove(numbers));
     }
 
     pub(crate) fn at(&self, number: usize) -> Truth {
-        match (self.yes.has(number), self.no.has(number), self.open.has(number)) {
-            (true, ..) => Truth::True,
-            (_, true, _) => Truth::False,
-            (.., true) => Truth::Open,
-            _ => Truth::Undefined,
-        }
+        let bits = [&self.yes, &self.no, &self.open, &self.unmet];
+        let truths = [Truth::True, Truth::False, Truth::Open, Truth::Unmet];
+        let mut pairs = bits.into_iter().zip(truths);
+        pairs.find(|(bits, _)| bits.has(number)).map_or(Truth::Undefined, |(_, truth)| truth)
     }
 
     fn negated(mut self) -> Self {
         std::mem::swap(&mut self.yes, &mut self.no);
+        let unmet = std::mem::replace(&mut self.unmet, Bits::none(self.yes.len()));
+        self.open.add(&unmet);
         self
     }
 
+    /// As [`Truth::and`], for all spans at once.
     fn and(&mut self, other: &Self) {
-        // Open is what is open on one side and not undefined on the other.
+        // Open is what is open on one side, and open or true on the other.
         let mut opened = other.yes.clone();
         opened.add(&other.open);
         opened.keep(&self.open);
         let mut more = self.yes.clone();
         more.keep(&other.open);
         opened.add(&more);
+        // Unmet is what else is open or unmet on one side, unless the other is false.
+        let mut unmet = self.unmet.clone();
+        unmet.add(&other.unmet);
+        unmet.add(&self.open);
+        unmet.add(&other.open);
+        unmet.remove(&opened);
         self.open = opened;
         self.yes.keep(&other.yes);
         self.no.add(&other.no);
+        unmet.remove(&self.no);
+        self.unmet = unmet;
     }
 
+    /// As [`Truth::or`], for all spans at once.
     fn or(&mut self, other: &Self) {
+        // Unmet is what is unmet on one side, and unmet or false on the other.
+        let mut unmet = other.no.clone();
+        unmet.add(&other.unmet);
+        unmet.keep(&self.unmet);
+        let mut more = self.no.clone();
+        more.keep(&other.unmet);
+        unmet.add(&more);
+        self.unmet = unmet;
         self.yes.add(&other.yes);
         self.no.keep(&other.no);
         self.open.add(&other.open);
@@ -341,153 +368,4 @@ pub(crate) fn tally<'a>(expression: &'a Expr, places: &[u32], scene: &Scene<'_, 
 }
 
 #[cfg(test)]
-mod tests {
-    use model::{
-        SpanId, Timestamp, Trace, TraceId,
-        trace::{Kind, ResourceData, ScopeData, SpanData, Status, StatusCode, Value},
-    };
-    use proptest::{
-        collection::vec,
-        prelude::{Just, ProptestConfig, Strategy, any, prop_assert_eq, prop_oneof, proptest},
-        sample::select,
-    };
-
-    use super::{Index, extent};
-    use crate::{
-        eval::{bits::Bits, truth::truth, world::World},
-        syntax::{number::Numbers, parse},
-    };
-
-    const KEYS: &[&str] = &["a", "name", "status", "duration", "service", "type", "resource.a"];
-
-    fn value() -> impl Strategy<Value = Value> {
-        let text = select(vec![
-            "",
-            "x",
-            "1",
-            "1.0",
-            "007",
-            "5ms",
-            "[1]",
-            "{\"k\":1}",
-            "true",
-            "ok",
-            "http",
-        ]);
-        prop_oneof![
-            Just(Value::Empty),
-            any::<bool>().prop_map(Value::Bool),
-            (-1i64..3).prop_map(Value::Int),
-            Just(Value::Int(5_000_000)),
-            select(vec![0.5, 1.0, f64::NAN, -0.0]).prop_map(Value::Double),
-            text.prop_map(|text| Value::Str(text.to_owned())),
-            Just(Value::Bytes(vec![1])),
-            vec(Just(Value::Int(1)), 0..2).prop_map(Value::Array),
-            vec(Just(("k".to_owned(), Value::Int(1))), 0..2).prop_map(Value::Map),
-        ]
-    }
-
-    /// Kind and status, its own attributes, those of its resource.
-    type Drawn = ((i32, i32), Vec<(String, Value)>, Vec<(String, Value)>);
-
-    fn attributes() -> impl Strategy<Value = Vec<(String, Value)>> {
-        vec((select(KEYS).prop_map(str::to_owned), value()), 0..4)
-    }
-
-    fn trace(spans: Vec<Drawn>) -> Trace {
-        let mut trace = Trace::new(TraceId::from_bytes([7; 16]).expect("not zero"));
-        for (number, ((kind, code), attributes, resource)) in (1u64..).zip(spans) {
-            let resource = ResourceData { attributes: resource, ..ResourceData::default() };
-            let resource = trace.resource(resource).expect("room");
-            let scope = trace.scope(ScopeData { name: "x".to_owned(), ..ScopeData::default() });
-            let id = SpanId::from_bytes(number.to_be_bytes()).expect("numbers start at 1");
-            let name = ["x", "documentLoad", "Tracetest trigger"][number as usize % 3];
-            let mut span = SpanData::new(id, None, name);
-            span.kind = Kind::from_number(kind);
-            span.status = Status { code: StatusCode::from_number(code), message: "x".to_owned() };
-            span.end = Timestamp::from_nanos(number * 2_500_000);
-            span.attributes = attributes;
-            trace.push(resource, scope.expect("room"), span).expect("room");
-        }
-        trace
-    }
-
-    fn statements() -> Vec<String> {
-        let properties = [
-            "a",
-            "name",
-            "kind",
-            "status",
-            "status_message",
-            "duration",
-            "service",
-            "type",
-            "resource.a",
-            "scope.name",
-            "start",
-            "tracetest.span.status_code",
-            "tracetest.span.type",
-        ];
-        let rests = [
-            "exists",
-            "not exists",
-            "= \"x\"",
-            "!= \"x\"",
-            "= 1",
-            "= \"1\"",
-            "= 007",
-            "= true",
-            "= null",
-            "= 5ms",
-            "< 1",
-            ">= 1.0",
-            "> 4ms",
-            "<= \"5ms\"",
-            "contains \"o\"",
-            "not-contains \"\"",
-            "contains \"[1]\"",
-            "contains 1",
-            "starts-with \"x\"",
-            "ends-with \"l\"",
-            "=~ \"^[x1]\"",
-            "in [1, \"x\", 5ms]",
-            "not in [\"ok\"]",
-            "between 0 and 1",
-            "not between 1ms and 6ms",
-            "= [1]",
-        ];
-        let pairs =
-            properties.iter().flat_map(|p| rests.iter().map(move |r| format!("span[{p} {r}]")));
-        pairs.collect()
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
-
-        /// What is answered for all spans at once is what each of them answers by itself.
-        #[test]
-        fn one_pass_says_what_each_span_says(
-            spans in vec(((0i32..8, 0i32..5), attributes(), attributes()), 1..70)
-        ) {
-            let trace = trace(spans);
-            let mut selectors: Vec<_> =
-                statements().iter().filter_map(|source| parse::selector(source).tree).collect();
-            let mut numbers = Numbers::default();
-            selectors.iter_mut().for_each(|selector| numbers.selector(selector));
-            assert!(selectors.len() > 250, "most of these are right");
-            let mut world = World::new(&trace, None, None);
-            world.prepare(&[], &selectors.iter().collect::<Vec<_>>());
-            for selector in &selectors {
-                let condition = selector.parts[0].hops[0].step.condition.as_ref().expect("one");
-                let all = Bits::all(world.len());
-                let answers = extent(condition, &all, &world.scene());
-                for span in trace.spans() {
-                    let alone = truth(condition, &world.scene_of(span)).truth;
-                    let written = crate::syntax::print::expression(condition);
-                    prop_assert_eq!(answers.at(span.ix().number()), alone, "{} on {:?}", written, span.to_data());
-                }
-            }
-            assert!(matches!(world.index, Index { ref extents, .. } if extents.len() > 200));
-        }
-    }
-}
+mod tests;

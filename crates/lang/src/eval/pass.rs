@@ -113,7 +113,8 @@ fn plane(at: usize, truth: Truth) -> Option<u16> {
         Truth::True => 0,
         Truth::False => 1,
         Truth::Open => 2,
-        Truth::Undefined => return None,
+        // Never unmet: an atom is one comparison.
+        Truth::Undefined | Truth::Unmet => return None,
     };
     // More atoms than this would take a document larger than any that is read.
     u16::try_from(at * 3 + kind).ok()

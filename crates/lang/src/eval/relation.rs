@@ -148,7 +148,7 @@ impl Asked<'_, '_> {
             let kind = match answered.found.truth {
                 Truth::True => &mut held,
                 Truth::Open => &mut open,
-                Truth::False | Truth::Undefined => &mut broken,
+                Truth::False | Truth::Undefined | Truth::Unmet => &mut broken,
             };
             kind.get_or_insert((*place, answered.witness));
             joined.add(answered.found);

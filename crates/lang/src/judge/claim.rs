@@ -187,8 +187,8 @@ impl<'a> Looked<'a> {
         // Those that decide it come first.
         let is_every = matches!(subject.quantifier, Quantifier::Every | Quantifier::The);
         let order: &[Truth] = match is_every {
-            true => &[Truth::False, Truth::Undefined, Truth::Open, Truth::True],
-            false => &[Truth::True, Truth::Open, Truth::False, Truth::Undefined],
+            true => &[Truth::False, Truth::Undefined, Truth::Unmet, Truth::Open, Truth::True],
+            false => &[Truth::True, Truth::Open, Truth::False, Truth::Unmet, Truth::Undefined],
         };
         let is_turned = (subject.quantifier == Quantifier::No) != role.is_negated;
         let listing =

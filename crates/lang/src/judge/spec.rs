@@ -237,7 +237,7 @@ fn look_at_spans<'a>(
         self::tally(assertion, &matched.places, &scene).found.every.truth
     });
     found.reason = found.reason.filter(|_| found.truth == Truth::Open);
-    let order = [Truth::False, Truth::Undefined, Truth::Open, Truth::True];
+    let order = [Truth::False, Truth::Undefined, Truth::Unmet, Truth::Open, Truth::True];
     let listing = Listing { statement: assertion, source, order: &order, is_negated: false };
     let (spans, more_spans) = list(&listing, &matched.places, &tally, &scene);
     Looked { found, spans, more_spans }

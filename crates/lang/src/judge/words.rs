@@ -47,7 +47,9 @@ pub(super) fn describe<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_
     let found = truth(statement, scene);
     let reason = found.reason.as_deref().filter(|_| found.truth == Truth::Open).map(named);
     match reason {
-        Some(reason) if !told.contains(&reason) => format!("{told} ({reason})"),
+        Some(reason) if !reason.split("; ").all(|one| told.contains(one)) => {
+            format!("{told} ({reason})")
+        }
         _ => told,
     }
 }
@@ -78,7 +80,7 @@ fn tell<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> Strin
         ExprKind::And(parts) | ExprKind::Or(parts) => {
             // The parts that decided.
             let whole = truth(statement, scene).truth;
-            let deciding = parts.iter().filter(|part| truth(part, scene).truth == whole);
+            let deciding = parts.iter().filter(|part| truth(part, scene).truth.decides(whole));
             let said: Vec<_> =
                 deciding.take(PARTS_MAX).map(|part| describe(part, said, scene)).collect();
             said.join("; ")
