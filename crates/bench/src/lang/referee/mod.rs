@@ -21,7 +21,12 @@ mod trace;
 mod truth;
 mod value;
 
-use std::ops::Range;
+use std::{
+    num::NonZero,
+    ops::Range,
+    sync::{Mutex, PoisonError},
+    thread,
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use lang::{Document, Evidence, Seed, Vars};
@@ -34,7 +39,7 @@ use document::Question;
 use select::{Court, Unsaid};
 use trace::Span;
 
-const CASES: u64 = 200_000;
+const CASES: u64 = 100_000;
 const CASES_SHORT: u64 = 5_000;
 /// Questions that are asked of one trace.
 const QUESTIONS: usize = 8;
@@ -190,12 +195,24 @@ pub fn differences(cases: u64) -> Result<(u64, u64)> {
 
 fn play(numbers: Range<u64>) -> Result<Vec<(Drawn, Tally)>> {
     let mut tallies: Vec<_> = Drawn::every().into_iter().map(|it| (it, Tally::default())).collect();
-    for number in numbers {
-        let drawn = Drawn::of(number);
-        if let Some((_, tally)) = tallies.iter_mut().find(|(it, _)| *it == drawn) {
-            play_one(number, drawn, tally)?;
-        }
-    }
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let next = Mutex::new(tallies.iter_mut());
+    thread::scope(|scope| {
+        let work = || -> Result<()> {
+            loop {
+                let kind = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some((drawn, tally)) = kind else { return Ok(()) };
+                for number in numbers.clone().filter(|number| Drawn::of(*number) == *drawn) {
+                    play_one(number, *drawn, tally)?;
+                }
+            }
+        };
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(played) => played,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })?;
     tallies.retain(|(_, tally)| tally.asked > 0);
     Ok(tallies)
 }
@@ -247,10 +264,13 @@ impl Case {
 
     fn difference_from(&self, referee: Verdict) -> Result<Option<Difference>> {
         let language = self.language()?;
-        // What will come is not known yet, so it may be left open.
-        let is_open =
-            language == Some(Verdict::Inconclusive) && matches!(self.rest, Rest::Known(_));
-        let is_same = language == Some(referee) || is_open;
+        let Rest::Known(rest) = &self.rest else {
+            return Ok((language != Some(referee)).then_some(Difference { language, referee }));
+        };
+        // What will come is not known yet, so it may be left open. What withholds something may leave open what was decided.
+        let is_open = language == Some(Verdict::Inconclusive);
+        let is_opened = referee == Verdict::Inconclusive && rest.iter().any(Span::withholds);
+        let is_same = language == Some(referee) || is_open || is_opened;
         Ok((!is_same).then_some(Difference { language, referee }))
     }
 

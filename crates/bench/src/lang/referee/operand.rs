@@ -114,8 +114,15 @@ impl Court<'_> {
                 {
                     self.unsaid.set(Some(Unsaid::FilterOfAbsent));
                 }
-                let found = self.choices(of, focus);
-                found.iter().map(|choice| filtered(choice, filter)).collect()
+                let is_found = matches!(**of, Operand::Filter(..));
+                let filtered = |choice: Choice| match choice {
+                    // A path or pattern that finds nothing finds so many.
+                    Choice::Absent if is_found && *filter == Filter::Length => {
+                        Choice::Value(Value::Int(0))
+                    }
+                    choice => filtered(&choice, filter),
+                };
+                self.choices(of, focus).into_iter().map(filtered).collect()
             }
             Operand::Arithmetic(left, operator, right) => {
                 let mut all = Vec::new();
@@ -262,8 +269,6 @@ fn held(found: Option<Value>, dropped: u32) -> Choice {
 fn filtered(choice: &Choice, filter: &Filter) -> Choice {
     let value = match choice {
         Choice::Value(value) => value,
-        // A path or pattern that finds nothing finds so many.
-        Choice::Absent if *filter == Filter::Length => return Choice::Value(Value::Int(0)),
         Choice::Absent => return Choice::Absent,
         _ => return Choice::Any,
     };
@@ -292,7 +297,7 @@ fn computed(left: &Choice, operator: Arithmetic, right: &Choice) -> Choice {
         (Choice::Value(left), Choice::Value(right)) => (left, right),
         _ => return Choice::Any,
     };
-    let result = match (left, right) {
+    let result = match (&whole(left), &whole(right)) {
         (Value::Int(left), Value::Int(right)) => match operator {
             Arithmetic::Plus => left.checked_add(*right).map(Value::Int),
             Arithmetic::Minus => left.checked_sub(*right).map(Value::Int),
@@ -308,7 +313,7 @@ fn computed(left: &Choice, operator: Arithmetic, right: &Choice) -> Choice {
             Arithmetic::Times => None,
             Arithmetic::Divided => divided(*left as f64, *right as f64),
         },
-        (Value::Int(_) | Value::Double(_), Value::Int(_) | Value::Double(_)) => {
+        (left @ (Value::Int(_) | Value::Double(_)), right @ (Value::Int(_) | Value::Double(_))) => {
             let (left, right) = (left.number().unwrap_or(0.0), right.number().unwrap_or(0.0));
             match operator {
                 Arithmetic::Plus => Some(Value::Double(left + right)),
@@ -320,6 +325,16 @@ fn computed(left: &Choice, operator: Arithmetic, right: &Choice) -> Choice {
         _ => None,
     };
     result.map_or(Choice::Absent, Choice::Value)
+}
+
+/// A double that is a whole number is that number.
+fn whole(value: &Value) -> Value {
+    match value {
+        Value::Double(double) if double.fract() == 0.0 && double.abs() < 1e18 => {
+            Value::Int(*double as i64)
+        }
+        value => value.clone(),
+    }
 }
 
 /// Division by zero is undefined.

@@ -57,6 +57,19 @@ pub(super) struct Span {
     pub(super) dropped_links: u32,
 }
 
+impl Span {
+    /// Whether it leaves something about itself unknown.
+    pub(super) fn withholds(&self) -> bool {
+        let dropped = [
+            self.dropped_resource,
+            self.dropped_attributes,
+            self.dropped_events,
+            self.dropped_links,
+        ];
+        self.end.is_none() || dropped.iter().any(|count| *count > 0)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Event {
     pub(super) name: String,
