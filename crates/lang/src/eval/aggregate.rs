@@ -134,10 +134,18 @@ fn try_compute<'a>(
         let lack = Lack::Open(TOO_MANY_LOOKS.to_owned());
         return Err(Missing { lack, is_for_good: false });
     }
+    // Of spans without a value, one that may be among them besides may have the first.
+    let over = |places: &[u32]| match (over(aggregate, places, scene), &doubt) {
+        (Err(Missing { lack: Lack::Undefined(_), .. }), Some(doubt))
+            if aggregate.function == Summary::Values =>
+        {
+            Err(Missing { lack: Lack::Open(doubt.reason.clone()), is_for_good: false })
+        }
+        (summed, _) => summed,
+    };
     // Where nothing is grouped, nothing may hold of every group: it is the aggregate of no span.
     if aggregate.by.is_empty() || places.is_empty() {
-        let Summed { value, high, note, is_secret, doubt, between } =
-            over(aggregate, &places, scene)?;
+        let Summed { value, high, note, is_secret, doubt, between } = over(&places)?;
         let values = match (high, between) {
             (Some(high), Some(reason)) if high != value => {
                 Values::Between(Box::new(Interval { low: value, high, reason }))
@@ -161,7 +169,7 @@ fn try_compute<'a>(
             .split(&places)
             .iter()
             .map(|places| {
-                let summed = over(aggregate, places, scene)?;
+                let summed = over(places)?;
                 is_secret |= summed.is_secret;
                 doubts.extend(summed.doubt);
                 match summed.between {
