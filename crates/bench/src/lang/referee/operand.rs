@@ -95,6 +95,15 @@ fn one(value: Value) -> Vec<Choice> {
 }
 
 impl Court<'_> {
+    /// Whether a filter may have nothing to look into: an attribute that is not there, or no JSON.
+    pub(super) fn has_nothing_for(&self, of: &Operand, filter: &Filter, focus: Focus<'_>) -> bool {
+        self.choices(of, focus).iter().any(|choice| match (choice, filter) {
+            (Choice::Absent, _) => true,
+            (Choice::Value(value), Filter::JsonPath(_)) => value::json(value).is_none(),
+            _ => false,
+        })
+    }
+
     pub(super) fn choices(&self, operand: &Operand, focus: Focus<'_>) -> Vec<Choice> {
         match operand {
             Operand::Literal(value) => one(value.clone()),
@@ -109,8 +118,8 @@ impl Court<'_> {
             },
             Operand::Filter(of, filter) => {
                 // How many a path finds in an attribute that is not there.
-                if let (Filter::Length, Operand::Filter(of, _)) = (filter, &**of)
-                    && self.choices(of, focus).contains(&Choice::Absent)
+                if let (Filter::Length, Operand::Filter(of, path)) = (filter, &**of)
+                    && self.has_nothing_for(of, path, focus)
                 {
                     self.unsaid.set(Some(Unsaid::FilterOfAbsent));
                 }

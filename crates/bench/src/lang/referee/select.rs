@@ -39,7 +39,7 @@ pub(super) enum Unsaid {
     DroppedKey,
     /// How much of its parent a child without an end takes.
     ChildWithoutEnd,
-    /// Whether what a filter makes of an absent attribute exists.
+    /// Whether what a filter makes of an absent attribute, or a path of no JSON, exists.
     FilterOfAbsent,
     /// Too many spans of which it is open whether they are selected.
     OpenSpans,

@@ -124,8 +124,8 @@ impl Court<'_> {
     }
 
     fn exists(&self, left: &Operand, focus: Focus<'_>) -> Truths {
-        if let Operand::Filter(of, _) = left
-            && self.choices(of, focus).contains(&Choice::Absent)
+        if let Operand::Filter(of, filter) = left
+            && self.has_nothing_for(of, filter, focus)
         {
             self.unsaid.set(Some(Unsaid::FilterOfAbsent));
         }
