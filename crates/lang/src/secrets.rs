@@ -18,7 +18,7 @@ use std::{
 };
 
 use automaton::{Automaton, Place};
-use model::{Answer, Said, Secret, Trace, trace::TraceFull};
+use model::{Answer, Body, Said, Secret, Trace, trace::TraceFull};
 use plain::{Escapes, Unit, each, plain};
 
 use crate::eval::resolve::Vars;
@@ -116,6 +116,11 @@ impl Secrets {
                 Said::Bytes(bytes) => {
                     if let Some(hidden) = self.hidden(bytes) {
                         *bytes = hidden;
+                    }
+                }
+                Said::Body(body) => {
+                    if let Some(hidden) = self.hidden(body.as_bytes()) {
+                        *body = Body::from_bytes(hidden);
                     }
                 }
             }

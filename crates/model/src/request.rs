@@ -1,6 +1,6 @@
 //! What is fired and what comes back, resolved: no template reaches this form.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -160,14 +160,14 @@ pub struct Response {
     pub duration_ns: u64,
 }
 
-/// A body, kept as text where it is text.
+/// A body, kept as text where it is text. It may be large, and a clone is the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Body {
     /// UTF-8.
-    Text(String),
+    Text(Arc<str>),
     /// Anything else.
-    Bytes(Vec<u8>),
+    Bytes(Arc<[u8]>),
 }
 
 /// Why there is no response.
@@ -240,7 +240,20 @@ impl NoAnswerKind {
 impl Body {
     /// The body in these bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
-        String::from_utf8(bytes).map_or_else(|error| Self::Bytes(error.into_bytes()), Self::Text)
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.into()),
+            Err(error) => Self::Bytes(error.into_bytes().into()),
+        }
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.as_bytes().len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The body's bytes.
@@ -269,6 +282,15 @@ impl Answer {
         }
     }
 
+    /// How many bytes its body has, or what a program wrote.
+    pub fn body_len(&self) -> usize {
+        match self {
+            Self::Response(response) => response.body.len(),
+            Self::Exit(exit) => exit.stdout.len(),
+            Self::NotFired | Self::NoAnswer(_) => 0,
+        }
+    }
+
     /// How long it took, where it was measured, in nanoseconds.
     pub fn duration_ns(&self) -> Option<u64> {
         match self {
@@ -281,7 +303,7 @@ impl Answer {
 
 impl Default for Body {
     fn default() -> Self {
-        Self::Text(String::new())
+        Self::Text("".into())
     }
 }
 

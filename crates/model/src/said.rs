@@ -18,6 +18,8 @@ pub enum Said<'a> {
     Text(&'a mut String),
     /// A body that is no UTF-8; texts may stand in it all the same.
     Bytes(&'a mut Vec<u8>),
+    /// A body, which others may hold too.
+    Body(&'a mut Body),
 }
 
 impl SpanData {
@@ -147,22 +149,13 @@ impl Answer {
         match self {
             Self::Response(Response { status: _, headers, body, duration_ns: _ }) => {
                 let headers = headers.iter_mut().flat_map(|(name, value)| [name, value]);
-                headers.map(Said::Text).chain([body.said_mut()]).collect()
+                headers.map(Said::Text).chain([Said::Body(body)]).collect()
             }
             Self::Exit(Exit { code: _, stdout, stderr, duration_ns: _ }) => {
-                vec![stdout.said_mut(), Said::Text(stderr)]
+                vec![Said::Body(stdout), Said::Text(stderr)]
             }
             Self::NotFired => Vec::new(),
             Self::NoAnswer(NoAnswer { kind: _, message }) => vec![Said::Text(message)],
-        }
-    }
-}
-
-impl Body {
-    fn said_mut(&mut self) -> Said<'_> {
-        match self {
-            Self::Text(text) => Said::Text(text),
-            Self::Bytes(bytes) => Said::Bytes(bytes),
         }
     }
 }

@@ -167,7 +167,7 @@ fn answer() -> Answer {
     Answer::Response(Response {
         status: 500,
         headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
-        body: Body::Text("oh".to_owned()),
+        body: Body::Text("oh".into()),
         duration_ns: 1_500_000,
     })
 }
@@ -218,8 +218,12 @@ fn an_event_is_written_under_its_word() {
 
 fn answers() -> Vec<Answer> {
     let no_answer = |kind| Answer::NoAnswer(NoAnswer { kind, message: "…".to_owned() });
-    let binary =
-        Response { status: 200, headers: vec![], body: Body::Bytes(vec![255]), duration_ns: 1 };
+    let binary = Response {
+        status: 200,
+        headers: vec![],
+        body: Body::Bytes(vec![255].into()),
+        duration_ns: 1,
+    };
     let kinds = [
         NoAnswerKind::Invalid,
         NoAnswerKind::Refused,
@@ -234,7 +238,7 @@ fn answers() -> Vec<Answer> {
     ];
     let exit = Exit {
         code: 1,
-        stdout: Body::Text("1 order\n".to_owned()),
+        stdout: Body::Text("1 order\n".into()),
         stderr: "no such order\n".to_owned(),
         duration_ns: 2_000_000,
     };

@@ -154,7 +154,7 @@ impl Ports for World {
 }
 
 fn answered() -> Answer {
-    let body = Body::Text("{}".to_owned());
+    let body = Body::Text("{}".into());
     Answer::Response(Response { status: 200, headers: Vec::new(), body, duration_ns: 1 })
 }
 

@@ -262,7 +262,7 @@ pub(super) fn answer(played: &Played<'_>) -> Answer {
         Some(status) => Answer::Response(Response {
             status,
             headers: Vec::new(),
-            body: Body::Text(String::new()),
+            body: Body::Text("".into()),
             duration_ns: played.answer_at,
         }),
         None => Answer::NoAnswer(NoAnswer {

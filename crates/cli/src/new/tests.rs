@@ -199,7 +199,7 @@ fn drafted(trace: &Trace) -> String {
     let answer = Answer::Response(Response {
         status: 201,
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        body: Body::Text(body.to_owned()),
+        body: Body::Text(body.into()),
         duration_ns: 20_000_000,
     });
     let settlement = Settlement { spans: trace.len() as u64, ..Settlement::default() };

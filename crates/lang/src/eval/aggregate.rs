@@ -16,7 +16,7 @@ use model::trace::Span;
 
 use super::{
     contrast::Contrast,
-    doubt::{Selection, count_sure, selection},
+    doubt::{Selection, SelectionDoubt, count_sure, selection},
     dropped::unseen,
     expression::{Doubt, Interval, Lack, Trend, Valued, Values, value_of},
     future::Truth,
@@ -134,14 +134,9 @@ fn try_compute<'a>(
         let lack = Lack::Open(TOO_MANY_LOOKS.to_owned());
         return Err(Missing { lack, is_for_good: false });
     }
-    // Of spans without a value, one that may be among them besides may have the first.
-    let over = |places: &[u32]| match (over(aggregate, places, scene), &doubt) {
-        (Err(Missing { lack: Lack::Undefined(_), .. }), Some(doubt))
-            if aggregate.function == Summary::Values =>
-        {
-            Err(Missing { lack: Lack::Open(doubt.reason.clone()), is_for_good: false })
-        }
-        (summed, _) => summed,
+    let over = |places: &[u32]| {
+        let summed = over(aggregate, places, scene);
+        summed.map_err(|missing| open_beside(missing, aggregate.function, doubt.as_deref()))
     };
     // Where nothing is grouped, nothing may hold of every group: it is the aggregate of no span.
     if aggregate.by.is_empty() || places.is_empty() {
@@ -183,6 +178,16 @@ fn try_compute<'a>(
     };
     let valued = valued(aggregate, (Values::Groups(values?), is_secret), doubts)?;
     Ok(Computed { valued, note: None, grouped: Some(grouped) })
+}
+
+/// Of spans without a value, one that may be among them besides may have the first.
+fn open_beside(missing: Missing, function: Summary, doubt: Option<&SelectionDoubt>) -> Missing {
+    match (&missing.lack, doubt) {
+        (Lack::Undefined(_), Some(doubt)) if function == Summary::Values => {
+            Missing { lack: Lack::Open(doubt.reason.clone()), is_for_good: false }
+        }
+        _ => missing,
+    }
 }
 
 /// The value with what may be there besides. That all share one value is not known where one of them is not.

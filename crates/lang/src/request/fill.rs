@@ -89,7 +89,7 @@ impl Filler<'_> {
         }
         let before = self.noted;
         let query = match self.content(&graphql.query)? {
-            Body::Text(query) => query,
+            Body::Text(query) => query.to_string(),
             Body::Bytes(_) => return Err(not_text(&graphql.query)),
         };
         let mut members = vec![format!("\"query\":{}", quoted(&query))];
@@ -107,7 +107,7 @@ impl Filler<'_> {
             url,
             headers,
             auth,
-            body: Body::Text(format!("{{{}}}", members.join(","))),
+            body: Body::Text(format!("{{{}}}", members.join(",")).into()),
             secret_headers,
             is_body_secret,
             timeout: trigger.timeout,
@@ -248,12 +248,12 @@ impl Filler<'_> {
     /// A text, or what a file holds: text with its `${…}` filled in, or any bytes as they are.
     fn content(&mut self, content: &Content<OpenText>) -> Result<Body, ResolveError> {
         let file = match content {
-            Content::Text(text) => return self.text(text).map(Body::Text),
+            Content::Text(text) => return self.text(text).map(|text| Body::Text(text.into())),
             Content::File(file) => file,
         };
         let bytes = self.read(file)?;
         let Ok(text) = std::str::from_utf8(bytes) else {
-            return Ok(Body::Bytes(bytes.to_vec()));
+            return Ok(Body::Bytes(bytes.into()));
         };
         let text = Text::new(&file.path, text);
         let parsed = parse::template(text.content());
@@ -268,7 +268,7 @@ impl Filler<'_> {
             Piece::Value(value) => place_at(value.at.0.clone().into(), &text),
         };
         let places: Vec<_> = template.pieces.iter().map(place).collect();
-        Ok(Body::Text(self.pieces(&template, &places)?.0))
+        Ok(Body::Text(self.pieces(&template, &places)?.0.into()))
     }
 
     fn pem(&self, file: &FileRef) -> Result<String, ResolveError> {

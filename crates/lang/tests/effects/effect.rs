@@ -172,7 +172,7 @@ fn seed() -> Seed {
 }
 
 fn answer() -> Answer {
-    let body = Body::Text("{}".to_owned());
+    let body = Body::Text("{}".into());
     Answer::Response(Response { status: 200, headers: Vec::new(), body, duration_ns: 1_000_000 })
 }
 

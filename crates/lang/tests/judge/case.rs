@@ -177,7 +177,7 @@ impl Given {
 
 fn response(status: u16, body: &str) -> Response {
     let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
-    Response { status, headers, body: Body::Text(body.to_owned()), duration_ns: 150_000_000 }
+    Response { status, headers, body: Body::Text(body.into()), duration_ns: 150_000_000 }
 }
 
 fn read_answer(text: &str) -> Option<Answer> {
@@ -189,7 +189,7 @@ fn read_answer(text: &str) -> Option<Answer> {
             let (code, said) = rest.split_once(' ').unwrap_or((rest, ""));
             Some(Answer::Exit(Exit {
                 code: code.parse().expect("a code"),
-                stdout: Body::Text(said.to_owned()),
+                stdout: Body::Text(said.into()),
                 stderr: String::new(),
                 duration_ns: 150_000_000,
             }))

@@ -152,7 +152,7 @@ fn answer(dice: &mut Dice) -> Answer {
     Answer::Response(Response {
         status: [200, 201, 404, 0, u16::MAX][dice.below(5)],
         headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
-        body: Body::Text(dice.pick(&bodies).to_owned()),
+        body: Body::Text((*dice.pick(&bodies)).into()),
         duration_ns: dice.next(),
     })
 }

@@ -1,6 +1,6 @@
 //! An outcome with every text in it replaced.
 
-use model::{Outcome, Said};
+use model::{Body, Outcome, Said};
 
 /// The same outcome with these texts, in turn, wherever a stranger's text stands.
 pub(crate) fn rewritten(mut outcome: Outcome, texts: &[String]) -> Outcome {
@@ -8,6 +8,9 @@ pub(crate) fn rewritten(mut outcome: Outcome, texts: &[String]) -> Outcome {
     for said in outcome.said_mut() {
         match said {
             Said::Text(text) => *text = next.next().cloned().unwrap_or_default(),
+            Said::Body(body) => {
+                *body = Body::Text(next.next().cloned().unwrap_or_default().into());
+            }
             Said::Bytes(_) => {}
         }
     }

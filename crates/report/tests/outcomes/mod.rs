@@ -155,7 +155,7 @@ pub(crate) fn no_telemetry() -> Outcome {
 /// A command that failed, and said why.
 fn command() -> Outcome {
     let stderr = "deploying\nerror: no namespace `shop` <b>here</b>\n\n".to_owned();
-    let exit = Exit { code: 3, stdout: Body::Text(String::new()), stderr, duration_ns: 12_000_000 };
+    let exit = Exit { code: 3, stdout: Body::Text("".into()), stderr, duration_ns: 12_000_000 };
     Outcome { answer: Some(Answer::Exit(exit)), ..no_telemetry() }
 }
 
@@ -365,7 +365,7 @@ fn answered(status: u16) -> Answer {
     Answer::Response(Response {
         status,
         headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
-        body: Body::Text("oh".to_owned()),
+        body: Body::Text("oh".into()),
         duration_ns: 12_340_000,
     })
 }

@@ -398,7 +398,7 @@ fn triggers() -> Vec<Case> {
             timeout: Duration::from_secs(1),
             propagation: Vec::new(),
         };
-        let (stdout, stderr) = (Body::Text(String::new()), String::new());
+        let (stdout, stderr) = (Body::Text("".into()), String::new());
         let exit = Exit { code: 0, stdout, stderr, duration_ns: 1 };
         Scene::silent().fired(Request::Exec(exec), Answer::Exit(exit))
     };

@@ -213,7 +213,7 @@ impl Scene {
             Answer::Response(Response {
                 status: 200,
                 headers: self.headers.clone(),
-                body: Body::Text(String::new()),
+                body: Body::Text("".into()),
                 duration_ns: 50_000_000,
             })
         });
@@ -266,7 +266,7 @@ pub(crate) fn http() -> HttpRequest {
         url: "http://shop/cart?id=1".to_owned(),
         headers: Vec::new(),
         auth: None,
-        body: Body::Text(String::new()),
+        body: Body::Text("".into()),
         timeout: Duration::from_secs(1),
         propagation: vec![Propagator::W3c],
         tls: Tls::default(),

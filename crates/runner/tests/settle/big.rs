@@ -68,7 +68,7 @@ impl Ports for Large {
     }
 
     async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, Lost> {
-        let body = Body::Text(String::new());
+        let body = Body::Text("".into());
         Ok(Answer::Response(Response { status: 200, headers: Vec::new(), body, duration_ns: 1 }))
     }
 

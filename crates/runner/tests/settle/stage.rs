@@ -215,7 +215,7 @@ impl Ports for World {
 
     async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, Lost> {
         sleep(self.stage.answers_after).await;
-        let body = Body::Text("{}".to_owned());
+        let body = Body::Text("{}".into());
         Ok(Answer::Response(Response { status: 200, headers: Vec::new(), body, duration_ns: 1 }))
     }
 

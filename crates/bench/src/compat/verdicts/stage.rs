@@ -292,7 +292,7 @@ fn answer(response: &TriggerResponse, span: &TriggerSpan) -> Result<Answer> {
     Ok(Answer::Response(Response {
         status: response.status,
         headers: headers.into_iter().map(|header| (header.key, header.value)).collect(),
-        body: Body::Text(response.body.clone()),
+        body: Body::Text(response.body.as_str().into()),
         duration_ns: 1_000_000,
     }))
 }
