@@ -244,21 +244,7 @@ fn traps(machine: &Machine, _: &Variables) -> Result<()> {
 }
 
 fn tenants(machine: &Machine, _: &Variables) -> Result<()> {
-    // All but `memory`, which docs/security.md names as open.
-    let defended = [
-        "masking-stall",
-        "ingest-other-project",
-        "traceid-theft",
-        "loopback-ssrf",
-        "connections",
-        "gzip-members",
-        "slow-readers",
-        "rate-by-name",
-        "control-healthy",
-        "control-viewer-reads",
-        "control-own-span",
-    ];
-    played(machine, "tests/tenants/run.py", &[&["--only"][..], &defended].concat())
+    played(machine, "tests/tenants/run.py", &[])
 }
 
 /// Plays cases with the program as it is built for tests.

@@ -66,7 +66,7 @@ with recursive running as materialized (
 )
 select taken.id as "id!", taken.project as "project!", epoch as "epoch!",
     accepted_at_ns as "accepted_at_ns!", traceparent, trace_id, span_id, attempted_at_ns,
-    answer::text as answer, vars::text as vars, timeout_ms, stop_at_ns, provisional,
+    case when answer is not null then coalesce(answer_bytes, 0) end as answer_bytes, vars::text as vars, timeout_ms, stop_at_ns, provisional,
     (select json_object_agg(service, learned)::text from learned
      where learned.project = taken.project) as learned,
     (select learned_tests.learned::text from learned_tests

@@ -14,6 +14,7 @@ use model::{Answer, Attempt, Event, Outcome, Overtaken, RunId, Timestamp, What};
 
 use crate::{
     Db, DbError, OtlpTrace,
+    answer::KeptOutcome,
     run::{json, moment, nanos},
 };
 
@@ -135,11 +136,13 @@ impl Db {
             Answer::NotFired => What::NotFired,
             Answer::NoAnswer(none) => What::NotAnswered { message: none.message.clone() },
         };
-        let answer = json(run, "answer", answer)?;
+        let form = self.answer_form(run, answer).await?;
+        let sealed = self.seal_answer(run, &form)?;
         let written = sqlx::query!(
             "with run as (
                  update runs
-                 set answer = $3::text::json, answered_epoch = epoch, events_last = events_last + 1
+                 set answer = 'null'::json, answer_sealed = $3, answer_bytes = $5, answered_epoch = epoch,
+                     events_last = events_last + 1
                  where id = $1 and epoch = $2 and verdict is null
                      and attempted_at_ns is not null and answer is null
                  returning project, id, events_last
@@ -148,8 +151,9 @@ impl Db {
              select project, id, events_last, $4::text::json from run",
             run.as_uuid(),
             epoch,
-            answer,
+            sealed,
             json(run, "event", &Event { at, what })?,
+            i64::try_from(answer.body_len()).unwrap_or(i64::MAX),
         )
         .execute(&self.pool)
         .await
@@ -157,18 +161,24 @@ impl Db {
         if written.rows_affected() > 0 {
             return Ok(());
         }
-        let repeated = sqlx::query!(
-            "select id from runs
-             where id = $1 and epoch = $2 and answered_epoch = $2
-                 and (answer::text = $3 or verdict is not null)",
+        let known = sqlx::query!(
+            "select answer_sealed, verdict is not null as \"is_ended!\" from runs
+             where id = $1 and epoch = $2 and answered_epoch = $2",
             run.as_uuid(),
             epoch,
-            answer,
         )
         .fetch_optional(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        owned(run, epoch, repeated.is_some())
+        let is_repeated = match known {
+            Some(known) if known.is_ended => true,
+            Some(known) => match known.answer_sealed {
+                Some(sealed) => self.open_form(run, &sealed)? == form,
+                None => false,
+            },
+            None => false,
+        };
+        owned(run, epoch, is_repeated)
     }
 
     /// Records the verdict with the outcome, the events and the trace: all of it, once, or nothing. The answer as it came is
@@ -191,12 +201,13 @@ impl Db {
             .iter()
             .map(|event| json(run, "event", event))
             .collect::<Result<_, _>>()?;
-        let outcome = json(run, "outcome", finished.outcome)?;
+        let outcome = KeptOutcome::of(run, finished.outcome).await?;
         let written = sqlx::query!(
             "with run as (
                  update runs
-                 set verdict = $3, outcome = $4::text::json, lease_until = null, ended_at_ns = $8,
-                     answer = case when answer is not null then 'null'::json end,
+                 set verdict = $3, outcome = $4::text::json, outcome_zstd = $9, lease_until = null,
+                     ended_at_ns = $8,
+                     answer = case when answer is not null then 'null'::json end, answer_sealed = null,
                      events_last = events_last + cardinality($5::text[])
                  where id = $1 and epoch = $2 and verdict is null
                  returning project, id, events_last - cardinality($5::text[]) as events_before
@@ -212,11 +223,12 @@ impl Db {
             run.as_uuid(),
             epoch,
             finished.outcome.verdict.as_str(),
-            outcome,
+            outcome.json,
             &events,
             spans,
             packed,
             finished.events.last().map(|event| nanos(event.at)),
+            outcome.zstd,
         )
         .fetch_all(&self.pool)
         .await
@@ -225,10 +237,13 @@ impl Db {
             return Ok(());
         }
         let repeated = sqlx::query!(
-            "select id from runs where id = $1 and epoch = $2 and outcome::text = $3",
+            "select id from runs
+             where id = $1 and epoch = $2 and outcome::text = $3
+                 and outcome_zstd is not distinct from $4",
             run.as_uuid(),
             epoch,
-            outcome,
+            outcome.json,
+            outcome.zstd,
         )
         .fetch_optional(&self.pool)
         .await

@@ -9,6 +9,7 @@
 //! Deliberately absent: HTTP, spans (a trace is bytes here), retries (a caller knows better whether the same
 //! call makes sense later).
 
+mod answer;
 mod audit;
 mod awaited;
 mod connect;

@@ -8,7 +8,7 @@ use model::{
 use serde::{Deserialize, Serialize};
 use sqlx::types::Json;
 
-use crate::{Db, DbError};
+use crate::{Db, DbError, answer};
 
 /// A run to be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,7 +240,7 @@ impl Db {
             "select test_id, test_version, state as \"state!\", verdict,
                  case when verdict is null then provisional end as provisional, accepted_at_ns, trace_id, span_id, stop_at_ns,
                  vars as \"vars: Json<RunVars>\",
-                 outcome as \"outcome: Json<Outcome>\", overtaken as \"overtaken: Json<Overtaken>\"
+                 outcome::text as outcome, outcome_zstd, overtaken as \"overtaken: Json<Overtaken>\"
              from runs where project = $1 and id = $2",
             project.as_str(),
             run.as_uuid(),
@@ -249,6 +249,7 @@ impl Db {
         .await
         .map_err(|error| self.error(error))?;
         let Some(row) = row else { return Ok(None) };
+        let outcome = answer::outcome(run, row.outcome, row.outcome_zstd).await?;
         Ok(Some(StoredRun {
             id: run,
             test: read(run, row.test_id.parse())?,
@@ -259,7 +260,7 @@ impl Db {
             accepted_at: moment(row.accepted_at_ns),
             trace_id: row.trace_id.map(|bytes| trace_id(run, bytes)).transpose()?,
             stop_at: row.stop_at_ns.map(moment),
-            outcome: row.outcome.map(|Json(outcome)| Outcome {
+            outcome: outcome.map(|outcome| Outcome {
                 overtaken: row.overtaken.map(|Json(overtaken)| overtaken),
                 ..outcome
             }),

@@ -44,31 +44,52 @@ impl SecretKeys {
 
     /// Seals a text.
     pub(crate) fn seal(&self, text: &str, place: &Place<'_>) -> Result<Vec<u8>, DbError> {
-        let (Some((name, key)), Some(world)) = (self.keys.first(), self.world) else {
-            return Err(DbError::NoSecretKey { kind: place.kind });
-        };
-        let nonce: [u8; NONCE_LEN] = world.random();
-        let mut sealed = text.as_bytes().to_vec();
-        key.seal_in_place_append_tag(
-            Nonce::assume_unique_for_key(nonce),
-            Aad::from(place.bytes()),
-            &mut sealed,
-        )
-        .map_err(|_| {
-            DbError::corrupt(
-                format!("the {} `{}`", place.kind, place.id),
-                "it is too large to seal",
-            )
-        })?;
-        let size = u8::try_from(name.len()).map_err(|_| {
-            DbError::corrupt(format!("the key `{name}`"), "its name is longer than 255 bytes")
-        })?;
-        Ok([&[LAYOUT, size][..], name.as_bytes(), &nonce, &sealed].concat())
+        self.seal_bytes(text.as_bytes(), &place.bytes(), || place.what())?
+            .ok_or(DbError::NoSecretKey { kind: place.kind })
     }
 
     /// Opens what was sealed as this.
     pub(crate) fn open(&self, sealed: &[u8], place: &Place<'_>) -> Result<String, DbError> {
-        let what = || format!("the {} `{}`", place.kind, place.id);
+        let text = self
+            .open_bytes(sealed, &place.bytes(), || place.what())?
+            .ok_or_else(|| DbError::LostSecretKey { kind: place.kind, id: place.id.clone() })?;
+        String::from_utf8(text).map_err(|error| DbError::corrupt(place.what(), error))
+    }
+
+    /// Seals bytes as something; none where there is no key.
+    pub(crate) fn seal_bytes(
+        &self,
+        bytes: &[u8],
+        place: &[u8],
+        what: impl Fn() -> String,
+    ) -> Result<Option<Vec<u8>>, DbError> {
+        let (Some((name, key)), Some(world)) = (self.keys.first(), self.world) else {
+            return Ok(None);
+        };
+        let size = u8::try_from(name.len()).map_err(|_| {
+            DbError::corrupt(format!("the key `{name}`"), "its name is longer than 255 bytes")
+        })?;
+        let nonce: [u8; NONCE_LEN] = world.random();
+        let mut sealed = [&[LAYOUT, size][..], name.as_bytes(), &nonce, bytes].concat();
+        let begin = sealed.len() - bytes.len();
+        let tag = key
+            .seal_in_place_separate_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(place),
+                &mut sealed[begin..],
+            )
+            .map_err(|_| DbError::corrupt(what(), "it is too large to seal"))?;
+        sealed.extend_from_slice(tag.as_ref());
+        Ok(Some(sealed))
+    }
+
+    /// Opens what was sealed as something; none where its key is not here.
+    pub(crate) fn open_bytes(
+        &self,
+        sealed: &[u8],
+        place: &[u8],
+        what: impl Fn() -> String,
+    ) -> Result<Option<Vec<u8>>, DbError> {
         let parts = sealed.split_first_chunk().and_then(|([layout, size], rest)| {
             let (name, rest) = rest.split_at_checked(usize::from(*size))?;
             let (nonce, rest) = rest.split_first_chunk::<NONCE_LEN>()?;
@@ -77,18 +98,25 @@ impl SecretKeys {
         let (name, nonce, rest) =
             parts.ok_or_else(|| DbError::corrupt(what(), "it is not sealed as it should be"))?;
         let key = self.keys.iter().find(|(known, _)| known.as_bytes() == name);
-        let (_, key) =
-            key.ok_or_else(|| DbError::LostSecretKey { kind: place.kind, id: place.id.clone() })?;
+        let Some((_, key)) = key else { return Ok(None) };
         let mut rest = rest.to_vec();
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let text = key.open_in_place(nonce, Aad::from(place.bytes()), &mut rest).map_err(|_| {
-            DbError::corrupt(what(), "it was changed, or moved here from another place")
-        })?;
-        String::from_utf8(text.to_vec()).map_err(|error| DbError::corrupt(what(), error))
+        let size = key
+            .open_in_place(nonce, Aad::from(place), &mut rest)
+            .map_err(|_| {
+                DbError::corrupt(what(), "it was changed, or moved here from another place")
+            })?
+            .len();
+        rest.truncate(size);
+        Ok(Some(rest))
     }
 }
 
 impl Place<'_> {
+    fn what(&self) -> String {
+        format!("the {} `{}`", self.kind, self.id)
+    }
+
     /// Words of a place have no `/`.
     fn bytes(&self) -> Vec<u8> {
         let Self { project, kind, id, version } = self;

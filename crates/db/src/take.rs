@@ -57,8 +57,10 @@ pub struct Taken {
     pub epoch: i64,
     /// The version of the test that the run started with.
     pub test: StoredTest,
-    /// How far an earlier owner came.
+    /// How far an earlier owner came, but for the answer.
     pub progress: Progress,
+    /// How large the body of the answer is, where there is one: [`Db::progress`] reads it.
+    pub answer_bytes: Option<usize>,
     /// When the run was accepted.
     pub accepted_at: Timestamp,
     /// The `traceparent` of the request that started it.
@@ -104,7 +106,7 @@ struct Row {
     trace_id: Option<Vec<u8>>,
     span_id: Option<Vec<u8>>,
     attempted_at_ns: Option<i64>,
-    answer: Option<String>,
+    answer_bytes: Option<i64>,
     vars: Option<String>,
     timeout_ms: Option<i64>,
     stop_at_ns: Option<i64>,
@@ -168,7 +170,6 @@ impl Row {
             }),
             _ => None,
         };
-        let answer = parsed(run_id, self.answer)?;
         // What is learned only shortens waits: what cannot be read of it is learned again.
         let services: BTreeMap<String, LearnedService> =
             parsed(run_id, self.learned).ok().flatten().unwrap_or_default();
@@ -185,11 +186,8 @@ impl Row {
                 file: self.file,
                 document: self.document,
             },
-            progress: match (attempt, answer) {
-                (None, _) => Progress::New,
-                (Some(attempt), None) => Progress::Attempted(attempt),
-                (Some(attempt), Some(answer)) => Progress::Answered(attempt, answer),
-            },
+            progress: attempt.map_or(Progress::New, Progress::Attempted),
+            answer_bytes: self.answer_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(0)),
             accepted_at: moment(self.accepted_at_ns),
             traceparent: self.traceparent,
             vars: parsed(run_id, self.vars)?.unwrap_or_default(),

@@ -11,7 +11,7 @@ use tokio::task;
 use crate::{Db, DbError};
 
 /// Past it a trace shrinks little and costs much.
-const LEVEL: i32 = 3;
+pub(crate) const LEVEL: i32 = 3;
 
 /// A trace as it goes into the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Db {
 }
 
 /// Large traces take long enough to keep others waiting, so the work is done on a thread of its own.
-async fn aside<T: Send + 'static>(
+pub(crate) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     task::spawn_blocking(work).await?

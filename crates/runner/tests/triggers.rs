@@ -5,7 +5,7 @@ use std::{fs, sync::Mutex, time::Duration};
 use bytes::Bytes;
 use drivers::{
     arrivals::{Arrival, Arrivals},
-    trigger::{self, Triggers},
+    trigger::{self, AnswerHold, Triggers},
 };
 use lang::{Files, Plan, Vars};
 use model::{
@@ -100,7 +100,7 @@ impl Ports for World {
     }
 
     async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
-        let fired = self.triggers.fire(request, attempt, || true).await;
+        let fired = self.triggers.fire(request, attempt, || true, &AnswerHold::unlimited()).await;
         fired.ok_or_else(|| Lost("withheld".to_owned()))
     }
 
@@ -290,7 +290,7 @@ async fn where_no_command_is_run_the_run_says_so() {
     let plan = plan(
         "trigger: {type: exec, exec: {command: [touch, /nowhere/x]}}\ntrace: [response.status = 0]",
     );
-    let outcome = World::new(trigger::Commands::Listed(Vec::new()))
+    let outcome = World::new(trigger::Commands::Listed(trigger::Listed::default()))
         .run(&plan, &vars(), &Files::default())
         .await
         .outcome;

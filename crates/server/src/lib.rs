@@ -283,12 +283,15 @@ fn beyond(listen: config::Listen) -> Option<SocketAddr> {
 
 /// Triggers for strangers' tests: what they reach is bounded, and they see nothing of this process's environment.
 fn strangers(config: &Config) -> Triggers {
-    let programs = config.triggers.exec_allowed.iter().map(PathBuf::from).collect();
+    let listed = trigger::Listed {
+        programs: config.triggers.exec_allowed.iter().map(PathBuf::from).collect(),
+        variables: config.triggers.exec_env.clone(),
+    };
     let is_own = config.access.mode == Mode::Off && beyond(config.listen).is_none();
     Triggers::new(trigger::Config {
         limits: trigger::Limits::default(),
         environment: Vec::new(),
-        commands: trigger::Commands::Listed(programs),
+        commands: trigger::Commands::Listed(listed),
         networks: Some(config.triggers.networks(is_own)),
     })
 }

@@ -15,7 +15,10 @@ use std::{sync::Arc, time::Duration};
 
 use bus::{Bus, Hints, Local};
 use db::{Db, Taken, Taking, Took};
-use drivers::{receiver::Witness, trigger::Triggers};
+use drivers::{
+    receiver::Witness,
+    trigger::{AnswerMemory, Triggers},
+};
 use model::{RunId, Step, World};
 use runner::Pool;
 use tokio::{
@@ -78,6 +81,8 @@ pub(crate) struct Worker {
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     flights: Flights,
+    /// Where large answers are held.
+    answer_memory: AnswerMemory,
     learning: Learning,
     slots: Arc<Slots>,
 }

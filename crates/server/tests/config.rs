@@ -98,6 +98,7 @@ server.auth.oidc.scopes=openid, groups
 server.auth.oidc.roleClaim=groups
 server.auth.oidc.roles.testers=admin
 server.triggers.exec.allow=/bin/one,/bin/two
+server.triggers.exec.env=ONE,TWO
 server.triggers.networks.allow=10.0.0.0/8
 server.triggers.networks.deny=10.1.0.0/16, fd00::/8
 server.limits.bodyBytes=2MiB

@@ -44,7 +44,7 @@ struct Asked {
 /// What a real run has left.
 struct Written {
     test: String,
-    answer: String,
+    answer: Vec<u8>,
     /// The verdict with which it lingered, if it did.
     provisional: Option<String>,
     verdict: String,
@@ -208,6 +208,7 @@ impl Replay {
             .bind(1_i64)
             .bind(&written.answer)
             .bind(&written.events[0])
+            .bind(written.answer.len() as i64)
             .execute(&self.pool)
             .await?;
         // All but the final verdict is told with the provisional one.
@@ -234,6 +235,7 @@ impl Replay {
             .bind(written.spans)
             .bind(&written.trace)
             .bind(unix_nanos() as i64)
+            .bind(None::<Vec<u8>>)
             .fetch_all(&self.pool)
             .await?;
         self.note(began, 1);
@@ -246,7 +248,7 @@ impl Replay {
 /// What some runs have left.
 async fn written(pool: &PgPool) -> Result<Vec<Written>> {
     let rows = sqlx::query(
-        "select test_id, answer::text, verdict, outcome::text, spans, otlp_zstd, provisional,
+        "select test_id, convert_to((outcome -> 'answer')::text, 'UTF8'), verdict, outcome::text, spans, otlp_zstd, provisional,
              array(select event::text from events where events.run_id = runs.id and n > 4 order by n)
          from runs left join traces on traces.run_id = runs.id where verdict is not null and answer is not null
          order by id desc limit 64 /* bench */",

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use drivers::{arrivals::Arrivals, receiver::Seen};
+use drivers::{arrivals::Arrivals, receiver::Seen, trigger::AnswerHold};
 use model::{Answer, Attempt, Event, KeyRing, Request, Timestamp, TraceId, What};
 use runner::{Lost, Ports, Share, diagnosis::Process};
 use tokio::sync::mpsc;
@@ -124,7 +124,8 @@ impl Ports for LocalPorts<'_> {
     }
 
     async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
-        let answer = self.session.triggers.fire(request, attempt, || true).await;
+        let answer =
+            self.session.triggers.fire(request, attempt, || true, &AnswerHold::unlimited()).await;
         answer.ok_or_else(|| Lost("nothing was sent".to_owned()))
     }
 

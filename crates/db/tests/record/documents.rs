@@ -1,18 +1,12 @@
 //! Documents of every kind: applied, read, listed, deleted, provisioned; and what is sealed of them.
 
-use db::{Applied, Applying, Db, DbError, Expected, NewDocument, SecretKeys};
-use model::{DocumentKind, Fault, Faulty, TestId, World};
+use db::{Applied, Applying, Db, DbError, Expected, NewDocument};
+use model::{DocumentKind, Fault, Faulty, TestId};
 use sqlx::Row;
 
 use crate::scratch::{self, Scratch, at, new_run, project, test_id};
 
 const NOW: Applying = Applying { at: None, expected: Expected::Anything };
-
-fn sealing(db: &Db, keys: &[u8]) -> Db {
-    let keys: Vec<_> = keys.iter().map(|byte| (format!("key-{byte}"), [*byte; 32])).collect();
-    let keys = keys.iter().map(|(name, key)| (name.as_str(), key));
-    db.clone().with_secrets(SecretKeys::new(keys, World::new(|| at(0), || [5; 32])))
-}
 
 fn new(kind: DocumentKind, id: &str, document: &str) -> NewDocument {
     NewDocument {
@@ -39,7 +33,7 @@ async fn ids(db: &Db, kind: DocumentKind) -> Vec<String> {
 #[test]
 fn every_kind_is_kept_with_its_versions() {
     scratch::with(|scratch| async move {
-        let db = sealing(&scratch.db, &[1]);
+        let db = scratch.sealing(&[1]);
         let owner = project();
         for kind in DocumentKind::ALL {
             let (a, b) = (|| new(kind, "a", "first"), || new(kind, "a", "second"));
@@ -86,7 +80,7 @@ fn every_kind_is_kept_with_its_versions() {
 #[test]
 fn what_is_expected_decides_and_a_number_never_comes_twice() {
     scratch::with(|scratch| async move {
-        let db = sealing(&scratch.db, &[1]);
+        let db = scratch.sealing(&[1]);
         let (owner, id) = (project(), test_id());
         for kind in DocumentKind::ALL {
             let document = |text| new(kind, "shop", text);
@@ -147,7 +141,7 @@ fn the_database_alone_tells_no_secret_and_keys_can_be_changed() {
         let bare = scratch.db.apply(&[new(DocumentKind::VariableSet, "a", "hunter2")], NOW).await;
         assert!(matches!(bare, Err(DbError::NoSecretKey { .. })), "{bare:?}");
         let (old, both, other) =
-            (sealing(&scratch.db, &[1]), sealing(&scratch.db, &[2, 1]), sealing(&scratch.db, &[3]));
+            (scratch.sealing(&[1]), scratch.sealing(&[2, 1]), scratch.sealing(&[3]));
         for kind in [DocumentKind::VariableSet, DocumentKind::Store] {
             let document = || new(kind, "a", "hunter2");
             apply(&old, document(), Expected::Nothing).await.expect("sealed");
@@ -171,7 +165,7 @@ fn the_database_alone_tells_no_secret_and_keys_can_be_changed() {
 #[test]
 fn provisioning_leaves_exactly_its_own() {
     scratch::with(|scratch| async move {
-        let db = sealing(&scratch.db, &[1]);
+        let db = scratch.sealing(&[1]);
         let (suite, gate) = (DocumentKind::Suite, DocumentKind::Gate);
         apply(&db, new(suite, "mine", "m"), Expected::Nothing).await.expect("applied");
         let first =

@@ -1,6 +1,7 @@
 //! The record against a real Postgres, one database for each test.
 
 mod access;
+mod answers;
 mod documents;
 mod events;
 mod history;

@@ -56,7 +56,7 @@ fn a_record_of_0001_goes_on() {
         assert_eq!(ended.outcome, Some(outcome(ids[2], Verdict::Passed)));
         let taken = scratch.take_many(10, 1).await.runs;
         assert_eq!(taken.iter().map(|run| run.run_id).collect::<Vec<_>>(), ids[..2]);
-        assert_eq!(taken[1].progress, Progress::Answered(attempt(), answer()));
+        assert_eq!(scratch.progress(&taken[1]).await, Progress::Answered(attempt(), answer()));
         let accepted = db.create_run(&scratch::new_run(4)).await.expect("accepted");
         assert_eq!(accepted, Accepted::New { version: 1 });
         assert_eq!(scratch.take(LEASE).await.run_id, run_id(4));

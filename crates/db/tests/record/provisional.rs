@@ -79,7 +79,7 @@ fn whoever_takes_a_run_that_lingers_goes_on_and_ends_it() {
         let next = scratch.take(LEASE).await;
         assert_eq!((next.run_id, next.epoch), (run, epoch + 1));
         assert_eq!(next.provisional, Some(Verdict::Passed));
-        assert_eq!(next.progress, Progress::Answered(attempt(), answer()));
+        assert_eq!(scratch.progress(&next).await, Progress::Answered(attempt(), answer()));
         for (epoch, verdict) in
             [(epoch, Verdict::Passed), (next.epoch, Verdict::Passed), (next.epoch, Verdict::Failed)]
         {

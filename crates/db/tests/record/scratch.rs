@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use db::{Connect, Db, DbError, NewRun, NewTest, RunVars, Taken, Taking, Took};
+use db::{Connect, Db, DbError, NewRun, NewTest, RunVars, SecretKeys, Taken, Taking, Took};
 use model::{
-    Answer, Attempt, Body, Judgement, Outcome, Project, Response, RunId, SpanId, TestId, Timestamp,
-    TraceId, Verdict,
+    Answer, Attempt, Body, Judgement, Outcome, Progress, Project, Response, RunId, SpanId, TestId,
+    Timestamp, TraceId, Verdict, World,
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection, postgres::PgConnectOptions};
 use tokio::runtime::Runtime;
@@ -74,6 +74,19 @@ impl Scratch {
     pub(crate) async fn take(&self, lease: Duration) -> Taken {
         let taken = take(&self.db, "worker", lease).await.expect("asked");
         taken.expect("there is a run to take")
+    }
+
+    /// The same record, which seals under the first of these keys.
+    pub(crate) fn sealing(&self, keys: &[u8]) -> Db {
+        let keys: Vec<_> = keys.iter().map(|byte| (format!("key-{byte}"), [*byte; 32])).collect();
+        let keys = keys.iter().map(|(name, key)| (name.as_str(), key));
+        let world = World::new(|| at(0), || [5; 32]);
+        self.db.clone().with_secrets(SecretKeys::new(keys, world))
+    }
+
+    /// How far a run had come, with its answer.
+    pub(crate) async fn progress(&self, taken: &Taken) -> Progress {
+        self.db.progress(taken).await.expect("it is there")
     }
 
     /// Takes up to so many runs, of which as many as `host_max` may go to one host.
@@ -177,7 +190,7 @@ pub(crate) fn answer() -> Answer {
     Answer::Response(Response {
         status: 201,
         headers: vec![("x".to_owned(), "a\"\u{7f}ü".to_owned()), ("x".to_owned(), String::new())],
-        body: Body::Text("NUL \0, quote \", backslash \\, \u{1f980}".to_owned()),
+        body: Body::Text("NUL \0, quote \", backslash \\, \u{1f980}".into()),
         duration_ns: u64::MAX,
     })
 }

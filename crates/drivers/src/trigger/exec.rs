@@ -5,7 +5,8 @@
 //! nobody waits any more, all that is left of its group is killed.
 //!
 //! Where only listed programs are run, one is run by its listed path, in the root folder: a stranger's document names
-//! neither a folder nor, by `PATH`, another program. What a program does with its arguments is up to who listed it.
+//! neither a folder nor, by `PATH`, another program, nor sets any variable that is not listed. What a program does with its
+//! arguments is up to who listed it.
 //!
 //! Deliberately absent: an input, a terminal, and a polite signal before the one that kills: a test that waits for more
 //! than its timeout has a mistake.
@@ -17,11 +18,11 @@ use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     process::{self, Child},
-    time::{Instant, timeout},
+    time::Instant,
 };
 
 use super::{
-    Commands, Config, Permit, Unanswered,
+    AnswerHold, Commands, Config, Permit, Unanswered,
     context::{MEMBER, propagate},
 };
 
@@ -47,6 +48,11 @@ enum NotEnded {
          whoever operates it can add the program's whole path, or run the test with `qualitytrace run`, without `--server`"
     )]
     NotListed { name: String },
+    #[error(
+        "`{name}` is not run here with the variable `{variable}`: a test sets only those that `server.triggers.exec.env` lists; \
+         whoever operates the server can add it there"
+    )]
+    VariableNotListed { name: String, variable: String },
     #[error("`{name}` cannot be run{place}: {source}", place = In(workdir.as_deref()))]
     NotStarted { name: String, workdir: Option<String>, source: io::Error },
     #[error("what became of `{name}` is not known: {source}")]
@@ -73,9 +79,12 @@ pub(super) async fn fire(
     request: &ExecRequest,
     attempt: &Attempt,
     config: &Config,
-    permit: Permit<'_>,
+    (permit, hold): (Permit<'_>, &AnswerHold),
 ) -> Result<Exit, Unanswered> {
     let name = name(&request.command);
+    if let Some(variable) = unlisted(request, &config.commands) {
+        return Err(NotEnded::VariableNotListed { name, variable: variable.to_owned() }.into());
+    }
     let mut command = prepare(request, attempt, config)
         .ok_or_else(|| NotEnded::NotListed { name: name.clone() })?;
     if !permit() {
@@ -86,8 +95,8 @@ pub(super) async fn fire(
         let workdir = request.workdir.clone();
         NotEnded::NotStarted { name: name.clone(), workdir, source }
     })?;
-    let ended = timeout(request.timeout, follow(child, began, &name, config)).await;
-    let in_time = ended.unwrap_or(Err(NotEnded::Timeout { name, timeout: request.timeout }));
+    let ended = hold.in_time(began + request.timeout, follow(child, began, &name, (config, hold)));
+    let in_time = ended.await.unwrap_or(Err(NotEnded::Timeout { name, timeout: request.timeout }));
     Ok(in_time?)
 }
 
@@ -101,7 +110,7 @@ fn prepare(request: &ExecRequest, attempt: &Attempt, config: &Config) -> Option<
     };
     let mut command = match &config.commands {
         Commands::All => process::Command::new(program),
-        Commands::Listed(programs) => process::Command::new(listed(program, programs)?),
+        Commands::Listed(list) => process::Command::new(listed(program, &list.programs)?),
     };
     command.args(arguments);
     let mut forms = request.propagation.clone();
@@ -122,6 +131,14 @@ fn prepare(request: &ExecRequest, attempt: &Attempt, config: &Config) -> Option<
     #[cfg(unix)]
     command.process_group(0);
     Some(command)
+}
+
+/// A variable of the document that it may not set here: which program a name means, and what a program loads, is up to who listed
+/// it.
+fn unlisted<'a>(request: &'a ExecRequest, commands: &Commands) -> Option<&'a str> {
+    let Commands::Listed(list) = commands else { return None };
+    let mut names = request.env.iter().map(|(name, _)| name.as_str());
+    names.find(|name| !list.variables.iter().any(|listed| listed == name))
 }
 
 /// The path under which a program is listed, by that path or by its last part.
@@ -150,7 +167,7 @@ async fn follow(
     mut child: Child,
     began: Instant,
     name: &str,
-    config: &Config,
+    (config, hold): (&Config, &AnswerHold),
 ) -> Result<Exit, NotEnded> {
     let mut group = Group::of(&child);
     let lost = |source| NotEnded::Lost { name: name.to_owned(), source };
@@ -161,7 +178,7 @@ async fn follow(
     let status = {
         let reading = async {
             tokio::try_join!(
-                read_whole(stdout, &mut said, bytes_max),
+                read_whole(stdout, &mut said, bytes_max, hold),
                 read_end(stderr, &mut complained, config.limits.stderr_bytes_max),
             )
         };
@@ -174,14 +191,14 @@ async fn follow(
             status = child.wait() => {
                 // Whoever is left would keep the output open.
                 group.kill();
-                if let Ok(read) = timeout(OUTPUT_GRACE, reading).await {
+                if let Some(read) = hold.in_time(Instant::now() + OUTPUT_GRACE, reading).await {
                     read.map_err(too_large)?;
                 }
                 status.map_err(lost)?
             }
         }
     };
-    let duration = began.elapsed();
+    let duration = began.elapsed().saturating_sub(hold.waited());
     group.kill();
     let killed = || NotEnded::Killed { name: name.to_owned(), by: signal(status) };
     Ok(Exit {
@@ -200,6 +217,7 @@ async fn read_whole(
     stream: Option<impl AsyncRead + Unpin>,
     kept: &mut Vec<u8>,
     bytes_max: usize,
+    hold: &AnswerHold,
 ) -> Result<(), TooMuch> {
     let Some(mut stream) = stream else { return Ok(()) };
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -207,6 +225,7 @@ async fn read_whole(
         if kept.len() + count > bytes_max {
             return Err(TooMuch);
         }
+        hold.grow(kept.len() + count).await;
         kept.extend_from_slice(&chunk[..count]);
     }
     Ok(())
@@ -280,7 +299,9 @@ impl From<NotEnded> for Unanswered {
 impl NotEnded {
     fn kind(&self) -> NoAnswerKind {
         match self {
-            Self::NotListed { .. } | Self::NotStarted { .. } => NoAnswerKind::Invalid,
+            Self::NotListed { .. } | Self::VariableNotListed { .. } | Self::NotStarted { .. } => {
+                NoAnswerKind::Invalid
+            }
             Self::Lost { .. } => NoAnswerKind::Unknown,
             Self::Killed { .. } => NoAnswerKind::Killed,
             Self::Timeout { .. } => NoAnswerKind::Timeout,

@@ -5,6 +5,7 @@
 //!
 //! Deliberately absent: a trait. A request is an enum, and so is what can be done with one.
 
+mod answer_memory;
 mod context;
 mod exec;
 mod http;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 
 use model::{Answer, Attempt, NoAnswer, Request};
 
+pub use answer_memory::{AnswerHold, AnswerMemory};
 pub use context::propagate;
 use http::Http;
 pub use network::{Forbidden, InvalidNetwork, METADATA, Network, Networks};
@@ -36,9 +38,18 @@ pub struct Config {
 pub enum Commands {
     /// Every one: tests are those of whoever runs them.
     All,
-    /// These programs, each by its whole path. Tests are strangers', so that they choose neither the folder nor, by its
-    /// variables, which program a name means.
-    Listed(Vec<PathBuf>),
+    /// Some. Tests are strangers'.
+    Listed(Listed),
+}
+
+/// What strangers' tests may run. They choose neither the folder nor, by its variables, which program a name means or what it
+/// loads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// The programs, each by its whole path.
+    pub programs: Vec<PathBuf>,
+    /// The variables that a test may set, by name.
+    pub variables: Vec<String>,
 }
 
 /// How much an answer may hold.
@@ -82,19 +93,21 @@ impl Triggers {
     /// Fires a request as part of a trace, under the attempt's span, and waits for the whole answer.
     ///
     /// `permit` is asked right before the first byte of the request, when all is connected, or before the command is
-    /// started. Where it says no, nothing is sent, and there is no answer to speak of.
+    /// started. Where it says no, nothing is sent, and there is no answer to speak of. `hold` counts the answer
+    /// while it is read and for as long as it is held.
     pub async fn fire(
         &self,
         request: &Request,
         attempt: &Attempt,
         permit: impl Fn() -> bool + Sync,
+        hold: &AnswerHold,
     ) -> Option<Answer> {
         let fired = match request {
             Request::Http(request) => {
-                self.http.fire(request, attempt, &permit).await.map(Answer::Response)
+                self.http.fire(request, attempt, &permit, hold).await.map(Answer::Response)
             }
             Request::Exec(request) => {
-                exec::fire(request, attempt, &self.config, &permit).await.map(Answer::Exit)
+                exec::fire(request, attempt, &self.config, (&permit, hold)).await.map(Answer::Exit)
             }
             Request::TraceId(_) => match permit() {
                 true => Ok(Answer::NotFired),

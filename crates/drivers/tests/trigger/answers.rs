@@ -137,7 +137,7 @@ async fn a_request_goes_out_as_it_was_written() {
             header("authorization", "replaced by what the test says of who asks"),
         ],
         auth: Some(header("Authorization", "Basic bWVvd3RoOnMzY3IzdA==")),
-        body: Body::Text("grüße".to_owned()),
+        body: Body::Text("grüße".into()),
         ..get(&format!("http://{address}/a%20b/?q=1&r=%2F#fragment"))
     });
     assert_eq!(answer.await.response().map(|response| response.status), Some(204));
@@ -165,7 +165,7 @@ async fn every_method_arrives() {
     for method in methods.split(' ') {
         let request = HttpRequest {
             method: method.to_owned(),
-            body: Body::Bytes(vec![0xff, 0, b'x']),
+            body: Body::Bytes(vec![0xff, 0, b'x'].into()),
             ..get(&server.url("http", "127.0.0.1", "/a"))
         };
         let answer = fire(request).await;
@@ -196,7 +196,7 @@ async fn an_answer_is_kept_as_it_came() {
     assert_eq!(said.status, 418);
     let expected = [("x-a", "1"), ("x-b", "2"), ("content-length", "3")];
     assert_eq!(said.headers, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    assert_eq!(said.body, Body::Text("\u{e4}!".to_owned()));
+    assert_eq!(said.body, Body::Text("\u{e4}!".into()));
     assert!(said.duration_ns > 0);
 }
 
@@ -206,7 +206,7 @@ async fn a_body_may_end_with_the_connection_and_be_any_bytes() {
     let target = Target::that(Does::Says(answer)).await;
     let answer = fire(get(&format!("http://{}/", target.address))).await;
     let body = answer.response().map(|response| response.body.clone());
-    assert_eq!(body, Some(Body::Bytes(vec![0xff, 0, 0xfe])));
+    assert_eq!(body, Some(Body::Bytes(vec![0xff, 0, 0xfe].into())));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use drivers::trigger::AnswerHold;
 use model::{Answer, NoAnswerKind, Propagator};
 
 use crate::{
@@ -26,7 +27,11 @@ async fn it_fires_once_and_asks_before() {
             asked.fetch_add(1, Ordering::SeqCst) == 0
         };
         let request = way.request(Does::Tells, LONG, &[Propagator::W3c]);
-        let answer = way.triggers.fire(&request, &attempt(), permit).await.expect(way.name);
+        let answer = way
+            .triggers
+            .fire(&request, &attempt(), permit, &AnswerHold::unlimited())
+            .await
+            .expect(way.name);
         assert!(answer.is_answered(), "{}: {answer:?}", way.name);
         assert_eq!(asked.load(Ordering::SeqCst), 1, "{}: asked once", way.name);
         assert_eq!(way.fired(), usize::from(way.fires()), "{}", way.name);
@@ -46,7 +51,8 @@ async fn it_fires_once_and_asks_before() {
 async fn without_permission_nothing_is_sent() {
     for way in Way::all().await {
         let request = way.request(Does::Tells, LONG, &[Propagator::W3c]);
-        let answer = way.triggers.fire(&request, &attempt(), || false).await;
+        let answer =
+            way.triggers.fire(&request, &attempt(), || false, &AnswerHold::unlimited()).await;
         assert_eq!(answer, None, "{}", way.name);
         until(way.name, || way.alive() == 0).await;
         assert_eq!(way.fired(), 0, "{}", way.name);

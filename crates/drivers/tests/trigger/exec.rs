@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use drivers::trigger::{Commands, Config, Triggers};
+use drivers::trigger::{Commands, Config, Listed, Triggers};
 use model::{Answer, Body, Command, ExecRequest, NoAnswer, NoAnswerKind, Request};
 
 use crate::{
@@ -105,13 +105,13 @@ async fn every_code_is_an_answer() {
         let Answer::Exit(exit) = run(line(&format!("printf said; exit {code}"))).await else {
             panic!("{code}")
         };
-        assert_eq!((exit.code, exit.stdout), (code, Body::Text("said".to_owned())));
+        assert_eq!((exit.code, exit.stdout), (code, Body::Text("said".into())));
         assert!(exit.duration_ns > 0);
     }
     let Answer::Exit(exit) = run(line("printf '\\377'; seq 1000 >&2; printf end >&2")).await else {
         panic!("no exit")
     };
-    assert_eq!(exit.stdout, Body::Bytes(vec![0xff]));
+    assert_eq!(exit.stdout, Body::Bytes(vec![0xff].into()));
     assert_eq!(exit.stderr.len(), LIMITS.stderr_bytes_max);
     assert!(exit.stderr.ends_with("999\n1000\nend"), "{}", exit.stderr);
 }
@@ -170,7 +170,8 @@ async fn a_server_runs_what_is_listed() {
     let path = folder.path().display().to_string();
     let started = format!("{path}/started");
     let strangers = |programs: &[&str]| {
-        let commands = Commands::Listed(programs.iter().map(PathBuf::from).collect());
+        let programs = programs.iter().map(PathBuf::from).collect();
+        let commands = Commands::Listed(Listed { programs, variables: vec!["STAGE".to_owned()] });
         let (limits, environment) = (LIMITS, Vec::new());
         Triggers::new(Config { limits, environment, commands, networks: None })
     };
@@ -189,18 +190,29 @@ async fn a_server_runs_what_is_listed() {
         assert!(answer.message.contains("`server.triggers.exec.allow`"), "{}", answer.message);
     }
     assert!(!Path::new(&started).exists());
+    // Neither what a name means nor what a program loads is a test's to choose.
+    for variable in ["PATH", "LD_PRELOAD", "BAGGAGE", "stage"] {
+        let env = vec![("STAGE".to_owned(), "x".to_owned()), (variable.to_owned(), path.clone())];
+        let request = ExecRequest { env, ..words(&["touch", &started]) };
+        let triggers = strangers(&["/usr/bin/touch", "/bin/touch"]);
+        let fired = fire(&triggers, &Request::Exec(request)).await;
+        let Answer::NoAnswer(answer) = fired else { panic!("{variable}") };
+        assert_eq!(answer.kind, NoAnswerKind::Invalid, "{}", answer.message);
+        assert!(answer.message.contains(&format!("variable `{variable}`")), "{}", answer.message);
+    }
+    assert!(!Path::new(&started).exists());
     // By its name or its path, and never another of that name; with what the test gives it and nothing else.
     for program in ["env", "/usr/bin/env"] {
         let request = ExecRequest {
             workdir: Some(path.clone()),
-            env: vec![("PATH".to_owned(), path.clone())],
+            env: vec![("STAGE".to_owned(), path.clone())],
             ..words(&[program])
         };
         let fired = fire(&strangers(&["/usr/bin/env"]), &Request::Exec(request)).await;
         let Answer::Exit(exit) = fired else { panic!("{fired:?}") };
         let said = String::from_utf8_lossy(exit.stdout.as_bytes()).into_owned();
         assert!(
-            said.contains(&format!("PATH={path}\n")) && said.contains("TRACEPARENT="),
+            said.contains(&format!("STAGE={path}\n")) && said.contains("TRACEPARENT="),
             "{said}"
         );
         assert_eq!(said.lines().count(), 4, "{said}");

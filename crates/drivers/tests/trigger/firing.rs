@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drivers::trigger::{Commands, Config, Limits, Networks, Triggers};
+use drivers::trigger::{AnswerHold, Commands, Config, Limits, Networks, Triggers};
 use model::{
     Answer, Attempt, Body, HttpRequest, NoAnswer, Propagator, Request, Response, Timestamp, Tls,
 };
@@ -37,7 +37,10 @@ pub(crate) fn attempt() -> Attempt {
 }
 
 pub(crate) async fn fire(triggers: &Triggers, request: &Request) -> Answer {
-    triggers.fire(request, &attempt(), || true).await.expect("it was permitted")
+    triggers
+        .fire(request, &attempt(), || true, &AnswerHold::unlimited())
+        .await
+        .expect("it was permitted")
 }
 
 pub(crate) async fn response(triggers: &Triggers, request: HttpRequest) -> Response {

@@ -34,7 +34,7 @@ async fn method_and_body_go_along_where_they_must() {
                 ("X-Kept".to_owned(), "yes".to_owned()),
             ],
             auth: Some(("Authorization".to_owned(), "Bearer t".to_owned())),
-            body: Body::Text("all".to_owned()),
+            body: Body::Text("all".into()),
             ..redirected(&server, &format!("/leads/{status}?../there%20?a=1"), 10)
         };
         assert_eq!(response(&triggers(&[]), request).await.status, 200, "{status} {method}");
@@ -99,7 +99,7 @@ async fn what_holds_a_secret_stays_with_its_origin() {
                 header("X-Kept", "yes"),
             ],
             secret_headers: vec!["X-Mine".to_owned()],
-            body: Body::Text("password=s3cr3t".to_owned()),
+            body: Body::Text("password=s3cr3t".into()),
             is_body_secret: true,
             ..redirected(&first, &format!("/leads/{status}?{there}"), 1)
         };

@@ -153,7 +153,7 @@ async fn a_peer_chooses_what_is_spoken() {
         let request = HttpRequest {
             method: "POST".to_owned(),
             headers,
-            body: model::Body::Text("{}".to_owned()),
+            body: model::Body::Text("{}".into()),
             ..asking(&server, "localhost", tls)
         };
         assert_eq!(response(&triggers(&[]), request).await.status, 200);

@@ -36,6 +36,7 @@ pub const KEYS: &[Key] = &[
     Key::new("server.auth.oidc.roleClaim", Kind::Text, "roles", "The claim that holds a person's roles."),
     Key::new("server.auth.oidc.roles.*", Kind::Words(&["viewer", "editor", "admin"]), "", "What a value of that claim means here; a person without any is refused."),
     Key::new("server.triggers.exec.allow", Kind::List, "", "Programs that an `exec` trigger may start, by their path; none without it."),
+    Key::new("server.triggers.exec.env", Kind::List, "", "Variables that a test may set for such a program, by name; none without it."),
     Key::new("server.triggers.networks.allow", Kind::List, "", "What triggers may reach: networks such as `10.0.0.0/8`, `public`, `private`, `loopback`. Without it `public`, and everything where the server listens on loopback only; never where clouds give credentials."),
     Key::new("server.triggers.networks.deny", Kind::List, "", "Networks that triggers may not reach, whatever else is said."),
     Key::new("server.limits.bodyBytes", Kind::Size, "1MiB", "Bytes of a request's body."),

@@ -9,6 +9,8 @@ use source::{Fields, Item};
 pub struct Triggers {
     /// Programs that an `exec` trigger may start, by their path; none by default.
     pub exec_allowed: Vec<String>,
+    /// Variables that a test may set for such a program; none by default.
+    pub exec_env: Vec<String>,
     /// Networks that may be reached, and no others; where there are none, the public ones, or all where nobody
     /// but programs on this machine may ask.
     pub networks_allowed: Vec<Network>,
@@ -31,14 +33,15 @@ impl Triggers {
 
 pub(super) fn read(mut fields: Fields<'_>) -> Triggers {
     let mut exec = fields.section("exec");
-    let programs = exec.list("allow").unwrap_or_default();
+    let mut list = |key: &str| strings(&exec.list(key).unwrap_or_default());
+    let (exec_allowed, exec_env) = (list("allow"), list("env"));
     exec.finish();
     let mut section = fields.section("networks");
     let mut list = |key: &str| networks(&section.list(key).unwrap_or_default());
     let (networks_allowed, networks_denied) = (list("allow"), list("deny"));
     section.finish();
     fields.finish();
-    Triggers { exec_allowed: strings(&programs), networks_allowed, networks_denied }
+    Triggers { exec_allowed, exec_env, networks_allowed, networks_denied }
 }
 
 pub(super) fn strings(items: &[Item<'_>]) -> Vec<String> {

@@ -63,6 +63,8 @@ impl Late {
     ) -> Option<Self> {
         let trace = ports.channel(outcome.trace_id?);
         let bus = Arc::clone(ports.bus());
+        // A large answer is not held for longer than its run.
+        let watch = watch.filter(|_| !ports.holds_large_answer());
         let listening = ports.into_listening();
         let (Some(watch), Some(settlement)) = (watch, &outcome.settlement) else {
             bus.forget(trace);

@@ -10,11 +10,12 @@ use db::{Db, DbError, Taken};
 use drivers::{
     arrivals::{Arrival, Arrivals},
     receiver::Seen,
+    trigger::AnswerHold,
 };
 use lang::Secrets;
 use model::{
-    Answer, Attempt, Event, Faulty, KeyRing, Project, Request, Step, Timestamp, TraceId, Verdict,
-    What,
+    Answer, Attempt, Event, Faulty, KeyRing, Progress, Project, Request, Step, Timestamp, TraceId,
+    Verdict, What,
 };
 use runner::{Lost, Ports, Share};
 use tokio::{
@@ -49,6 +50,8 @@ pub(super) struct WorkerPorts<'a> {
     lease: &'a Lease,
     project: Project,
     trace: RunTrace,
+    /// The memory that the answer takes.
+    hold: AnswerHold,
     /// What is recorded together with the verdict.
     events: Mutex<Vec<Event>>,
     /// The attempt that was recorded here.
@@ -101,6 +104,7 @@ impl<'a> WorkerPorts<'a> {
             lease,
             project: project.clone(),
             trace,
+            hold: worker.shared.answer_memory.hold(project.clone()),
             events: Mutex::default(),
             attempt: Mutex::default(),
             linger: Mutex::new(Linger { verdict: *provisional, since: None }),
@@ -109,6 +113,17 @@ impl<'a> WorkerPorts<'a> {
             unread_before: worker.unread.of(project),
             since: worker.peers.since(progress),
         }
+    }
+
+    /// How far an earlier owner came, once there is memory for the answer that it recorded.
+    pub(super) async fn progress(&self, taken: &Taken) -> Result<Progress, DbError> {
+        self.hold.grow(taken.answer_bytes.unwrap_or(0)).await;
+        self.insist(Step::Resolve, |db| async move { db.progress(taken).await }).await
+    }
+
+    /// Whether the run holds an answer that is large.
+    pub(super) fn holds_large_answer(&self) -> bool {
+        self.hold.is_large()
     }
 
     pub(super) fn bus(&self) -> &'a Arc<Local> {
@@ -287,11 +302,11 @@ impl Ports for WorkerPorts<'_> {
     }
 
     async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
-        let permit = || self.lease.is_half_left();
+        let (permit, hold) = (|| self.lease.is_half_left(), &self.hold);
         if is_planted(Plant::SecondTrigger) {
-            self.worker.triggers.fire(request, attempt, permit).await;
+            self.worker.triggers.fire(request, attempt, permit, hold).await;
         }
-        let answer = self.worker.triggers.fire(request, attempt, permit).await;
+        let answer = self.worker.triggers.fire(request, attempt, permit, hold).await;
         answer.ok_or_else(|| {
             Lost(
                 "less than half of the lease was left before the first byte, so nothing was sent"

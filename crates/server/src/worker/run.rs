@@ -151,6 +151,11 @@ async fn judged(
         Err(error) => return Ok(Came::Open(error.to_string())),
     };
     ports.hide(Secrets::of(&vars));
+    let progress = match ports.progress(taken).await {
+        Ok(progress) => progress,
+        Err(error @ DbError::Fenced { .. }) => return Err(ports::lost(&error)),
+        Err(error) => return Ok(Came::Open(error.to_string())),
+    };
     // Nobody gets more time than the operator gives.
     let timeout = taken.timeout.map_or(worker.config.timeout, |it| it.min(worker.config.timeout));
     // Who goes on with a run gives it what is left of its time.
@@ -160,7 +165,7 @@ async fn judged(
         plan,
         vars: &vars,
         files: &Files::default(),
-        progress: taken.progress.clone(),
+        progress,
         limits: Limits::default(),
         learned: &taken.learned,
         started: None,

@@ -20,6 +20,7 @@ use super::{
     Failed,
     connect::{Peer, Target},
 };
+use crate::trigger::AnswerHold;
 
 /// What was answered, and when.
 pub(super) struct Said {
@@ -33,7 +34,7 @@ pub(super) struct Said {
 pub(super) async fn converse(
     peer: Peer,
     request: Request<Full<Bytes>>,
-    (target, bytes_max): (&Target, usize),
+    (target, bytes_max, hold): (&Target, usize, &AnswerHold),
     leads_on: &(dyn Fn(&Parts) -> bool + Sync),
 ) -> Result<Said, Failed> {
     let broken = |error: hyper::Error| broken(target, &error);
@@ -41,7 +42,7 @@ pub(super) async fn converse(
         let (head, body) = answer.into_parts();
         let body = match leads_on(&head) {
             true => Vec::new(),
-            false => read(target, body, bytes_max).await?,
+            false => read(target, body, bytes_max, hold).await?,
         };
         Ok(Said { head, body, sent_at, ended_at: Instant::now() })
     };
@@ -81,7 +82,12 @@ pub(super) async fn converse(
     }
 }
 
-async fn read(target: &Target, mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, Failed> {
+async fn read(
+    target: &Target,
+    mut body: Incoming,
+    bytes_max: usize,
+    hold: &AnswerHold,
+) -> Result<Vec<u8>, Failed> {
     // What is announced as too large is not read at all.
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(Failed::TooLarge(bytes_max));
@@ -93,6 +99,7 @@ async fn read(target: &Target, mut body: Incoming, bytes_max: usize) -> Result<V
         if whole.len() + data.len() > bytes_max {
             return Err(Failed::TooLarge(bytes_max));
         }
+        hold.grow(whole.len() + data.len()).await;
         whole.extend_from_slice(&data);
     }
     Ok(whole)

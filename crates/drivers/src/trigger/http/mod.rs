@@ -21,7 +21,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, response::Parts};
 use model::{Attempt, Body, HttpRequest, NoAnswer, NoAnswerKind, Response, Tls};
 use thiserror::Error;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use self::{
     connect::{ConnectError, Target, Way, connect},
@@ -30,7 +30,7 @@ use self::{
     proxy::Proxies,
     tls::Trust,
 };
-use super::{Config, Limits, Networks, Permit, Unanswered};
+use super::{AnswerHold, Config, Limits, Networks, Permit, Unanswered};
 
 /// A year stands for every timeout that is too long to be told.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -72,6 +72,7 @@ struct Terms<'a> {
     deadline: Instant,
     permit: Permit<'a>,
     redirects_max: u32,
+    hold: &'a AnswerHold,
 }
 
 impl Http {
@@ -90,6 +91,7 @@ impl Http {
         request: &HttpRequest,
         attempt: &Attempt,
         permit: Permit<'_>,
+        hold: &AnswerHold,
     ) -> Result<Response, Unanswered> {
         let answered = match Hop::first(request, attempt) {
             Err(failed) => Err(failed),
@@ -98,8 +100,9 @@ impl Http {
                 let timeout = request.timeout;
                 let now = Instant::now();
                 let deadline = now.checked_add(timeout).unwrap_or(now + TIMEOUT_MAX);
-                let terms = Terms { deadline, permit, redirects_max: request.redirects_max };
-                timeout_at(deadline, self.follow(hop, &request.tls, &terms))
+                let redirects_max = request.redirects_max;
+                let terms = Terms { deadline, permit, redirects_max, hold };
+                hold.in_time(deadline, self.follow(hop, &request.tls, &terms))
                     .await
                     .unwrap_or(Err(Failed::Timeout { target, timeout }))
             }
@@ -136,7 +139,7 @@ impl Http {
             let target = hop.origin.target;
             return Err(Failed::Redirects { max: terms.redirects_max, target });
         }
-        let duration = said.ended_at.duration_since(sent_at);
+        let duration = said.ended_at.duration_since(sent_at).saturating_sub(terms.hold.waited());
         Ok(Response {
             status: said.head.status.as_u16(),
             headers: said.head.headers.iter().map(as_text).collect(),
@@ -157,7 +160,7 @@ impl Http {
         }
         let leads_on = |head: &Parts| terms.redirects_max > 0 && hop.next(head).is_some();
         let bytes_max = self.limits.response_bytes_max;
-        converse(peer, request, (&hop.origin.target, bytes_max), &leads_on).await
+        converse(peer, request, (&hop.origin.target, bytes_max, terms.hold), &leads_on).await
     }
 }
 

@@ -1,0 +1,153 @@
+//! Answers and large outcomes, as they are kept: compressed where they are large, and answers sealed until the verdict.
+//!
+//! Both are written and read as a stream: as JSON a body may be six times as large as it is, and nobody holds that. Without keys
+//! for secrets an answer is kept as it came.
+
+use std::io::{self, BufReader, BufWriter, Write};
+
+use model::{Answer, Outcome, Progress, RunId};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    Db, DbError, Taken,
+    run::{json, read},
+    trace::{LEVEL, aside},
+};
+
+/// How large a body is that is written where it stands.
+const SMALL_BYTES_MAX: usize = 64 << 10;
+
+/// The first byte of an answer that is not sealed; [`crate::SecretKeys`] has another one.
+const UNSEALED: u8 = 0;
+/// The form of an answer: JSON, as it is or compressed.
+const JSON: u8 = 0;
+const ZSTD: u8 = 1;
+
+/// An outcome as it is written.
+pub(crate) struct KeptOutcome {
+    /// All of it, or all but the answer.
+    pub(crate) json: String,
+    /// All of it, where the rest is not.
+    pub(crate) zstd: Option<Vec<u8>>,
+}
+
+impl KeptOutcome {
+    pub(crate) async fn of(run: RunId, outcome: &Outcome) -> Result<Self, DbError> {
+        if !is_large(outcome.answer.as_ref()) {
+            return Ok(Self { json: json(run, "outcome", outcome)?, zstd: None });
+        }
+        let whole = outcome.clone();
+        let rest = Outcome { answer: None, ..outcome.clone() };
+        let zstd = aside(move || compress(&whole)).await;
+        let zstd = zstd.map_err(|error| unwritable(run, "outcome", &error))?;
+        Ok(Self { json: json(run, "outcome", &rest)?, zstd: Some(zstd) })
+    }
+}
+
+/// The outcome in a row.
+pub(crate) async fn outcome(
+    run: RunId,
+    json: Option<String>,
+    zstd: Option<Vec<u8>>,
+) -> Result<Option<Outcome>, DbError> {
+    match (zstd, json) {
+        (Some(zstd), _) => {
+            let outcome = aside(move || decompress(&zstd)).await;
+            Ok(Some(read(run, outcome)?))
+        }
+        (None, json) => json.map(|json| read(run, serde_json::from_str(&json))).transpose(),
+    }
+}
+
+impl Db {
+    /// How far an earlier owner of a run came, with the answer that it recorded.
+    pub async fn progress(&self, taken: &Taken) -> Result<Progress, DbError> {
+        let Some(attempt) = taken.progress.attempt().filter(|_| taken.answer_bytes.is_some())
+        else {
+            return Ok(taken.progress.clone());
+        };
+        let run = taken.run_id;
+        let row = sqlx::query!(
+            "select answer::text as answer, answer_sealed from runs where id = $1 and epoch = $2",
+            run.as_uuid(),
+            taken.epoch,
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?
+        .ok_or(DbError::Fenced { run, epoch: taken.epoch })?;
+        let answer: Answer = match (row.answer_sealed, row.answer) {
+            (Some(sealed), _) => self.open_answer(run, sealed).await?,
+            (None, Some(answer)) => read(run, serde_json::from_str(&answer))?,
+            (None, None) => return Ok(taken.progress.clone()),
+        };
+        Ok(Progress::Answered(attempt, answer))
+    }
+
+    /// The answer in the form in which it is sealed. The same answer has the same.
+    pub(crate) async fn answer_form(
+        &self,
+        run: RunId,
+        answer: &Answer,
+    ) -> Result<Vec<u8>, DbError> {
+        if !is_large(Some(answer)) {
+            return Ok([&[JSON][..], json(run, "answer", answer)?.as_bytes()].concat());
+        }
+        let answer = answer.clone();
+        let form = move || Ok([&[ZSTD][..], &compress(&answer)?].concat());
+        aside(form).await.map_err(|error| unwritable(run, "answer", &error))
+    }
+
+    pub(crate) fn seal_answer(&self, run: RunId, form: &[u8]) -> Result<Vec<u8>, DbError> {
+        let sealed = self.secrets.seal_bytes(form, &place(run), || what(run))?;
+        Ok(sealed.unwrap_or_else(|| [&[UNSEALED][..], form].concat()))
+    }
+
+    /// The form that was sealed.
+    pub(crate) fn open_form(&self, run: RunId, sealed: &[u8]) -> Result<Vec<u8>, DbError> {
+        match sealed.split_first() {
+            Some((&UNSEALED, form)) => Ok(form.to_vec()),
+            _ => self.secrets.open_bytes(sealed, &place(run), || what(run))?.ok_or_else(|| {
+                let why = "the key that sealed it is not among `secrets.keys`";
+                DbError::corrupt(what(run), why)
+            }),
+        }
+    }
+
+    async fn open_answer(&self, run: RunId, sealed: Vec<u8>) -> Result<Answer, DbError> {
+        let form = self.open_form(run, &sealed)?;
+        match form.split_first() {
+            Some((&JSON, json)) => read(run, serde_json::from_slice(json)),
+            Some((&ZSTD, _)) => read(run, aside(move || decompress(&form[1..])).await),
+            _ => Err(DbError::corrupt(what(run), "it is neither JSON nor compressed")),
+        }
+    }
+}
+
+fn is_large(answer: Option<&Answer>) -> bool {
+    answer.is_some_and(|answer| answer.body_len() > SMALL_BYTES_MAX)
+}
+
+/// What an answer is sealed as.
+fn place(run: RunId) -> Vec<u8> {
+    format!("run/{run}/answer").into_bytes()
+}
+
+fn what(run: RunId) -> String {
+    format!("the answer of run `{run}`")
+}
+
+fn unwritable(run: RunId, what: &'static str, error: &io::Error) -> DbError {
+    DbError::Unwritable { run, what, reason: error.to_string() }
+}
+
+fn compress(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut packed = BufWriter::new(zstd::Encoder::new(Vec::new(), LEVEL)?);
+    serde_json::to_writer(&mut packed, value)?;
+    packed.flush()?;
+    packed.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
+}
+
+fn decompress<T: DeserializeOwned>(packed: &[u8]) -> io::Result<T> {
+    Ok(serde_json::from_reader(BufReader::new(zstd::Decoder::with_buffer(packed)?))?)
+}

@@ -1,0 +1,83 @@
+//! Answers: sealed until the verdict, and large ones read apart from their row.
+
+use db::{Db, DbError, Finished};
+use model::{Answer, Body, Exit, Outcome, Progress, RunId, Verdict};
+use sqlx::Row;
+
+use crate::scratch::{
+    self, LEASE, NO_LEASE, Scratch, answer, at, attempt, outcome, project, raw, take,
+};
+
+/// A run that has this answer in the record.
+async fn answered(scratch: &Scratch, db: &Db, answer: &Answer) -> RunId {
+    scratch.apply("a").await;
+    let run = scratch.accept(1).await;
+    scratch.take(NO_LEASE).await;
+    db.attempted(run, 1, &attempt()).await.expect("owned");
+    db.answered(run, 1, answer, at(4)).await.expect("owned");
+    db.answered(run, 1, answer, at(5)).await.expect("a repeat is the same");
+    run
+}
+
+/// What a column of the run's row holds.
+async fn column(scratch: &Scratch, run: RunId, column: &str) -> Option<Vec<u8>> {
+    let query = format!("select {column} from runs where id = $1");
+    let row = sqlx::query(sqlx::AssertSqlSafe(query)).bind(run.as_uuid());
+    row.fetch_one(&mut raw(&scratch.connect).await).await.expect("there").get(0)
+}
+
+/// An answer that is six times as large as JSON.
+fn large(code: i32) -> Answer {
+    let stdout = Body::Text("\u{1}".repeat(300_000).into());
+    Answer::Exit(Exit { code, stdout, stderr: String::new(), duration_ns: 1 })
+}
+
+#[test]
+fn an_answer_is_sealed_until_the_verdict() {
+    scratch::with(|scratch| async move {
+        let db = scratch.sealing(&[1]);
+        let run = answered(&scratch, &db, &answer()).await;
+        let sealed = column(&scratch, run, "answer_sealed").await.expect("an answer");
+        assert!(!sealed.windows(5).any(|bytes| bytes == b"quote"), "nobody reads it there");
+        let plain = column(&scratch, run, "answer::text::bytea").await;
+        assert_eq!(plain.as_deref(), Some(&b"null"[..]), "nor beside it");
+        let taken = take(&db, "other", NO_LEASE).await.expect("asked").expect("a run");
+        let other = scratch.sealing(&[2, 1]);
+        let known = other.progress(&taken).await.expect("another host with the key opens it");
+        assert_eq!(known, Progress::Answered(attempt(), answer()));
+        let lost = scratch.sealing(&[2]).progress(&taken).await.expect_err("without it");
+        assert!(lost.to_string().contains("secrets.keys"), "{lost}");
+        let moved = "update runs set answer_sealed = set_byte(answer_sealed, 30, 7)";
+        sqlx::query(moved).execute(&mut raw(&scratch.connect).await).await.expect("changed");
+        let changed = db.progress(&taken).await.expect_err("it was changed");
+        assert!(matches!(changed, DbError::Corrupt { .. }), "{changed}");
+        let ended = outcome(run, Verdict::Passed);
+        let finished = Finished { outcome: &ended, events: &[], trace: None };
+        db.finish(run, taken.epoch, &finished).await.expect("owned");
+        assert_eq!(column(&scratch, run, "answer_sealed").await, None, "it is gone");
+    });
+}
+
+#[test]
+fn a_large_answer_is_small_in_its_row_and_comes_back_whole() {
+    scratch::with(|scratch| async move {
+        let db = &scratch.db;
+        let run = answered(&scratch, db, &large(0)).await;
+        let sealed = column(&scratch, run, "answer_sealed").await.expect("an answer");
+        assert!(sealed.len() < 10_000, "{} bytes", sealed.len());
+        let fenced = db.answered(run, 1, &large(1), at(5)).await.expect_err("there is one");
+        assert!(matches!(fenced, DbError::Fenced { .. }), "{fenced}");
+        let taken = scratch.take(LEASE).await;
+        assert_eq!(taken.answer_bytes, Some(300_000));
+        assert_eq!(taken.progress, Progress::Attempted(attempt()), "it is not read along");
+        assert_eq!(scratch.progress(&taken).await, Progress::Answered(attempt(), large(0)));
+        let ended = Outcome { answer: Some(large(0)), ..outcome(run, Verdict::Passed) };
+        let finished = Finished { outcome: &ended, events: &[], trace: None };
+        db.finish(run, taken.epoch, &finished).await.expect("owned");
+        db.finish(run, taken.epoch, &finished).await.expect("a repeat is the same");
+        let json = column(&scratch, run, "outcome::text::bytea").await.expect("an outcome");
+        assert!(json.len() < 10_000, "{} bytes", json.len());
+        let stored = db.run(&project(), run).await.expect("asked").expect("there");
+        assert_eq!(stored.outcome, Some(ended));
+    });
+}
