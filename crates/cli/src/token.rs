@@ -22,7 +22,7 @@ pub(crate) struct Create {
     /// What people call it
     #[arg(long, default_value = "admin", env = "QUALITYTRACE_TOKEN_NAME")]
     name: String,
-    /// What its bearer may do: viewer, editor or admin
+    /// What its bearer may do: ingest (send spans and nothing else), viewer, editor or admin
     #[arg(long, default_value = "admin", env = "QUALITYTRACE_TOKEN_ROLE")]
     role: Role,
     /// Only in this project; several times for several

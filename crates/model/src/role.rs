@@ -4,13 +4,15 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// What a caller may do; each may what those before it may.
+/// What a caller may do; from the viewer on, each may what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    /// Sends spans and nothing else: what a Collector or a service has need not read.
+    Ingest,
     /// Reads.
     Viewer,
-    /// Applies documents, starts and stops runs.
+    /// Applies documents, starts and stops runs, sends spans.
     Editor,
     /// Gives tokens and reads the audit log.
     Admin,
@@ -18,11 +20,12 @@ pub enum Role {
 
 impl Role {
     /// All of them, the least first.
-    pub const ALL: [Self; 3] = [Self::Viewer, Self::Editor, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Ingest, Self::Viewer, Self::Editor, Self::Admin];
 
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Ingest => "ingest",
             Self::Viewer => "viewer",
             Self::Editor => "editor",
             Self::Admin => "admin",
@@ -39,7 +42,7 @@ impl FromStr for Role {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        Self::parse(text).ok_or("expected `viewer`, `editor` or `admin`")
+        Self::parse(text).ok_or("expected `ingest`, `viewer`, `editor` or `admin`")
     }
 }
 

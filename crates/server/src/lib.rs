@@ -49,7 +49,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use access::{
     bootstrap::{FirstToken, create_token},
-    table::{INGEST as INGEST_ROLE, Need, TABLE as ACCESS},
+    table::{INGEST as INGEST_ROLES, Need, TABLE as ACCESS},
 };
 pub use api::openapi;
 pub use own_telemetry::{Telemetry, describe, host, probe};

@@ -211,7 +211,9 @@ pub(crate) fn gate(access: &Arc<Access>, calm_db: &Db) -> Gate {
         async move {
             let Some(shown) = shown else { return Entry::Refused };
             match access.sender(&db, shown.expose(), peer).await {
-                Ok(caller) if caller.role >= table::INGEST => Entry::Allowed(caller.sender()),
+                Ok(caller) if table::INGEST.contains(&caller.role) => {
+                    Entry::Allowed(caller.sender())
+                }
                 Ok(_) => Entry::Forbidden,
                 Err(Unknown::Nobody) => Entry::Refused,
                 Err(Unknown::Guesses(_) | Unknown::Db(_)) => Entry::Later,

@@ -17,7 +17,7 @@ pub enum Need {
 }
 
 use Need::{Known, Open, Project, Server};
-use Role::{Admin, Editor, Viewer};
+use Role::{Admin, Editor, Ingest, Viewer};
 
 /// Every route, with its method and what it needs.
 #[rustfmt::skip]
@@ -86,10 +86,9 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/api/v1/audit", Server(Admin)),
 ];
 
-/// What the senders of OTLP need, by HTTP and by gRPC: whoever sends spans decides what runs find, so that who may only read
-/// sends none. A token that is good for some projects sends: spans do not say whose they are, and only those who know the id of
-/// a trace can add to it.
-pub const INGEST: Role = Editor;
+/// Who sends OTLP, by HTTP and by gRPC: whoever sends spans decides what runs find, so that who may only read sends none. What a
+/// token sends reaches the runs of its projects.
+pub const INGEST: &[Role] = &[Ingest, Editor, Admin];
 
 /// What a request needs; none where the route is not in the table. `route` is none where nothing matched.
 pub(crate) fn need(method: &Method, route: Option<&str>) -> Option<Need> {

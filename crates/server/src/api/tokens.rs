@@ -53,7 +53,7 @@ pub(super) struct Nothing {}
 #[schema(as = Caller)]
 pub(super) struct Me {
     name: String,
-    /// `viewer`, `editor` or `admin`.
+    /// `ingest`, `viewer`, `editor` or `admin`.
     role: &'static str,
     /// Where that holds; absent for everywhere.
     #[schema(value_type = Option<Vec<String>>)]
@@ -72,7 +72,7 @@ pub(super) struct NewToken {
     )]
     name: String,
     /// What its bearer may do.
-    #[schema(value_type = String, pattern = "^(viewer|editor|admin)$")]
+    #[schema(value_type = String, pattern = "^(ingest|viewer|editor|admin)$")]
     role: Role,
     /// Where that holds; everywhere where nothing is said.
     #[serde(default)]
@@ -98,7 +98,7 @@ pub(super) struct Token {
     #[schema(schema_with = openapi::run_id)]
     id: TokenId,
     name: String,
-    /// `viewer`, `editor` or `admin`.
+    /// `ingest`, `viewer`, `editor` or `admin`.
     role: &'static str,
     /// Where that holds; absent for everywhere.
     #[schema(value_type = Option<Vec<String>>)]
