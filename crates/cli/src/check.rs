@@ -1,7 +1,7 @@
 //! `check`: tests against a recorded trace, with no server and no network.
 
 use lang::{Evidence, Plan, Seed, Vars};
-use model::{Outcome, Settlement, Step, StepTime, Trace, Unsettled, World};
+use model::{Outcome, Settlement, Step, StepTime, Trace, Unsettled, World, trace::Span};
 
 use crate::{
     args,
@@ -24,9 +24,12 @@ pub(crate) fn check(
     let Some(file) = &args.trace else { return only_read(args, terminal) };
     let plans = chosen::plans(&args.tests, terminal)?;
     let vars = variables::read(&args.variables, environment, terminal)?;
-    let trace = recording::read(file, args.trace_id, terminal)?;
+    let (trace, logs) = recording::read_with_logs(file, args.trace_id, terminal)?;
+    if !args.partial {
+        note_parts(&trace, terminal);
+    }
     let seed = Seed { now: world.now(), random: args.seed.unwrap_or_else(|| world.random()) };
-    let settlement = settlement(&trace, args.partial);
+    let settlement = Settlement { logs, ..settlement(&trace, args.partial) };
     reports.expect(plans.len());
     let mut exits = Vec::new();
     for plan in &plans {
@@ -60,6 +63,20 @@ fn only_read(args: &args::Check, terminal: &Terminal) -> Result<Exit, Exit> {
         terminal.line("note: no report is written: nothing is judged without `--trace`");
     }
     Ok(Exit::Passed)
+}
+
+/// Says that a file that is taken as the whole trace names spans that are not in it.
+fn note_parts(trace: &Trace, terminal: &Terminal) {
+    let is_missing = |span: &Span<'_>| span.parent().is_some_and(|id| trace.find(id).is_none());
+    let missing = trace.spans().filter(is_missing).count();
+    if missing > 0 {
+        let spans =
+            if missing == 1 { "1 span names".to_owned() } else { format!("{missing} spans name") };
+        terminal.line(&format!(
+            "note: {spans} a parent that is not in the file, which is taken as the whole trace; `--partial` judges it as a part, \
+             so that nothing passes because a span is missing"
+        ));
+    }
 }
 
 fn settlement(trace: &Trace, is_partial: bool) -> Settlement {

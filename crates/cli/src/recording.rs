@@ -7,6 +7,7 @@ use std::{
 };
 
 use model::{Trace, TraceId};
+use otlp::Recording;
 
 use crate::{exit::Exit, terminal::Terminal};
 
@@ -17,13 +18,26 @@ const TRACES_NAMED_MAX: usize = 10;
 
 /// Reads the one trace that is meant; what stands in the way is told on the terminal.
 pub(crate) fn read(file: &Path, id: Option<TraceId>, terminal: &Terminal) -> Result<Trace, Exit> {
+    Ok(read_with_logs(file, id, terminal)?.0)
+}
+
+/// Reads the one trace that is meant, and how many log records of it are there.
+pub(crate) fn read_with_logs(
+    file: &Path,
+    id: Option<TraceId>,
+    terminal: &Terminal,
+) -> Result<(Trace, u64), Exit> {
     let name = file.display();
     let refused = |why: String| {
         terminal.line(&format!("error: cannot read the trace `{name}`: {why}"));
         Exit::Refused
     };
     let bytes = content(file).map_err(refused)?;
-    of_bytes(&bytes, id).map_err(refused)
+    let Recording { traces, logs } =
+        otlp::read_recording(&bytes).map_err(|error| refused(error.to_string()))?;
+    let trace = choose(traces, id).map_err(refused)?;
+    let logs = logs.iter().filter(|of| **of == trace.id()).count() as u64;
+    Ok((trace, logs))
 }
 
 /// The one trace that is meant, of a file's bytes or a server's answer.

@@ -23,6 +23,9 @@ pub use answer::{partial_success, partial_success_json, status, status_json};
 pub use append::{AppendError, append};
 pub use count::{LogRecords, count_metrics, read_logs};
 pub use encode::encode;
-pub use read::{Form, ReadError, count_metrics_json, read, read_logs_json, traces_from_json};
+pub use read::{
+    Form, ReadError, Recording, count_metrics_json, read, read_logs_json, read_recording,
+    traces_from_json,
+};
 pub use split::{Batch, Split, split};
 pub use wire::DecodeError;

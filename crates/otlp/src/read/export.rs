@@ -128,20 +128,23 @@ pub fn traces_from_json(text: &[u8]) -> Result<Vec<u8>, ReadError> {
 
 /// Counts the records of a logs request in JSON, and reads of which traces they are.
 pub fn read_logs_json(text: &[u8]) -> Result<LogRecords, ReadError> {
-    with_root(text, |root| {
-        let mut records = LogRecords::default();
-        for of_resource in root.get("resourceLogs")?.items()? {
-            for of_scope in of_resource.get("scopeLogs")?.items()? {
-                for record in of_scope.get("logRecords")?.items()? {
-                    records.count += 1;
-                    let id = record.get("traceId")?.id_bytes(16);
-                    let id = id.and_then(|id| <[u8; 16]>::try_from(id).ok());
-                    records.traces.extend(id.and_then(TraceId::from_bytes));
-                }
+    with_root(text, log_records)
+}
+
+/// The records of a logs request.
+pub(super) fn log_records(root: &Node<'_>) -> Result<LogRecords, Mistake> {
+    let mut records = LogRecords::default();
+    for of_resource in root.get("resourceLogs")?.items()? {
+        for of_scope in of_resource.get("scopeLogs")?.items()? {
+            for record in of_scope.get("logRecords")?.items()? {
+                records.count += 1;
+                let id = record.get("traceId")?.id_bytes(16);
+                let id = id.and_then(|id| <[u8; 16]>::try_from(id).ok());
+                records.traces.extend(id.and_then(TraceId::from_bytes));
             }
         }
-        Ok(records)
-    })
+    }
+    Ok(records)
 }
 
 /// Counts the data points of a metrics request in JSON.

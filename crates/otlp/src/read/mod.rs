@@ -112,19 +112,34 @@ const PROTOBUF_START: u8 = 0x0a;
 const IDS_EXPECTED: &str = "the ids of a span are malformed: expected 16 bytes for its trace, 8 for itself and 8 for \
                             its parent, not all zero";
 
+/// What is in a file.
+#[derive(Debug, Default)]
+pub struct Recording {
+    /// Its traces, ordered by their ids.
+    pub traces: Vec<Trace>,
+    /// The traces of its log records, each as often as a record names it.
+    pub logs: Vec<TraceId>,
+}
+
 /// Reads the traces of a file, ordered by their ids.
+pub fn read(bytes: &[u8]) -> Result<Vec<Trace>, ReadError> {
+    Ok(read_recording(bytes)?.traces)
+}
+
+/// Reads a file.
 ///
 /// Spans of one trace may be anywhere in the file, and a span may be there twice. All must have ids: a span that can
 /// be in no trace is a mistake, since the trace that misses it would look whole.
-pub fn read(bytes: &[u8]) -> Result<Vec<Trace>, ReadError> {
+pub fn read_recording(bytes: &[u8]) -> Result<Recording, ReadError> {
+    let of_protobuf = |bytes| Ok(Recording { traces: read_protobuf(bytes)?, logs: Vec::new() });
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match (bytes.first(), text.trim_ascii_start().first()) {
         // Both fit where a text starts with an empty line. A text that is also a whole message is none.
         (Some(&PROTOBUF_START), _) if check(Fields::new(bytes), &traces_data::SCHEMA).is_ok() => {
-            read_protobuf(bytes)
+            of_protobuf(bytes)
         }
         (_, Some(b'{' | b'[')) => read_json(text),
-        (Some(&PROTOBUF_START), Some(_)) => read_protobuf(bytes),
+        (Some(&PROTOBUF_START), Some(_)) => of_protobuf(bytes),
         _ => Err(ReadError::Unknown { found: start_of(bytes) }),
     }
 }
@@ -192,8 +207,8 @@ fn check_ids(bytes: &[u8]) -> Result<Option<TraceId>, DecodeError> {
 }
 
 /// Reads the objects of a text, of which there may be many, on a line each or not.
-fn read_json(text: &[u8]) -> Result<Vec<Trace>, ReadError> {
-    let mut traces = Traces::of_file(text.len());
+fn read_json(text: &[u8]) -> Result<Recording, ReadError> {
+    let (mut traces, mut logs) = (Traces::of_file(text.len()), Vec::new());
     let mut objects = Deserializer::from_slice(text).into_iter();
     let mut seen = Seen::default();
     while let Some(object) = objects.next() {
@@ -202,10 +217,17 @@ fn read_json(text: &[u8]) -> Result<Vec<Trace>, ReadError> {
         let gap = text[seen.bytes..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         seen.pass(text, seen.bytes + gap);
         let bytes = &text[seen.bytes..objects.byte_offset()];
-        read_object(&Node::root(&object.0), bytes, &seen, &mut traces)?;
+        let object = Node::root(&object.0);
+        if object.has("resourceLogs") {
+            let records = export::log_records(&object).map_err(|Mistake { path, reason }| {
+                ReadError::Content { form: Form::Otlp, line: seen.lines + 1, path, reason }
+            })?;
+            logs.extend(records.traces);
+        }
+        read_object(&object, bytes, &seen, &mut traces)?;
         seen.pass(text, objects.byte_offset());
     }
-    Ok(traces.into_vec())
+    Ok(Recording { traces: traces.into_vec(), logs })
 }
 
 /// What is behind the reader of a text.
