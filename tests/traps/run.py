@@ -147,7 +147,7 @@ def mistakes(done, step):
         if found := re.search(pattern, done.text):
             wrong.append(f"it was told `{found.group()}`")
     if done.code in (0, 1, 3) and step["do"][0] == "run":
-        wrong += done.unheard(step.get("spans", 1))
+        wrong += done.unheard(step.get("spans", 1), step.get("answers", True))
     if done.code in (0, 1, 3):
         wrong += [f"no diagnosis `{cause}`" for cause in step.get("causes", []) if cause not in done.causes]
         wrong += of_claims(done, step)

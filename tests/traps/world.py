@@ -36,11 +36,12 @@ class Done:
     cpu: float
     outcomes: list = field(default_factory=list)
 
-    def unheard(self, least=1):
+    def unheard(self, least=1, answers=True):
         """Why a verdict says nothing about the product: the case's own system did not answer, or sent too little."""
         if not self.outcomes:
             return ["there is a verdict, and no outcome in the report"]
-        lines = ["the system under test did not answer" for it in self.outcomes if "noAnswer" in (it["answer"] or {})]
+        silent = [it for it in self.outcomes if answers and "noAnswer" in (it["answer"] or {})]
+        lines = ["the system under test did not answer" for _ in silent]
         few = [it["settlement"]["spans"] for it in self.outcomes if it["settlement"]["spans"] < least]
         return lines + [f"{count} spans of the system came, and {least} should" for count in few]
 

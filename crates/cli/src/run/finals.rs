@@ -10,7 +10,7 @@ use super::{
     agenda::Agenda,
     round::{Ended, Round},
     traces,
-    watches::Try,
+    watches::{Final, Try},
 };
 use crate::{exit::Exit, reports::Reports};
 
@@ -19,6 +19,8 @@ use crate::{exit::Exit, reports::Reports};
 struct Changes {
     /// Cases that have another verdict, and what they needed to be built on: whether they passed at first.
     replaced: BTreeMap<usize, Verdict>,
+    /// The outputs of cases that have other values.
+    outputs: BTreeMap<usize, Vec<String>>,
     /// Cases that were tried again because of a verdict that did not last.
     retried: BTreeSet<usize>,
 }
@@ -28,11 +30,11 @@ pub(super) fn apply(
     round: &Round<'_>,
     agenda: &Agenda,
     ended: &mut Ended,
-    concluded: Vec<(Try, Concluded)>,
+    finals: Vec<(Try, Final)>,
     reports: &mut Reports<'_>,
 ) {
     let mut changes = Changes::default();
-    for (of, concluded) in concluded {
+    for (of, Final { concluded, changed_outputs }) in finals {
         round.session.learn(&concluded.seen);
         let is_superseded = concluded.outcome.superseded.is_some();
         if of.is_repeated {
@@ -44,6 +46,9 @@ pub(super) fn apply(
         {
             round.terminal.line(&format!("error: the trace cannot be kept: {why}"));
             ended.exits.push(Exit::Refused);
+        }
+        if !changed_outputs.is_empty() {
+            changes.outputs.insert(of.case, changed_outputs);
         }
         let Concluded { mut outcome, trace, .. } = concluded;
         outcome.test.clone_from(&agenda.cases()[of.case].name);
@@ -74,6 +79,16 @@ impl Changes {
             let why = "it was tried again because of a verdict that spans replaced later, so that nobody knows whether the \
                        last try was needed: raise `settle.flush`, or name in `settle.expect` what comes late";
             leave_open(*case, why, ended, reports);
+        }
+        for (case, names) in &self.outputs {
+            let why = format!(
+                "it was started with {} of `{}` before spans changed that: name in `settle.expect` what comes late there",
+                names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
+                agenda.cases()[*case].name
+            );
+            for dependent in agenda.dependents(*case) {
+                leave_open(dependent, &why, ended, reports);
+            }
         }
         for (case, before) in &self.replaced {
             let name = &agenda.cases()[*case].name;

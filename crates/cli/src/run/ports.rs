@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use drivers::{arrivals::Arrivals, receiver::Seen, trigger::AnswerHold};
 use model::{Answer, Attempt, Event, KeyRing, Request, Timestamp, TraceId, What};
 use runner::{Lost, Ports, Share, diagnosis::Process};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     progress::{self, Line},
@@ -31,8 +31,8 @@ pub(super) struct LocalPorts<'a> {
 pub(super) enum Stage {
     /// Before its verdict.
     Running,
-    /// It has a verdict, which is not final yet.
-    Judged,
+    /// It has a verdict, which nothing more could change at a moment if nothing more came.
+    Judged { ready: Instant },
 }
 
 /// Who is told when a run only waits for spans: by the number of its case.
@@ -72,6 +72,13 @@ impl LocalPorts<'_> {
 }
 
 impl LocalPorts<'_> {
+    /// How the command ended by itself after a verdict that was not final.
+    pub(super) fn ended_meanwhile(&self) -> Option<String> {
+        let Stage::Judged { ready } = self.stage else { return None };
+        let running = self.running.filter(|running| running.had_ended_early(ready))?;
+        running.ended_early().map(|ended| ended.to_string())
+    }
+
     pub(super) fn take_undrained(&self) -> Option<String> {
         self.undrained.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -110,9 +117,9 @@ impl Ports for LocalPorts<'_> {
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {
-        // What is dead is quiet: what it still had is lost. After the verdict an orderly end is one.
+        // What is dead is quiet: what it still had is lost.
         let has_ended = self.running.is_some_and(|running| match self.stage {
-            Stage::Judged => running.has_crashed(),
+            Stage::Judged { ready } => running.had_ended_early(ready),
             Stage::Running => running.ended_early().is_some(),
         });
         has_ended || self.is_undrained() || self.session.inbox.refused(trace) > 0

@@ -8,7 +8,7 @@ use std::{
     io,
     process::{ExitStatus, Stdio},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -53,10 +53,10 @@ pub(crate) enum Stopped {
 #[derive(Debug)]
 pub(crate) struct Process {
     group: Pid,
-    /// How its first process ended.
-    ended: watch::Receiver<Option<ExitStatus>>,
-    /// Whether we have asked it to end.
-    is_stopped: AtomicBool,
+    /// How its first process ended, and when.
+    ended: watch::Receiver<Option<(ExitStatus, Instant)>>,
+    /// How it had ended when we asked it to end.
+    before_stop: OnceLock<Option<(ExitStatus, Instant)>>,
     /// Whether nothing of the group is left, so that its number may be somebody else's.
     is_gone: AtomicBool,
     tasks: Mutex<JoinSet<()>>,
@@ -95,11 +95,11 @@ impl Process {
         }
         tasks.spawn(async move {
             if let Ok(status) = child.wait().await {
-                tell.send_replace(Some(status));
+                tell.send_replace(Some((status, Instant::now())));
             }
         });
-        let (is_stopped, is_gone) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { group, ended, is_stopped, is_gone, tasks: Mutex::new(tasks) })
+        let (before_stop, is_gone) = (OnceLock::new(), AtomicBool::new(false));
+        Ok(Self { group, ended, before_stop, is_gone, tasks: Mutex::new(tasks) })
     }
 
     /// Its group.
@@ -107,15 +107,15 @@ impl Process {
         self.group
     }
 
-    /// How it ended by itself; none while it runs, or where we have stopped it.
-    pub(crate) fn ended_early(&self) -> Option<ExitStatus> {
-        if self.is_stopped.load(Ordering::SeqCst) { None } else { *self.ended.borrow() }
+    /// How it ended by itself, and when; none while it runs, or where we have stopped it before.
+    pub(crate) fn ended_early(&self) -> Option<(ExitStatus, Instant)> {
+        self.before_stop.get().map_or_else(|| *self.ended.borrow(), |early| *early)
     }
 
     /// Waits until it has ended by itself, and its last words are read; for ever where we stop it.
     pub(crate) async fn ends_early(&self) -> ExitStatus {
         let status = self.ended().await;
-        if self.is_stopped.load(Ordering::SeqCst) {
+        if self.ended_early().is_none() {
             std::future::pending::<()>().await;
         }
         self.read_out().await;
@@ -124,8 +124,7 @@ impl Process {
 
     /// Stops the whole group, gracefully first.
     pub(crate) async fn stop(&self) -> Stopped {
-        let early = self.ended_early();
-        self.is_stopped.store(true, Ordering::SeqCst);
+        let early = *self.before_stop.get_or_init(|| *self.ended.borrow());
         self.signal(Signal::TERM);
         let is_graceful = self.is_gone_within(STOP_MAX).await;
         if !is_graceful {
@@ -133,9 +132,9 @@ impl Process {
             self.is_gone_within(KILL_MAX).await;
         }
         self.read_out().await;
-        let status = *self.ended.borrow();
+        let status = self.ended.borrow().map(|(status, _)| status);
         match (early, status) {
-            (Some(status), _) => Stopped::Early(status),
+            (Some((status, _)), _) => Stopped::Early(status),
             (None, Some(status)) if is_graceful && status.code().is_some() => Stopped::Gracefully,
             (None, Some(status)) if is_graceful => Stopped::Signalled(status),
             (None, _) => Stopped::Killed,
@@ -166,7 +165,7 @@ impl Process {
     async fn ended(&self) -> ExitStatus {
         let mut ended = self.ended.clone();
         loop {
-            if let Some(status) = *ended.borrow_and_update() {
+            if let Some((status, _)) = *ended.borrow_and_update() {
                 return status;
             }
             if ended.changed().await.is_err() {

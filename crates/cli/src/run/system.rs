@@ -10,7 +10,10 @@ use std::{
 use model::{Fault, Faulty};
 use runner::diagnosis;
 use thiserror::Error;
-use tokio::{sync::Mutex, time::timeout};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
 
 use super::{
     look,
@@ -206,12 +209,12 @@ impl Running {
 
     /// Whether it has ended by itself.
     pub(crate) fn ended_early(&self) -> Option<SystemError> {
-        self.process.ended_early().map(|status| self.ended(status))
+        self.process.ended_early().map(|(status, _)| self.ended(status))
     }
 
-    /// Whether it has ended by itself, and says that something went wrong.
-    pub(crate) fn has_crashed(&self) -> bool {
-        self.process.ended_early().is_some_and(|status| !status.success())
+    /// Whether it had ended by itself at a moment.
+    pub(crate) fn had_ended_early(&self, by: Instant) -> bool {
+        self.process.ended_early().is_some_and(|(_, at)| at <= by)
     }
 
     /// Stops it with all that it started.

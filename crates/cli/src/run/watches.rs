@@ -8,7 +8,7 @@ use std::{collections::VecDeque, sync::Arc};
 use lang::Plan;
 use model::{Learned, Outcome};
 use runner::{Concluded, Watch};
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
 use super::{
     ports::{LocalPorts, Stage},
@@ -25,7 +25,7 @@ const SPANS_MAX: usize = 2_000_000;
 /// Runs that are listened to.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
-    tasks: JoinSet<(Try, Concluded)>,
+    tasks: JoinSet<(Try, Final)>,
     /// Each comes when a verdict is final if nothing more comes, or when its run is not listened to any more.
     ready: Vec<oneshot::Receiver<()>>,
     /// Ends the watch when dropped; with the spans of its run.
@@ -40,6 +40,14 @@ pub(super) struct Try {
     pub(super) plan: Arc<Plan>,
     /// Whether another run followed, because this one did not pass.
     pub(super) is_repeated: bool,
+}
+
+/// The final outcome of a run.
+#[derive(Debug)]
+pub(super) struct Final {
+    pub(super) concluded: Concluded,
+    /// The names of outputs whose values are other than at first.
+    pub(super) changed_outputs: Vec<String>,
 }
 
 /// A run that has a verdict.
@@ -78,7 +86,7 @@ impl Watches {
     }
 
     /// Listens no longer than each linger needs, and gives the final outcomes in the order of the cases.
-    pub(super) async fn end(mut self) -> Vec<(Try, Concluded)> {
+    pub(super) async fn end(mut self) -> Vec<(Try, Final)> {
         self.ends.clear();
         let mut concluded = Vec::new();
         while let Some(ended) = self.tasks.join_next().await {
@@ -98,9 +106,11 @@ async fn conclude(
     run: JudgedRun,
     ready: oneshot::Sender<()>,
     ended: oneshot::Receiver<()>,
-) -> Concluded {
+) -> Final {
     let JudgedRun { watch, outcome, session, running, line, .. } = run;
+    let mut ready_at = None;
     let ready = || {
+        ready_at = Some(Instant::now());
         // Nobody asks where the command was interrupted.
         let _unasked = ready.send(());
     };
@@ -109,13 +119,22 @@ async fn conclude(
         let _dropped = ended.await;
     };
     let mut watch = watch.linger(ready, end).await;
-    let ports = LocalPorts::new(&session, running.as_deref(), &line, Stage::Judged);
-    let unchanged = outcome.clone();
+    let stage = Stage::Judged { ready: ready_at.unwrap_or_else(Instant::now) };
+    let ports = LocalPorts::new(&session, running.as_deref(), &line, stage);
+    let before = outcome.clone();
     let concluded = watch.conclude(outcome, &ports).await;
     // A local run is nobody else's.
-    concluded.unwrap_or_else(|_| Concluded {
-        outcome: unchanged,
+    let mut concluded = concluded.unwrap_or_else(|_| Concluded {
+        outcome: before.clone(),
         trace: None,
         seen: Learned::default(),
-    })
+    });
+    let outcome = &mut concluded.outcome;
+    if let Some(ended) = ports.ended_meanwhile().filter(|ended| !outcome.reasons.contains(ended)) {
+        outcome.reasons.push(ended);
+    }
+    let outputs = before.judgement.outputs.iter().zip(&outcome.judgement.outputs);
+    let changed = outputs.filter(|(before, now)| before.value != now.value);
+    let changed_outputs = changed.map(|(_, now)| now.name.clone()).collect();
+    Final { concluded, changed_outputs }
 }

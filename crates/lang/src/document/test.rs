@@ -92,6 +92,10 @@ impl Test {
             read_settle(settle, found)
         });
         let (settle, says_timeout) = settle.unwrap_or_default();
+        if let Some(first) = expect.first().filter(|_| skip_trace_collection) {
+            let message = "what `settle.expect` names is waited for in the trace, and `skipTraceCollection` takes none";
+            found.push(found.error(first.span, message).help("take one of the two out"));
+        }
         let polling_profile = fields.take("pollingProfile").and_then(|profile| {
             let message = "nothing is polled here: `pollingProfile` only tells how long to wait";
             let note = found.note(profile.head(), message);

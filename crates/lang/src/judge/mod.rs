@@ -220,8 +220,8 @@ fn parts(resolved: &Resolved) -> (Vec<&Expr>, Vec<&Selector>) {
 /// The one verdict, over all specs and claims.
 ///
 /// A trigger without an answer leaves the run open even where its spans satisfy everything; so does a command that failed
-/// where the test does not speak of its response. So does a trace that is not whole where the test says nothing: nothing is
-/// there to tell that something is missing.
+/// where the test does not speak of its response. So does what the test expects and what did not come. So does a trace that is
+/// not whole where the test says nothing: nothing is there to tell that something is missing.
 fn over_all(
     verdict: Verdict,
     resolved: &Resolved,
@@ -231,10 +231,18 @@ fn over_all(
     let is_open = |answer: &Answer| !answer.is_answered() || resolved.is_failure_unsaid(answer);
     let is_silent = resolved.specs.is_empty() && resolved.claims.is_empty();
     let is_unknown = is_silent && !matches!(seen, Seen::Whole | Seen::NotAsked);
-    if evidence.answer.is_some_and(is_open) || is_unknown {
+    let is_missing = !resolved.expect.is_empty() && evidence.settlement.is_some_and(lacks_expected);
+    if evidence.answer.is_some_and(is_open) || is_unknown || is_missing {
         return Verdict::over([verdict, Verdict::Inconclusive]);
     }
     verdict
+}
+
+/// Whether what a test expects did not come.
+fn lacks_expected(settlement: &Settlement) -> bool {
+    let is_lack =
+        |it: &Unsettled| matches!(it, Unsettled::ExpectedAbsent(_) | Unsettled::NoTelemetry);
+    settlement.unsettled.iter().any(is_lack)
 }
 
 fn seen(resolved: &Resolved, evidence: &Evidence<'_>) -> Seen {

@@ -258,6 +258,11 @@ impl Case {
         judge(&text, trace, matches!(self.rest, Rest::None)).map(|it| it.ok())
     }
 
+    /// Whether clocks of several hosts are in it, which may leave an order open.
+    fn has_clocks(&self) -> bool {
+        self.spans.windows(2).any(|pair| pair[0].host != pair[1].host)
+    }
+
     fn difference(&self) -> Result<Option<Difference>> {
         self.referee().map_or(Ok(None), |referee| self.difference_from(referee))
     }
@@ -328,7 +333,7 @@ impl Tally {
             (None, _) => self.refused += 1,
             (_, Verdict::Inconclusive) => self.rash += 1,
             (Some(Verdict::Inconclusive), _)
-                if drawn.has_doubt() || !matches!(case.rest, Rest::None) =>
+                if drawn.has_doubt() || case.has_clocks() || !matches!(case.rest, Rest::None) =>
             {
                 self.coarse += 1;
                 return Ok(());

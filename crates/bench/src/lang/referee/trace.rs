@@ -254,7 +254,7 @@ impl Play<'_> {
         }
     }
 
-    /// No two spans of a host start at once: the reference does not say in which order they stand.
+    /// No two spans of a host start at once: their starts alone tell the order in which they stand.
     fn distinct(&mut self, host: usize, mut at: Stretch) -> Stretch {
         while !self.starts.insert((host, at.start)) {
             at.start += 1;
