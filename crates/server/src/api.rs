@@ -42,6 +42,7 @@ use drivers::shares::Shares;
 use model::{Fault, Project, RunId, World};
 use runner::Pool;
 use tokio::task::JoinSet;
+use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{access::Access, followers::Followers, opening::Opening, watch::Watch};
@@ -68,6 +69,8 @@ pub(crate) struct App {
     pub(crate) access: Arc<Access>,
     /// Whether this server speaks TLS itself.
     pub(crate) is_tls: bool,
+    /// The URL by which browsers reach it.
+    pub(crate) public_url: Option<Url>,
     /// Bytes of a body.
     pub(crate) body_bytes_max: usize,
     /// Who follows runs as they go.
@@ -78,6 +81,13 @@ pub(crate) struct App {
     pub(crate) pool: Pool,
     /// Where a Collector sends to reach this server.
     pub(crate) otlp: Arc<str>,
+}
+
+impl App {
+    /// Whether browsers reach this server by TLS.
+    pub(crate) fn is_reached_by_tls(&self) -> bool {
+        self.is_tls || self.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
+    }
 }
 
 /// Traces read at a time.

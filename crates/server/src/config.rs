@@ -24,7 +24,9 @@ use telemetry::{
     config::{self, Defaults, Overlay},
     plan::{Level, Plan},
 };
+use url::Url;
 
+pub(crate) use access::is_safe;
 pub use access::{Access, Mode, Oidc, Role};
 pub use bounds::{Limits, Retention, Workers};
 pub use key_rings::{Ids, SecretKey, Secrets};
@@ -127,6 +129,8 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// Where it listens.
     pub listen: Listen,
+    /// The URL by which browsers reach it.
+    pub public_url: Option<Url>,
     /// By which certificates.
     pub tls: Tls,
     /// How runs are worked on.
@@ -303,6 +307,7 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
         postgres,
         telemetry,
         listen,
+        public_url: server.take("publicUrl").and_then(|item| public_url(&item)),
         tls: tls::read(&mut server),
         workers: bounds::workers(root.section("workers")),
         retention: bounds::retention(root.section("retention")),
@@ -318,6 +323,18 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
     server.finish();
     root.finish();
     config
+}
+
+fn public_url(item: &Item<'_>) -> Option<Url> {
+    let text = item.string()?;
+    let url = Url::parse(text).ok().filter(|url| {
+        let is_web = matches!(url.scheme(), "http" | "https");
+        is_web && url.path() == "/" && url.query().is_none() && url.fragment().is_none()
+    });
+    if url.is_none() {
+        item.misfit("an URL without a path, such as `https://quality.example.com`");
+    }
+    url
 }
 
 fn telemetry(mut roles: Fields<'_>, plan: Plan, found: &Diagnostics) -> Telemetry {

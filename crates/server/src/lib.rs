@@ -206,7 +206,7 @@ pub async fn start(
     let keeping = peers.clone().keep_apart(calm_db.clone());
     // The API: heard here, carried out on the runtime for work.
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
-    let stop = CancellationToken::new();
+    let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
     let followers = followers::Followers::new(stop.clone());
     let app = api::App {
         db: db.clone(),
@@ -218,13 +218,13 @@ pub async fn start(
         opening: opening.clone(),
         access,
         is_tls: tls.is_some(),
+        public_url: config.public_url,
         body_bytes_max: limits.body_bytes_max,
         followers: Arc::clone(&followers),
         readers: Shares::new(api::TRACE_READS_MAX),
         pool: pool.clone(),
         otlp,
     };
-    let mut tasks = JoinSet::new();
     tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
     tasks.spawn(interests.clone().keep(stop.clone()));
     tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));

@@ -7,9 +7,9 @@ pub(crate) const COOKIE_TLS: &str = "__Host-qualitytrace_session";
 /// Its name where there is none.
 pub(crate) const COOKIE: &str = "qualitytrace_session";
 
-/// The session that a request shows.
-pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
-    value(headers, COOKIE_TLS).or_else(|| value(headers, COOKIE))
+/// The session that a request shows. Where there is TLS the name of a cookie is what protects it, so that no other one counts.
+pub(crate) fn cookie(headers: &HeaderMap, is_tls: bool) -> Option<&str> {
+    value(headers, if is_tls { COOKIE_TLS } else { COOKIE })
 }
 
 /// The value of a cookie.

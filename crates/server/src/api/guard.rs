@@ -148,7 +148,7 @@ async fn watched<T>(
 /// Whoever asks, or why it is nobody.
 async fn caller(app: &App, db: &Db, parts: &Parts, peer: IpAddr) -> Result<Caller, Response> {
     let headers = &parts.headers;
-    let (kind, shown) = shown(headers).ok_or_else(|| {
+    let (kind, shown) = shown(headers, app.is_reached_by_tls()).ok_or_else(|| {
         unknown("say who you are: `Authorization: Bearer TOKEN`, with a token that `qualitytrace token create` or an admin made")
     })?;
     let caller = match app.access.at_once((kind, shown)) {
@@ -184,13 +184,13 @@ async fn caller(app: &App, db: &Db, parts: &Parts, peer: IpAddr) -> Result<Calle
 }
 
 /// What a request shows of its caller.
-fn shown(headers: &HeaderMap) -> Option<(TokenKind, &str)> {
+fn shown(headers: &HeaderMap, is_tls: bool) -> Option<(TokenKind, &str)> {
     match headers.get(header::AUTHORIZATION) {
         Some(value) => {
             let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then_some((TokenKind::Token, token.trim()))
         }
-        None => cookie(headers).map(|session| (TokenKind::Session, session)),
+        None => cookie(headers, is_tls).map(|session| (TokenKind::Session, session)),
     }
 }
 
@@ -335,18 +335,25 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_found() {
-        let cases: [(Given<'_>, Option<&str>); 8] = [
-            (&[("authorization", "Bearer a")], Some("a")),
-            (&[("authorization", "bearer a")], Some("a")),
-            (&[("authorization", "Basic a"), ("cookie", "qualitytrace_session=s")], None),
-            (&[("authorization", "Bearer")], None),
-            (&[("cookie", "a=b; qualitytrace_session=s")], Some("s")),
-            (&[("cookie", "__Host-qualitytrace_session=s;x=y")], Some("s")),
-            (&[("cookie", "xqualitytrace_session=s")], None),
-            (&[], None),
+        // By TLS, and without.
+        let cases: [(Given<'_>, [Option<&str>; 2]); 9] = [
+            (&[("authorization", "Bearer a")], [Some("a"); 2]),
+            (&[("authorization", "bearer a")], [Some("a"); 2]),
+            (&[("authorization", "Basic a"), ("cookie", "qualitytrace_session=s")], [None; 2]),
+            (&[("authorization", "Bearer")], [None; 2]),
+            (&[("cookie", "a=b; qualitytrace_session=s")], [None, Some("s")]),
+            (&[("cookie", "__Host-qualitytrace_session=s;x=y")], [Some("s"), None]),
+            (
+                &[("cookie", "qualitytrace_session=planted; __Host-qualitytrace_session=s")],
+                [Some("s"), Some("planted")],
+            ),
+            (&[("cookie", "xqualitytrace_session=s")], [None; 2]),
+            (&[], [None; 2]),
         ];
         for (given, found) in cases {
-            assert_eq!(shown(&headers(given)).map(|(_, shown)| shown), found, "{given:?}");
+            let shown = [true, false]
+                .map(|is_tls| shown(&headers(given), is_tls).map(|(_, shown)| shown.to_owned()));
+            assert_eq!(shown.each_ref().map(Option::as_deref), found, "{given:?}");
         }
     }
 }

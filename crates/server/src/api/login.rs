@@ -31,6 +31,8 @@ const LOGIN_SECS: u32 = 600;
 const SESSION_SECS: u32 = 8 * 60 * 60;
 /// Keeps a login between its beginning and its end.
 const LOGIN_COOKIE: &str = "qualitytrace_login";
+/// The same where there is TLS.
+const LOGIN_COOKIE_TLS: &str = "__Host-qualitytrace_login";
 /// Where a browser comes back to.
 const BACK: &str = "/auth/callback";
 
@@ -50,13 +52,20 @@ struct Here {
 
 impl Here {
     fn of(app: &App, headers: &HeaderMap) -> Result<Self, Problem> {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        // Whoever ends TLS for us says so. A browser that lies about it spoils its own login only.
-        let is_tls = app.is_tls || text("x-forwarded-proto") == Some("https");
-        let host = text(header::HOST.as_str());
+        let is_tls = app.is_reached_by_tls();
+        if let Some(url) = &app.public_url {
+            let url = url.as_str().trim_end_matches('/');
+            return Ok(Self { is_tls, back: format!("{url}{BACK}") });
+        }
+        let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
         let host = host.ok_or_else(|| Problem::new(Fault::Invalid, "there is no `Host` header"))?;
         let scheme = if is_tls { "https" } else { "http" };
         Ok(Self { is_tls, back: format!("{scheme}://{host}{BACK}") })
+    }
+
+    /// The cookie of a login, by its name and where it is sent. Where there is TLS no other host sets one of that name.
+    fn login(&self) -> (&'static str, &'static str) {
+        if self.is_tls { (LOGIN_COOKIE_TLS, "/") } else { (LOGIN_COOKIE, BACK) }
     }
 
     fn cookie(&self, name: &str, value: &str, rest: &str) -> Result<HeaderValue, Problem> {
@@ -75,8 +84,9 @@ impl Here {
 async fn begin(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
     let here = Here::of(&app, &headers)?;
     let (there, pending) = provider(&app)?.begin(&here.back, app.world).await?;
-    let rest = format!("Path={BACK}; Max-Age={LOGIN_SECS}");
-    let cookie = here.cookie(LOGIN_COOKIE, &pending.kept(), &rest)?;
+    let (name, path) = here.login();
+    let rest = format!("Path={path}; Max-Age={LOGIN_SECS}");
+    let cookie = here.cookie(name, &pending.kept(), &rest)?;
     let there = HeaderValue::from_str(there.as_str())
         .map_err(|_| Problem::new(Fault::Upstream, "the provider's URL cannot be followed"))?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, there), (header::SET_COOKIE, cookie)])
@@ -90,22 +100,22 @@ async fn end(
     Query(returned): Query<Returned>,
 ) -> Result<Response, Problem> {
     let here = Here::of(&app, &headers)?;
-    let pending =
-        value(&headers, LOGIN_COOKIE).and_then(Pending::read).ok_or(OidcError::Foreign)?;
+    let (name, path) = here.login();
+    let pending = value(&headers, name).and_then(Pending::read).ok_or(OidcError::Foreign)?;
     let person = provider(&app)?.end(returned, &pending, &here.back, app.world.now()).await?;
     let wanted = Wanted {
         kind: TokenKind::Session,
-        made_by: person.name.clone(),
+        made_by: person.identity,
         name: person.name,
         role: person.role,
-        projects: None,
+        projects: person.projects,
         seconds: SESSION_SECS.into(),
     };
     let (shown, kept): (Secret, _) = token::make(wanted, app.world);
     let created = app.db.create_token(&kept);
     app.watch.db(context, Call("INSERT", "tokens"), created).await?;
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/api/v1/me")]).into_response();
-    let over = here.cookie(LOGIN_COOKIE, "", &format!("Path={BACK}; Max-Age=0"))?;
+    let over = here.cookie(name, "", &format!("Path={path}; Max-Age=0"))?;
     response.headers_mut().append(header::SET_COOKIE, here.session(shown.expose(), SESSION_SECS)?);
     response.headers_mut().append(header::SET_COOKIE, over);
     Ok(response)

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 pub use model::Role;
 use model::Secret;
 use source::{Fields, Item};
+use url::Url;
 
 /// Who may ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Oidc {
     pub role_claim: String,
     /// What a value of that claim means here.
     pub roles: BTreeMap<String, Role>,
+    /// The claim that holds the names of a person's projects; without it they have all.
+    pub project_claim: Option<String>,
 }
 
 const ROLES: &[(&str, Role)] =
@@ -76,16 +79,25 @@ fn oidc(mut fields: Fields<'_>) -> Oidc {
         scopes: scopes.unwrap_or_else(|| ["openid", "profile", "email"].map(str::to_owned).into()),
         role_claim: fields.string("roleClaim").unwrap_or("roles").to_owned(),
         roles: named,
+        project_claim: fields.string("projectClaim").map(str::to_owned),
     };
     fields.finish();
     oidc
 }
 
+/// Whether nobody on the way reads or changes what is said: by TLS, or on this machine.
+pub(crate) fn is_safe(url: &Url) -> bool {
+    let is_local = || url.host_str().is_some_and(crate::listen::names_loopback);
+    url.scheme() == "https" || (url.scheme() == "http" && is_local())
+}
+
 fn issuer(item: &Item<'_>) -> Option<String> {
     let text = item.string()?;
-    let is_url = text.starts_with("https://") || text.starts_with("http://");
-    if !is_url {
-        item.misfit("an URL such as `https://id.example.com/realms/quality`");
+    let is_safe = Url::parse(text).is_ok_and(|url| is_safe(&url));
+    if !is_safe {
+        item.misfit(
+            "an URL such as `https://id.example.com/realms/quality`; `http` on this machine only",
+        );
     }
-    is_url.then(|| text.to_owned())
+    is_safe.then(|| text.to_owned())
 }

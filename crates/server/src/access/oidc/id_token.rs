@@ -67,6 +67,8 @@ pub(crate) enum TokenError {
     Expired,
     #[error("it is of another login")]
     Nonce,
+    #[error("it does not say whom it is about")]
+    Subject,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +76,11 @@ struct Head {
     alg: String,
     #[serde(default)]
     kid: Option<String>,
+    #[serde(default)]
+    typ: Option<String>,
+    /// What a reader has to understand, of which nothing is.
+    #[serde(default)]
+    crit: Option<Value>,
 }
 
 /// The claims of a token that is good.
@@ -85,6 +92,10 @@ pub(super) fn verify(
     let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Form)?;
     let (head, claims) = signed.split_once('.').ok_or(TokenError::Form)?;
     let head: Head = serde_json::from_slice(&bytes(head)?).map_err(|_| TokenError::Form)?;
+    let is_jwt = head.typ.as_ref().is_none_or(|typ| typ.eq_ignore_ascii_case("JWT"));
+    if !is_jwt || head.crit.is_some() {
+        return Err(TokenError::Form);
+    }
     let signature = bytes(signature)?;
     let mut meant = keys.keys.iter().filter(|key| {
         let is_named = head.kid.is_none() || key.kid == head.kid;
@@ -112,7 +123,9 @@ fn check(claims: &Value, expected: &Expected<'_>) -> Result<(), TokenError> {
         Value::Array(many) => many.iter().any(|one| one == expected.audience),
         _ => false,
     };
-    let is_azp = claims.get("azp").is_none_or(|azp| azp == expected.audience);
+    // One of several audiences is the one it was made for, and is named.
+    let is_one = !matches!(&claims["aud"], Value::Array(many) if many.len() > 1);
+    let is_azp = claims.get("azp").map_or(is_one, |azp| azp == expected.audience);
     if !is_meant || !is_azp {
         return Err(TokenError::Audience);
     }
@@ -120,13 +133,19 @@ fn check(claims: &Value, expected: &Expected<'_>) -> Result<(), TokenError> {
     let moment = |claim: &str| claims[claim].as_f64().map(|secs| secs as u64);
     let is_over = moment("exp").is_none_or(|exp| exp.saturating_add(SKEW_SECS) <= now);
     let is_early = moment("iat").is_none_or(|iat| iat > now.saturating_add(SKEW_SECS));
-    if is_over || is_early {
+    let is_before = claims.get("nbf").is_some_and(|nbf| {
+        nbf.as_f64().is_none_or(|nbf| nbf as u64 > now.saturating_add(SKEW_SECS))
+    });
+    if is_over || is_early || is_before {
         return Err(TokenError::Expired);
     }
     if claims["nonce"] != expected.nonce {
         return Err(TokenError::Nonce);
     }
-    Ok(())
+    match claims["sub"].as_str() {
+        Some(subject) if !subject.is_empty() => Ok(()),
+        _ => Err(TokenError::Subject),
+    }
 }
 
 impl Jwk {
@@ -227,6 +246,13 @@ mod tests {
             (json!({"aud": null}), Some(TokenError::Audience)),
             (json!({"aud": ["other"]}), Some(TokenError::Audience)),
             (json!({"azp": "other"}), Some(TokenError::Audience)),
+            (json!({"aud": ["other", "qt"]}), Some(TokenError::Audience)),
+            (json!({"aud": ["qt"]}), None),
+            (json!({"nbf": 1060}), None),
+            (json!({"nbf": 1061}), Some(TokenError::Expired)),
+            (json!({"nbf": "soon"}), Some(TokenError::Expired)),
+            (json!({"sub": null}), Some(TokenError::Subject)),
+            (json!({"sub": ""}), Some(TokenError::Subject)),
             (json!({"exp": 940}), Some(TokenError::Expired)),
             (json!({"exp": null}), Some(TokenError::Expired)),
             (json!({"exp": "1100"}), Some(TokenError::Expired)),
@@ -241,6 +267,14 @@ mod tests {
             }
             let found = verify(&signer.token(&head, &claims), &signer.keys(&json!({})), &expected);
             assert_eq!(found.err(), wrong, "{changes}");
+        }
+        for more in [json!({"typ": "at+jwt"}), json!({"crit": ["exp"]})] {
+            let mut head = head.clone();
+            for (name, value) in more.as_object().expect("an object") {
+                head[name] = value.clone();
+            }
+            let found = verify(&signer.token(&head, &good), &signer.keys(&json!({})), &expected);
+            assert_eq!(found.err(), Some(TokenError::Form), "{more}");
         }
         let token = signer.token(&head, &good);
         let unsigned = token.rsplit_once('.').expect("parts").0;

@@ -12,7 +12,7 @@ mod id_token;
 use std::sync::Mutex;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use model::{Fault, Faulty, Role, Timestamp, World};
+use model::{Fault, Faulty, Project, Role, Timestamp, World};
 use ring::digest;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
@@ -74,8 +74,13 @@ pub(crate) struct Returned {
 /// A person who has logged in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Person {
+    /// What people call them. It may change, and another may have the same.
     pub(crate) name: String,
+    /// Who they are: the issuer, and its word for them.
+    pub(crate) identity: String,
     pub(crate) role: Role,
+    /// Where they may; none for everywhere.
+    pub(crate) projects: Option<Vec<Project>>,
 }
 
 /// Why somebody could not log in.
@@ -99,6 +104,8 @@ pub(crate) enum OidcError {
         "`{name}` has no role here: no value of the claim `{claim}` is listed in `server.auth.oidc.roles`"
     )]
     NoRole { name: String, claim: String },
+    #[error("`{name}` has no project here: no value of the claim `{claim}` is the name of one")]
+    NoProject { name: String, claim: String },
 }
 
 impl Faulty for OidcError {
@@ -106,7 +113,9 @@ impl Faulty for OidcError {
         match self {
             Self::Provider { .. } | Self::NoToken(_) => Fault::Upstream,
             Self::Foreign => Fault::Invalid,
-            Self::Refused(_) | Self::Token(_) | Self::NoRole { .. } => Fault::Denied,
+            Self::Refused(_) | Self::Token(_) | Self::NoRole { .. } | Self::NoProject { .. } => {
+                Fault::Denied
+            }
         }
     }
 }
@@ -207,6 +216,10 @@ impl Oidc {
         let wrong = |reason: String| OidcError::Provider { at: url.clone(), reason };
         let parsed = Url::parse(&url).map_err(|error| wrong(format!("has no URL: {error}")))?;
         let provider = self.fetch.get::<Provider>(&parsed).await.map_err(&wrong)?;
+        let ends = [&provider.authorization_endpoint, &provider.token_endpoint, &provider.jwks_uri];
+        if let Some(plain) = ends.into_iter().find(|end| !config::is_safe(end)) {
+            return Err(wrong(format!("names `{plain}`, which is not https")));
+        }
         if provider.issuer != *issuer {
             return Err(wrong(format!("says that it is `{}`, not `{issuer}`", provider.issuer)));
         }
@@ -218,17 +231,38 @@ impl Oidc {
     fn person(&self, claims: &Value) -> Result<Person, OidcError> {
         let names = ["preferred_username", "email", "sub"];
         let name = names.iter().find_map(|claim| claims[*claim].as_str()).unwrap_or("nobody");
-        let claim = &self.config.role_claim;
-        let held = match claimed(claims, claim) {
-            Some(Value::String(one)) => vec![one.as_str()],
-            Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
-            _ => Vec::new(),
+        let plain = |text: &str| -> String {
+            text.chars().filter(|it| !it.is_control()).take(super::token::NAME_MAX).collect()
         };
-        let role = held.into_iter().filter_map(|value| self.config.roles.get(value)).max();
-        let none = || OidcError::NoRole { name: name.to_owned(), claim: claim.clone() };
-        let name = name.chars().filter(|it| !it.is_control()).take(super::token::NAME_MAX);
-        Ok(Person { role: *role.ok_or_else(none)?, name: name.collect() })
+        let claim = &self.config.role_claim;
+        let role = values(claims, claim).filter_map(|value| self.config.roles.get(value)).max();
+        let no_role = || OidcError::NoRole { name: plain(name), claim: claim.clone() };
+        let role = *role.ok_or_else(no_role)?;
+        let projects = match &self.config.project_claim {
+            None => None,
+            Some(claim) => {
+                let named: Vec<Project> =
+                    values(claims, claim).filter_map(|value| value.parse().ok()).collect();
+                if named.is_empty() {
+                    return Err(OidcError::NoProject { name: plain(name), claim: claim.clone() });
+                }
+                Some(named)
+            }
+        };
+        let subject = claims["sub"].as_str().unwrap_or_default();
+        let identity = plain(&format!("{subject} of {}", self.config.issuer));
+        Ok(Person { name: plain(name), identity, role, projects })
     }
+}
+
+/// The texts of a claim: one, or a list of them.
+fn values<'a>(claims: &'a Value, claim: &str) -> impl Iterator<Item = &'a str> {
+    let values = match claimed(claims, claim) {
+        Some(Value::Array(many)) => many.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    values.iter().filter_map(Value::as_str)
 }
 
 /// A claim by its name, or by its path: `realm_access.roles`.
@@ -270,6 +304,7 @@ mod tests {
             scopes: Vec::new(),
             role_claim: claim.to_owned(),
             roles: roles.map(|(name, role)| (name.to_owned(), role)).into(),
+            project_claim: None,
         };
         let cases = [
             ("roles", json!({"roles": ["qt-see", "other", "qt-do"]}), Some(Role::Editor)),
@@ -303,6 +338,28 @@ mod tests {
                 (other, _) => panic!("{claims}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_person_is_who_the_issuer_says_and_has_the_projects_of_a_claim() {
+        let oidc = |project_claim: Option<&str>| {
+            Oidc::new(config::Oidc {
+                issuer: "https://id".to_owned(),
+                client_id: "qt".to_owned(),
+                client_secret: None,
+                scopes: Vec::new(),
+                role_claim: "roles".to_owned(),
+                roles: [("see".to_owned(), Role::Viewer)].into(),
+                project_claim: project_claim.map(str::to_owned),
+            })
+        };
+        let claims = json!({"roles": "see", "sub": "7", "preferred_username": "ann", "teams": ["a", "no project"]});
+        let person = oidc(Some("teams")).person(&claims).expect("a person");
+        assert_eq!((person.name.as_str(), person.identity.as_str()), ("ann", "7 of https://id"));
+        assert_eq!(person.projects, Some(vec!["a".parse().expect("a project")]));
+        assert_eq!(oidc(None).person(&claims).expect("a person").projects, None);
+        let none = oidc(Some("groups")).person(&claims).expect_err("no project");
+        assert!(matches!(none, OidcError::NoProject { .. }), "{none}");
     }
 
     #[test]
