@@ -162,3 +162,52 @@ async fn a_suite_goes_on_after_its_server_was_killed() -> Result<()> {
     assert_eq!(server.terminate().await?, Some(0));
     database.remove().await
 }
+
+/// What nobody may see reaches later steps, and stands nowhere in the record.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_output_reaches_later_steps_sealed() -> Result<()> {
+    let database = Database::create("suite_secret").await?;
+    let keys = format!("secrets: {{keys: ['first:{}']}}", "07".repeat(32));
+    let configuration = format!("{}\n{keys}\n", database.section()?);
+    let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
+    let target = Target::start(None).await?;
+    let api = Api::new(&server.api)?;
+    let test = |id: &str, path: &str, more: &str| {
+        format!(
+            "type: Test
+spec:
+  id: {id}
+  name: {id}
+  skipTraceCollection: true
+  trigger: {{type: http, httpRequest: {{method: GET, url: '{}{path}'}}}}
+  trace: ['response.status = 200']
+{more}---
+",
+            target.url
+        )
+    };
+    let output =
+        "  outputs: [{name: code, value: 'var:password'}, {name: stars, value: '\"a***b\"'}]\n";
+    let documents = test("gives", "/cart?run=gives", output)
+        + &test("takes", "/cart?run=${var:code}-${var:stars}", "")
+        + "type: VariableSet
+spec: {id: words, name: words, values: [{key: password, value: hidden-31337, type: secret}]}
+---
+type: TestSuite
+spec: {id: handed, name: Handed, steps: [gives, takes]}
+";
+    apply(&api, documents).await?;
+    let body = json!({"variableSets": ["words"]}).to_string();
+    let started = api.request(Method::POST, "/api/v1/suites/handed/runs").body(body);
+    let (status, run) = answer(started).await?;
+    ensure!(status == 202, "{run:#}");
+    let ended = ended(&api, run["id"].as_str().context("an id")?).await?;
+    assert_eq!(ended["verdict"], "passed", "{ended:#}");
+    let fired = target.requests_of_runs();
+    assert_eq!(fired.get("hidden-31337-a***b"), Some(&1), "{fired:?} {ended:#}");
+    let shown =
+        "select count(*) from runs where runs::text ~ 'hidden-31337|68696464656e2d3331333337'";
+    assert_eq!(database.count(shown).await?, 0, "the record does not show it");
+    assert_eq!(server.terminate().await?, Some(0));
+    database.remove().await
+}

@@ -55,6 +55,7 @@ with recursive running as materialized (
 ), taken as (
     update runs
     set epoch = epoch + 1, worker = $1, lease_until = now() + make_interval(secs => $2),
+        stalls = stalls + case when epoch > 0 and lease_until is not null then 1 else 0 end,
         events_last = events_last + 1
     where id = any (array(select id from next))
     returning runs.*
@@ -64,9 +65,9 @@ with recursive running as materialized (
         'at', $5::text, 'what', json_build_object('taken', json_build_object('epoch', epoch)))
     from taken
 )
-select taken.id as "id!", taken.project as "project!", epoch as "epoch!",
+select taken.id as "id!", taken.project as "project!", epoch as "epoch!", stalls as "stalls!",
     accepted_at_ns as "accepted_at_ns!", traceparent, trace_id, span_id, attempted_at_ns,
-    case when answer is not null then coalesce(answer_bytes, 0) end as answer_bytes, vars::text as vars, timeout_ms, stop_at_ns, provisional,
+    case when answer is not null then coalesce(answer_bytes, 0) end as answer_bytes, vars::text as vars, secrets_sealed, timeout_ms, stop_at_ns, provisional,
     (select json_object_agg(service, learned)::text from learned
      where learned.project = taken.project) as learned,
     (select learned_tests.learned::text from learned_tests

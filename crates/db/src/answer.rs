@@ -18,7 +18,7 @@ use crate::{
 const SMALL_BYTES_MAX: usize = 64 << 10;
 
 /// The first byte of an answer that is not sealed; [`crate::SecretKeys`] has another one.
-const UNSEALED: u8 = 0;
+pub(crate) const UNSEALED: u8 = 0;
 /// The form of an answer: JSON, as it is or compressed.
 const JSON: u8 = 0;
 const ZSTD: u8 = 1;

@@ -61,7 +61,7 @@ impl Db {
         let (ids, epochs): (Vec<_>, Vec<_>) =
             runs.iter().map(|(run, epoch)| (run.as_uuid(), *epoch)).unzip();
         sqlx::query!(
-            "update runs set lease_until = now()
+            "update runs set lease_until = null
              from unnest($1::uuid[], $2::bigint[]) as mine (id, epoch)
              where runs.id = mine.id and runs.epoch = mine.epoch and verdict is null",
             &ids,

@@ -23,6 +23,7 @@ mod months;
 mod provisional;
 mod run;
 mod secret;
+mod secret_output;
 mod server;
 mod suite_run;
 mod take;
@@ -46,6 +47,7 @@ pub use lease::Finished;
 pub use months::{Keep, Upkept};
 pub use run::{Accepted, IdempotencyKey, NewRun, RunVars, State, StoredRun};
 pub use secret::SecretKeys;
+pub use secret_output::SecretValues;
 pub use server::{KeyConflict, NewServer, OtherServer, Side};
 pub use suite_run::{
     NewSuiteRun, StepOutcome, StepRun, StoredSuiteRun, SuiteOutcome, SuiteStep, TakenSuite,

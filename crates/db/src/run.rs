@@ -8,7 +8,7 @@ use model::{
 use serde::{Deserialize, Serialize};
 use sqlx::types::Json;
 
-use crate::{Db, DbError, answer};
+use crate::{Db, DbError, SecretValues, answer};
 
 /// A run to be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +106,8 @@ pub struct StoredRun {
     pub outcome: Option<Outcome>,
     /// The values that it was started with.
     pub vars: RunVars,
+    /// Of those, the ones that nobody may see.
+    pub secrets: SecretValues,
     /// The trigger's span, once the attempt is recorded.
     pub trigger: Option<SpanId>,
 }
@@ -240,7 +242,7 @@ impl Db {
             "select test_id, test_version, state as \"state!\", verdict,
                  case when verdict is null then provisional end as provisional, accepted_at_ns, trace_id, span_id, stop_at_ns,
                  vars as \"vars: Json<RunVars>\",
-                 outcome::text as outcome, outcome_zstd, overtaken as \"overtaken: Json<Overtaken>\"
+                 outcome::text as outcome, outcome_zstd, secrets_sealed, overtaken as \"overtaken: Json<Overtaken>\"
              from runs where project = $1 and id = $2",
             project.as_str(),
             run.as_uuid(),
@@ -265,6 +267,8 @@ impl Db {
                 ..outcome
             }),
             vars: row.vars.map(|Json(vars)| vars).unwrap_or_default(),
+            // What cannot be opened any more is not needed to read a run.
+            secrets: self.open_values(run, "variables", row.secrets_sealed).unwrap_or_default(),
             trigger: row.span_id.map(|bytes| span_id(run, bytes)).transpose()?,
         }))
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::types::Json;
 
 use crate::{
-    Db, DbError, NewRun, RunVars, State,
+    Db, DbError, NewRun, RunVars, SecretValues, State,
     lease::owned,
     run::{IdempotencyKey, json, moment, nanos, read, state, verdict},
 };
@@ -78,6 +78,8 @@ pub struct StepRun {
     pub run: RunId,
     /// What it ended with, once it did.
     pub outcome: Option<Outcome>,
+    /// Its outputs that nobody may see.
+    pub secret_outputs: SecretValues,
 }
 
 /// What a suite's run ends with.
@@ -232,10 +234,14 @@ impl Db {
         &self,
         (suite, epoch): (RunId, i64),
         step: usize,
-        run: &NewRun,
+        (run, secrets): (&NewRun, &SecretValues),
     ) -> Result<bool, DbError> {
         let accepted = json(run.id, "event", &Event { at: run.accepted_at, what: What::Accepted })?;
         let step = i32::try_from(step).unwrap_or(i32::MAX);
+        let sealed = match secrets.is_empty() {
+            true => None,
+            false => Some(self.seal_values(run.id, "variables", secrets)?),
+        };
         let row = sqlx::query!(
             "with test as (
                  select tests.project, tests.id, tests.version, host
@@ -251,8 +257,8 @@ impl Db {
                  returning suite_run, step
              ), run as (
                  insert into runs (project, id, test_id, test_version, host, accepted_at_ns, traceparent, vars,
-                     revision, suite_run, suite_step, events_last)
-                 select project, $6, test.id, version, host, $7, $8, $9::text::json, $11, suite_run, step, 1
+                     revision, suite_run, suite_step, events_last, secrets_sealed)
+                 select project, $6, test.id, version, host, $7, $8, $9::text::json, $11, suite_run, step, 1, $12
                  from test cross join step
                  returning project, id, events_last
              ), event as (
@@ -271,6 +277,7 @@ impl Db {
             json(run.id, "variables", &RunVars { revision: None, ..run.vars.clone() })?,
             accepted,
             run.vars.revision.as_deref(),
+            sealed,
         )
         .fetch_optional(&self.pool)
         .await
@@ -283,7 +290,7 @@ impl Db {
     /// The runs that the steps of a suite's run have.
     pub async fn step_runs(&self, suite: RunId) -> Result<Vec<StepRun>, DbError> {
         let rows = sqlx::query!(
-            "select step, run_id, outcome as \"outcome?: Json<Outcome>\"
+            "select step, run_id, outcome as \"outcome?: Json<Outcome>\", outputs_sealed as \"outputs?\"
              from suite_steps left join runs on runs.id = run_id
              where suite_steps.suite_run = $1 order by step",
             suite.as_uuid(),
@@ -291,12 +298,16 @@ impl Db {
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        let runs = rows.into_iter().map(|row| StepRun {
-            step: usize::try_from(row.step).unwrap_or(usize::MAX),
-            run: RunId::from(row.run_id),
-            outcome: row.outcome.map(|Json(outcome)| outcome),
+        let runs = rows.into_iter().map(|row| {
+            let run = RunId::from(row.run_id);
+            Ok(StepRun {
+                step: usize::try_from(row.step).unwrap_or(usize::MAX),
+                run,
+                outcome: row.outcome.map(|Json(outcome)| outcome),
+                secret_outputs: self.open_values(run, "outputs", row.outputs)?,
+            })
         });
-        Ok(runs.collect())
+        runs.collect()
     }
 
     /// Records the verdict of a suite's run, once. A repeat of it is no error.

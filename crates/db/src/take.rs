@@ -14,7 +14,7 @@ use model::{
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Db, DbError, RunVars, StoredTest,
+    Db, DbError, RunVars, SecretValues, StoredTest,
     run::{moment, read, span_id, trace_id, verdict},
 };
 
@@ -55,6 +55,8 @@ pub struct Taken {
     pub project: Project,
     /// To be named in every write; a later taking has a higher one.
     pub epoch: i64,
+    /// How many owners before this one stalled or died while they had it.
+    pub stalls: i32,
     /// The version of the test that the run started with.
     pub test: StoredTest,
     /// How far an earlier owner came, but for the answer.
@@ -67,6 +69,8 @@ pub struct Taken {
     pub traceparent: Option<String>,
     /// The values that it was started with.
     pub vars: RunVars,
+    /// Of those, the ones that nobody may see.
+    pub secrets: SecretValues,
     /// How long it may take, where its start says so.
     pub timeout: Option<Duration>,
     /// Since when it is asked to stop.
@@ -101,6 +105,7 @@ struct Row {
     id: sqlx::types::Uuid,
     project: String,
     epoch: i64,
+    stalls: i32,
     accepted_at_ns: i64,
     traceparent: Option<String>,
     trace_id: Option<Vec<u8>>,
@@ -108,6 +113,7 @@ struct Row {
     attempted_at_ns: Option<i64>,
     answer_bytes: Option<i64>,
     vars: Option<String>,
+    secrets_sealed: Option<Vec<u8>>,
     timeout_ms: Option<i64>,
     stop_at_ns: Option<i64>,
     provisional: Option<String>,
@@ -147,7 +153,7 @@ impl Db {
         let mut took = Took::default();
         for row in rows {
             let (run_id, epoch, test) = (RunId::from(row.id), row.epoch, row.name.clone());
-            match row.read() {
+            match row.read(self) {
                 Ok(taken) => took.runs.push(taken),
                 Err(error) => {
                     let reason = error.to_string();
@@ -160,7 +166,7 @@ impl Db {
 }
 
 impl Row {
-    fn read(self) -> Result<Taken, DbError> {
+    fn read(self, db: &Db) -> Result<Taken, DbError> {
         let run_id = RunId::from(self.id);
         let attempt = match (self.trace_id, self.span_id, self.attempted_at_ns) {
             (Some(trace), Some(span), Some(at)) => Some(Attempt {
@@ -179,6 +185,7 @@ impl Row {
             run_id,
             project: read(run_id, self.project.parse())?,
             epoch: self.epoch,
+            stalls: self.stalls,
             test: StoredTest {
                 id: read(run_id, self.test_id.parse())?,
                 name: self.name,
@@ -191,6 +198,7 @@ impl Row {
             accepted_at: moment(self.accepted_at_ns),
             traceparent: self.traceparent,
             vars: parsed(run_id, self.vars)?.unwrap_or_default(),
+            secrets: db.open_values(run_id, "variables", self.secrets_sealed)?,
             timeout: self
                 .timeout_ms
                 .and_then(|ms| u64::try_from(ms).ok())

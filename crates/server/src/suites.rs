@@ -11,7 +11,7 @@ use std::{
 };
 
 use bus::{Bus, Hints};
-use db::{DbError, NewRun, RunVars, StepOutcome, StepRun, SuiteOutcome, TakenSuite};
+use db::{DbError, NewRun, RunVars, SecretValues, StepOutcome, StepRun, SuiteOutcome, TakenSuite};
 use lang::{Reference, Step};
 use model::{Faulty, Place, RunId, Verdict};
 use runner::suite::next;
@@ -22,8 +22,6 @@ use crate::{api, worker::Worker};
 
 /// Suites in flight at the most.
 const SUITES_MAX: usize = 64;
-/// What stands for a value that nobody may see: no later step can use it.
-pub(crate) const MASK: &str = "***";
 /// What is said of a step that did not start because the suite was stopped.
 const STOPPED: &str = "stopped: somebody asked the suite to stop before the step began";
 
@@ -175,17 +173,27 @@ impl<'a> Going<'a> {
         let TakenSuite { id, epoch, project, .. } = self.suite;
         let world = self.worker.world;
         let accepted_at = world.now();
+        let (vars, secrets) = self.vars(step, runs);
+        if let Some((name, _)) = secrets.iter().find(|(_, value)| value.is_none()) {
+            let why = format!(
+                "the output `{name}` of a step that it needs holds a secret, which a server hands on only sealed: set `secrets.keys`"
+            );
+            self.refused.insert(step, why);
+            // What needs it is looked at at once.
+            self.worker.bus.hint(api::run_news(*id));
+            return Ok(());
+        }
         let run = NewRun {
             id: RunId::new(accepted_at, world.random()),
             project: project.clone(),
             test: self.suite.steps[step].test.clone(),
             accepted_at,
             traceparent: self.suite.traceparent.clone(),
-            vars: self.vars(step, runs),
+            vars,
             timeout: None,
             key: None,
         };
-        match self.worker.db.start_step((*id, *epoch), step, &run).await {
+        match self.worker.db.start_step((*id, *epoch), step, (&run, &secrets)).await {
             Ok(_) => {
                 self.awaited.insert(news_of(run.id));
                 self.worker.bus.hint(api::runs_waiting());
@@ -201,20 +209,25 @@ impl<'a> Going<'a> {
         }
     }
 
-    /// The values of a step: those of the suite, overruled by the outputs of the steps that it needs, the last one first.
-    fn vars(&self, step: usize, runs: &[StepRun]) -> RunVars {
-        let mut vars = self.suite.vars.clone();
+    /// The values of a step: those of the suite, overruled by the outputs of the steps that it needs, the last one first. What
+    /// nobody may see of them is apart.
+    fn vars(&self, step: usize, runs: &[StepRun]) -> (RunVars, SecretValues) {
+        let (mut vars, mut secrets) = (self.suite.vars.clone(), SecretValues::new());
         for before in needed(&self.steps, step) {
-            let outcome = runs.iter().find(|run| run.step == before);
-            let outputs = outcome.and_then(|run| run.outcome.as_ref());
-            for output in outputs.iter().flat_map(|outcome| &outcome.judgement.outputs) {
-                let value = output.value.as_ref().filter(|value| !value.contains(MASK));
-                if let Some(value) = value {
-                    vars.values.insert(output.name.clone(), value.clone());
+            let Some(run) = runs.iter().find(|run| run.step == before) else { continue };
+            let outputs = run.outcome.iter().flat_map(|outcome| &outcome.judgement.outputs);
+            for output in outputs {
+                let name = &output.name;
+                if let Some(secret) = run.secret_outputs.get(name) {
+                    vars.values.remove(name);
+                    secrets.insert(name.clone(), secret.clone());
+                } else if let Some(value) = &output.value {
+                    secrets.remove(name);
+                    vars.values.insert(name.clone(), value.clone());
                 }
             }
         }
-        vars
+        (vars, secrets)
     }
 
     fn outcome(&self, runs: &[StepRun], ended: &[Option<Verdict>]) -> SuiteOutcome {

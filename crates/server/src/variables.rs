@@ -1,11 +1,14 @@
 //! The values that a run has for its variables: of the sets that it names, and of its own.
 
-use db::{Db, DbError, RunVars};
+use db::{Db, DbError, RunVars, SecretValues};
 use lang::{Document, Secrets, Variable, Vars};
 use model::{DocumentKind, Fault, Faulty, InvalidId, Project};
 use thiserror::Error;
 
-use crate::{own_spans::Call, suites::MASK, traceparent::TraceParent, watch::Watch};
+use crate::{own_spans::Call, traceparent::TraceParent, watch::Watch};
+
+/// What is recorded for a secret.
+const MASK: &str = "***";
 
 /// Why a run has no variables.
 #[derive(Debug, Error)]
@@ -33,7 +36,7 @@ pub(crate) async fn variables(
     (watch, within): (&Watch, TraceParent),
     db: &Db,
     project: &Project,
-    given: &RunVars,
+    (given, secrets): (&RunVars, &SecretValues),
 ) -> Result<Vars, VariablesError> {
     let mut vars = Vars::default();
     for set in &given.sets {
@@ -56,6 +59,10 @@ pub(crate) async fn variables(
     }
     for (name, value) in &given.values {
         vars.secrets.remove(name);
+        vars.variables.insert(name.clone(), value.clone());
+    }
+    for (name, value) in secrets.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+        vars.secrets.insert(name.clone());
         vars.variables.insert(name.clone(), value.clone());
     }
     Ok(vars)

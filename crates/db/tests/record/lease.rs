@@ -110,6 +110,7 @@ fn the_next_owner_goes_on_where_the_last_one_came_to() {
         scratch.db.answered(run, third.epoch, &answer(), at(4)).await.expect("owned");
         let fourth = scratch.take(NO_LEASE).await;
         assert_eq!(scratch.progress(&fourth).await, Progress::Answered(attempt(), answer()));
+        assert_eq!(fourth.stalls, 3, "three owners let their lease pass");
         assert_eq!(fourth.epoch, 4);
         assert_eq!(fourth.test, first.test);
     });

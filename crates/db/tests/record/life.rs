@@ -165,5 +165,6 @@ fn runs_that_are_given_back_are_taken_at_once() {
         scratch.db.release(&[(left, 1), (kept, 7), (ended, 1)]).await.expect("given back");
         let again = scratch.take_many(3, 10).await.runs;
         assert_eq!(again.iter().map(|it| (it.run_id, it.epoch)).collect::<Vec<_>>(), [(left, 2)]);
+        assert_eq!(again[0].stalls, 0, "who gives a run back did not stall");
     });
 }

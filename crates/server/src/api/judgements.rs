@@ -100,7 +100,7 @@ async fn judge(
     let run = stored(&app, context, (project, id)).await?;
     let recorded = run.outcome.clone().ok_or_else(|| under_way(id))?;
     let (text, version) = test(&app, context, (&by, &run.test), body).await?;
-    let vars = variables((&app.watch, context), &app.db, project, &run.vars).await;
+    let vars = variables((&app.watch, context), &app.db, project, (&run.vars, &run.secrets)).await;
     let vars = vars.map_err(|error| not_filled(&error)).map(as_recorded)?;
     let gates = gates_of(&app, context, project).await?;
     let (place, trace) = place.trace(&app, context, (project, id)).await?;

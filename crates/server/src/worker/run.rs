@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bus::Bus;
-use db::{Damaged, Db, DbError, OtlpTrace, Taken};
-use lang::{Document, Files, Plan, PollingProfile, Reference, Secrets};
+use db::{Damaged, Db, DbError, OtlpTrace, SecretValues, Taken};
+use lang::{Document, Evidence, Files, Plan, PollingProfile, Reference, Secrets, Vars};
 use model::{
     DocumentKind, Event, Faulty, Learned, Outcome, RunId, Step, StepTime, Superseded, Timestamp,
     Trace, Verdict, What,
@@ -25,8 +25,8 @@ use crate::{
     variables::variables,
 };
 
-/// How many workers may try to end a run. One that ends each of them ends as inconclusive.
-const EPOCHS_MAX: i64 = 5;
+/// How many workers may stall or die while they have a run. One that does that to each of them ends as inconclusive.
+const STALLS_MAX: i32 = 2;
 /// What is said of a run that somebody stopped.
 const STOPPED: &str = "stopped: somebody asked the run to stop before it had its verdict; run it again if it is wanted";
 
@@ -83,10 +83,11 @@ async fn execute(
         ended: worker.world.now().max(taken.accepted_at),
     }];
     let began = worker.world.now();
-    let plan = match taken.epoch {
-        ..=EPOCHS_MAX => compile(taken),
+    let plan = match taken.stalls {
+        ..STALLS_MAX => compile(taken),
         _ => Err(format!(
-            "given up: {EPOCHS_MAX} workers took the run and none brought it to an end; see their logs"
+            "given up: {STALLS_MAX} workers had the run, and each stalled or died, or lost the database for longer than its \
+             lease; see their logs"
         )),
     };
     steps.push(StepTime { step: Step::Compile, began, ended: worker.world.now() });
@@ -144,12 +145,13 @@ async fn judged(
 ) -> Result<Came, Lost> {
     let within = ports.trace().step(Step::Resolve);
     let asked = (&worker.watch, within);
-    let vars = match variables(asked, &worker.db, &taken.project, &taken.vars).await {
-        Ok(vars) => vars,
-        // Nothing was sent: who takes the run next asks again.
-        Err(error) if error.fault().is_transient() => return Err(Lost(error.to_string())),
-        Err(error) => return Ok(Came::Open(error.to_string())),
-    };
+    let vars =
+        match variables(asked, &worker.db, &taken.project, (&taken.vars, &taken.secrets)).await {
+            Ok(vars) => vars,
+            // Nothing was sent: who takes the run next asks again.
+            Err(error) if error.fault().is_transient() => return Err(Lost(error.to_string())),
+            Err(error) => return Ok(Came::Open(error.to_string())),
+        };
     ports.hide(Secrets::of(&vars));
     let progress = match ports.progress(taken).await {
         Ok(progress) => progress,
@@ -172,12 +174,48 @@ async fn judged(
         timeout: Some(timeout.saturating_sub(spent.unwrap_or_default())),
     };
     match runner::run(job, ports).await {
-        Ok(finished) => Ok(Came::Judged(Box::new(conclude(finished, ports, slot).await?))),
+        Ok(finished) => {
+            let finished = conclude(finished, ports, slot).await?;
+            if taken.suite.is_some() {
+                keep_secret_outputs(taken, (plan, &vars), &finished, ports).await?;
+            }
+            Ok(Came::Judged(Box::new(finished)))
+        }
         Err(RunError::Lost(lost)) => Err(lost),
         Err(error @ (RunError::Resolve(_) | RunError::Full(_))) => {
             Ok(Came::Open(error.to_string()))
         }
     }
+}
+
+/// Keeps what a step puts out and nobody may see, for the steps that need it: the outcome has `***` there.
+async fn keep_secret_outputs(
+    taken: &Taken,
+    (plan, vars): (&Plan, &Vars),
+    finished: &Finished,
+    ports: &WorkerPorts<'_>,
+) -> Result<(), Lost> {
+    let seed = runner::seed(taken.run_id);
+    let Ok(mut resolved) = lang::resolve(plan, vars, &seed) else { return Ok(()) };
+    if let Ok(asked) = lang::request(plan, vars, &seed, &Files::default()) {
+        resolved.hide(&asked);
+    }
+    let (trace, answer) = (finished.trace.clone(), Arc::clone(&finished.answer));
+    let trigger = finished.trigger.as_ref().map(|trigger| trigger.id);
+    let settlement = finished.outcome.settlement.clone();
+    let outputs = move || {
+        let (trace, settlement) = (trace.as_deref(), settlement.as_ref());
+        lang::outputs(&resolved, &Evidence { trace, trigger, answer: Some(&answer), settlement })
+    };
+    let outputs = ports.share().run(outputs).await;
+    let secret = outputs.into_iter().filter(|output| output.is_secret);
+    let secret: SecretValues = secret.map(|output| (output.name, Some(output.value))).collect();
+    if secret.is_empty() {
+        return Ok(());
+    }
+    let secret = &secret;
+    let keep = |db: Db| async move { db.keep_outputs(taken.run_id, taken.epoch, secret).await };
+    ports.insist(Step::Record, keep).await.map_err(|error| ports::lost(&error))
 }
 
 /// Lets a provisional verdict linger until it is final, without a slot once it is in the record.
