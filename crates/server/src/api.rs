@@ -45,7 +45,9 @@ use tokio::task::JoinSet;
 use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{access::Access, followers::Followers, opening::Opening, watch::Watch};
+use crate::{
+    access::Access, followers::Followers, liveness::Liveness, opening::Opening, watch::Watch,
+};
 use problem::Problem;
 
 /// How long work for a request may take: a little more than it gives itself.
@@ -67,6 +69,8 @@ pub(crate) struct App {
     pub(crate) opening: Opening,
     /// Who may ask.
     pub(crate) access: Arc<Access>,
+    /// Whether work goes on.
+    pub(crate) liveness: Liveness,
     /// Whether this server speaks TLS itself.
     pub(crate) is_tls: bool,
     /// The URL by which browsers reach it.
@@ -174,7 +178,7 @@ pub(crate) fn router(app: App) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), on_work));
     // Probes come every second and say nothing about the server's work: they are not traced.
     Router::new()
-        .route("/livez", get(|| async { Json(serde_json::json!({"status": "alive"})) }))
+        .route("/livez", get(alive))
         .route("/readyz", get(ready))
         .route(
             "/metrics",
@@ -184,6 +188,17 @@ pub(crate) fn router(app: App) -> Router {
         .merge(api)
         .layer(middleware::from_fn_with_state(app.clone(), guard::guard))
         .with_state(app)
+}
+
+/// Whether a restart would help.
+async fn alive(State(app): State<App>) -> Response {
+    match app.liveness.stalled_for() {
+        None => Json(serde_json::json!({"status": "alive"})).into_response(),
+        Some(silent) => {
+            let detail = format!("the server has done no work for {} s", silent.as_secs());
+            Problem::new(Fault::Upstream, detail).into_response()
+        }
+    }
 }
 
 /// Answers on the runtime for work. A caller that goes away ends what it asked for.

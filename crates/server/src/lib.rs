@@ -15,6 +15,7 @@ mod identity;
 mod ingest;
 mod interests;
 mod listen;
+mod liveness;
 mod opening;
 mod own_metrics;
 mod own_spans;
@@ -180,8 +181,7 @@ pub async fn start(
 ) -> Result<Handle, StartError> {
     let (tls, spans) = (check(&config)?, ingest::Settings::of(&config));
     // What the server's own files bring is read before anything is touched.
-    let otlp: Arc<str> = receiver_name(&config).into();
-    let provided = provision::logged(config.provisioning.as_deref(), &otlp)?;
+    let (otlp, provided) = provided(&config)?;
     let (db, calm_db) = records(&config, world, &work)?;
     let (triggers, pool) = (strangers(&config), pool(&work));
     let access = Arc::new(Access::new(config.access.clone(), &config.limits, world));
@@ -224,6 +224,7 @@ pub async fn start(
         readers: Shares::new(api::TRACE_READS_MAX),
         pool: pool.clone(),
         otlp,
+        liveness: liveness(&mut tasks, &work, &telemetry, &stop),
     };
     tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
     tasks.spawn(interests.clone().keep(stop.clone()));
@@ -305,6 +306,24 @@ fn records(config: &Config, world: World, work: &runtime::Handle) -> Result<(Db,
     let _on_work = work.enter();
     let db = Db::lazy(&connect(postgres, postgres.pool_max))?;
     Ok((db.with_secrets(SecretKeys::new(secrets, world)), calm_db))
+}
+
+/// Where a Collector sends to reach this server, and what the server's own files bring.
+fn provided(config: &Config) -> Result<(Arc<str>, Option<Vec<provision::Provided>>), StartError> {
+    let otlp: Arc<str> = receiver_name(config).into();
+    let provided = provision::logged(config.provisioning.as_deref(), &otlp)?;
+    Ok((otlp, provided))
+}
+
+/// Whether the runtime for work goes on, but for what a full telemetry buffer holds.
+fn liveness(
+    tasks: &mut JoinSet<()>,
+    work: &runtime::Handle,
+    telemetry: &Arc<Telemetry>,
+    stop: &CancellationToken,
+) -> liveness::Liveness {
+    let telemetry = Arc::clone(telemetry);
+    liveness::Liveness::watch(tasks, work, move || telemetry.is_pressed(), stop.clone())
 }
 
 /// What computes has threads of its own: more than there are processors, since one owner has half of them.

@@ -1,0 +1,104 @@
+//! Whether the runtime for work makes progress.
+//!
+//! A task there beats every second; where no beat comes for half a minute its threads are all held, and only a restart helps. A
+//! full telemetry buffer holds them too, for as long as nobody takes what is in it: that is no reason to restart, which would
+//! change nothing. Looked at from the calm runtime, whose threads nobody holds.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    runtime,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How often the runtime for work says that it goes on.
+const BEAT: Duration = Duration::from_secs(1);
+/// How long it may say nothing.
+const SILENT_MAX: Duration = Duration::from_secs(30);
+
+/// When the runtime for work was last known to go on. A clone is the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Liveness(Arc<Mutex<Instant>>);
+
+impl Liveness {
+    /// Begins to look, until told to stop. `is_excused` says that there is a reason for no progress which is not the runtime's.
+    pub(crate) fn watch(
+        tasks: &mut JoinSet<()>,
+        work: &runtime::Handle,
+        is_excused: impl Fn() -> bool + Send + 'static,
+        stop: CancellationToken,
+    ) -> Self {
+        let liveness = Self(Arc::new(Mutex::new(Instant::now())));
+        let (beating, looking) = (liveness.clone(), liveness.clone());
+        let stopped = stop.clone();
+        let beat = async move {
+            while stopped.run_until_cancelled(sleep(BEAT)).await.is_some() {
+                *beating.last() = Instant::now();
+            }
+        };
+        tasks.spawn_on(beat, work);
+        tasks.spawn(async move {
+            while stop.run_until_cancelled(sleep(BEAT)).await.is_some() {
+                if is_excused() {
+                    *looking.last() = Instant::now();
+                }
+            }
+        });
+        liveness
+    }
+
+    /// For how long the runtime for work has made no progress, where that is too long.
+    pub(crate) fn stalled_for(&self) -> Option<Duration> {
+        let silent = self.last().elapsed();
+        (silent > SILENT_MAX).then_some(silent)
+    }
+
+    fn last(&self) -> MutexGuard<'_, Instant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        },
+        time::Duration,
+    };
+
+    use tokio::{runtime, task::JoinSet, time::sleep};
+    use tokio_util::sync::CancellationToken;
+
+    use super::{Liveness, SILENT_MAX};
+
+    /// The clock of this runtime is paused; that of the other one is never driven, as where its threads are held.
+    #[tokio::test(start_paused = true)]
+    async fn work_that_stands_still_is_noticed_unless_it_is_excused() {
+        let held = runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let (excused, stop) = (Arc::new(AtomicBool::new(true)), CancellationToken::new());
+        let is_excused = {
+            let excused = Arc::clone(&excused);
+            move || excused.load(Ordering::Relaxed)
+        };
+        let mut tasks = JoinSet::new();
+        let liveness = Liveness::watch(&mut tasks, held.handle(), is_excused, stop.clone());
+        sleep(4 * SILENT_MAX).await;
+        assert_eq!(liveness.stalled_for(), None, "a full buffer is no stall");
+        excused.store(false, Ordering::Relaxed);
+        sleep(SILENT_MAX - Duration::from_secs(2)).await;
+        assert_eq!(liveness.stalled_for(), None, "it has half a minute after that");
+        sleep(Duration::from_secs(5)).await;
+        assert!(liveness.stalled_for().is_some_and(|silent| silent > SILENT_MAX));
+        let here = Liveness::watch(&mut tasks, &runtime::Handle::current(), || false, stop);
+        sleep(4 * SILENT_MAX).await;
+        assert_eq!(here.stalled_for(), None, "what goes on is alive");
+        held.shutdown_background();
+    }
+}
