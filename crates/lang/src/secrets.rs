@@ -53,7 +53,8 @@ pub struct Secrets {
 struct Finder {
     /// As they are.
     exact: Automaton,
-    /// Without what is behind a backslash, and without what URLs escape too.
+    /// Without backslashes, without what is behind them, and without what URLs escape too.
+    letters: Automaton,
     backslash: Automaton,
     all: Automaton,
 }
@@ -184,6 +185,7 @@ impl Finder {
             Automaton::new(plain.collect())
         };
         Self {
+            letters: automaton(Escapes::Letters),
             backslash: automaton(Escapes::Backslash),
             all: automaton(Escapes::All),
             exact: Automaton::new(texts.iter().map(|text| text.as_bytes()).collect()),
@@ -199,6 +201,7 @@ impl Finder {
         let exact = all.len();
         for escapes in Escapes::in_text(bytes) {
             let automaton = match escapes {
+                Escapes::Letters => &self.letters,
                 Escapes::Backslash => &self.backslash,
                 Escapes::All => &self.all,
             };
@@ -393,6 +396,13 @@ mod tests {
             let told = secrets(&[&secret]).hide(&format!("{before}{written}{after}")).into_owned();
             proptest::prop_assert!(!told.contains(&secret[..6]), "{} as {}: {}", secret, written, told);
         }
+    }
+
+    #[test]
+    fn a_secret_that_looks_like_the_code_of_a_character_is_found_behind_a_backslash() {
+        // A backslash, and then the secret, as JSON writes them.
+        let written = serde_json::to_string("\\u00000\"0.").expect("a text is JSON");
+        assert_eq!(secrets(&["u00000\"0"]).hide(&written), r#""***.""#);
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(super) struct Unit {
 /// Which ways to write a text are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escapes {
+    /// Backslashes alone: what looks like the code of a character may be a backslash, and then a text that begins so.
+    Letters,
     /// Those behind a backslash.
     Backslash,
     /// Those of URLs as well.
@@ -26,8 +28,9 @@ impl Escapes {
     /// The ways that are worth a walk over a text.
     pub(super) fn in_text(bytes: &[u8]) -> impl Iterator<Item = Self> {
         let has = |sought: &[u8]| bytes.iter().any(|byte| sought.contains(byte));
+        let letters = bytes.windows(2).any(|pair| pair == b"\\u").then_some(Self::Letters);
         let backslash = has(b"\\").then_some(Self::Backslash);
-        backslash.into_iter().chain(has(b"%+").then_some(Self::All))
+        letters.into_iter().chain(backslash).chain(has(b"%+").then_some(Self::All))
     }
 }
 
@@ -40,7 +43,7 @@ pub(super) fn each(bytes: &[u8], escapes: Escapes, mut tell: impl FnMut(Unit)) {
         let is_escaped = at > began;
         let Some(&byte) = bytes.get(at) else { break };
         let (char, after) = match byte {
-            b'u' if is_escaped => unicode(bytes, at),
+            b'u' if is_escaped && escapes != Escapes::Letters => unicode(bytes, at),
             b'%' if escapes == Escapes::All => percent(bytes, at),
             _ => None,
         }

@@ -228,7 +228,7 @@ pub(crate) const CHANGES: &[Change] = &[
     change(("Test", "settle.expect[]"), HTTP, "expect: [shop]", "expect: [store]"),
     change(("Test", "settle.absent[]"), HTTP, "absent: [db]", "absent: [queue]"),
     change(("Test", "pollingProfile"), HTTP, "pollingProfile: slow", "pollingProfile: fast"),
-    change(("Test", "skipTraceCollection"), HTTP, "skipTraceCollection: false", "skipTraceCollection: true"),
+    change(("Test", "skipTraceCollection"), API_KEY, "  name: the shop", "  name: the shop\n  skipTraceCollection: true"),
 
     change(("TestSuite", "id"), SUITE, "id: nightly", "id: hourly"),
     change(("TestSuite", "steps[]"), SUITE, "- checkout", "- checkin"),
