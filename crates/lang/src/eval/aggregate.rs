@@ -31,7 +31,11 @@ use super::{
 use crate::{
     budget,
     syntax::ast::{Aggregate, Comparator, Expr, Summary},
-    value::{Number, TOO_LARGE, Value, compare::compare, shorten},
+    value::{
+        Number, TOO_LARGE, Value,
+        compare::{compare, is_among},
+        shorten,
+    },
 };
 
 /// An aggregate over the whole trace, the same whichever span is spoken of.
@@ -450,9 +454,7 @@ impl Constant<'_> {
                     let reason = Some(TOO_LARGE.to_owned());
                     return Contrast { truth: Truth::Open, reason, remark: None };
                 }
-                let is_same = |item: &&Value<'_>| compare(value, Comparator::Equal, item).holds();
-                let same = items.iter().find(is_same);
-                Contrast { truth: same.is_some().into(), reason: None, remark: None }
+                Contrast { remark: None, ..is_among(value, items).into() }
             }
             Values::One(list) => compare(value, Comparator::In, list).into(),
             Values::Many(_) | Values::Groups(_) | Values::Between(_) => Contrast {

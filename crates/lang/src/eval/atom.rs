@@ -172,9 +172,14 @@ impl<'a> Atom<'a> {
             Lookup::Many(values) => Values::Many(values),
             Lookup::Absent => return self.absent(),
             Lookup::Untimed(_) if matches!(self.test, Test::Exists) => return self.absent(),
-            Lookup::Between(..) | Lookup::Untimed(_) | Lookup::Dropped(_) | Lookup::Unknown => {
-                return Truth::Open;
+            Lookup::Encoded(_) if matches!(self.test, Test::Exists) => {
+                return self.signed(Truth::True);
             }
+            Lookup::Between(..)
+            | Lookup::Untimed(_)
+            | Lookup::Dropped(_)
+            | Lookup::Encoded(_)
+            | Lookup::Unknown => return Truth::Open,
         };
         let left = Valued {
             values,
@@ -228,7 +233,7 @@ impl<'a> Atom<'a> {
 
     fn ordered(&self, number: Number, comparator: Comparator, other: Number) -> Truth {
         let order = number.compare(other);
-        self.signed(order.is_some_and(|order| accepts(comparator, order)).into())
+        self.signed(order.map_or(Truth::Undefined, |order| accepts(comparator, order).into()))
     }
 
     /// The answer of a span that does not hold all that it had: where what is asked for is not there, it may have been
@@ -262,7 +267,7 @@ impl<'a> Quick<'a> {
         let is_text = match comparator {
             Comparator::Equal | Comparator::StartsWith | Comparator::EndsWith => true,
             // What is JSON is searched as such.
-            Comparator::Contains => read_document(&value.text()).is_none(),
+            Comparator::Contains => matches!(read_document(&value.text()), Ok(None)),
             _ => false,
         };
         match value {

@@ -173,6 +173,10 @@ fn spoken_of<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued
             let why = scene.span.map_or_else(String::new, |span| dropped.by(span));
             return Err(Lack::Open(format!("`{}` is not known: {why}", named())));
         }
+        Lookup::Encoded(encoding) => {
+            let why = format!("the body is encoded as `{encoding}`, which is not read here");
+            return Err(Lack::Open(format!("`{}` is not known: {why}", named())));
+        }
         Lookup::Absent if scene.inner.is_some() => {
             return Err(undefined(&format!("`{}` is not on it", named())));
         }

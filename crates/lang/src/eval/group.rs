@@ -12,7 +12,7 @@ use super::{
 use crate::{
     budget,
     syntax::ast::{Aggregate, Expr, ExprKind, Intrinsic, Property},
-    value::Value,
+    value::{Value, key::key},
 };
 
 /// Which span is in which group.
@@ -150,7 +150,12 @@ impl Keys {
                     None => format!("text {text}"),
                 }
             }
-            Ok(found) => format!("{:?}", found.values),
+            Ok(Valued { values: Values::One(value), .. }) => key(&value),
+            Ok(Valued { values: Values::Many(values), .. }) => {
+                format!("many {}", key(&Value::List(values)))
+            }
+            Ok(Valued { values: Values::Between(interval), .. }) => return Err(interval.reason),
+            Ok(found) => format!("groups {:?}", found.values),
             Err(Lack::Undefined(_)) => return Ok(Part::Absent),
             Err(Lack::Open(reason)) => return Err(reason),
         };

@@ -9,7 +9,7 @@ use model::{
 
 use super::{
     dropped::Dropped,
-    times::TimeBounds,
+    times::{Cause, TimeBounds},
     world::{
         InnerRef, Scene, TRIGGER_NAMES, TimeLack, World, duration, end_of, start_of, time_lack,
     },
@@ -34,6 +34,8 @@ pub(crate) enum Lookup<'a> {
     Untimed(TimeLack),
     /// It is not there, and may be among what was dropped.
     Dropped(Dropped),
+    /// The body of the answer, in an encoding that is not read: it is there, and its content is not known.
+    Encoded(String),
     /// Nobody knows: there is no answer. [`World::why_unknown`] says why.
     Unknown,
 }
@@ -47,6 +49,9 @@ pub(super) const TYPES: &[(&str, &str)] = &[
     ("faas.", "faas"),
     ("exception.", "exception"),
 ];
+
+/// The header that names the encodings of a body.
+const CONTENT_ENCODING: &str = "content-encoding";
 
 /// How many offsets of clocks are told of one value.
 const OFFSETS_MAX: usize = 3;
@@ -151,36 +156,55 @@ impl<'a> World<'a> {
             }
             Intrinsic::Depth => Value::whole(self.depth_at(place()).into()),
             Intrinsic::Children => Value::whole(self.children_at(place()) as u64),
-            Intrinsic::SelfTime => return self.time_of(span, self.self_time(place())),
-            Intrinsic::CriticalTime => return self.time_of(span, self.critical_time(place())),
+            Intrinsic::SelfTime => {
+                return self.time_of(span, self.self_time(place()), || self.why_between(span));
+            }
+            Intrinsic::CriticalTime => {
+                let (times, place) = (self.critical_times(), place());
+                let why = || self.why_not_critical(times.cause_at(place));
+                return self.time_of(span, times.at(place), why);
+            }
             Intrinsic::Attributes => Value::Json(object_of(span.attributes())),
             Intrinsic::Events => owned(events(span)),
         })
     }
 
-    /// A time that a span spent.
-    fn time_of(&self, span: Span<'a>, bounds: TimeBounds) -> Lookup<'a> {
+    /// A time that a span spent, and why it is known between bounds only, where it is.
+    fn time_of(
+        &self,
+        span: Span<'a>,
+        bounds: TimeBounds,
+        why: impl FnOnce() -> Option<String>,
+    ) -> Lookup<'a> {
         match time_lack(span) {
             Some(lack) => Lookup::Untimed(lack),
             None if bounds.low == bounds.high => Lookup::One(Value::Duration(bounds.low)),
-            None => Lookup::Between(bounds, self.why_between(span)),
+            None => {
+                let unsaid = || "it depends on how far the clocks of the hosts differ".to_owned();
+                Lookup::Between(bounds, why().unwrap_or_else(unsaid))
+            }
         }
     }
 
-    /// Why a time that a span spent is not known to the nanosecond: the first of its children whose times leave it open.
-    fn why_between(&self, span: Span<'a>) -> String {
-        let place = self.tree.place(span.ix());
-        let clocks = self.clocks();
-        let host = clocks.host_of(span.ix());
-        let doubt = |child: Span<'_>| match time_lack(child) {
-            Some(lack) => Some(format!("`{}` {}", shorten(child.name()), lack.words())),
-            None if clocks.host_of(child.ix()) == host => None,
-            None => Some(clocks.doubt(host, clocks.host_of(child.ix()))),
-        };
-        let mut children = self.tree.children_at(place).map(|child| self.span_at(child));
-        children.find_map(doubt).unwrap_or_else(|| {
-            "it depends on how far the clocks of the hosts above it differ".to_owned()
-        })
+    /// Why the self time of a span is not known to the nanosecond: the first of its children whose times leave it open.
+    fn why_between(&self, span: Span<'a>) -> Option<String> {
+        let mut children = self.tree.children_at(self.tree.place(span.ix()));
+        children.find_map(|child| self.why_unsure(span, self.span_at(child)))
+    }
+
+    /// The same of a critical time, which a span beside one above it may leave open.
+    fn why_not_critical(&self, cause: Option<Cause>) -> Option<String> {
+        let Cause { above, unsure } = cause?;
+        self.why_unsure(self.span_at(above), self.span_at(unsure))
+    }
+
+    /// Why the times of a span are not known on the clock of another.
+    fn why_unsure(&self, above: Span<'a>, span: Span<'a>) -> Option<String> {
+        let hosts = [above, span].map(|span| self.clocks().host_of(span.ix()));
+        match time_lack(span) {
+            Some(lack) => Some(format!("`{}` {}", shorten(span.name()), lack.words())),
+            None => (hosts[0] != hosts[1]).then(|| self.clocks().doubt(hosts[0], hosts[1])),
+        }
     }
 
     /// How far the clocks of some spans may differ from those of their children, where these are others.
@@ -230,14 +254,23 @@ impl<'a> World<'a> {
     fn recorded(&self, part: &ResponsePart) -> Lookup<'a> {
         let Some(trigger) = self.trigger else { return Lookup::Unknown };
         let attribute = |name: &str| self.trace.span(trigger).attributes().get(name);
+        let headers = || attribute("tracetest.response.headers").map(Value::from);
         let value = match part {
             ResponsePart::Status => attribute("tracetest.response.status"),
-            ResponsePart::Body => attribute("tracetest.response.body"),
+            ResponsePart::Body => {
+                let named = headers().map(|headers| of_headers(&headers, CONTENT_ENCODING));
+                let body = attribute("tracetest.response.body").map(Value::from);
+                let encoding =
+                    named.and_then(encoding).filter(|_| !body.as_ref().is_some_and(is_empty));
+                return match (body, encoding) {
+                    (Some(_), Some(encoding)) => Lookup::Encoded(encoding),
+                    (body, _) => body.map_or(Lookup::Unknown, Lookup::One),
+                };
+            }
             ResponsePart::Headers => attribute("tracetest.response.headers"),
             ResponsePart::Duration => attribute("tracetest.response.duration"),
             ResponsePart::Header(name) => {
-                let headers = attribute("tracetest.response.headers").map(Value::from);
-                return headers.map_or(Lookup::Unknown, |headers| of_headers(&headers, name));
+                return headers().map_or(Lookup::Unknown, |headers| of_headers(&headers, name));
             }
         };
         value.map_or(Lookup::Unknown, |value| Lookup::One(value.into()))
@@ -312,18 +345,44 @@ fn of_response<'a>(part: &ResponsePart, response: &'a Response) -> Lookup<'a> {
     Lookup::One(match part {
         ResponsePart::Status => Value::whole(response.status.into()),
         ResponsePart::Duration => Value::Duration(response.duration_ns.into()),
-        ResponsePart::Body => of_body(&response.body),
+        ResponsePart::Body => {
+            let body = of_body(&response.body);
+            return match encoding(header_of(response, CONTENT_ENCODING)) {
+                Some(encoding) if !is_empty(&body) => Lookup::Encoded(encoding),
+                _ => Lookup::One(body),
+            };
+        }
         ResponsePart::Headers => {
             let header = |(key, value): &(String, String)| {
                 object([("key", Json::Text(key.clone())), ("value", Json::Text(value.clone()))])
             };
             owned(Json::List(response.headers.iter().map(header).collect()).to_string())
         }
-        ResponsePart::Header(name) => {
-            let named = response.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
-            return many(named.map(|(_, value)| text(value)));
-        }
+        ResponsePart::Header(name) => return header_of(response, name),
     })
+}
+
+fn header_of<'a>(response: &'a Response, name: &str) -> Lookup<'a> {
+    let named = response.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+    many(named.map(|(_, value)| text(value)))
+}
+
+/// The encoding of a body that is not read as it stands, by the header that names it.
+fn encoding(header: Lookup<'_>) -> Option<String> {
+    let named = match header {
+        Lookup::One(value) => vec![value],
+        Lookup::Many(values) => values,
+        _ => return None,
+    };
+    let named: Vec<_> = named.iter().map(Value::text).collect();
+    let named = named.iter().flat_map(|value| value.split(',')).map(str::trim);
+    let is_read = |name: &&str| name.is_empty() || name.eq_ignore_ascii_case("identity");
+    let named: Vec<_> = named.filter(|name| !is_read(name)).collect();
+    (!named.is_empty()).then(|| shorten(&named.join(", ")).into_owned())
+}
+
+fn is_empty(body: &Value<'_>) -> bool {
+    matches!(body, Value::Text(text) if text.is_empty())
 }
 
 /// A program that ended speaks like a response: its code is the status, what it wrote is the body.
@@ -336,19 +395,23 @@ fn of_exit<'a>(part: &ResponsePart, exit: &'a Exit) -> Lookup<'a> {
     })
 }
 
+/// The body as text, with U+FFFD for what is not UTF-8.
 fn of_body(body: &Body) -> Value<'_> {
     match body {
         Body::Text(body) => text(body),
-        Body::Bytes(bytes) => Value::Bytes(Cow::Borrowed(bytes)),
+        Body::Bytes(bytes) => {
+            budget::spend(bytes.len() as u64);
+            Value::Text(String::from_utf8_lossy(bytes))
+        }
     }
 }
 
 /// One header of a JSON list of `{key, value}`.
 fn of_headers<'a>(headers: &Value<'a>, name: &str) -> Lookup<'a> {
     let headers = match read_document(&headers.text()) {
-        Some(Json::List(headers)) => headers,
+        Ok(Some(Json::List(headers))) => headers,
         // As this program's own trigger span has them.
-        Some(Json::Object(entries)) => {
+        Ok(Some(Json::Object(entries))) => {
             let named = entries.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
             return many(named.map(|(_, value)| Value::from(value.clone())));
         }
@@ -415,6 +478,7 @@ fn one(lookup: Lookup<'_>) -> Option<Value<'_>> {
         | Lookup::Between(..)
         | Lookup::Untimed(_)
         | Lookup::Dropped(_)
+        | Lookup::Encoded(_)
         | Lookup::Unknown => None,
     }
 }

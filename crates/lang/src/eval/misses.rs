@@ -180,6 +180,7 @@ fn describe<'a>(condition: &'a Expr, missed: &Bits, world: &World<'a>) -> String
             Lookup::Dropped(dropped) => {
                 format!("not known: {}", dropped.by(world.span_at(place)))
             }
+            Lookup::Encoded(encoding) => format!("encoded as `{encoding}`"),
             Lookup::Absent | Lookup::Unknown => "absent".to_owned(),
         };
         if values.contains(&shown) {

@@ -175,13 +175,13 @@ fn host_at(place: u32, world: &World<'_>) -> u32 {
     world.clocks().host_of(world.tree.order()[place as usize])
 }
 
-/// Whether a span stands before another for sure. On one host the earlier arrival of two equal starts does.
+/// Whether a span stands before another for sure. On one host the tree says it of two that start at once.
 fn is_before(first: u32, second: u32, world: &World<'_>) -> bool {
     let spans = [first, second].map(|place| world.span_at(place as usize));
     let [Some(start), Some(other)] = spans.map(start_of) else { return false };
     let hosts = spans.map(|span| world.clocks().host_of(span.ix()));
     if hosts[0] == hosts[1] {
-        return (start, spans[0].ix().number()) < (other, spans[1].ix().number());
+        return (start, first) < (other, second);
     }
     let offset = world.clocks().offset(hosts[0], hosts[1]);
     i128::from(start) < i128::from(other) + offset.low

@@ -9,6 +9,7 @@ use crate::{
     value::{
         Number, Size, Value,
         compare::{compare, compare_sizes},
+        key::key,
     },
 };
 
@@ -231,11 +232,16 @@ fn the_one(values: Vec<Value<'_>>) -> Result<Value<'_>, Missing> {
 /// Each value once, in the order of their first.
 fn different(values: Vec<Value<'_>>) -> Vec<Value<'_>> {
     let mut texts = HashSet::new();
+    let mut wholes = HashSet::new();
     let mut others = HashSet::new();
     let mut is_first = |value: &Value<'_>| match value {
         Value::Text(text) if texts.contains(&**text) => false,
         Value::Text(text) => texts.insert(text.clone().into_owned()),
-        other => others.insert(format!("{other:?}")),
+        Value::Number(number) => match number.whole() {
+            Some(int) => wholes.insert(int),
+            None => others.insert(key(value)),
+        },
+        other => others.insert(key(other)),
     };
     values.into_iter().filter(|value| is_first(value)).collect()
 }

@@ -24,6 +24,21 @@ pub(crate) struct TimeBounds {
     pub(crate) high: i128,
 }
 
+/// The critical time of each span, by place.
+#[derive(Debug)]
+pub(crate) struct CriticalTimes {
+    bounds: Vec<TimeBounds>,
+    /// Which places are not known to the nanosecond, sorted and apart from each other, and why.
+    causes: Vec<(Range<usize>, Cause)>,
+}
+
+/// A span whose times leave open what was waited for, and one on whose clock they are asked for. Both are places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cause {
+    pub(super) above: usize,
+    pub(super) unsure: usize,
+}
+
 /// From start to end, in nanoseconds.
 type Stretch = (i128, i128);
 
@@ -46,6 +61,28 @@ impl TimeBounds {
 
     fn exactly(nanos: i128) -> Self {
         Self { low: nanos, high: nanos }
+    }
+}
+
+impl CriticalTimes {
+    pub(super) fn at(&self, place: usize) -> TimeBounds {
+        self.bounds[place]
+    }
+
+    pub(super) fn cause_at(&self, place: usize) -> Option<Cause> {
+        let before = self.causes.partition_point(|(places, _)| places.start <= place);
+        let (places, cause) = self.causes.get(before.checked_sub(1)?)?;
+        places.contains(&place).then_some(*cause)
+    }
+
+    /// Of a span and all below it only that is known which their durations tell.
+    fn spread(&mut self, place: usize, cause: Cause, world: &World<'_>) {
+        let subtree = place..world.tree.end_at(place);
+        for place in subtree.clone() {
+            let most = duration(world.span_at(place)).unwrap_or(NEVER);
+            self.bounds[place] = TimeBounds { low: 0, high: most };
+        }
+        self.causes.push((subtree, cause));
     }
 }
 
@@ -182,10 +219,11 @@ impl Cover {
     }
 }
 
-/// The critical time of each span, by place.
-pub(super) fn critical(world: &World<'_>) -> Vec<TimeBounds> {
+/// The critical time of each span.
+pub(super) fn critical(world: &World<'_>) -> CriticalTimes {
     let tree = &world.tree;
-    let mut critical = vec![TimeBounds::ZERO; world.len()];
+    let mut critical =
+        CriticalTimes { bounds: vec![TimeBounds::ZERO; world.len()], causes: Vec::new() };
     let roots: Vec<usize> = tree.tops().collect();
     let top = match world.trigger() {
         Some(trigger) if tree.parent_at(trigger).is_none() => vec![trigger],
@@ -196,8 +234,11 @@ pub(super) fn critical(world: &World<'_>) -> Vec<TimeBounds> {
         let host = world.clocks().host_of(tree.order()[*first]);
         let children: Vec<_> = top.iter().map(|place| Child::of(*place, host, world)).collect();
         match waited_for((-NEVER, NEVER), children) {
-            Some((windows, _)) => waited = windows,
-            None => top.iter().for_each(|place| spread(*place, world, &mut critical)),
+            Ok((windows, _)) => waited = windows,
+            Err(unsure) => {
+                let cause = Cause { above: *first, unsure };
+                top.iter().for_each(|place| critical.spread(*place, cause, world));
+            }
         }
     }
     while let Some((place, window)) = waited.pop() {
@@ -207,38 +248,39 @@ pub(super) fn critical(world: &World<'_>) -> Vec<TimeBounds> {
         let below: Vec<_> = tree.children_at(place).chain(others).collect();
         let children = below.iter().map(|child| Child::of(*child, host, world)).collect();
         match waited_for(window, children) {
-            Some((windows, own)) => {
-                critical[place] = TimeBounds::exactly(own);
+            Ok((windows, own)) => {
+                critical.bounds[place] = TimeBounds::exactly(own);
                 waited.extend(windows);
             }
-            None => {
-                critical[place] = TimeBounds { low: 0, high: window.1 - window.0 };
-                below.iter().for_each(|child| spread(*child, world, &mut critical));
+            Err(unsure) => {
+                let cause = Cause { above: place, unsure };
+                below.iter().for_each(|child| critical.spread(*child, cause, world));
+                critical.bounds[place] = TimeBounds { low: 0, high: window.1 - window.0 };
+                critical.causes.push((place..place + 1, cause));
             }
         }
     }
+    critical.causes.sort_unstable_by_key(|(places, _)| places.start);
     critical
 }
 
-/// Of a span and all below it only that is known which their durations tell.
-fn spread(place: usize, world: &World<'_>, critical: &mut [TimeBounds]) {
-    let subtree: Range<usize> = place..world.tree.end_at(place);
-    for place in subtree {
-        let most = duration(world.span_at(place)).unwrap_or(NEVER);
-        critical[place] = TimeBounds { low: 0, high: most };
-    }
-}
-
 /// Which children the time of a window was spent waiting for, and when, each on its own clock; and what is left of it.
-/// Nothing where that depends on an offset.
-fn waited_for(window: Stretch, mut children: Vec<Child>) -> Option<(Vec<(usize, Stretch)>, i128)> {
+/// Where that depends on an offset or on a time that is not known, a child of which it is.
+fn waited_for(
+    window: Stretch,
+    mut children: Vec<Child>,
+) -> Result<(Vec<(usize, Stretch)>, i128), usize> {
     let (start, end) = window;
     children.retain(|child| {
         let (from, to) = child.possible();
         from.max(start) < to.min(end)
     });
-    if !children.iter().all(Child::is_exact) && !is_steady(window, &mut children) {
-        return None;
+    let untimed = children.iter().find(|child| !child.is_timed);
+    let unsure = untimed.or_else(|| children.iter().find(|child| !child.is_exact()));
+    if let Some(unsure) = unsure.map(|child| child.place)
+        && !is_steady(window, &mut children)
+    {
+        return Err(unsure);
     }
     // Wherever the children of another host are: inside they are waited for in the same order, for the same time.
     let clip = |child: &Child| {
@@ -258,7 +300,7 @@ fn waited_for(window: Stretch, mut children: Vec<Child>) -> Option<(Vec<(usize, 
         }
     }
     own += (until - start).max(0);
-    Some((windows, own))
+    Ok((windows, own))
 }
 
 /// Whether each child of another host stays inside the window, and apart from the children of all other hosts.

@@ -319,10 +319,6 @@ pub(super) fn lacking(missing: Missing) -> Found {
 fn exists<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
     let (truth, reason) = match held(value, scene) {
         Ok(held) => (Truth::from(is_something(&held.valued().values)), None),
-        // A time that the span was not told is absent; what is compared with it is open.
-        Err(Missing { lack: Lack::Open(_), .. }) if is_untimed(value, scene) => {
-            (Truth::False, None)
-        }
         // What is asked for itself may be absent; what is made of something absent is not defined.
         Err(Missing { lack: Lack::Undefined(reason), .. }) => match &value.kind {
             ExprKind::Property(_) | ExprKind::Response(_) | ExprKind::Aggregate(_) => {
@@ -330,7 +326,12 @@ fn exists<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
             }
             _ => (Truth::Undefined, Some(reason)),
         },
-        Err(Missing { lack: Lack::Open(reason), .. }) => (Truth::Open, Some(reason)),
+        Err(Missing { lack: Lack::Open(reason), .. }) => match looked_up(value, scene) {
+            // A time that the span was not told is absent; what is compared with it is open.
+            Some(Lookup::Untimed(_)) => (Truth::False, None),
+            Some(Lookup::Encoded(_)) => (Truth::True, None),
+            _ => (Truth::Open, Some(reason)),
+        },
     };
     let future = match steadiness(value) {
         Steadiness::Fixed => Future::only(truth),
@@ -340,10 +341,13 @@ fn exists<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
     Found { truth, future, reason }
 }
 
-/// Whether a time of the span is asked for that it does not have.
-fn is_untimed<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> bool {
-    let ExprKind::Property(property) = &value.kind else { return false };
-    matches!(scene.world.look_up(property, scene), Lookup::Untimed(_))
+/// What was found of a property, or of a part of the answer, that is asked for itself.
+fn looked_up<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Option<Lookup<'a>> {
+    match &value.kind {
+        ExprKind::Property(property) => Some(scene.world.look_up(property, scene)),
+        ExprKind::Response(part) => Some(scene.world.response(part)),
+        _ => None,
+    }
 }
 
 pub(crate) fn is_something(values: &Values<'_>) -> bool {

@@ -12,7 +12,7 @@ use std::{
 
 use model::{
     Answer, SpanId, Trace,
-    trace::{Event, Link, Span, SpanIx, Tree},
+    trace::{Event, Link, Span, SpanIx},
 };
 
 use super::{
@@ -29,7 +29,8 @@ use super::{
     select::{Links, Matches},
     siblings::Siblings,
     summary::Missing,
-    times::{self, TimeBounds},
+    times::{self, CriticalTimes, TimeBounds},
+    tree::Tree,
 };
 use crate::{
     budget,
@@ -48,7 +49,7 @@ pub(crate) struct World<'a> {
     pub(super) logs: u64,
     pub(super) index: Index,
     self_times: OnceCell<Vec<TimeBounds>>,
-    critical_times: OnceCell<Vec<TimeBounds>>,
+    critical_times: OnceCell<CriticalTimes>,
     clocks: OnceCell<Clocks>,
     links: OnceCell<Links>,
     depths: OnceCell<Vec<u32>>,
@@ -252,9 +253,9 @@ impl<'a> World<'a> {
         self.self_times.get_or_init(|| times::own(self))[place]
     }
 
-    /// What the whole trace waited for of the span at a place.
-    pub(super) fn critical_time(&self, place: usize) -> TimeBounds {
-        self.critical_times.get_or_init(|| times::critical(self))[place]
+    /// What the whole trace waited for of each span.
+    pub(super) fn critical_times(&self) -> &CriticalTimes {
+        self.critical_times.get_or_init(|| times::critical(self))
     }
 
     pub(crate) fn clocks(&self) -> &Clocks {

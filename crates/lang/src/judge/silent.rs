@@ -10,8 +10,12 @@ use regex::Regex;
 
 use super::decide::Seen;
 use crate::{
-    eval::lasting::parts,
+    eval::{
+        expression::{Values, constant},
+        lasting::parts,
+    },
     syntax::ast::{Comparator, Expr, ExprKind, Intrinsic, Property, Pseudo, Selector},
+    value::Value,
 };
 
 /// How many silent peers are named in a reason.
@@ -81,13 +85,14 @@ impl<'a> Silence<'a> {
     fn in_expression(&self, expression: &Expr, absent: &mut Vec<String>) {
         match &expression.kind {
             ExprKind::Compare { left, comparator, is_negated, right } => {
-                let name = names(left, *comparator, *is_negated, right);
-                absent.extend(name.filter(|name| !name.is_met(&self.services)).map(|it| it.words));
+                let names = Names::of(left, *comparator, *is_negated, right);
+                absent.extend(names.and_then(|names| names.absent(&self.services)));
                 [left, right].into_iter().for_each(|side| self.in_expression(side, absent));
             }
             ExprKind::Aggregate(aggregate) => {
                 self.in_selector(&aggregate.of, absent);
-                aggregate.value.iter().for_each(|value| self.in_expression(value, absent));
+                let values = aggregate.value.iter().chain(&aggregate.by);
+                values.for_each(|value| self.in_expression(value, absent));
             }
             ExprKind::Gap { from, to } => {
                 [from, to].into_iter().for_each(|side| self.in_selector(side, absent));
@@ -104,46 +109,76 @@ impl<'a> Silence<'a> {
     }
 }
 
-/// What a comparison says of the name of a service.
-struct Name<'e> {
-    words: String,
+/// The texts with which a comparison compares the service of a span, or the services of several.
+struct Names {
     comparator: Comparator,
     is_negated: bool,
-    texts: Vec<&'e str>,
-    /// Whether all of the texts have to be among the services.
-    is_every: bool,
+    texts: Vec<String>,
 }
 
-/// A comparison of the service of a span, or of all services, with texts.
-fn names<'e>(
-    left: &'e Expr,
-    comparator: Comparator,
-    is_negated: bool,
-    right: &'e Expr,
-) -> Option<Name<'e>> {
-    let is_every = match &left.kind {
-        ExprKind::Property(property) if is_service(property) => false,
-        ExprKind::Aggregate(aggregate) => match aggregate.value.as_ref().map(|it| &it.kind) {
-            Some(ExprKind::Property(property)) if is_service(property) => true,
+impl Names {
+    /// None where nothing is said of a service, or it is not compared with texts of the test.
+    fn of(left: &Expr, comparator: Comparator, is_negated: bool, right: &Expr) -> Option<Self> {
+        let is_list = matches!(left.kind, ExprKind::Aggregate(_));
+        let (texts, comparator) = match (speaks_of_service(left), speaks_of_service(right)) {
+            // A list contains what equals one of its items.
+            (true, false) if is_list && comparator == Comparator::Contains => {
+                (texts(right), Comparator::Equal)
+            }
+            (true, false) => (texts(right), comparator),
+            // From this side a text or a list holds the service, or equals it.
+            (false, true) => (texts(left), Comparator::Equal),
             _ => return None,
-        },
-        _ => return None,
-    };
-    let text = |expression: &'e Expr| match &expression.kind {
-        ExprKind::Text(text) => Some(text.as_str()),
-        ExprKind::Known(known) => Some(known.text.as_str()),
+        };
+        (!texts.is_empty()).then_some(Self { comparator, is_negated, texts })
+    }
+
+    /// The services that are named and sent nothing; where the comparison is negated, also another one than these.
+    fn absent(&self, services: &BTreeSet<&str>) -> Option<String> {
+        let is_met = |text: &&String| services.iter().any(|service| self.is_so(service, text));
+        let unmet = self.texts.iter().filter(|text| !is_met(text));
+        let unmet: Vec<_> = unmet.map(|text| format!("`{text}`")).collect();
+        if !unmet.is_empty() {
+            return Some(unmet.join(", "));
+        }
+        let is_other = |service: &&str| !self.texts.iter().any(|text| self.is_so(service, text));
+        (self.is_negated && !services.iter().any(is_other)).then(|| {
+            let named: Vec<_> = self.texts.iter().map(|text| format!("`{text}`")).collect();
+            format!("a service other than {}", named.join(", "))
+        })
+    }
+
+    fn is_so(&self, service: &str, text: &str) -> bool {
+        match self.comparator {
+            Comparator::Contains => service.contains(text),
+            Comparator::StartsWith => service.starts_with(text),
+            Comparator::EndsWith => service.ends_with(text),
+            Comparator::Matches => Regex::new(text).is_ok_and(|pattern| pattern.is_match(service)),
+            _ => text == service,
+        }
+    }
+}
+
+/// The texts that an expression is, whatever span is spoken of.
+fn texts(expression: &Expr) -> Vec<String> {
+    let text = |value: &Value<'_>| match value {
+        Value::Text(_) | Value::Quoted(_) => Some(value.text().into_owned()),
         _ => None,
     };
-    let texts: Vec<_> = match &right.kind {
-        ExprKind::List(items) => items.iter().filter_map(text).collect(),
-        _ => text(right).into_iter().collect(),
-    };
-    let quoted: Vec<_> = texts.iter().map(|text| format!("`{text}`")).collect();
-    let words = match is_negated {
-        true => format!("a service other than {}", quoted.join(", ")),
-        false => quoted.join(", "),
-    };
-    (!texts.is_empty()).then_some(Name { words, comparator, is_negated, texts, is_every })
+    match constant(expression).map(|valued| valued.values) {
+        Ok(Values::One(Value::List(items))) => items.iter().filter_map(text).collect(),
+        Ok(Values::One(value)) => text(&value).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a value is the service of a span, or made of those of one or several.
+fn speaks_of_service(value: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::Property(property) => is_service(property),
+        ExprKind::Aggregate(aggregate) => aggregate.value.as_ref().is_some_and(speaks_of_service),
+        _ => parts(value).into_iter().any(speaks_of_service),
+    }
 }
 
 fn is_service(property: &Property) -> bool {
@@ -154,28 +189,5 @@ fn is_service(property: &Property) -> bool {
         }
         Property::Resource(name) => name == "service.name",
         _ => false,
-    }
-}
-
-impl Name<'_> {
-    /// Whether a service that sent something is meant.
-    fn is_met(&self, services: &BTreeSet<&str>) -> bool {
-        if self.is_every && !self.is_negated {
-            return self.texts.iter().all(|text| services.contains(text));
-        }
-        services.iter().any(|service| self.is_so(service) != self.is_negated)
-    }
-
-    fn is_so(&self, service: &str) -> bool {
-        let mut texts = self.texts.iter();
-        match self.comparator {
-            Comparator::Contains => texts.any(|text| service.contains(text)),
-            Comparator::StartsWith => texts.any(|text| service.starts_with(text)),
-            Comparator::EndsWith => texts.any(|text| service.ends_with(text)),
-            Comparator::Matches => {
-                texts.any(|text| Regex::new(text).is_ok_and(|pattern| pattern.is_match(service)))
-            }
-            _ => texts.any(|text| *text == service),
-        }
     }
 }

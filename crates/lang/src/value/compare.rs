@@ -2,7 +2,7 @@
 //!
 //! | | equal when |
 //! | --- | --- |
-//! | numbers | they are the same number; integers and doubles compare exactly, and what is not a number equals nothing |
+//! | numbers | they are the same number; integers and doubles compare exactly, and with what is not a number (NaN) it is undefined |
 //! | durations | they are the same count of nanoseconds; a number beside a duration counts as nanoseconds |
 //! | a text and a number | the text is spelled like the number, or, unless it is a literal in quotes, holds it (`numeral.rs`); or it holds a duration of that many nanoseconds |
 //! | a text and a duration | the text holds the duration, or its nanoseconds |
@@ -13,7 +13,8 @@
 //!
 //! Order is of numbers and durations only: a text takes part if it holds one; between others it is undefined. A list
 //! `contains` what equals one of its items, and a list whose items all do; a JSON document contains another by
-//! `json::contains`; everything else is searched as text. A pattern matches where it is found anywhere in the text.
+//! `json::contains`; everything else is searched as text. A pattern matches where it is found anywhere in the text. A text that
+//! would be read as JSON and is beyond its limits leaves the comparison open.
 
 use std::{borrow::Cow, cmp::Ordering};
 
@@ -51,6 +52,8 @@ const PAIRS_MAX: usize = 1_000_000;
 /// A path or pattern that finds nothing is as an absent attribute: neither equal nor unequal, so that a misspelt one does
 /// not pass by being negated.
 const NOTHING_FOUND: &str = "nothing was found to compare; `exists` asks for it";
+
+const NOT_A_NUMBER: &str = "NaN is not a number, so that it cannot be compared with one";
 
 const NO_ORDER: &str = "only numbers and durations have an order";
 
@@ -103,6 +106,11 @@ impl Compared {
 
 fn equal(left: &Value<'_>, right: &Value<'_>) -> Compared {
     match (left, right) {
+        _ if is_nan(left) && is_number_or_text(right)
+            || is_number_or_text(left) && is_nan(right) =>
+        {
+            undefined(NOT_A_NUMBER)
+        }
         (Value::Text(_) | Value::Quoted(_), Value::Text(_) | Value::Quoted(_)) => {
             plain(left.text() == right.text())
         }
@@ -114,13 +122,11 @@ fn equal(left: &Value<'_>, right: &Value<'_>) -> Compared {
         (Value::Bytes(a), Value::Bytes(b)) => plain(a == b),
         (Value::Json(a), Value::Json(b)) => with(json::equals(a, b), "compared as JSON"),
         (Value::List(_) | Value::Json(_), Value::List(_) | Value::Json(_)) => {
-            let same = items(left).zip(items(right)).is_some_and(|(a, b)| same_items(&a, &b));
-            plain(same)
+            items(left).zip(items(right)).map_or(plain(false), |(a, b)| same_items(&a, &b))
         }
         _ => match (left.size(), right.size()) {
-            (Some(a), Some(b)) => {
-                compare_sizes(a, b).map_or(plain(false), |order| sized(order.is_eq(), a, b))
-            }
+            (Some(a), Some(b)) => compare_sizes(a, b)
+                .map_or(undefined(NOT_A_NUMBER), |order| sized(order.is_eq(), a, b)),
             _ => with(false, "of different types"),
         },
     }
@@ -136,13 +142,19 @@ fn text_and(text: &Value<'_>, other: &Value<'_>) -> Compared {
         Value::Duration(nanos) => text_and_duration(&text, *nanos),
         Value::Bytes(_) => with(text == other.text(), "bytes compared by their hexadecimal digits"),
         Value::Json(json) => {
-            let same = read_document(&text).is_some_and(|text| json::equals(&text, json));
-            with(same, "compared as JSON")
+            let same = |text: &Json| json::equals(text, json);
+            match read_document(&text) {
+                Ok(text) => with(text.as_ref().is_some_and(same), "compared as JSON"),
+                Err(limit) => open(limit),
+            }
         }
         Value::List(list) => {
-            let read = read_document(&text).map(Value::Json);
-            let same = read.as_ref().and_then(items).is_some_and(|read| same_items(&read, list));
-            with(same, "compared as JSON")
+            let read = match read_document(&text) {
+                Ok(read) => read.map(Value::Json),
+                Err(limit) => return open(limit),
+            };
+            let same = read.as_ref().and_then(items).map(|read| same_items(&read, list));
+            Compared { remark: Some("compared as JSON"), ..same.unwrap_or(plain(false)) }
         }
         Value::Nothing => plain(text.is_empty()),
         Value::Null | Value::Bool(_) | Value::Text(_) | Value::Quoted(_) => {
@@ -152,9 +164,6 @@ fn text_and(text: &Value<'_>, other: &Value<'_>) -> Compared {
 }
 
 fn text_and_number(text: &str, is_quoted: bool, number: Number, spelling: &str) -> Compared {
-    if number.is_nan() {
-        return plain(false);
-    }
     if let Some(nanos) = read_duration(text) {
         let same = number.equals(Number::Int(nanos));
         return with(same, "text read as a duration, the number counts as nanoseconds");
@@ -180,9 +189,7 @@ fn text_and_duration(text: &str, nanos: i128) -> Compared {
 
 fn ordered(left: &Value<'_>, comparator: Comparator, right: &Value<'_>) -> Compared {
     let (Some(a), Some(b)) = (left.size(), right.size()) else { return undefined(NO_ORDER) };
-    let Some(order) = compare_sizes(a, b) else {
-        return with(false, "what is not a number has no order");
-    };
+    let Some(order) = compare_sizes(a, b) else { return undefined(NOT_A_NUMBER) };
     let holds = match comparator {
         Comparator::Less => order.is_lt(),
         Comparator::AtMost => order.is_le(),
@@ -213,36 +220,84 @@ fn sized(holds: bool, a: Size, b: Size) -> Compared {
 }
 
 fn contains(whole: &Value<'_>, part: &Value<'_>) -> Compared {
-    match (whole, part) {
+    try_contains(whole, part).unwrap_or_else(open)
+}
+
+/// The error is the limit of JSON that one of them is beyond.
+fn try_contains(whole: &Value<'_>, part: &Value<'_>) -> Result<Compared, &'static str> {
+    Ok(match (whole, part) {
         (Value::Null, _) => with(false, "there is no value"),
         (_, Value::List(wanted)) => {
-            let read = read_text(whole).map(Value::Json);
+            let read = read_text(whole)?.map(Value::Json);
             match items(read.as_ref().unwrap_or(whole)) {
                 Some(held) => contains_all(&held, part, wanted),
                 None => with(false, "of different types"),
             }
         }
         _ => {
-            if let Some(part) = document(part)
-                && let Some(whole) = document(whole).or_else(|| list_as_document(whole))
+            if let Some(part) = document(part)?
+                && let Some(whole) = document(whole)?.or_else(|| list_as_document(whole))
             {
                 return json::contains(&whole, &part)
-                    .map_or(open(), |holds| with(holds, "compared as JSON"));
+                    .map(|holds| with(holds, "compared as JSON"))
+                    .ok_or(TOO_LARGE);
             }
             match items(whole) {
-                Some(held) => plain(held.iter().any(|item| equal(item, part).holds())),
+                Some(held) => any_equal(&held, part),
                 None => plain(whole.text().contains(&*part.text())),
             }
         }
-    }
+    })
 }
 
 fn contains_all(held: &[Value<'_>], part: &Value<'_>, wanted: &[Value<'_>]) -> Compared {
     if held.len().saturating_mul(wanted.len()) > PAIRS_MAX {
-        return open();
+        return open(TOO_LARGE);
     }
-    let has = |wanted: &Value<'_>| held.iter().any(|item| equal(item, wanted).holds());
-    plain(wanted.iter().all(has) || has(part))
+    let all = all_of(wanted.iter().map(|wanted| any_equal(held, wanted)));
+    any_of([all, any_equal(held, part)].into_iter())
+}
+
+/// Whether one of many items equals a value.
+pub(crate) fn is_among(value: &Value<'_>, items: &[Value<'_>]) -> Compared {
+    let bytes = items.iter().map(|item| item.len() + value.len()).sum::<usize>() as u64;
+    match budget::spend(COMPARE_STEPS * items.len() as u64 + bytes / 8) {
+        true => any_equal(items, value),
+        false => open(budget::OVER),
+    }
+}
+
+fn any_equal(items: &[Value<'_>], value: &Value<'_>) -> Compared {
+    any_of(items.iter().map(|item| equal(item, value)))
+}
+
+/// One that holds decides; then one that is not known, and one that cannot be compared.
+fn any_of(each: impl Iterator<Item = Compared>) -> Compared {
+    worst_of(each, &Outcome::True)
+}
+
+/// One that does not hold decides; then one that is not known, and one that cannot be compared.
+fn all_of(each: impl Iterator<Item = Compared>) -> Compared {
+    worst_of(each, &Outcome::False)
+}
+
+fn worst_of(each: impl Iterator<Item = Compared>, deciding: &Outcome) -> Compared {
+    let weight = |outcome: &Outcome| match outcome {
+        outcome if outcome == deciding => 3,
+        Outcome::Open(_) => 2,
+        Outcome::Undefined(_) => 1,
+        Outcome::True | Outcome::False => 0,
+    };
+    let mut worst = plain(*deciding == Outcome::False);
+    for one in each {
+        if weight(&one.outcome) > weight(&worst.outcome) {
+            worst = Compared { remark: None, ..one };
+        }
+        if worst.outcome == *deciding {
+            break;
+        }
+    }
+    worst
 }
 
 fn edge(whole: &Value<'_>, part: &Value<'_>, is_there: impl Fn(&str, &str) -> bool) -> Compared {
@@ -267,9 +322,12 @@ fn matches(text: &Value<'_>, pattern: &Value<'_>, literal: Option<&Literal>) -> 
 }
 
 fn is_in(value: &Value<'_>, list: &Value<'_>) -> Compared {
-    let read = read_text(list).map(Value::Json);
+    let read = match read_text(list) {
+        Ok(read) => read.map(Value::Json),
+        Err(limit) => return open(limit),
+    };
     match items(read.as_ref().unwrap_or(list)) {
-        Some(items) => plain(items.iter().any(|item| equal(value, item).holds())),
+        Some(items) => any_equal(&items, value),
         None if *list == Value::Nothing => plain(false),
         None => undefined("`in` needs a list on its right"),
     }
@@ -287,27 +345,39 @@ fn items<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [Value<'v>]>> {
 }
 
 /// The list or object that a value is, or holds as text.
-fn document<'v>(value: &'v Value<'_>) -> Option<Cow<'v, Json>> {
+fn document<'v>(value: &'v Value<'_>) -> Result<Option<Cow<'v, Json>>, &'static str> {
     match value {
-        Value::Json(json) => Some(Cow::Borrowed(json)),
-        _ => read_text(value).map(Cow::Owned),
+        Value::Json(json) => Ok(Some(Cow::Borrowed(json))),
+        _ => Ok(read_text(value)?.map(Cow::Owned)),
     }
 }
 
-fn read_text(value: &Value<'_>) -> Option<Json> {
+fn read_text(value: &Value<'_>) -> Result<Option<Json>, &'static str> {
     match value {
         Value::Text(text) => read_document(text),
         Value::Quoted(text) => read_document(text),
-        _ => None,
+        _ => Ok(None),
     }
+}
+
+fn is_nan(value: &Value<'_>) -> bool {
+    matches!(value, Value::Number(number) if number.is_nan())
+}
+
+fn is_number_or_text(value: &Value<'_>) -> bool {
+    let is_text = matches!(value, Value::Text(_) | Value::Quoted(_));
+    is_text || matches!(value, Value::Number(_) | Value::Numeral { .. } | Value::Duration(_))
 }
 
 fn list_as_document<'v>(value: &Value<'_>) -> Option<Cow<'v, Json>> {
     matches!(value, Value::List(_)).then(|| Cow::Owned(value.to_json()))
 }
 
-fn same_items(a: &[Value<'_>], b: &[Value<'_>]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b).holds())
+fn same_items(a: &[Value<'_>], b: &[Value<'_>]) -> Compared {
+    match a.len() == b.len() {
+        true => all_of(a.iter().zip(b).map(|(a, b)| equal(a, b))),
+        false => plain(false),
+    }
 }
 
 fn is_empty(value: &Value<'_>) -> bool {
@@ -332,8 +402,8 @@ fn undefined(reason: impl Into<Cow<'static, str>>) -> Compared {
     Compared { outcome: Outcome::Undefined(reason.into()), remark: None }
 }
 
-fn open() -> Compared {
-    Compared { outcome: Outcome::Open(TOO_LARGE), remark: None }
+fn open(reason: &'static str) -> Compared {
+    Compared { outcome: Outcome::Open(reason), remark: None }
 }
 
 #[cfg(test)]
@@ -388,8 +458,19 @@ mod tests {
                 assert!(!compare(other, comparator, &nan).holds(), "{other:?} {comparator:?} NaN");
             }
         }
-        // It can be compared, so that `!=` holds and `not (x < 1)` too.
-        assert_eq!(compare(&double(f64::NAN), Less, &int(1)).outcome, Outcome::False);
+        // It cannot be compared, so that neither `!=` holds nor `not (x < 1)`, nor that it is in no list.
+        let nan = double(f64::NAN);
+        let list = Value::List(vec![int(1), text("a")]);
+        for (left, comparator, right) in [
+            (&nan, Less, &int(1)),
+            (&nan, Equal, &int(1)),
+            (&text("x"), Equal, &nan),
+            (&nan, In, &list),
+            (&list, Contains, &nan),
+        ] {
+            let outcome = compare(left, comparator, right).outcome;
+            assert!(matches!(outcome, Outcome::Undefined(_)), "{left:?} {comparator:?} {right:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::{
     Json, Lack, Literal, Number, Size, Value,
-    json::{self, read_document},
+    json::{self, ReadError, read_document},
     json_path, read_duration,
 };
 use crate::{budget, syntax::ast::Filter};
@@ -16,7 +16,8 @@ const MATCHES_MAX: usize = 100_000;
 /// What keeping one of them costs.
 const FOUND_STEPS: u64 = 32;
 
-/// How much a path may find, by [`Json::weight`]: `$..*` finds the innermost value once for each level.
+/// How much a path may find, by [`Json::weight`]: `$..*` finds the innermost value once for each level. It looks at no more
+/// values than that either.
 const FOUND_WEIGHT_MAX: usize = 2_000_000;
 
 const TOO_MUCH: &str = "too large to be filtered";
@@ -43,7 +44,7 @@ pub(crate) fn apply<'a>(
         (Filter::RegexGroup, [_]) => regex_group(input, literal),
         (Filter::GetIndex, [index]) => get_index(input, index),
         (Filter::Length, []) => length(input),
-        (Filter::Type, []) => Ok(Value::borrowed(type_of(input))),
+        (Filter::Type, []) => type_of(input).map(Value::borrowed),
         (Filter::Keys, []) => keys(input),
         (Filter::Length | Filter::Type | Filter::Keys, _) => {
             Err(undefined("this filter takes no argument"))
@@ -59,8 +60,12 @@ fn json_path<'a>(input: &Value<'a>, path: &Literal) -> Result<Value<'a>, Lack> {
             return Err(undefined("`json_path` takes one document, not several values"));
         }
         Value::Text(_) | Value::Quoted(_) | Value::Nothing | Value::Bytes(_) => {
-            json::read(&input.text())
-                .map_err(|mistake| undefined(&format!("the text is no JSON: {mistake}")))?
+            json::read(&input.text()).map_err(|error| match error {
+                ReadError::Malformed(mistake) => {
+                    undefined(&format!("the text is no JSON: {mistake}"))
+                }
+                ReadError::Beyond(limit) => Lack::Open(limit.to_owned()),
+            })?
         }
         _ => input.to_json(),
     };
@@ -140,7 +145,10 @@ fn keys<'a>(input: &Value<'_>) -> Result<Value<'a>, Lack> {
     };
     let found = match input {
         Value::Json(document) => names(document),
-        Value::Text(_) | Value::Quoted(_) => read_document(&input.text()).as_ref().and_then(names),
+        Value::Text(_) | Value::Quoted(_) => {
+            let read = read_document(&input.text());
+            read.map_err(|limit| Lack::Open(limit.to_owned()))?.as_ref().and_then(names)
+        }
         _ => None,
     };
     found.ok_or_else(|| undefined("only an object has keys"))
@@ -164,27 +172,29 @@ fn length<'a>(input: &Value<'_>) -> Result<Value<'a>, Lack> {
 }
 
 /// What a value is, or what a text holds, in the words of Tracetest, which knows texts only: a boolean is one.
-fn type_of(input: &Value<'_>) -> &'static str {
-    match input {
+fn type_of(input: &Value<'_>) -> Result<&'static str, Lack> {
+    Ok(match input {
         Value::Nothing | Value::Null => "nil",
-        Value::Bool(_) | Value::Bytes(_) => "string",
+        Value::Bool(_) => "string",
+        Value::Bytes(_) => "bytes",
         Value::Number(_) | Value::Numeral { .. } => "number",
         Value::Duration(_) => "duration",
         Value::List(_) | Value::Json(Json::List(_)) => "array",
         Value::Json(_) => "json",
-        Value::Text(text) => type_of_text(text),
-        Value::Quoted(text) => type_of_text(text),
-    }
+        Value::Text(text) => return type_of_text(text),
+        Value::Quoted(text) => return type_of_text(text),
+    })
 }
 
-fn type_of_text(text: &str) -> &'static str {
+fn type_of_text(text: &str) -> Result<&'static str, Lack> {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let is_number = match text.split_once('.') {
         Some((whole, fraction)) => is_digits(whole) && is_digits(fraction),
         None => is_digits(text),
     };
     let is_object = |json: &Json| matches!(json, Json::Object(_));
-    match read_document(text) {
+    let document = read_document(text).map_err(|limit| Lack::Open(limit.to_owned()))?;
+    Ok(match document {
         _ if is_number => "number",
         _ if read_duration(text).is_some() => "duration",
         Some(Json::List(items)) if items.iter().all(is_object) => "json",
@@ -192,7 +202,7 @@ fn type_of_text(text: &str) -> &'static str {
         _ if text == "null" => "json",
         _ if text.starts_with('[') && text.ends_with(']') => "array",
         _ => "string",
-    }
+    })
 }
 
 fn one_or_list(mut found: Vec<Value<'_>>) -> Value<'_> {
@@ -207,4 +217,18 @@ fn one_or_list(mut found: Vec<Value<'_>>) -> Value<'_> {
 
 fn undefined(reason: &str) -> Lack {
     Lack::Undefined(reason.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Value, apply};
+    use crate::syntax::ast::Filter;
+
+    #[test]
+    fn bytes_are_bytes_as_long_as_they_are() {
+        let bytes = Value::Bytes(b"\xffab".as_slice().into());
+        let filtered = |filter| apply(filter, &bytes, &[], None).map(|value| value.show());
+        assert_eq!(filtered(Filter::Type), Ok("\"bytes\"".to_owned()));
+        assert_eq!(filtered(Filter::Length), Ok("3".to_owned()));
+    }
 }

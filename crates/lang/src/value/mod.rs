@@ -9,6 +9,7 @@ pub(crate) mod filter;
 pub(crate) mod function;
 pub(crate) mod json;
 pub(crate) mod json_path;
+pub(crate) mod key;
 mod literal;
 mod numeral;
 pub(crate) mod pattern;

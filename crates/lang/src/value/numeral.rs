@@ -48,6 +48,17 @@ impl Number {
         self.compare(other).is_some_and(Ordering::is_eq)
     }
 
+    /// The whole number that it is, where it is one that fits 128 bits.
+    pub(crate) fn whole(self) -> Option<i128> {
+        match self {
+            Self::Int(int) => Some(int),
+            Self::Double(double) if double.fract() == 0.0 && double.abs() < INT_LIMIT => {
+                Some(double as i128)
+            }
+            Self::Double(_) => None,
+        }
+    }
+
     pub(crate) fn is_nan(self) -> bool {
         matches!(self, Self::Double(double) if double.is_nan())
     }

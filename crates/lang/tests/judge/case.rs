@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! answer 200 {"id": 7}                        or: answer none timeout; or: answer recorded (nothing was fired)
+//! answer 200 caf\xe9                          `\xNN` is a byte, of a body that is not UTF-8 if it is none of a character
+//! header content-encoding: gzip               one more header of the answer above
 //! settled whole                               or any of the reasons, by a word each; or: settled not
 //! settled whole, 2 logs                       and so many log records of the trace came
+//! silent callee                               the settlement above names a peer that was called and sent nothing
 //! trigger client                              the trigger span has its kind
 //! POST /checkout [server @0 180ms] {"http.method": "POST"}
 //!   GET [client 9ms]                          two more blanks: a child of the span above
@@ -15,7 +18,7 @@
 //! The trigger span stands above all of these, unless the trace was recorded. Behind `@` stands the start in milliseconds;
 //! without it a span starts a millisecond after the one before. Among the attributes, `resource` holds those of the
 //! resource, `events` a list of events with their names, `links` the numbers of spans that are linked to, from 1, and
-//! `again` attributes whose keys stand a second time.
+//! `again` attributes whose keys stand a second time. `{"double": "NaN"}` is a double that JSON cannot hold.
 //!
 //! ```text
 //! POST /orders [server 9ms no-end]            its end is 0; so `no-start`
@@ -32,7 +35,7 @@ use lang::{
 };
 use model::{
     Answer, Body, Decided, Exit, Judgement, NoAnswer, NoAnswerKind, Response, Settlement,
-    SpanEvidence, SpanId, Timestamp, Trace, TraceId, Unsettled, Verdict,
+    SpanEvidence, SpanId, Timestamp, Trace, TraceId, UnansweredPeer, Unsettled, Verdict,
     trace::{
         EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode, Value,
     },
@@ -126,7 +129,7 @@ impl Given {
             trigger_span.end = Timestamp::from_nanos(BEGIN_NANOS + 200_000_000);
             given.push(trigger_span, ResourceData::default());
         }
-        let heads = ["answer ", "settled ", "trigger "];
+        let heads = ["answer ", "header ", "settled ", "silent ", "trigger "];
         let is_head = |line: &&str| heads.iter().any(|head| line.starts_with(head));
         let heads = lines.iter().filter(|line| is_head(line)).count();
         let mut above: Vec<SpanId> = Vec::new();
@@ -134,6 +137,20 @@ impl Given {
         for (number, line) in (1..).zip(lines) {
             if let Some(answer) = line.strip_prefix("answer ") {
                 given.answer = read_answer(answer);
+            } else if let Some(header) = line.strip_prefix("header ") {
+                let (key, value) = header.split_once(": ").expect("a header has a value");
+                let Some(Answer::Response(response)) = &mut given.answer else {
+                    panic!("a header belongs to a response")
+                };
+                response.headers.push((key.to_owned(), value.to_owned()));
+            } else if let Some(peer) = line.strip_prefix("silent ") {
+                let settlement = given.settlement.as_mut().expect("the settlement stands above");
+                settlement.unanswered.push(UnansweredPeer {
+                    service: "sys".to_owned(),
+                    peer: peer.to_owned(),
+                    calls: 1,
+                    declared: false,
+                });
             } else if line.starts_with("trigger ") {
                 continue;
             } else if let Some(settled) = line.strip_prefix("settled ") {
@@ -177,7 +194,18 @@ impl Given {
 
 fn response(status: u16, body: &str) -> Response {
     let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
-    Response { status, headers, body: Body::Text(body.into()), duration_ns: 150_000_000 }
+    Response { status, headers, body: read_body(body), duration_ns: 150_000_000 }
+}
+
+fn read_body(text: &str) -> Body {
+    let mut parts = text.split("\\x");
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (byte, rest) = part.split_at(2);
+        bytes.push(u8::from_str_radix(byte, 16).expect("two hexadecimal digits"));
+        bytes.extend(rest.as_bytes());
+    }
+    Body::from_bytes(bytes)
 }
 
 fn read_answer(text: &str) -> Option<Answer> {
@@ -189,7 +217,7 @@ fn read_answer(text: &str) -> Option<Answer> {
             let (code, said) = rest.split_once(' ').unwrap_or((rest, ""));
             Some(Answer::Exit(Exit {
                 code: code.parse().expect("a code"),
-                stdout: Body::Text(said.into()),
+                stdout: read_body(said),
                 stderr: String::new(),
                 duration_ns: 150_000_000,
             }))
@@ -312,10 +340,17 @@ fn value(json: &serde_json::Value) -> Value {
         },
         serde_json::Value::String(text) => Value::Str(text.clone()),
         serde_json::Value::Array(items) => Value::Array(items.iter().map(value).collect()),
+        serde_json::Value::Object(entries) if spelled_double(entries).is_some() => {
+            Value::Double(spelled_double(entries).unwrap_or_default())
+        }
         serde_json::Value::Object(entries) => {
             Value::Map(entries.iter().map(|(key, json)| (key.clone(), value(json))).collect())
         }
     }
+}
+
+fn spelled_double(entries: &serde_json::Map<String, serde_json::Value>) -> Option<f64> {
+    entries.get("double").filter(|_| entries.len() == 1)?.as_str()?.parse().ok()
 }
 
 fn show(judgement: &Judgement) -> String {

@@ -14,7 +14,7 @@ pub(crate) struct Drawn {
     pub(crate) id: u8,
     /// 0 for none.
     pub(crate) parent: u8,
-    name: usize,
+    pub(crate) name: usize,
     kind: i32,
     is_error: bool,
     pub(crate) times: (u64, u64),

@@ -7,7 +7,7 @@ use model::trace::{EventData, LinkData, StatusCode, Value};
 use super::{
     select::World,
     selector::{Comparator, Condition, Literal, Name, Operand},
-    value::{Side, Val, contains, equal, has_edge, matches, ordered},
+    value::{Side, Val, contains, equal, has_edge, is_among, matches, ordered},
 };
 
 /// What a condition is asked of.
@@ -61,14 +61,15 @@ pub(crate) fn truth(condition: &Condition, world: &World<'_>, of: Subject<'_>) -
             negated(one_of(&any), *is_negated)
         }
         Condition::In { value, is_negated, list } => {
-            let is_in = |a: &Side| Some(list.iter().any(|b| equal(a, &literal(b))));
+            let list: Vec<_> = list.iter().map(literal).collect();
+            let is_in = |a: &Side| is_among(a, &list);
             let any: Vec<Option<bool>> = sides(value, world, of).iter().map(is_in).collect();
             negated(one_of(&any), *is_negated)
         }
     }
 }
 
-fn both(all: &[Option<bool>]) -> Option<bool> {
+pub(crate) fn both(all: &[Option<bool>]) -> Option<bool> {
     if all.contains(&Some(false)) {
         Some(false)
     } else if all.contains(&None) {
@@ -78,7 +79,7 @@ fn both(all: &[Option<bool>]) -> Option<bool> {
     }
 }
 
-fn either(any: &[Option<bool>]) -> Option<bool> {
+pub(crate) fn either(any: &[Option<bool>]) -> Option<bool> {
     negated(both(&any.iter().map(|one| negated(*one, true)).collect::<Vec<_>>()), true)
 }
 
@@ -99,16 +100,14 @@ fn within(condition: Option<&Condition>, world: &World<'_>, all: &[Subject<'_>])
 }
 
 fn compare(left: &Side, comparator: Comparator, right: &Side) -> Option<bool> {
-    let order = |accepts: fn(Ordering) -> bool| {
-        ordered(left, right).ok().map(|order| order.is_some_and(accepts))
-    };
+    let order = |accepts: fn(Ordering) -> bool| ordered(left, right).ok()?.map(accepts);
     match comparator {
-        Comparator::Equal => Some(equal(left, right)),
+        Comparator::Equal => equal(left, right),
         Comparator::Less => order(Ordering::is_lt),
         Comparator::AtMost => order(Ordering::is_le),
         Comparator::Greater => order(Ordering::is_gt),
         Comparator::AtLeast => order(Ordering::is_ge),
-        Comparator::Contains => Some(contains(left, right)),
+        Comparator::Contains => contains(left, right),
         Comparator::StartsWith => has_edge(left, right, |text, part| text.starts_with(part)),
         Comparator::EndsWith => has_edge(left, right, |text, part| text.ends_with(part)),
         Comparator::Matches => match &right.val {

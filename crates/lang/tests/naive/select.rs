@@ -1,6 +1,6 @@
 //! Which spans a selector selects: recursion and loops over all spans, nothing remembered.
 
-use model::{SpanId, TraceId};
+use model::{SpanId, Timestamp, TraceId};
 
 use super::{
     super::chance::sample::{Sample, TRACE},
@@ -13,7 +13,7 @@ use super::{
 pub(crate) struct World<'a> {
     pub(crate) sample: &'a Sample,
     parents: Vec<Option<usize>>,
-    /// All spans, depth first, siblings by start and then by arrival.
+    /// All spans, depth first, siblings by start, end, name and id, and copies of one span by arrival.
     order: Vec<usize>,
 }
 
@@ -23,7 +23,7 @@ impl<'a> World<'a> {
         let mut world = Self { sample, parents: named, order: Vec::new() };
         let is_cut = |at: usize| {
             let circle = world.circle(at);
-            circle.iter().min_by_key(|at| (sample.spans[**at].span.start, **at)) == Some(&at)
+            circle.iter().min_by_key(|at| key(sample, **at)) == Some(&at)
         };
         let cut: Vec<usize> = (0..sample.spans.len()).filter(|at| is_cut(*at)).collect();
         for at in cut {
@@ -54,7 +54,7 @@ impl<'a> World<'a> {
     fn directly_below(&self, parent: Option<usize>) -> Vec<usize> {
         let mut found: Vec<usize> =
             (0..self.parents.len()).filter(|at| self.parents[*at] == parent).collect();
-        found.sort_by_key(|at| (self.sample.spans[*at].span.start, *at));
+        found.sort_by_key(|at| key(self.sample, *at));
         found
     }
 
@@ -175,4 +175,10 @@ fn first(sample: &Sample, id: SpanId) -> Option<usize> {
 /// The span that a span names as its parent, if it is there and another one.
 fn named_parent(sample: &Sample, at: usize) -> Option<usize> {
     first(sample, sample.spans[at].span.parent?).filter(|parent| *parent != at)
+}
+
+/// By what siblings are ordered.
+fn key(sample: &Sample, at: usize) -> (Timestamp, Timestamp, &str, SpanId, usize) {
+    let span = &sample.spans[at].span;
+    (span.start, span.end, &span.name, span.id, at)
 }

@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 use model::trace::Value;
 use serde_json::Value as Json;
 
+use super::condition::{both, either};
+
 #[derive(Clone, Debug)]
 pub(crate) enum Val {
     /// The literal, and an attribute that was sent without a value.
@@ -142,9 +144,12 @@ impl Side {
     }
 }
 
-pub(crate) fn equal(left: &Side, right: &Side) -> bool {
+/// Whether they are equal; nothing where one of them is not a number, and the other a number or a text.
+pub(crate) fn equal(left: &Side, right: &Side) -> Option<bool> {
     use Val::{Bool, Bytes, Double, Int, List, Map, Nanos, Null, Text, Written};
-    match (&left.val, &right.val) {
+    Some(match (&left.val, &right.val) {
+        (Double(nan), Int(_) | Double(_) | Nanos(_) | Text(_)) if nan.is_nan() => return None,
+        (Int(_) | Double(_) | Nanos(_) | Text(_), Double(nan)) if nan.is_nan() => return None,
         (Text(a), Text(b)) => a == b,
         (Text(text), Bool(_) | Bytes(_) | Null) => *text == right.val.plain(),
         (Text(text), Nanos(nanos)) => match (duration(text), number(text, Spelled::Strictly)) {
@@ -156,24 +161,30 @@ pub(crate) fn equal(left: &Side, right: &Side) -> bool {
             let is_quoted = left.spelling.is_some();
             let held = number(text, Spelled::Strictly).filter(|_| !is_quoted);
             let same = |held: Option<Val>| held.is_some_and(|held| is_same(&held, &right.val));
-            let is_number = is_same(&right.val, &right.val);
-            is_number && (same(duration(text).map(Int)) || same(held) || *text == right.plain())
+            same(duration(text).map(Int)) || same(held) || *text == right.plain()
         }
-        (Text(_), List(_) | Map(_) | Written(_)) => {
-            left.val.document().is_some_and(|document| equal(&Side::found(document), right))
-        }
-        (_, Text(_)) => equal(right, left),
+        (Text(_), List(_) | Map(_) | Written(_)) => match left.val.document() {
+            Some(document) => return equal(&Side::found(document), right),
+            None => false,
+        },
+        (_, Text(_)) => return equal(right, left),
         (Null, Null) => true,
         (Bool(a), Bool(b)) => a == b,
         (Bytes(a), Bytes(b)) => a == b,
         (List(_) | Map(_), List(_) | Map(_)) => same_document(&left.val, &right.val),
         (a, b) => match (a.items(), b.items()) {
-            (Some(a), Some(b)) => {
-                a.len() == b.len() && (0..a.len()).all(|at| equal(&a[at], &b[at]))
+            (Some(a), Some(b)) if a.len() == b.len() => {
+                return both(&(0..a.len()).map(|at| equal(&a[at], &b[at])).collect::<Vec<_>>());
             }
+            (Some(_), Some(_)) => false,
             _ => is_same(a, b),
         },
-    }
+    })
+}
+
+/// Whether one of the items is equal.
+pub(crate) fn is_among(side: &Side, items: &[Side]) -> Option<bool> {
+    either(&items.iter().map(|item| equal(item, side)).collect::<Vec<_>>())
 }
 
 /// Whether the first is smaller, the same or larger: `Err` where one of them has no size, `Ok(None)` where one of them
@@ -187,15 +198,15 @@ pub(crate) fn ordered(left: &Side, right: &Side) -> Result<Option<Ordering>, NoS
 #[derive(Debug)]
 pub(crate) struct NoSize;
 
-pub(crate) fn contains(left: &Side, right: &Side) -> bool {
+pub(crate) fn contains(left: &Side, right: &Side) -> Option<bool> {
     if matches!(left.val, Val::Null) {
-        return false;
+        return Some(false);
     }
     if let Val::Written(wanted) = &right.val {
         let document = left.val.document().unwrap_or_else(|| left.val.clone());
-        let Some(held) = document.items() else { return false };
-        let has = |wanted: &Side| held.iter().any(|item| equal(item, wanted));
-        return wanted.iter().all(has) || has(right);
+        let Some(held) = document.items() else { return Some(false) };
+        let all: Vec<_> = wanted.iter().map(|wanted| is_among(wanted, &held)).collect();
+        return either(&[both(&all), is_among(right, &held)]);
     }
     if let (Some(whole), Some(part)) = (left.val.document(), right.val.document()) {
         let items = |val: &Val| match val {
@@ -205,11 +216,11 @@ pub(crate) fn contains(left: &Side, right: &Side) -> bool {
         let is_item = matches!(part, Val::List(_))
             && items(&whole).iter().any(|item| same_document(item, &part));
         let is_in = |wanted: &Val| items(&whole).iter().any(|item| is_found(wanted, item));
-        return is_item || items(&part).iter().all(is_in);
+        return Some(is_item || items(&part).iter().all(is_in));
     }
     match left.val.items() {
-        Some(items) => items.iter().any(|item| equal(item, right)),
-        None => left.plain().contains(&right.plain()),
+        Some(items) => is_among(right, &items),
+        None => Some(left.plain().contains(&right.plain())),
     }
 }
 

@@ -366,9 +366,15 @@ impl Court<'_> {
 fn is_same(left: &[Choice], right: &[Choice]) -> bool {
     left.len() == right.len()
         && left.iter().zip(right).all(|pair| match pair {
-            (Choice::Value(left), Choice::Value(right)) => equal(left, right),
+            (Choice::Value(left), Choice::Value(right)) => is_one(left, right),
             (left, right) => left == right,
         })
+}
+
+/// Whether two values are one where there are many: a text that holds a number is another than the number.
+fn is_one(left: &Value, right: &Value) -> bool {
+    let is_text = |value: &Value| matches!(value, Value::Text(_));
+    is_text(left) == is_text(right) && equal(left, right)
 }
 
 /// How much of a stretch none of the others covers.
@@ -397,7 +403,7 @@ fn summarize(summary: Summary, values: &[Value]) -> Choice {
         Summary::Values => {
             let mut different: Vec<Value> = Vec::new();
             for value in values {
-                if !different.iter().any(|other| equal(other, value)) {
+                if !different.iter().any(|other| is_one(other, value)) {
                     different.push(value.clone());
                 }
             }

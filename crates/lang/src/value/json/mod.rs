@@ -11,7 +11,7 @@ use std::fmt;
 use super::Number;
 use crate::budget;
 pub(crate) use object::Object;
-pub(crate) use read::read;
+pub(crate) use read::{ReadError, read};
 
 /// How many values are compared at the most to find out whether one document contains another.
 const COMPARISONS_MAX: usize = 4_000_000;
@@ -27,13 +27,18 @@ pub(crate) enum Json {
     Object(Object),
 }
 
-/// The list or object that a text holds. A scalar is not one: most texts would be.
-pub(crate) fn read_document(text: &str) -> Option<Json> {
+/// The list or object that a text holds, if it holds one; the error is the limit that it is beyond. A scalar is not one: most
+/// texts would be.
+pub(crate) fn read_document(text: &str) -> Result<Option<Json>, &'static str> {
     // Most texts are no JSON, and the first character of most of them says so.
     if !text.trim_start().starts_with(['{', '[']) {
-        return None;
+        return Ok(None);
     }
-    read(text).ok()
+    match read(text) {
+        Ok(json) => Ok(Some(json)),
+        Err(ReadError::Malformed(_)) => Ok(None),
+        Err(ReadError::Beyond(limit)) => Err(limit),
+    }
 }
 
 /// Whether each item of `part` is found in `whole`; nothing where that takes too long to find out.

@@ -12,32 +12,65 @@ const READ_STEPS: u64 = 4;
 /// How many bytes a byte of text may become: a list of small numbers has two for each.
 const HELD_BYTES: u64 = 32;
 
-/// Reads a document: any value, and nothing behind it. The error says what is wrong, without a word of the text.
-pub(crate) fn read(text: &str) -> Result<Json, &'static str> {
+/// Why a text was not read. No word of the text is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadError {
+    /// It is no JSON, and what is wrong.
+    Malformed(&'static str),
+    /// It is JSON beyond a limit, and which: what it holds is not known.
+    Beyond(&'static str),
+}
+
+const TOO_DEEP: &str = "the JSON is nested more than 128 deep, which is not read";
+
+const TOO_LARGE: &str = "a number in the JSON is larger than is read";
+
+const LIST_GOES_ON: &str = "a list goes on with `,` or ends with `]`";
+
+const OBJECT_GOES_ON: &str = "an object goes on with `,` or ends with `}`";
+
+/// Reads a document: any value, and nothing behind it. What is beyond a limit is still read to its end, to know whether it is
+/// JSON.
+pub(crate) fn read(text: &str) -> Result<Json, ReadError> {
     let bytes = text.len() as u64;
     if !budget::spend(READ_STEPS * bytes) || !budget::has_room(HELD_BYTES * bytes) {
-        return Err(budget::OVER);
+        return Err(ReadError::Beyond(budget::OVER));
     }
-    let mut reader = Reader { rest: text };
-    let json = reader.value(0)?;
+    let mut reader = Reader { rest: text, beyond: None };
+    let json = reader.value(0).map_err(ReadError::Malformed)?;
     reader.skip_blanks();
-    if reader.rest.is_empty() { Ok(json) } else { Err("something stands behind its end") }
+    match reader.beyond {
+        _ if !reader.rest.is_empty() => {
+            Err(ReadError::Malformed("something stands behind its end"))
+        }
+        Some(limit) => Err(ReadError::Beyond(limit)),
+        None => Ok(json),
+    }
 }
 
 struct Reader<'a> {
     rest: &'a str,
+    /// Which limit was met first.
+    beyond: Option<&'static str>,
 }
 
 impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Result<Json, &'static str> {
         if depth > NESTING_MAX {
-            return Err("it is nested too deeply");
+            self.beyond.get_or_insert(TOO_DEEP);
+            return self.skip_value().map(|()| Json::Null);
         }
         self.skip_blanks();
         match self.rest.as_bytes().first() {
-            None => Err("it ends too early"),
             Some(b'{') => self.object(depth),
             Some(b'[') => self.list(depth),
+            _ => self.scalar(),
+        }
+    }
+
+    fn scalar(&mut self) -> Result<Json, &'static str> {
+        match self.rest.as_bytes().first() {
+            None => Err("it ends too early"),
             Some(b'"') => self.text().map(Json::Text),
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(_) => {
@@ -64,7 +97,7 @@ impl Reader<'_> {
                 return Ok(Json::List(items));
             }
             if !self.take(",") {
-                return Err("a list goes on with `,` or ends with `]`");
+                return Err(LIST_GOES_ON);
             }
         }
     }
@@ -77,22 +110,62 @@ impl Reader<'_> {
             return Ok(Json::Object(entries.into_iter().collect()));
         }
         loop {
-            self.skip_blanks();
-            if !self.rest.starts_with('"') {
-                return Err("a key in double quotes was expected");
-            }
-            let key = self.text()?;
-            self.skip_blanks();
-            if !self.take(":") {
-                return Err("a `:` follows a key");
-            }
+            let key = self.key()?;
             entries.push((key, self.value(depth + 1)?));
             self.skip_blanks();
             if self.take("}") {
                 return Ok(Json::Object(entries.into_iter().collect()));
             }
             if !self.take(",") {
-                return Err("an object goes on with `,` or ends with `}`");
+                return Err(OBJECT_GOES_ON);
+            }
+        }
+    }
+
+    fn key(&mut self) -> Result<String, &'static str> {
+        self.skip_blanks();
+        if !self.rest.starts_with('"') {
+            return Err("a key in double quotes was expected");
+        }
+        let key = self.text()?;
+        self.skip_blanks();
+        if self.take(":") { Ok(key) } else { Err("a `:` follows a key") }
+    }
+
+    /// Reads over a value however deep it is nested.
+    fn skip_value(&mut self) -> Result<(), &'static str> {
+        // Of each list and object that is not at its end: whether it is an object.
+        let mut open: Vec<bool> = Vec::new();
+        let close = |is_object: bool| if is_object { "}" } else { "]" };
+        loop {
+            self.skip_blanks();
+            let is_object = self.rest.starts_with('{');
+            if self.take("{") || self.take("[") {
+                self.skip_blanks();
+                if !self.take(close(is_object)) {
+                    open.push(is_object);
+                    if is_object {
+                        self.key()?;
+                    }
+                    continue;
+                }
+            } else {
+                self.scalar()?;
+            }
+            loop {
+                let Some(is_object) = open.last().copied() else { return Ok(()) };
+                self.skip_blanks();
+                if self.take(close(is_object)) {
+                    open.pop();
+                    continue;
+                }
+                if !self.take(",") {
+                    return Err(if is_object { OBJECT_GOES_ON } else { LIST_GOES_ON });
+                }
+                if is_object {
+                    self.key()?;
+                }
+                break;
             }
         }
     }
@@ -161,17 +234,18 @@ impl Reader<'_> {
             return Err(MALFORMED);
         }
         self.rest = rest;
-        if !written.contains(['.', 'e', 'E'])
-            && let Ok(int) = written.parse()
-        {
-            return Ok(Json::Number(Number::Int(int)));
+        let number = match written.contains(['.', 'e', 'E']) {
+            // A double would be another whole number.
+            false => written.parse().ok().map(Number::Int),
+            true => {
+                let double: f64 = written.parse().map_err(|_| MALFORMED)?;
+                Some(Number::Double(double)).filter(|_| double.is_finite())
+            }
+        };
+        if number.is_none() {
+            self.beyond.get_or_insert(TOO_LARGE);
         }
-        let double: f64 = written.parse().map_err(|_| MALFORMED)?;
-        if double.is_finite() {
-            Ok(Json::Number(Number::Double(double)))
-        } else {
-            Err("a number is too large")
-        }
+        Ok(number.map_or(Json::Null, Json::Number))
     }
 
     fn skip_blanks(&mut self) {
@@ -209,7 +283,7 @@ pub(in crate::value) fn is_number(written: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{NESTING_MAX, read};
+    use super::{NESTING_MAX, ReadError, TOO_DEEP, TOO_LARGE, read};
 
     #[test]
     fn what_is_no_json_is_refused() {
@@ -234,14 +308,15 @@ mod tests {
             "+1",
             "1e",
             "0x1",
-            "1e999",
+            "[1e999",
+            "{\"a\":1e999} x",
             "nul",
             "truefalse",
             "{\"a\":1} x",
             "[1 2]",
             "NaN",
         ] {
-            assert!(read(source).is_err(), "{source}");
+            assert!(matches!(read(source), Err(ReadError::Malformed(_))), "{source}");
         }
     }
 
@@ -249,7 +324,27 @@ mod tests {
     fn nesting_has_an_end() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(read(&nested(NESTING_MAX)).is_ok());
-        assert_eq!(read(&nested(100_000)), Err("it is nested too deeply"));
-        assert_eq!(read(&"[".repeat(100_000)), Err("it is nested too deeply"));
+        assert_eq!(read(&nested(100_000)), Err(ReadError::Beyond(TOO_DEEP)));
+        let inner = "[".repeat(NESTING_MAX + 1);
+        for (source, is_json) in [
+            (r#"{"a":[{},[1,"x",{"b":null,"c":2}]],"d":[]}"#, true),
+            ("1,2", true),
+            (r#"{"a":[}"#, false),
+            (r#"{"a"}"#, false),
+            (r#"{"a":1,}"#, false),
+            (r#"[1 2]"#, false),
+            ("[", false),
+            ("[]]", false),
+        ] {
+            let read = read(&format!("{inner}{source}{}", "]".repeat(NESTING_MAX + 1)));
+            assert_eq!(read == Err(ReadError::Beyond(TOO_DEEP)), is_json, "{source}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_an_end() {
+        for source in ["1e400", "[-1e999]", &"9".repeat(40)] {
+            assert_eq!(read(source), Err(ReadError::Beyond(TOO_LARGE)), "{source}");
+        }
     }
 }
