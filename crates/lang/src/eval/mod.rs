@@ -36,6 +36,5 @@ mod several;
 mod siblings;
 pub(crate) mod summary;
 pub(crate) mod times;
-mod tree;
 pub(crate) mod truth;
 pub(crate) mod world;

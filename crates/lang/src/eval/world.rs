@@ -12,7 +12,7 @@ use std::{
 
 use model::{
     Answer, SpanId, Trace,
-    trace::{Event, Link, Span, SpanIx},
+    trace::{Event, Link, Span, SpanIx, Tree},
 };
 
 use super::{
@@ -30,7 +30,6 @@ use super::{
     siblings::Siblings,
     summary::Missing,
     times::{self, CriticalTimes, TimeBounds},
-    tree::Tree,
 };
 use crate::{
     budget,
