@@ -117,8 +117,10 @@ impl<'a> WorkerPorts<'a> {
 
     /// How far an earlier owner came, once there is memory for the answer that it recorded.
     pub(super) async fn progress(&self, taken: &Taken) -> Result<Progress, DbError> {
-        self.hold.grow(taken.answer_bytes.unwrap_or(0)).await;
-        self.insist(Step::Resolve, |db| async move { db.progress(taken).await }).await
+        let Some(bytes) = taken.answer_bytes else { return Ok(taken.progress.clone()) };
+        self.hold.grow(bytes).await;
+        let call = (Step::Resolve, Call("SELECT", "runs"));
+        self.insist_on(call, |db| async move { db.progress(taken).await }).await
     }
 
     /// Whether the run holds an answer that is large.
@@ -208,10 +210,21 @@ impl<'a> WorkerPorts<'a> {
     where
         F: Future<Output = Result<T, DbError>>,
     {
+        self.insist_on((step, Call("UPDATE", "runs")), write).await
+    }
+
+    async fn insist_on<T, F>(
+        &self,
+        (step, call): (Step, Call),
+        ask: impl Fn(Db) -> F,
+    ) -> Result<T, DbError>
+    where
+        F: Future<Output = Result<T, DbError>>,
+    {
         let Worker { db, watch, .. } = self.worker;
         loop {
-            let write = write(db.clone());
-            match watch.db(self.trace.step(step), Call("UPDATE", "runs"), write).await {
+            let asked = ask(db.clone());
+            match watch.db(self.trace.step(step), call, asked).await {
                 Err(error) if error.fault().is_transient() => sleep(RETRY).await,
                 done => return done,
             }
