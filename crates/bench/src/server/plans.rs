@@ -60,14 +60,20 @@ const CASES: &[(&str, &str)] = &[
         "set lease_until = now() + make_interval(secs => $3) where id = any",
         "array[{open}], '{1}', 10",
     ),
-    ("update runs set lease_until = now() from unnest", "array[{open}], '{1}'"),
+    ("update runs set lease_until = null from unnest", "array[{open}], '{1}'"),
     (
         "set trace_id = $3",
         "{open}, 1, decode(repeat('ab', 16), 'hex'), decode(repeat('ab', 8), 'hex'), 1, '{}'",
     ),
-    ("set answer = $3", "{open}, 1, '{}', '{}'"),
+    ("set answer = 'null'::json, answer_sealed = $3", "{open}, 1, '\\x00', '{}', 1"),
+    ("select answer_sealed, verdict is not null", "{open}, 1"),
+    ("select answer::text as answer, answer_sealed", "{open}, 1"),
+    ("update runs set outputs_sealed", "{open}, 1, '\\x00'"),
     ("update runs set provisional = $3", "{open}, 1, 'passed', array['{}', '{}']"),
-    ("update runs set verdict = $3", "{open}, 1, 'passed', '{}', array['{}', '{}'], 1, '\\x00', 1"),
+    (
+        "update runs set verdict = $3",
+        "{open}, 1, 'passed', '{}', array['{}', '{}'], 1, '\\x00', 1, null",
+    ),
     ("update runs set overtaken = $3", "{run}, 1, '{}', '{}'"),
     ("update runs set stop_at_ns = $3 where project", "'shop', {open}, 1"),
     // What a server asks for itself.
