@@ -36,5 +36,6 @@ mod several;
 mod siblings;
 pub(crate) mod summary;
 pub(crate) mod times;
+mod tree;
 pub(crate) mod truth;
 pub(crate) mod world;

@@ -2,7 +2,7 @@
 //!
 //! A step is computed once as a set over all places of the tree (its condition and pseudo-classes). A part then goes from
 //! hop to hop with the places reached so far, sorted. A position picks from what its own step matches, anew from each
-//! span of the step before. Matches come part by part, each in document order: depth first, siblings by start; none
+//! span of the step before. Matches come part by part, each in document order: depth first, siblings by start (`tree`); none
 //! comes twice.
 //!
 //! Everything in a trace is the trigger's doing, so the trigger span counts as above every other span, also above those
@@ -10,13 +10,12 @@
 
 use std::{cell::OnceCell, collections::HashSet, rc::Rc};
 
-use model::trace::Tree;
-
 use super::{
     bits::{Bits, Ranks},
     future::Truth,
     hop::{NOWHERE, counts_above, picks, reach, reach_back},
     index::{Extent, extent},
+    tree::Tree,
     truth::truth,
     world::{ConditionDoubt, Scene, World},
 };

@@ -12,7 +12,7 @@ use std::{
 
 use model::{
     Answer, SpanId, Trace,
-    trace::{Event, Link, Span, SpanIx, Tree},
+    trace::{Event, Link, Span, SpanIx},
 };
 
 use super::{
@@ -30,6 +30,7 @@ use super::{
     siblings::Siblings,
     summary::Missing,
     times::{self, CriticalTimes, TimeBounds},
+    tree::Tree,
 };
 use crate::{
     budget,

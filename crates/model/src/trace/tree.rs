@@ -1,15 +1,14 @@
 //! The shape of a trace: who is whose child, in what order.
 
-use std::{cmp::Ordering, iter, ops::Range};
+use std::{iter, ops::Range};
 
 use super::{SpanIx, Trace};
 
 /// The tree of a trace as it stood when the tree was made.
 ///
-/// Spans come in depth-first order, a parent before its children, siblings by their start. Of those that start in the same
-/// nanosecond their end decides, then their name, which is the same in every run, then their id; only copies of one span are
-/// left in the order of arrival. A span whose parent is absent stands as a root. Parents that form a circle are cut at their
-/// earliest span. A span's index in that order is its *place*; a subtree is a stretch of places.
+/// Spans come in depth-first order, a parent before its children, siblings by start and then by arrival. A
+/// span whose parent is absent stands as a root. Parents that form a circle are cut at their earliest span.
+/// A span's index in that order is its *place*; a subtree is a stretch of places.
 #[derive(Clone, Debug)]
 pub struct Tree {
     order: Vec<SpanIx>,
@@ -29,13 +28,12 @@ impl Tree {
     /// The tree of `trace`.
     pub fn of(trace: &Trace) -> Self {
         let (mut parents, orphans) = parents(trace);
-        let starts = trace.spans().map(|span| span.start().as_nanos()).collect();
-        let siblings = Siblings { trace, starts };
-        let mut tree = depth_first(&parents, &siblings);
+        let starts: Vec<_> = trace.spans().map(|span| span.start().as_nanos()).collect();
+        let mut tree = depth_first(&parents, &starts);
         if tree.order.len() < parents.len() {
             // What no root leads to hangs on circles.
-            cut_circles(&siblings, &mut parents);
-            tree = depth_first(&parents, &siblings);
+            cut_circles(&starts, &mut parents);
+            tree = depth_first(&parents, &starts);
         }
         Self { orphans, ..tree }
     }
@@ -109,27 +107,6 @@ impl Tree {
     }
 }
 
-/// In which order siblings stand.
-struct Siblings<'a> {
-    trace: &'a Trace,
-    /// By span.
-    starts: Vec<u64>,
-}
-
-impl Siblings<'_> {
-    /// Compares two spans by their numbers. Most differ in their starts, so that nothing else is looked at.
-    fn compare(&self, one: u32, other: u32) -> Ordering {
-        let starts = self.starts[one as usize].cmp(&self.starts[other as usize]);
-        starts.then_with(|| {
-            let [a, b] = [one, other].map(|number| self.trace.span(SpanIx(number)));
-            let ends = a.end().cmp(&b.end());
-            ends.then_with(|| a.name().cmp(b.name()))
-                .then_with(|| a.id().cmp(&b.id()))
-                .then_with(|| one.cmp(&other))
-        })
-    }
-}
-
 /// By span: the number of its parent in the trace, or `NONE`; and who names one that is not there.
 fn parents(trace: &Trace) -> (Vec<u32>, Vec<SpanIx>) {
     let mut orphans = Vec::new();
@@ -153,7 +130,7 @@ fn parents(trace: &Trace) -> (Vec<u32>, Vec<SpanIx>) {
 }
 
 /// Makes the earliest span of each circle a root.
-fn cut_circles(siblings: &Siblings<'_>, parents: &mut [u32]) {
+fn cut_circles(starts: &[u64], parents: &mut [u32]) {
     // 0: not seen; otherwise the walk that saw it.
     let mut seen_by = vec![0u32; parents.len()];
     for (walk, first) in (1..).zip(0..parents.len() as u32) {
@@ -161,7 +138,7 @@ fn cut_circles(siblings: &Siblings<'_>, parents: &mut [u32]) {
         while at != NONE {
             let seen = &mut seen_by[at as usize];
             if *seen == walk {
-                cut_at_earliest(siblings, at, parents);
+                cut_at_earliest(starts, at, parents);
                 break;
             }
             if *seen != 0 {
@@ -174,18 +151,18 @@ fn cut_circles(siblings: &Siblings<'_>, parents: &mut [u32]) {
 }
 
 /// Looks at the spans of the circle only: a trace may hold as many circles as pairs.
-fn cut_at_earliest(siblings: &Siblings<'_>, entered: u32, parents: &mut [u32]) {
+fn cut_at_earliest(starts: &[u64], entered: u32, parents: &mut [u32]) {
     let circle = iter::successors(Some(entered), |span| {
         Some(parents[*span as usize]).filter(|parent| *parent != entered)
     });
-    if let Some(root) = circle.min_by(|one, other| siblings.compare(*one, *other)) {
+    if let Some(root) = circle.min_by_key(|span| (starts[*span as usize], *span)) {
         parents[root as usize] = NONE;
     }
 }
 
 /// The tree below the roots. Spans on a circle, and what hangs on one, are not in it.
-fn depth_first(parents: &[u32], siblings: &Siblings<'_>) -> Tree {
-    let (offsets, children) = families(parents, siblings);
+fn depth_first(parents: &[u32], starts: &[u64]) -> Tree {
+    let (offsets, children) = families(parents, starts);
     let of = |family: usize| offsets[family]..offsets[family + 1];
     let mut tree = Tree {
         order: Vec::with_capacity(parents.len()),
@@ -219,7 +196,7 @@ fn depth_first(parents: &[u32], siblings: &Siblings<'_>) -> Tree {
 }
 
 /// The children of each span side by side, in order, and where those of each begin; the roots come last.
-fn families(parents: &[u32], order: &Siblings<'_>) -> (Vec<u32>, Vec<u32>) {
+fn families(parents: &[u32], starts: &[u64]) -> (Vec<u32>, Vec<u32>) {
     let roots = parents.len();
     let family = |parent: u32| if parent == NONE { roots } else { parent as usize };
     let mut offsets = vec![0u32; roots + 2];
@@ -239,67 +216,8 @@ fn families(parents: &[u32], order: &Siblings<'_>) -> (Vec<u32>, Vec<u32>) {
     for bounds in offsets.windows(2) {
         let siblings = &mut children[bounds[0] as usize..bounds[1] as usize];
         if siblings.len() > 1 {
-            siblings.sort_unstable_by(|one, other| order.compare(*one, *other));
+            siblings.sort_unstable_by_key(|span| (starts[*span as usize], *span));
         }
     }
     (offsets, children)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::{any, prop, prop_assert_eq, proptest};
-
-    use super::Tree;
-    use crate::{
-        SpanId, Timestamp, Trace, TraceId,
-        trace::{ResourceData, ScopeData, SpanData},
-    };
-
-    /// Its id, its parent or 0, its start and its end.
-    type Drawn = (u8, u8, u64, u64);
-
-    fn trace(spans: &[Drawn]) -> Trace {
-        let mut trace = Trace::new(TraceId::from_bytes([7; 16]).expect("not zero"));
-        let id = |number: u8| SpanId::from_bytes(u64::from(number).to_be_bytes());
-        for (own, parent, start, end) in spans {
-            let resource = trace.resource(ResourceData::default()).expect("room");
-            let scope = trace.scope(ScopeData::default()).expect("room");
-            let mut span = SpanData::new(id(*own).expect("ids start at 1"), id(*parent), "x");
-            span.start = Timestamp::from_nanos(*start);
-            span.end = Timestamp::from_nanos(*end);
-            trace.push(resource, scope, span).expect("room");
-        }
-        trace
-    }
-
-    /// Each span with its parent and its subtree, depth first.
-    fn shape(spans: &[Drawn]) -> Vec<(String, Option<usize>, usize)> {
-        let trace = trace(spans);
-        let tree = Tree::of(&trace);
-        let told = |(place, span)| {
-            assert_eq!(tree.place(span), place, "a place is that of its span");
-            (trace.span(span).id().to_string(), tree.parent_at(place), tree.end_at(place))
-        };
-        tree.order().iter().copied().enumerate().map(told).collect()
-    }
-
-    proptest! {
-        #[test]
-        fn arrival_decides_nothing(
-            spans in prop::collection::vec((1u8..16, 0u8..16, 1u64..4, 1u64..4), 1..16),
-            order in any::<prop::sample::Index>(),
-        ) {
-            let mut ids = std::collections::BTreeSet::new();
-            let spans: Vec<_> = spans.into_iter().filter(|span| ids.insert(span.0)).collect();
-            let mut others = spans.clone();
-            others.rotate_left(order.index(spans.len()));
-            prop_assert_eq!(shape(&spans), shape(&others));
-            others.reverse();
-            let reversed = shape(&others);
-            prop_assert_eq!(&shape(&spans), &reversed);
-            // A tree that keeps its order is the same as one that is made anew.
-            others.sort_by_key(|(id, _, start, end)| (*start, *end, *id));
-            prop_assert_eq!(&shape(&others), &reversed);
-        }
-    }
 }
