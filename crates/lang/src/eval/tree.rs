@@ -1,7 +1,7 @@
 //! The tree of a trace, in an order that does not depend on how its spans arrived.
 //!
 //! `model` orders siblings by their start and then by arrival. Two that started in the same nanosecond are ordered here by
-//! their end, then by their name, which is the same in every run, and then by their id. A circle of parents is cut at the first of
+//! their name, which is the same in every run, and then by their id. Not by their end, which a span may withhold. A circle of parents is cut at the first of
 //! its spans in that order. Only copies of one span are left in the order of arrival. Most traces have no such spans, and keep
 //! the tree of `model`.
 
@@ -32,7 +32,7 @@ struct Sorted {
 }
 
 /// By what siblings are ordered.
-type Key<'t> = (u64, u64, &'t str, [u8; 8], usize);
+type Key<'t> = (u64, &'t str, [u8; 8], usize);
 
 impl Tree {
     pub(crate) fn of(trace: &Trace) -> Self {
@@ -168,8 +168,7 @@ impl Sorted {
 
 fn key(span: SpanIx, trace: &Trace) -> Key<'_> {
     let one = trace.span(span);
-    let (start, end) = (one.start().as_nanos(), one.end().as_nanos());
-    (start, end, one.name(), *one.id().as_bytes(), span.number())
+    (one.start().as_nanos(), one.name(), *one.id().as_bytes(), span.number())
 }
 
 /// The parent that a span names, if it is another one in the trace.
@@ -244,7 +243,7 @@ mod tests {
             let reversed = shape(&others);
             prop_assert_eq!(&shape(&spans), &reversed);
             // A tree that keeps its order is the same as one that is made anew.
-            others.sort_by_key(|(id, _, start, end)| (*start, *end, *id));
+            others.sort_by_key(|(id, _, start, _)| (*start, *id));
             prop_assert_eq!(&shape(&others), &reversed);
         }
     }

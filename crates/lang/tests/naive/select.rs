@@ -13,7 +13,7 @@ use super::{
 pub(crate) struct World<'a> {
     pub(crate) sample: &'a Sample,
     parents: Vec<Option<usize>>,
-    /// All spans, depth first, siblings by start, end, name and id, and copies of one span by arrival.
+    /// All spans, depth first, siblings by start, name and id, and copies of one span by arrival.
     order: Vec<usize>,
 }
 
@@ -178,7 +178,7 @@ fn named_parent(sample: &Sample, at: usize) -> Option<usize> {
 }
 
 /// By what siblings are ordered.
-fn key(sample: &Sample, at: usize) -> (Timestamp, Timestamp, &str, SpanId, usize) {
+fn key(sample: &Sample, at: usize) -> (Timestamp, &str, SpanId, usize) {
     let span = &sample.spans[at].span;
-    (span.start, span.end, &span.name, span.id, at)
+    (span.start, &span.name, span.id, at)
 }
