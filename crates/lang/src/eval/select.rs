@@ -10,12 +10,13 @@
 
 use std::{cell::OnceCell, collections::HashSet, rc::Rc};
 
+use model::trace::Tree;
+
 use super::{
     bits::{Bits, Ranks},
     future::Truth,
     hop::{NOWHERE, counts_above, picks, reach, reach_back},
     index::{Extent, extent},
-    tree::Tree,
     truth::truth,
     world::{ConditionDoubt, Scene, World},
 };

@@ -12,7 +12,7 @@ use std::{
 
 use model::{
     Answer, SpanId, Trace,
-    trace::{Event, Link, Span, SpanIx},
+    trace::{Event, Link, Span, SpanIx, Tree},
 };
 
 use super::{
@@ -30,7 +30,7 @@ use super::{
     siblings::Siblings,
     summary::Missing,
     times::{self, CriticalTimes, TimeBounds},
-    tree::Tree,
+    tree::in_order,
 };
 use crate::{
     budget,
@@ -133,7 +133,7 @@ impl<'a> World<'a> {
         };
         Self {
             trace,
-            tree: Tree::of(trace),
+            tree: in_order(trace),
             trigger: trigger.map(Span::ix),
             answer,
             logs: 0,

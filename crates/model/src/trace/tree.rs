@@ -1,8 +1,8 @@
 //! The shape of a trace: who is whose child, in what order.
 
-use std::{iter, ops::Range};
+use std::{cmp::Ordering, iter, ops::Range};
 
-use super::{SpanIx, Trace};
+use super::{Span, SpanIx, Trace};
 
 /// The tree of a trace as it stood when the tree was made.
 ///
@@ -27,13 +27,20 @@ const NONE: u32 = u32::MAX;
 impl Tree {
     /// The tree of `trace`.
     pub fn of(trace: &Trace) -> Self {
+        Self::with_ties(trace, |_, _| Ordering::Equal)
+    }
+
+    /// The tree of `trace`, in which `ties` orders spans that start in the same nanosecond; what is equal to it stays in the order
+    /// of arrival.
+    pub fn with_ties(trace: &Trace, ties: fn(Span<'_>, Span<'_>) -> Ordering) -> Self {
         let (mut parents, orphans) = parents(trace);
-        let starts: Vec<_> = trace.spans().map(|span| span.start().as_nanos()).collect();
-        let mut tree = depth_first(&parents, &starts);
+        let starts = trace.spans().map(|span| span.start().as_nanos()).collect();
+        let siblings = Siblings { trace, starts, ties };
+        let mut tree = depth_first(&parents, &siblings);
         if tree.order.len() < parents.len() {
             // What no root leads to hangs on circles.
-            cut_circles(&starts, &mut parents);
-            tree = depth_first(&parents, &starts);
+            cut_circles(&siblings, &mut parents);
+            tree = depth_first(&parents, &siblings);
         }
         Self { orphans, ..tree }
     }
@@ -107,6 +114,23 @@ impl Tree {
     }
 }
 
+/// In which order siblings stand.
+struct Siblings<'a> {
+    trace: &'a Trace,
+    /// By span.
+    starts: Vec<u64>,
+    ties: fn(Span<'_>, Span<'_>) -> Ordering,
+}
+
+impl Siblings<'_> {
+    /// Compares two spans by their numbers.
+    fn compare(&self, one: u32, other: u32) -> Ordering {
+        let starts = self.starts[one as usize].cmp(&self.starts[other as usize]);
+        let span = |number: u32| self.trace.span(SpanIx(number));
+        starts.then_with(|| (self.ties)(span(one), span(other))).then(one.cmp(&other))
+    }
+}
+
 /// By span: the number of its parent in the trace, or `NONE`; and who names one that is not there.
 fn parents(trace: &Trace) -> (Vec<u32>, Vec<SpanIx>) {
     let mut orphans = Vec::new();
@@ -130,7 +154,7 @@ fn parents(trace: &Trace) -> (Vec<u32>, Vec<SpanIx>) {
 }
 
 /// Makes the earliest span of each circle a root.
-fn cut_circles(starts: &[u64], parents: &mut [u32]) {
+fn cut_circles(siblings: &Siblings<'_>, parents: &mut [u32]) {
     // 0: not seen; otherwise the walk that saw it.
     let mut seen_by = vec![0u32; parents.len()];
     for (walk, first) in (1..).zip(0..parents.len() as u32) {
@@ -138,7 +162,7 @@ fn cut_circles(starts: &[u64], parents: &mut [u32]) {
         while at != NONE {
             let seen = &mut seen_by[at as usize];
             if *seen == walk {
-                cut_at_earliest(starts, at, parents);
+                cut_at_earliest(siblings, at, parents);
                 break;
             }
             if *seen != 0 {
@@ -151,18 +175,18 @@ fn cut_circles(starts: &[u64], parents: &mut [u32]) {
 }
 
 /// Looks at the spans of the circle only: a trace may hold as many circles as pairs.
-fn cut_at_earliest(starts: &[u64], entered: u32, parents: &mut [u32]) {
+fn cut_at_earliest(siblings: &Siblings<'_>, entered: u32, parents: &mut [u32]) {
     let circle = iter::successors(Some(entered), |span| {
         Some(parents[*span as usize]).filter(|parent| *parent != entered)
     });
-    if let Some(root) = circle.min_by_key(|span| (starts[*span as usize], *span)) {
+    if let Some(root) = circle.min_by(|one, other| siblings.compare(*one, *other)) {
         parents[root as usize] = NONE;
     }
 }
 
 /// The tree below the roots. Spans on a circle, and what hangs on one, are not in it.
-fn depth_first(parents: &[u32], starts: &[u64]) -> Tree {
-    let (offsets, children) = families(parents, starts);
+fn depth_first(parents: &[u32], siblings: &Siblings<'_>) -> Tree {
+    let (offsets, children) = families(parents, siblings);
     let of = |family: usize| offsets[family]..offsets[family + 1];
     let mut tree = Tree {
         order: Vec::with_capacity(parents.len()),
@@ -196,7 +220,7 @@ fn depth_first(parents: &[u32], starts: &[u64]) -> Tree {
 }
 
 /// The children of each span side by side, in order, and where those of each begin; the roots come last.
-fn families(parents: &[u32], starts: &[u64]) -> (Vec<u32>, Vec<u32>) {
+fn families(parents: &[u32], order: &Siblings<'_>) -> (Vec<u32>, Vec<u32>) {
     let roots = parents.len();
     let family = |parent: u32| if parent == NONE { roots } else { parent as usize };
     let mut offsets = vec![0u32; roots + 2];
@@ -216,7 +240,7 @@ fn families(parents: &[u32], starts: &[u64]) -> (Vec<u32>, Vec<u32>) {
     for bounds in offsets.windows(2) {
         let siblings = &mut children[bounds[0] as usize..bounds[1] as usize];
         if siblings.len() > 1 {
-            siblings.sort_unstable_by_key(|span| (starts[*span as usize], *span));
+            siblings.sort_unstable_by(|one, other| order.compare(*one, *other));
         }
     }
     (offsets, children)
