@@ -5,8 +5,9 @@
 
 use std::io::{self, BufReader, BufWriter, Write};
 
-use model::{Answer, Outcome, Progress, RunId};
+use model::{Answer, Outcome, Overtaken, Progress, Project, RunId};
 use serde::{Serialize, de::DeserializeOwned};
+use sqlx::types::Json;
 
 use crate::{
     Db, DbError, Taken,
@@ -60,6 +61,23 @@ pub(crate) async fn outcome(
 }
 
 impl Db {
+    /// What a run ended with, whole: its answer may have many megabytes.
+    pub async fn outcome(&self, project: &Project, run: RunId) -> Result<Option<Outcome>, DbError> {
+        let row = sqlx::query!(
+            "select outcome::text as outcome, outcome_zstd, overtaken as \"overtaken: Json<Overtaken>\"
+             from runs where project = $1 and id = $2",
+            project.as_str(),
+            run.as_uuid(),
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        let Some(row) = row else { return Ok(None) };
+        let outcome = outcome(run, row.outcome, row.outcome_zstd).await?;
+        let overtaken = row.overtaken.map(|Json(overtaken)| overtaken);
+        Ok(outcome.map(|outcome| Outcome { overtaken, ..outcome }))
+    }
+
     /// How far an earlier owner of a run came, with the answer that it recorded.
     pub async fn progress(&self, taken: &Taken) -> Result<Progress, DbError> {
         let Some(attempt) = taken.progress.attempt().filter(|_| taken.answer_bytes.is_some())

@@ -102,8 +102,10 @@ pub struct StoredRun {
     pub trace_id: Option<TraceId>,
     /// Since when it is asked to stop.
     pub stop_at: Option<Timestamp>,
-    /// What it ended with, and what became of that later.
+    /// What it ended with, and what became of that later; without its answer where that is apart.
     pub outcome: Option<Outcome>,
+    /// Whether the answer is large, and read by [`Db::outcome`] alone.
+    pub answer_apart: bool,
     /// The values that it was started with.
     pub vars: RunVars,
     /// Of those, the ones that nobody may see.
@@ -242,7 +244,8 @@ impl Db {
             "select test_id, test_version, state as \"state!\", verdict,
                  case when verdict is null then provisional end as provisional, accepted_at_ns, trace_id, span_id, stop_at_ns,
                  vars as \"vars: Json<RunVars>\",
-                 outcome::text as outcome, outcome_zstd, secrets_sealed, overtaken as \"overtaken: Json<Overtaken>\"
+                 outcome::text as outcome, outcome_zstd is not null as \"answer_apart!\", secrets_sealed,
+                 overtaken as \"overtaken: Json<Overtaken>\"
              from runs where project = $1 and id = $2",
             project.as_str(),
             run.as_uuid(),
@@ -251,7 +254,7 @@ impl Db {
         .await
         .map_err(|error| self.error(error))?;
         let Some(row) = row else { return Ok(None) };
-        let outcome = answer::outcome(run, row.outcome, row.outcome_zstd).await?;
+        let outcome = answer::outcome(run, row.outcome, None).await?;
         Ok(Some(StoredRun {
             id: run,
             test: read(run, row.test_id.parse())?,
@@ -266,6 +269,7 @@ impl Db {
                 overtaken: row.overtaken.map(|Json(overtaken)| overtaken),
                 ..outcome
             }),
+            answer_apart: row.answer_apart,
             vars: row.vars.map(|Json(vars)| vars).unwrap_or_default(),
             // What cannot be opened any more is not needed to read a run.
             secrets: self.open_values(run, "variables", row.secrets_sealed).unwrap_or_default(),

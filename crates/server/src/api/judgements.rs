@@ -27,7 +27,7 @@ use super::{
     place::Place,
     problem::Problem,
     reports::under_way,
-    runs::stored,
+    runs::whole,
 };
 use crate::{
     gates::gates,
@@ -97,7 +97,7 @@ async fn judge(
     let project = &by.project;
     // Before what is large is read.
     let place = Place::take(&app, project).await;
-    let run = stored(&app, context, (project, id)).await?;
+    let run = whole(&app, context, (project, id)).await?;
     let recorded = run.outcome.clone().ok_or_else(|| under_way(id))?;
     let (text, version) = test(&app, context, (&by, &run.test), body).await?;
     let vars = variables((&app.watch, context), &app.db, project, (&run.vars, &run.secrets)).await;

@@ -123,12 +123,14 @@ async fn of_run(
     let format = wanted.format(&headers)?;
     let place = Place::take(&app, &wanted.project).await;
     let source = Source { app: &app, context, project: &wanted.project };
-    let run = runs::stored(&app, context, (&wanted.project, id)).await?;
+    let run = runs::whole(&app, context, (&wanted.project, id)).await?;
     let outcome = run.outcome.ok_or_else(|| under_way(id))?;
     source.answer(vec![(outcome, Some(id))], format, place).await
 }
 
 /// A report of a suite's run that ended: of the runs of its steps, in the order written.
+///
+/// Responses of more than 64 KiB are left out: the reports of the runs have them.
 #[utoipa::path(
     get,
     path = "/api/v1/suite-runs/{run}/report",
@@ -240,7 +242,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// What a run ended with; none where it is not kept any longer.
+    /// What a run ended with, without a large answer; none where it is not kept any longer.
     async fn outcome(&self, run: RunId) -> Result<Option<Outcome>, Problem> {
         let stored = self.app.db.run(self.project, run);
         let stored = self.app.watch.db(self.context, Call("SELECT", "runs"), stored).await?;

@@ -176,8 +176,7 @@ pub(super) async fn start(
     let version = match accepted.map_err(refused)? {
         Accepted::New { version } => version,
         Accepted::Again { run } => {
-            let before = stored(&app, context, (&new.project, run)).await?;
-            return Ok(Json(Run::from(before)).into_response());
+            return answered(&app, context, (&new.project, run)).await;
         }
     };
     app.watch.hint(context, &*app.bus, runs_waiting());
@@ -218,7 +217,7 @@ pub(super) async fn stop(
     let stopped = app.db.stop_run(&project, id, app.world.now());
     app.watch.db(context, Call("UPDATE", "runs"), stopped).await?;
     app.bus.hint(run_stopped(id));
-    Ok(Json(Run::from(stored(&app, context, (&project, id)).await?)).into_response())
+    answered(&app, context, (&project, id)).await
 }
 
 /// Refuses new work while telemetry has nowhere to go.
@@ -332,10 +331,42 @@ pub(super) async fn read(
     Extension(context): Extension<TraceParent>,
     Named(id): Named<RunId>,
 ) -> Result<Response, Problem> {
-    Ok(Json(Run::from(stored(&app, context, (&project, id)).await?)).into_response())
+    answered(&app, context, (&project, id)).await
 }
 
-/// A run as the record has it.
+/// A run; one with a large answer is read and written by those who have a place.
+async fn answered(
+    app: &App,
+    context: TraceParent,
+    (project, id): (&Project, RunId),
+) -> Result<Response, Problem> {
+    let run = stored(app, context, (project, id)).await?;
+    if !run.answer_apart {
+        return Ok(Json(Run::from(run)).into_response());
+    }
+    let place = Place::take(app, project).await;
+    let run = whole(app, context, (project, id)).await?;
+    let (place, json) = place.work(move || serde_json::to_vec(&Run::from(run))).await;
+    let json = json.map_err(|error| Problem::new(Fault::Internal, error.to_string()))?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], place.held(json)).into_response())
+}
+
+/// A run with its answer, however large: for those who have a place.
+pub(super) async fn whole(
+    app: &App,
+    context: TraceParent,
+    (project, id): (&Project, RunId),
+) -> Result<StoredRun, Problem> {
+    let run = stored(app, context, (project, id)).await?;
+    if !run.answer_apart {
+        return Ok(run);
+    }
+    let outcome = app.db.outcome(project, id);
+    let outcome = app.watch.db(context, Call("SELECT", "runs"), outcome).await?;
+    Ok(StoredRun { outcome, ..run })
+}
+
+/// A run as the record has it, without a large answer.
 pub(super) async fn stored(
     app: &App,
     context: TraceParent,

@@ -176,7 +176,7 @@ async fn judged(
     match runner::run(job, ports).await {
         Ok(finished) => {
             let finished = conclude(finished, ports, slot).await?;
-            if taken.suite.is_some() {
+            if taken.suite.is_some() && !finished.outcome.judgement.outputs.is_empty() {
                 keep_secret_outputs(taken, (plan, &vars), &finished, ports).await?;
             }
             Ok(Came::Judged(Box::new(finished)))
