@@ -7,7 +7,7 @@
 use std::{future::Future, pin::pin, task::Poll, time::Duration};
 
 use bytes::Bytes;
-use model::{Timestamp, TraceId};
+use model::{Project, Timestamp, TraceId};
 
 use crate::{Batch, Bus, Next, Subject};
 
@@ -47,6 +47,8 @@ pub async fn conforms<B: Bus>(facts: Facts, open: impl AsyncFn(Timestamp) -> B) 
     stage.hints_reach_those_who_listen(&bus).await;
     let bus = stage.what_was_acknowledged_outlives_the_bus(bus, &open).await;
     stage.a_full_bus_refuses_and_keeps_what_it_has(&bus).await;
+    stage.what_nobody_waits_for_makes_room(&bus).await;
+    stage.a_project_that_has_its_share_holds_up_nobody(&bus).await;
 }
 
 struct Stage {
@@ -81,12 +83,12 @@ impl Stage {
         let (trace, other) = (self.trace(), self.trace());
         self.publish(bus, trace, &["a", "b"]).await;
         self.publish(bus, other, &["x"]).await;
-        let mut early = bus.subscribe(trace);
+        let mut early = subscribe(bus, trace);
         assert_eq!(read(&mut early, 2).await, ["a", "b"]);
         assert!(is_waiting(&mut early).await, "there is no more");
         self.publish(bus, trace, &["c"]).await;
         assert_eq!(read(&mut early, 1).await, ["c"]);
-        let mut late = bus.subscribe(trace);
+        let mut late = subscribe(bus, trace);
         assert_eq!(read(&mut late, 3).await, ["a", "b", "c"], "each has a place of its own");
         bus.publish(self.now(), vec![batch(trace, Vec::new())]).await.expect("nothing is taken");
         assert!(is_waiting(&mut late).await, "and tells nobody anything");
@@ -94,7 +96,7 @@ impl Stage {
 
     async fn a_waiting_subscriber_is_woken_by_news_and_by_the_end<B: Bus>(&mut self, bus: &B) {
         let trace = self.trace();
-        let mut waiting = bus.subscribe(trace);
+        let mut waiting = subscribe(bus, trace);
         let (got, ()) = tokio::join!(read(&mut waiting, 1), self.publish(bus, trace, &["a"]));
         assert_eq!(got, ["a"]);
         let (got, ()) = tokio::join!(soon(waiting.next()), async { bus.forget(trace) });
@@ -103,13 +105,13 @@ impl Stage {
 
     async fn what_comes_after_a_forget_is_another_trace<B: Bus>(&mut self, bus: &B) {
         let trace = self.trace();
-        let mut before = bus.subscribe(trace);
+        let mut before = subscribe(bus, trace);
         self.publish(bus, trace, &["a"]).await;
         bus.forget(trace);
         self.publish(bus, trace, &["b"]).await;
         assert_eq!(soon(before.next()).await, None, "a forget ends a subscription for good");
         drop(before);
-        assert_eq!(read(&mut bus.subscribe(trace), 1).await, ["b"]);
+        assert_eq!(read(&mut subscribe(bus, trace), 1).await, ["b"]);
     }
 
     async fn what_one_publisher_publishes_stays_in_order<B: Bus>(&mut self, bus: &B) {
@@ -121,7 +123,7 @@ impl Stage {
             }
         };
         tokio::join!(publisher("a"), publisher("b"), publisher("c"));
-        let got = read(&mut bus.subscribe(trace), 60).await;
+        let got = read(&mut subscribe(bus, trace), 60).await;
         for name in ["a", "b", "c"] {
             let of_one: Vec<_> = got.iter().filter(|text| text.starts_with(name)).collect();
             let expected: Vec<_> = (0..20).map(|number| format!("{name}{number}")).collect();
@@ -132,7 +134,7 @@ impl Stage {
 
     async fn what_a_trace_cannot_hold_is_lost_to_it_alone<B: Bus>(&mut self, bus: &B) {
         let (large, many, small) = (self.trace(), self.trace(), self.trace());
-        let subscriptions = [large, many, small].map(|trace| bus.subscribe(trace));
+        let subscriptions = [large, many, small].map(|trace| subscribe(bus, trace));
         let batches = vec![
             batch(large, vec![b'x'; self.facts.too_many_bytes]),
             Batch { spans: self.facts.too_many_spans, ..batch(many, b"x".to_vec()) },
@@ -141,13 +143,13 @@ impl Stage {
         let published = bus.publish(self.now(), batches).await;
         published.expect("to publish again what can never be held would not help");
         assert_eq!([large, many, small].map(|trace| bus.refused(trace)), [1, 1, 0]);
-        assert_eq!(read(&mut bus.subscribe(small), 1).await, ["fits"]);
+        assert_eq!(read(&mut subscribe(bus, small), 1).await, ["fits"]);
         drop(subscriptions);
     }
 
     async fn whole_is_what_was_expected_and_nothing_lost<B: Bus>(&mut self, bus: &B) {
         let (whole, lost, unexpected) = (self.trace(), self.trace(), self.trace());
-        let subscriptions = [whole, lost, unexpected].map(|trace| bus.subscribe(trace));
+        let subscriptions = [whole, lost, unexpected].map(|trace| subscribe(bus, trace));
         for trace in [whole, lost] {
             bus.expect(trace);
         }
@@ -158,7 +160,7 @@ impl Stage {
         let is_whole = |trace| bus.is_whole(trace);
         assert_eq!([whole, lost, unexpected].map(is_whole), [true, false, false]);
         drop(subscriptions);
-        let again = bus.subscribe(whole);
+        let again = subscribe(bus, whole);
         assert!(bus.is_whole(whole), "another worker goes on, and nothing was missed");
         drop(again);
         bus.forget(whole);
@@ -169,12 +171,12 @@ impl Stage {
         let (old, subscribed, fresh) = (self.trace(), self.trace(), self.trace());
         self.publish(bus, old, &["a"]).await;
         self.publish(bus, subscribed, &["a"]).await;
-        let mut subscription = bus.subscribe(subscribed);
+        let mut subscription = subscribe(bus, subscribed);
         self.later(self.facts.age_max + Duration::from_secs(1));
         self.publish(bus, fresh, &["a"]).await;
-        assert!(is_waiting(&mut bus.subscribe(old)).await, "nobody asked for it in time");
+        assert!(is_waiting(&mut subscribe(bus, old)).await, "nobody asked for it in time");
         assert_eq!(read(&mut subscription, 1).await, ["a"], "subscribed to");
-        assert_eq!(read(&mut bus.subscribe(fresh), 1).await, ["a"], "new");
+        assert_eq!(read(&mut subscribe(bus, fresh), 1).await, ["a"], "new");
     }
 
     async fn hints_reach_those_who_listen<B: Bus>(&mut self, bus: &B) {
@@ -192,7 +194,7 @@ impl Stage {
         open: &impl AsyncFn(Timestamp) -> B,
     ) -> B {
         let (kept, forgotten, anew) = (self.trace(), self.trace(), self.trace());
-        let subscription = bus.subscribe(kept);
+        let subscription = subscribe(&bus, kept);
         bus.expect(kept);
         for trace in [kept, forgotten, anew] {
             self.publish(&bus, trace, &["a", "b"]).await;
@@ -205,18 +207,18 @@ impl Stage {
         drop(bus);
 
         let bus = open(self.now()).await;
-        let mut again = bus.subscribe(kept);
+        let mut again = subscribe(&bus, kept);
         assert_eq!(read(&mut again, 3).await, ["a", "b", "c"]);
         assert!(is_waiting(&mut again).await, "and each of them once");
-        assert!(is_waiting(&mut bus.subscribe(forgotten)).await, "what is forgotten stays so");
-        assert_eq!(read(&mut bus.subscribe(anew), 1).await, ["c"], "but for what came later");
+        assert!(is_waiting(&mut subscribe(&bus, forgotten)).await, "what is forgotten stays so");
+        assert_eq!(read(&mut subscribe(&bus, anew), 1).await, ["c"], "but for what came later");
         self.publish(&bus, kept, &["d"]).await;
         assert_eq!(read(&mut again, 1).await, ["d"], "it goes on where it was");
         drop(again);
         drop(bus);
 
         let bus = open(self.now()).await;
-        assert_eq!(read(&mut bus.subscribe(kept), 4).await, ["a", "b", "c", "d"]);
+        assert_eq!(read(&mut subscribe(&bus, kept), 4).await, ["a", "b", "c", "d"]);
         bus.forget(kept);
         bus.forget(anew);
         bus
@@ -224,14 +226,16 @@ impl Stage {
 
     async fn a_full_bus_refuses_and_keeps_what_it_has<B: Bus>(&mut self, bus: &B) {
         let first = self.trace();
-        let mut subscription = bus.subscribe(first);
+        let mut subscription = subscribe(bus, first);
         bus.expect(first);
         self.publish(bus, first, &["a"]).await;
         let mut traces = Vec::new();
         let mut refused = None;
         while refused.is_none() && traces.len() < self.facts.too_many_batches as usize {
             let trace = self.trace();
-            traces.push((trace, bus.subscribe(trace)));
+            // Each of a project of its own: none has more than its share.
+            let project = format!("project-{}", traces.len()).parse().expect("a name");
+            traces.push((trace, bus.subscribe(trace, &project)));
             let large = batch(trace, vec![b'x'; self.facts.batch_bytes]);
             refused = bus.publish(self.now(), vec![large]).await.err();
         }
@@ -246,7 +250,46 @@ impl Stage {
         }
         self.publish(bus, first, &["b"]).await;
         assert_eq!(read(&mut subscription, 1).await, ["b"], "the forgotten made room");
+        bus.forget(first);
     }
+
+    async fn what_nobody_waits_for_makes_room<B: Bus>(&mut self, bus: &B) {
+        let waiting = self.trace();
+        let mut subscription = subscribe(bus, waiting);
+        bus.expect(waiting);
+        self.publish(bus, waiting, &["a"]).await;
+        for _ in 0..self.facts.too_many_batches {
+            let batch = batch(self.trace(), vec![b'x'; self.facts.batch_bytes]);
+            bus.publish(self.now(), vec![batch]).await.expect("an older one gives way");
+        }
+        self.publish(bus, waiting, &["b"]).await;
+        assert_eq!(read(&mut subscription, 2).await, ["a", "b"]);
+        assert!(bus.is_whole(waiting), "and nothing of what somebody waits for");
+        bus.forget(waiting);
+    }
+
+    async fn a_project_that_has_its_share_holds_up_nobody<B: Bus>(&mut self, bus: &B) {
+        let other = self.trace();
+        let name = "other".parse().expect("a name");
+        let mut subscription = bus.subscribe(other, &name);
+        bus.expect(other);
+        let mut traces = Vec::new();
+        let is_lost = |trace| bus.refused(trace) > 0;
+        while traces.last().is_none_or(|(trace, _)| !is_lost(*trace)) {
+            assert!(traces.len() < self.facts.too_many_batches as usize, "it has no end");
+            let trace = self.trace();
+            traces.push((trace, subscribe(bus, trace)));
+            let both = [(trace, self.facts.batch_bytes), (other, 1)];
+            let both = both.map(|(trace, bytes)| batch(trace, vec![b'x'; bytes]));
+            bus.publish(self.now(), both.into()).await.expect("who sends it is not made to wait");
+        }
+        assert_eq!(read(&mut subscription, traces.len()).await.len(), traces.len());
+        assert!(bus.is_whole(other), "its share is its own");
+    }
+}
+
+fn subscribe<B: Bus>(bus: &B, trace: TraceId) -> B::Subscription {
+    bus.subscribe(trace, &Project::default())
 }
 
 fn batch(trace: TraceId, bytes: Vec<u8>) -> Batch {

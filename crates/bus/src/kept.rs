@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use journal::Stretch;
-use model::{Timestamp, TraceId};
+use model::{Project, Timestamp, TraceId};
 use tokio::sync::Notify;
 
 use crate::{
@@ -28,6 +28,9 @@ pub(crate) const BATCH_COST: usize = 256;
 /// list with room for a few batches, and what its subscribers wait on.
 pub(crate) const TRACE_COST: usize = 768;
 
+/// Of a full bus this part is made free at a time.
+const DISPLACED_SHARE: usize = 16;
+
 /// All traces.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
@@ -35,10 +38,14 @@ pub(crate) struct Kept {
     /// The traces to which something was published, by when it last was.
     ages: BTreeSet<(Timestamp, TraceId)>,
     pub(crate) bytes: usize,
+    /// Of these, what traces of each project cost that somebody subscribed to.
+    of_projects: HashMap<Project, usize>,
     /// What was forgotten and is in the journal still.
     pub(crate) released: Vec<Released>,
-    /// Spans that were not kept because their trace was at its bound.
+    /// Spans that were not kept because their trace or their project was at its bound.
     pub(crate) over_spans: u64,
+    /// Spans that nobody subscribed to, and that made room for others.
+    pub(crate) displaced_spans: u64,
 }
 
 /// What is held of one trace.
@@ -48,6 +55,8 @@ pub(crate) struct Held {
     /// What the batches cost, and with the first one the trace itself.
     pub(crate) bytes: usize,
     spans: u64,
+    /// Whose it is, once somebody has subscribed to it.
+    project: Option<Project>,
     pub(crate) refused: u64,
     /// Whether it was heard of from its beginning on.
     pub(crate) expected: bool,
@@ -79,6 +88,7 @@ pub(crate) struct Released {
 pub(crate) struct Coming {
     bytes: usize,
     of: HashMap<TraceId, (usize, u64)>,
+    of_projects: HashMap<Project, usize>,
 }
 
 /// Why there is no room.
@@ -86,7 +96,9 @@ pub(crate) struct Coming {
 pub(crate) enum NoRoom {
     /// The trace is at its bound, and waiting does not make it smaller.
     Trace,
-    /// All of them together are.
+    /// The traces of its project are. Who sends them may send others' too, and is not made to wait.
+    Project,
+    /// All of them together are, and somebody waits for each.
     Bus,
 }
 
@@ -99,6 +111,32 @@ impl Kept {
 
     fn of_trace(&self, trace: TraceId) -> (usize, u64) {
         self.traces.get(&trace).map_or((0, 0), |held| (held.bytes, held.spans))
+    }
+
+    /// The trace is of this project: what it costs counts for the project from now on.
+    pub(crate) fn own(&mut self, trace: TraceId, project: &Project) -> &mut Held {
+        let held = self.traces.entry(trace).or_default();
+        if held.project.is_none() {
+            held.project = Some(project.clone());
+            count(&mut self.of_projects, project, held.bytes);
+        }
+        held
+    }
+
+    /// Makes room for a batch, where there is none without: what nobody subscribes to gives way, the oldest first.
+    pub(crate) fn make_room(
+        &mut self,
+        limits: &Limits,
+        coming: &mut Coming,
+        batch: &Batch,
+    ) -> Result<(), NoRoom> {
+        match self.room(limits, coming, batch) {
+            Err(NoRoom::Bus) => {
+                self.displace(limits, coming.bytes.saturating_add(cost(true, batch.bytes.len())));
+                self.room(limits, coming, batch)
+            }
+            found => found,
+        }
     }
 
     /// Finds room for a batch beside all that is here and coming, and counts it with what is coming.
@@ -118,12 +156,47 @@ impl Kept {
         {
             return Err(NoRoom::Trace);
         }
+        let held = self.traces.get(&batch.trace);
+        let project = held.and_then(|held| held.project.as_ref());
+        if let Some(project) = project {
+            let of = |bytes: &HashMap<Project, usize>| bytes.get(project).copied().unwrap_or(0);
+            let of_project = of(&self.of_projects).saturating_add(of(&coming.of_projects));
+            if of_project.saturating_add(cost) > limits.project_bytes_max {
+                return Err(NoRoom::Project);
+            }
+        }
         if self.bytes.saturating_add(coming.bytes).saturating_add(cost) > limits.bytes_max {
             return Err(NoRoom::Bus);
         }
         coming.bytes += cost;
         coming.of.insert(batch.trace, (of_trace, spans_of_trace));
+        if let Some(project) = project {
+            count(&mut coming.of_projects, project, cost);
+        }
         Ok(())
+    }
+
+    /// Forgets what nobody subscribes to, the oldest first, until there is room for so many bytes and some to spare: to look
+    /// for it takes a walk past all that is subscribed to.
+    fn displace(&mut self, limits: &Limits, wanted: usize) {
+        let spare = limits.bytes_max / DISPLACED_SHARE;
+        let room = limits.bytes_max.saturating_sub(wanted).saturating_sub(spare);
+        let mut over = self.bytes.saturating_sub(room);
+        let mut idle = Vec::new();
+        for (_, trace) in &self.ages {
+            let Some(held) = self.traces.get(trace) else { continue };
+            if over == 0 {
+                break;
+            }
+            if held.subscribers() == 0 {
+                over = over.saturating_sub(held.bytes);
+                idle.push((*trace, held.spans));
+            }
+        }
+        for (trace, spans) in idle {
+            self.displaced_spans += spans;
+            self.forget(trace);
+        }
     }
 
     /// Adds a batch for which there was room. The first of a trace pays for the trace: one that is only subscribed to is
@@ -133,6 +206,9 @@ impl Kept {
         let cost = cost(held.bytes == 0, stored.bytes.len());
         self.bytes += cost;
         held.bytes += cost;
+        if let Some(project) = &held.project {
+            count(&mut self.of_projects, project, cost);
+        }
         held.spans += u64::from(stored.spans);
         held.batches.push(stored);
         held.news.notify_waiters();
@@ -172,6 +248,14 @@ impl Kept {
         let Some(held) = self.traces.remove(&trace) else { return };
         self.ages.remove(&(held.last, trace));
         self.bytes -= held.bytes;
+        if let Some(project) = &held.project
+            && let Some(bytes) = self.of_projects.get_mut(project)
+        {
+            *bytes -= held.bytes;
+            if *bytes == 0 {
+                self.of_projects.remove(project);
+            }
+        }
         held.news.notify_waiters();
         if let Some(last) = held.batches.last() {
             let before = last.number + 1;
@@ -217,4 +301,13 @@ impl Held {
 /// What it costs to keep so many bytes.
 pub(crate) fn cost(is_first: bool, bytes: usize) -> usize {
     bytes.saturating_add(BATCH_COST + if is_first { TRACE_COST } else { 0 })
+}
+
+/// Adds to what a project has.
+fn count(of_projects: &mut HashMap<Project, usize>, project: &Project, bytes: usize) {
+    match of_projects.get_mut(project) {
+        Some(before) => *before += bytes,
+        None if bytes > 0 => drop(of_projects.insert(project.clone(), bytes)),
+        None => {}
+    }
 }

@@ -1,7 +1,7 @@
 //! How the parts of a server share what is new: spans by trace id, and hints.
 //!
 //! Spans are kept, so that a subscriber that comes late, or comes again after a worker died, misses nothing;
-//! a full bus refuses the new and drops nothing old. Hints are not kept: one says "look again", the record
+//! a full bus refuses the new and drops nothing that somebody waits for. Hints are not kept: one says "look again", the record
 //! says what there is to see.
 //!
 //! [`Bus`] is what every bus promises, [`conformance`] the suite that each has to pass, and [`Local`] the bus of one
@@ -21,7 +21,7 @@ mod writer;
 use std::future::Future;
 
 use bytes::Bytes;
-use model::{Fault, Faulty, Timestamp, TraceId};
+use model::{Fault, Faulty, Project, Timestamp, TraceId};
 use thiserror::Error;
 
 pub use hints::{Hints, Subject};
@@ -40,11 +40,12 @@ pub trait Bus: Send + Sync + 'static {
     /// Keeps all of these, each for its trace, and wakes subscribers.
     ///
     /// After `Ok` they outlive this process: whoever opens the bus again finds them until they are forgotten. Those of a
-    /// trace that is at its bound are not kept: to publish them again would not help, so they count as lost to their
-    /// trace and are no reason to refuse. After [`Refused`] some may be kept, the rest count as refused to their traces,
+    /// trace that is at its bound, or whose project has its share, are not kept: they count as lost to their trace, and are no
+    /// reason to refuse a sender that may send for others too. After [`Refused`] some may be kept, the rest count as refused to their traces,
     /// and all of them may be published again. Dropped before it ends, it MAY have kept them.
     ///
-    /// Forgets first what nobody subscribes to and nobody added to for longer than the bus's age.
+    /// Forgets first what nobody subscribes to and nobody added to for longer than the bus's age; and where the bus is full,
+    /// what nobody subscribes to at all, the oldest first.
     fn publish(
         &self,
         now: Timestamp,
@@ -53,8 +54,8 @@ pub trait Bus: Send + Sync + 'static {
 
     /// Subscribes to a trace: everything kept of it, then everything new, in the order of publishing.
     ///
-    /// A trace that someone subscribes to does not age.
-    fn subscribe(&self, trace: TraceId) -> Self::Subscription;
+    /// A trace that someone subscribes to does not age, and counts for the project of its first subscriber.
+    fn subscribe(&self, trace: TraceId, project: &Project) -> Self::Subscription;
 
     /// Says that the trace begins now: nothing of it was sent before, and someone subscribes to it.
     fn expect(&self, trace: TraceId);
@@ -105,10 +106,10 @@ pub struct Batch {
     pub bytes: Bytes,
 }
 
-/// A bus refused to keep something, and kept all that it had. To publish it again later may help.
+/// A bus refused to keep something, and kept all that somebody waits for. To publish it again later may help.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Refused {
-    /// All traces together are at the bound.
+    /// All traces together are at the bound, and somebody waits for each of them.
     #[error("the bus keeps no more than {bytes_max} bytes of spans: send them again later")]
     Full {
         /// The bound.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use journal::{Durability, Full, Journal};
-use model::{Fault, Faulty, Timestamp, TraceId};
+use model::{Fault, Faulty, Project, Timestamp, TraceId};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
@@ -68,8 +68,10 @@ pub struct Counts {
     pub bytes: usize,
     /// Bytes on disk.
     pub journal_bytes: u64,
-    /// Spans that were not kept because their trace was at its bound.
+    /// Spans that were not kept because their trace or their project was at its bound.
     pub over_spans: u64,
+    /// Spans that nobody subscribed to, and that made room for others.
+    pub displaced_spans: u64,
     /// What the disk said when it last refused, unless it has taken something since.
     pub journal_error: Option<String>,
 }
@@ -148,6 +150,7 @@ impl Local {
             bytes: kept.bytes,
             journal_bytes: journal.disk_bytes,
             over_spans: kept.over_spans,
+            displaced_spans: kept.displaced_spans,
             journal_error: journal.last_write_error,
         }
     }
@@ -164,8 +167,8 @@ impl Bus for Local {
         told.await.unwrap_or(Err(Refused::Closed))
     }
 
-    fn subscribe(&self, trace: TraceId) -> Subscription {
-        self.spans.subscribe(trace)
+    fn subscribe(&self, trace: TraceId, project: &Project) -> Subscription {
+        self.spans.subscribe(trace, project)
     }
 
     fn expect(&self, trace: TraceId) {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use model::{Timestamp, TraceId};
+use model::{Project, Timestamp, TraceId};
 use tokio::sync::Notify;
 
 use crate::{Next, kept::Kept};
@@ -21,6 +21,8 @@ use crate::{Next, kept::Kept};
 pub struct Limits {
     /// Bytes of all traces.
     pub bytes_max: usize,
+    /// Bytes of the traces of one project that somebody subscribed to.
+    pub project_bytes_max: usize,
     /// Bytes of one trace.
     pub trace_bytes_max: usize,
     /// Spans of one trace.
@@ -100,6 +102,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             bytes_max: 512 << 20,
+            project_bytes_max: 256 << 20,
             trace_bytes_max: 64 << 20,
             trace_spans_max: 1_000_000,
             // Several times the lease of a worker: who goes on with the run of one that died asks sooner.
@@ -113,8 +116,8 @@ impl Spans {
         Self { limits, kept: Arc::new(Mutex::new(kept)) }
     }
 
-    pub(crate) fn subscribe(&self, trace: TraceId) -> Subscription {
-        let news = Arc::clone(&self.lock().traces.entry(trace).or_default().news);
+    pub(crate) fn subscribe(&self, trace: TraceId, project: &Project) -> Subscription {
+        let news = Arc::clone(&self.lock().own(trace, project).news);
         Subscription { spans: self.clone(), trace, seen: 0, news }
     }
 
@@ -153,7 +156,7 @@ mod tests {
 
     use bytes::Bytes;
     use journal::Stretch;
-    use model::{Timestamp, TraceId};
+    use model::{Project, Timestamp, TraceId};
     use tokio::sync::Notify;
 
     use super::{Limits, Spans, Subscription};
@@ -165,6 +168,7 @@ mod tests {
     /// More than these tests publish, where they do not fill the bus.
     const LIMITS: Limits = Limits {
         bytes_max: 1 << 14,
+        project_bytes_max: 1 << 14,
         trace_bytes_max: 1 << 13,
         trace_spans_max: 1 << 20,
         age_max: Duration::from_secs(60),
@@ -173,6 +177,10 @@ mod tests {
     /// Room for two traces of one batch each: one of 6 bytes, and 10 together.
     const TIGHT: Limits =
         Limits { bytes_max: cost(2, 2, 10), trace_bytes_max: cost(1, 1, 6), ..LIMITS };
+
+    /// Room for four traces of one batch of one byte, two of them of one project.
+    const SHARED: Limits =
+        Limits { bytes_max: cost(4, 4, 4), project_bytes_max: cost(2, 2, 2), ..LIMITS };
 
     const fn cost(traces: usize, batches: usize, bytes: usize) -> usize {
         traces * TRACE_COST + batches * BATCH_COST + bytes
@@ -204,7 +212,7 @@ mod tests {
             return Ok(());
         }
         let batch = Batch { trace, spans: 1, bytes: bytes.clone() };
-        let room = kept.room(&spans.limits, &mut Coming::default(), &batch);
+        let room = kept.make_room(&spans.limits, &mut Coming::default(), &batch);
         match room {
             Ok(()) => {
                 let stored = Stored { number: 0, spans: 1, bytes, stretch: Stretch::default() };
@@ -219,6 +227,10 @@ mod tests {
         put(spans, at(secs), trace(id), text)
     }
 
+    fn subscribe(spans: &Spans, trace: TraceId) -> Subscription {
+        spans.subscribe(trace, &Project::default())
+    }
+
     /// What `next` gives at once.
     fn poll(subscription: &mut Subscription) -> Poll<Option<Bytes>> {
         pin!(subscription.next()).poll(&mut Context::from_waker(Waker::noop()))
@@ -231,9 +243,10 @@ mod tests {
     #[test]
     fn a_full_bus_refuses_the_new_and_keeps_the_old() {
         let spans = spans(TIGHT);
-        let mut subscription = spans.subscribe(trace(1));
+        let mut subscription = subscribe(&spans, trace(1));
         publish(&spans, 0, 1, "123456").expect("exactly the bound of a trace");
         assert_eq!(publish(&spans, 0, 1, "7"), Err(NoRoom::Trace));
+        let _other = subscribe(&spans, trace(2));
         publish(&spans, 0, 2, "1234").expect("exactly the bound of the bus");
         assert_eq!(publish(&spans, 0, 3, "5"), Err(NoRoom::Bus));
 
@@ -263,23 +276,67 @@ mod tests {
     }
 
     #[test]
+    fn what_nobody_waits_for_gives_way_the_oldest_first() {
+        let spans = spans(SHARED);
+        let mut waiting = subscribe(&spans, trace(2));
+        for (secs, id) in [(3, 1), (0, 2), (1, 3), (2, 4)] {
+            publish(&spans, secs, id, "x").expect("room");
+        }
+        publish(&spans, 4, 5, "x")
+            .expect("the oldest that nobody waits for made room, and some to spare");
+        let left = |id| spans.lock().traces.contains_key(&trace(id));
+        assert_eq!([1, 2, 3, 4, 5].map(left), [true, true, false, false, true]);
+        assert_eq!(spans.lock().displaced_spans, 2);
+        assert_eq!(poll(&mut waiting), ready("x"));
+    }
+
+    #[test]
+    fn a_project_has_its_share_and_leaves_that_of_others() {
+        let spans = spans(SHARED);
+        let [alpha, beta]: [Project; 2] =
+            ["alpha", "beta"].map(|name| name.parse().expect("a name"));
+        let _waiting: Vec<_> = [(1, &alpha), (2, &alpha), (3, &alpha), (4, &beta), (5, &beta)]
+            .map(|(id, project)| spans.subscribe(trace(id), project))
+            .into();
+        publish(&spans, 0, 1, "x").expect("room");
+        publish(&spans, 0, 2, "x").expect("exactly its share");
+        assert_eq!(publish(&spans, 0, 3, "x"), Err(NoRoom::Project));
+        publish(&spans, 0, 4, "x").expect("room");
+        publish(&spans, 0, 5, "x").expect("exactly the bound of the bus");
+        assert!(!spans.is_whole(trace(3)) && spans.refused(trace(3)) == 1, "it is told");
+        spans.lock().forget(trace(1));
+        publish(&spans, 0, 3, "x").expect("the forgotten made room");
+    }
+
+    #[test]
+    fn what_came_before_its_subscriber_counts_for_the_project() {
+        let spans = spans(SHARED);
+        for id in [1, 2] {
+            publish(&spans, 0, id, "x").expect("room");
+        }
+        let _waiting = [1, 2, 3].map(|id| subscribe(&spans, trace(id)));
+        assert_eq!(publish(&spans, 0, 3, "x"), Err(NoRoom::Project));
+    }
+
+    #[test]
     fn many_small_batches_stay_within_the_bounds() {
         let limits = Limits { bytes_max: 1 << 20, trace_bytes_max: 1 << 16, ..LIMITS };
-        let accepted = |of: fn(u32) -> u32| {
-            let spans = spans(limits);
-            (1..=1 << 20)
-                .take_while(|number| {
-                    let mut id = [1; 16];
-                    id[..4].copy_from_slice(&of(*number).to_be_bytes());
-                    let id = TraceId::from_bytes(id).expect("not all zero");
-                    put(&spans, at(0), id, "x").is_ok()
-                })
-                .count()
+        let accepted = |spans: &Spans, of: fn(u32) -> u32| {
+            let is_kept = |number: &u32| {
+                let mut id = [1; 16];
+                id[..4].copy_from_slice(&of(*number).to_be_bytes());
+                let id = TraceId::from_bytes(id).expect("not all zero");
+                put(spans, at(0), id, "x").is_ok()
+            };
+            (1..=5_000).take_while(is_kept).count()
         };
-        let of_one_trace = accepted(|_| 0);
+        let of_one_trace = accepted(&spans(limits), |_| 0);
         assert_eq!(of_one_trace, (limits.trace_bytes_max - TRACE_COST) / (BATCH_COST + 1));
-        let of_many_traces = accepted(|number| number);
-        assert_eq!(of_many_traces, limits.bytes_max / cost(1, 1, 1));
+        let many = spans(limits);
+        assert_eq!(accepted(&many, |number| number), 5_000, "older ones give way");
+        let kept = many.lock();
+        assert!(kept.bytes <= limits.bytes_max);
+        assert_eq!(kept.traces.len() as u64 + kept.displaced_spans, 5_000);
     }
 
     #[test]
@@ -296,7 +353,7 @@ mod tests {
     #[test]
     fn a_refusal_is_told_to_who_subscribes_later() {
         let spans = spans(TIGHT);
-        let first = spans.subscribe(trace(1));
+        let first = subscribe(&spans, trace(1));
         publish(&spans, 0, 1, "1234567").expect_err("over the bound at once");
         drop(first);
         assert_eq!(spans.refused(trace(1)), 1);
@@ -310,14 +367,14 @@ mod tests {
         for id in [1, 2, 3] {
             publish(&spans, 0, id, "a").expect("room");
         }
-        let mut subscribed = spans.subscribe(trace(2));
+        let mut subscribed = subscribe(&spans, trace(2));
         publish(&spans, 30, 3, "b").expect("room");
         publish(&spans, 60, 4, "x").expect("room");
         assert_eq!(spans.lock().bytes, cost(4, 5, 5), "as old as allowed is not too old");
         publish(&spans, 61, 4, "").expect("nothing is never refused");
         assert_eq!(spans.lock().bytes, cost(3, 4, 4));
-        assert_eq!(poll(&mut spans.subscribe(trace(1))), Poll::Pending, "forgotten");
-        assert_eq!(poll(&mut spans.subscribe(trace(3))), ready("a"), "added to meanwhile");
+        assert_eq!(poll(&mut subscribe(&spans, trace(1))), Poll::Pending, "forgotten");
+        assert_eq!(poll(&mut subscribe(&spans, trace(3))), ready("a"), "added to meanwhile");
         assert_eq!(poll(&mut subscribed), ready("a"), "subscribed to");
         drop(subscribed);
         publish(&spans, 62, 4, "").expect("nothing is never refused");
@@ -327,7 +384,7 @@ mod tests {
     #[test]
     fn nothing_is_left_of_a_trace_that_nobody_published_to() {
         let spans = spans(LIMITS);
-        let (one, other) = (spans.subscribe(trace(1)), spans.subscribe(trace(1)));
+        let (one, other) = (subscribe(&spans, trace(1)), subscribe(&spans, trace(1)));
         drop(one);
         assert_eq!(spans.lock().traces.len(), 1, "the other still waits");
         drop(other);

@@ -118,10 +118,10 @@ impl Writer {
         let mut told = Told { reply, result: Ok(()), has_some: false };
         // Nothing would cost its place and tell nobody anything.
         for batch in batches.into_iter().filter(|batch| !batch.bytes.is_empty()) {
-            let room = self.spans.lock().room(&limits, &mut group.coming, &batch);
+            let room = self.spans.lock().make_room(&limits, &mut group.coming, &batch);
             let appended = match room {
                 Ok(()) => self.append(&batch),
-                Err(NoRoom::Trace) => Err(Why::TooLarge),
+                Err(NoRoom::Trace | NoRoom::Project) => Err(Why::TooLarge),
                 Err(NoRoom::Bus) => Err(Why::Full),
             };
             match appended {

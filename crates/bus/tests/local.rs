@@ -1,15 +1,16 @@
 //! The bus of one process: the suite that every bus passes, and what its journal does in bad times.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, ops::Range, path::Path, time::Duration};
 
-use bus::{Batch, Bus, Limits, Local, Next, Options, Refused, conformance};
+use bus::{Batch, Bus, Limits, Local, Next, Options, Refused, Subscription, conformance};
 use bytes::Bytes;
-use model::{Timestamp, TraceId};
+use model::{Project, Timestamp, TraceId};
 
 const NOW: u64 = 1_800_000_000;
 
 const LIMITS: Limits = Limits {
     bytes_max: 1 << 20,
+    project_bytes_max: 1 << 19,
     trace_bytes_max: 1 << 18,
     trace_spans_max: 1000,
     age_max: Duration::from_secs(60),
@@ -43,8 +44,18 @@ async fn publish(bus: &Local, number: u32, bytes: Vec<u8>) -> Result<(), Refused
     bus.publish(at(0), vec![batch(number, bytes)]).await
 }
 
+fn subscribe(bus: &Local, trace: TraceId) -> Subscription {
+    bus.subscribe(trace, &Project::default())
+}
+
+/// Somebody waits for each of these, of a project of its own.
+fn wait_for(bus: &Local, numbers: Range<u32>) -> Vec<Subscription> {
+    let project = |number: u32| format!("project-{number}").parse().expect("a name");
+    numbers.map(|number| bus.subscribe(trace(number), &project(number))).collect()
+}
+
 async fn read(bus: &Local, number: u32) -> Vec<u8> {
-    let mut subscription = bus.subscribe(trace(number));
+    let mut subscription = subscribe(bus, trace(number));
     let next = tokio::time::timeout(Duration::from_secs(10), subscription.next()).await;
     next.expect("it comes soon").expect("not forgotten").to_vec()
 }
@@ -84,7 +95,7 @@ async fn the_local_bus_is_a_bus() {
 async fn a_bus_that_was_deaf_says_so() {
     let directory = tempfile::tempdir().expect("a directory");
     let bus = open(directory.path());
-    let _subscription = bus.subscribe(trace(1));
+    let _subscription = subscribe(&bus, trace(1));
     bus.expect(trace(1));
     publish(&bus, 1, b"a".to_vec()).await.expect("room");
     assert!(bus.is_whole(trace(1)));
@@ -93,7 +104,7 @@ async fn a_bus_that_was_deaf_says_so() {
     assert_eq!((bus.replayed().traces, bus.replayed().spans), (1, 1));
     assert_eq!(read(&bus, 1).await, b"a");
     assert!(!bus.is_whole(trace(1)), "a sender may have given up while nobody listened");
-    let _subscription = bus.subscribe(trace(2));
+    let _subscription = subscribe(&bus, trace(2));
     bus.expect(trace(2));
     assert!(bus.is_whole(trace(2)), "what begins now is heard");
 }
@@ -103,7 +114,7 @@ async fn a_bus_that_was_deaf_says_so() {
 async fn the_journal_stays_bounded_beside_a_trace_that_lives_long() {
     let directory = tempfile::tempdir().expect("a directory");
     let bus = open(directory.path());
-    let subscription = bus.subscribe(trace(0));
+    let subscription = subscribe(&bus, trace(0));
     publish(&bus, 0, b"first".to_vec()).await.expect("room");
     let bound = 4 * LIMITS.bytes_max as u64;
     let mut most = 0;
@@ -119,7 +130,7 @@ async fn the_journal_stays_bounded_beside_a_trace_that_lives_long() {
     drop((subscription, bus));
     let bus = open(directory.path());
     assert_eq!(bus.replayed().traces, 1, "{:?}", bus.replayed());
-    let mut again = bus.subscribe(trace(0));
+    let mut again = subscribe(&bus, trace(0));
     for expected in ["first", "100", "200", "300", "400"] {
         assert_eq!(again.next().await.expect("there"), expected, "each once, and in order");
     }
@@ -157,7 +168,7 @@ async fn a_journal_that_cannot_be_written_refuses() {
     let directory = tempfile::tempdir().expect("a directory");
     let bus = open(directory.path());
     publish(&bus, 1, b"a".to_vec()).await.expect("room");
-    let _subscription = bus.subscribe(trace(2));
+    let _subscription = subscribe(&bus, trace(2));
     bus.expect(trace(2));
     // Somebody deletes the folder, and another journal makes it anew.
     let folder = directory.path().join("0");
@@ -199,6 +210,7 @@ async fn history(seed: u64) {
     };
     for step in 0..600_u64 {
         let number = throw(8) as u32;
+        let _waiting = wait_for(&bus, 0..8);
         match throw(20) {
             0 => {
                 drop(bus);
@@ -226,7 +238,7 @@ async fn history(seed: u64) {
     drop(bus);
     let bus = open(directory.path());
     for (number, batches) in &expected {
-        let mut subscription = bus.subscribe(trace(*number));
+        let mut subscription = subscribe(&bus, trace(*number));
         for batch in batches {
             assert_eq!(subscription.next().await.expect("there"), *batch, "seed {seed}");
         }

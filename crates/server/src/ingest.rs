@@ -320,7 +320,7 @@ mod tests {
             foreign: TraceId::from_random([5; 16]),
             too_many_bytes: 100_001,
         };
-        let mut subscription = ingest.bus.subscribe(facts.wanted);
+        let mut subscription = ingest.bus.subscribe(facts.wanted, &Project::default());
         conforms(
             &ingest,
             facts,
@@ -359,7 +359,8 @@ mod tests {
         // A test of alpha that names the id of beta's run gets what alpha sends, and beta nothing of it.
         let _interest = ingest.interests.register(alpha.clone(), betas);
         let channel = super::channel(ingest.keys.of_open(), &alpha, betas);
-        let [mut stolen, mut own] = [channel, betas].map(|trace| ingest.bus.subscribe(trace));
+        let [mut stolen, mut own] = [(channel, &alpha), (betas, &beta)]
+            .map(|(trace, project)| ingest.bus.subscribe(trace, project));
         let batch = |text: &'static str| Batch { trace_id: betas, spans: 1, bytes: text.into() };
         ingest.accept(vec![batch("of beta")], &of_beta).await.expect("taken");
         ingest.accept(vec![batch("of alpha")], &of_alpha).await.expect("taken");
@@ -389,7 +390,8 @@ mod tests {
         let ingest = Ingest { peers: Peers::counted(Duration::ZERO, counted.world), ..counted };
         let (ours, other) = (minted(&ingest, NOW), minted(&ingest, NOW - 1));
         let batch = |trace_id| Batch { trace_id, spans: 1, bytes: vec![1, 2, 3].into() };
-        let (_subscription, all) = (ingest.bus.subscribe(ours), Sender::of_all());
+        let (_subscription, all) =
+            (ingest.bus.subscribe(ours, &Project::default()), Sender::of_all());
         ingest.bus.expect(ours);
         // Nobody else concludes anything about a run that is listened to here.
         ingest.accept(vec![batch(ours)], &all).await.expect("taken");

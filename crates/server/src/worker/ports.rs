@@ -259,7 +259,7 @@ impl Ports for WorkerPorts<'_> {
             let interest = self.worker.interests.register(self.project.clone(), trace);
             self.listening().interest = Some(interest);
         }
-        let mut subscription = self.worker.bus.subscribe(channel);
+        let mut subscription = self.worker.bus.subscribe(channel, &self.project);
         let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
         let pump = async move {
             while let Some(bytes) = subscription.next().await {
