@@ -5,7 +5,7 @@
 //! says what there is to see.
 //!
 //! [`Bus`] is what every bus promises, [`conformance`] the suite that each has to pass, and [`Local`] the bus of one
-//! process, which keeps spans in memory and in a journal. Record 0017 has the reasons.
+//! process, which keeps spans in memory and, sealed, in a journal. Record 0017 has the reasons.
 //!
 //! Deliberately absent: what a span or a run is, and the wall clock (every moment is handed in).
 
@@ -15,6 +15,7 @@ mod kept;
 mod local;
 mod record;
 mod replay;
+mod seal;
 mod spans;
 mod writer;
 
@@ -27,6 +28,7 @@ use thiserror::Error;
 pub use hints::{Hints, Subject};
 pub use local::{Counts, Local, OpenError, Options};
 pub use replay::Replayed;
+pub use seal::SealKeys;
 pub use spans::{Limits, Subscription};
 
 /// Shares spans by trace id, and hints.

@@ -17,9 +17,10 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Batch, Bus, Hints, Limits, Refused, Replayed, Subject, Subscription, hints,
+    Batch, Bus, Hints, Limits, Refused, Replayed, SealKeys, Subject, Subscription, hints,
     record::{HEAD, PREFIX_BYTES},
     replay::replay,
+    seal::SEAL_BYTES,
     spans::Spans,
     writer::{Command, Publish, Writer},
 };
@@ -45,6 +46,8 @@ pub struct Options {
     pub limits: Limits,
     /// The largest batch; a larger one counts as too large for its trace.
     pub batch_bytes_max: usize,
+    /// Under what spans are sealed in the journal.
+    pub keys: SealKeys,
 }
 
 /// Shares spans and hints within one process.
@@ -99,9 +102,10 @@ impl Faulty for OpenError {
 impl Local {
     /// Opens the bus with all that was left in its journal. Reads files, so that it blocks.
     pub fn open(options: Options, now: Timestamp) -> Result<Self, OpenError> {
-        let Options { directory, limits, batch_bytes_max } = options;
+        let Options { directory, limits, batch_bytes_max, keys } = options;
         let disk_max = (limits.bytes_max as u64).saturating_mul(DISK_FACTOR).max(DISK_BYTES_MIN);
-        let memory_max = batch_bytes_max.saturating_add(PREFIX_BYTES + JOURNAL_BYTES) as u64;
+        let memory_max =
+            batch_bytes_max.saturating_add(PREFIX_BYTES + SEAL_BYTES + JOURNAL_BYTES) as u64;
         let options = journal::Options {
             memory_max,
             // Written once for a whole group, by whoever flushes.
@@ -110,13 +114,14 @@ impl Local {
             ..journal::Options::in_directory(directory, clock)
         };
         let journal = Arc::new(Journal::open(options.disk_max(disk_max), HEAD)?);
-        let (kept, next, replayed) = replay(&journal, &limits, now);
+        let (kept, next, replayed) = replay(&journal, &limits, &mut keys.opener(), now);
         let spans = Spans::new(limits, kept);
         let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
         let writer = Writer {
             journal: Arc::clone(&journal),
             spans: spans.clone(),
             next,
+            sealer: keys.sealer(),
             buffer: Vec::new(),
         };
         let writer =

@@ -1,13 +1,13 @@
 //! What stands in the journal: batches, and that a trace was forgotten.
 //!
-//! A record is a kind, a number, a trace id and, for a batch, its bytes. Numbers rise with publishing and stay with a
+//! A record is a kind, a number, a trace id and, for a batch, its bytes, which are sealed. Numbers rise with publishing and stay with a
 //! batch when it is copied to the end of the journal, so that copies are known as such and their order is that of
 //! publishing.
 
 use model::TraceId;
 
 /// The head of every segment: the form below. What another head stands over was written by another version.
-pub(crate) const HEAD: &[u8] = b"spans 1";
+pub(crate) const HEAD: &[u8] = b"spans 2";
 
 const BATCH: u8 = 1;
 const FORGOTTEN: u8 = 2;

@@ -13,7 +13,8 @@ use model::{Timestamp, TraceId};
 use crate::{
     Batch, Limits,
     kept::{Coming, Kept, Stored},
-    record::{HEAD, Record},
+    record::{HEAD, PREFIX_BYTES, Record},
+    seal::Opener,
 };
 
 /// Bytes that are read at a time.
@@ -31,12 +32,17 @@ pub struct Replayed {
     pub spans: u64,
     /// Torn or damaged bytes, which were left out. The end of a process tears at most what nobody was told to be safe.
     pub damaged_bytes: u64,
-    /// Spans that were found and could not be taken over: written by another version, or for want of room.
+    /// Spans that were found and could not be taken over: written by another version, under a key that is not here, or for want of room.
     pub left_out_spans: u64,
 }
 
 /// Brings everything back, and tells the number that comes next.
-pub(crate) fn replay(journal: &Journal, limits: &Limits, now: Timestamp) -> (Kept, u64, Replayed) {
+pub(crate) fn replay(
+    journal: &Journal,
+    limits: &Limits,
+    opener: &mut Opener,
+    now: Timestamp,
+) -> (Kept, u64, Replayed) {
     let forgotten = forgotten(journal);
     journal.rewind();
     let mut found = Found { forgotten, ..Found::default() };
@@ -44,7 +50,13 @@ pub(crate) fn replay(journal: &Journal, limits: &Limits, now: Timestamp) -> (Kep
     while let Some(batch) = journal.read(u64::MAX, READ_BYTES) {
         for (stretch, record) in batch.placed() {
             let read = Record::read(record.bytes).filter(|_| batch.head() == HEAD);
-            if !found.take(stretch, record.items, read) {
+            let opened = match &read {
+                Some(Record::Batch { bytes, .. }) => {
+                    opener.open(&record.bytes[..PREFIX_BYTES], bytes)
+                }
+                _ => None,
+            };
+            if !found.take((stretch, record.items), read, opened) {
                 settled.push(stretch);
             }
         }
@@ -88,7 +100,12 @@ struct Found {
 
 impl Found {
     /// Whether somebody may need the record.
-    fn take(&mut self, stretch: Stretch, spans: u32, record: Option<Record<'_>>) -> bool {
+    fn take(
+        &mut self,
+        (stretch, spans): (Stretch, u32),
+        record: Option<Record<'_>>,
+        opened: Option<Vec<u8>>,
+    ) -> bool {
         match record {
             None => {
                 self.unread_spans += u64::from(spans);
@@ -98,14 +115,20 @@ impl Found {
                 self.next = self.next.max(before);
                 false
             }
-            Some(Record::Batch { number, trace, bytes }) => {
+            Some(Record::Batch { number, trace, .. }) => {
                 self.next = self.next.max(number.saturating_add(1));
                 let is_forgotten =
                     self.forgotten.get(&trace).is_some_and(|before| number < *before);
-                if is_forgotten || !self.numbers.insert(number) {
+                if is_forgotten {
                     return false;
                 }
-                let bytes = Bytes::copy_from_slice(bytes);
+                let Some(bytes) = opened.map(Bytes::from) else {
+                    self.unread_spans += u64::from(spans);
+                    return false;
+                };
+                if !self.numbers.insert(number) {
+                    return false;
+                }
                 self.traces.entry(trace).or_default().push(Stored {
                     number,
                     spans,

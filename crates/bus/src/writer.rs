@@ -16,6 +16,7 @@ use crate::{
     Batch, Refused,
     kept::{Coming, NoRoom, Released, Stored},
     record::Record,
+    seal::Sealer,
     spans::Spans,
 };
 
@@ -52,6 +53,7 @@ pub(crate) struct Writer {
     pub(crate) spans: Spans,
     /// The number of the next batch.
     pub(crate) next: u64,
+    pub(crate) sealer: Sealer,
     pub(crate) buffer: Vec<u8>,
 }
 
@@ -162,7 +164,8 @@ impl Writer {
         spans: u32,
         bytes: &[u8],
     ) -> Result<Stretch, Why> {
-        Record::Batch { number, trace, bytes }.write(&mut self.buffer);
+        Record::Batch { number, trace, bytes: &[] }.write(&mut self.buffer);
+        self.sealer.seal(&mut self.buffer, bytes).ok_or(Why::TooLarge)?;
         let stretch = self.journal.append_at(spans, &self.buffer);
         // One large batch is no reason to keep as much memory for all that follow.
         self.buffer.shrink_to(BUFFER_BYTES_MAX);

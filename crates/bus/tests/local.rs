@@ -1,8 +1,15 @@
 //! The bus of one process: the suite that every bus passes, and what its journal does in bad times.
 
-use std::{collections::BTreeMap, fs, ops::Range, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    ops::Range,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
-use bus::{Batch, Bus, Limits, Local, Next, Options, Refused, Subscription, conformance};
+use bus::{Batch, Bus, Limits, Local, Next, Options, Refused, SealKeys, Subscription, conformance};
 use bytes::Bytes;
 use model::{Project, Timestamp, TraceId};
 
@@ -21,9 +28,19 @@ fn open(directory: &Path) -> Local {
 }
 
 fn open_with(directory: &Path, limits: Limits) -> Local {
-    let options =
-        Options { directory: directory.to_owned(), limits, batch_bytes_max: limits.bytes_max };
-    Local::open(options, at(0)).expect("the directory is there")
+    Local::open(options(directory, limits, 1), at(0)).expect("the directory is there")
+}
+
+fn options(directory: &Path, limits: Limits, key: u8) -> Options {
+    static OPENED: AtomicU64 = AtomicU64::new(0);
+    // No salt is used twice.
+    let salt = u128::from(OPENED.fetch_add(1, Ordering::Relaxed)).to_be_bytes();
+    Options {
+        directory: directory.to_owned(),
+        limits,
+        batch_bytes_max: limits.bytes_max,
+        keys: SealKeys::new([key; 32], Vec::new(), salt),
+    }
 }
 
 fn at(secs: u64) -> Timestamp {
@@ -84,9 +101,7 @@ async fn the_local_bus_is_a_bus() {
         age_max: LIMITS.age_max,
     };
     conformance::conforms(facts, async |now| {
-        let directory = directory.path().to_owned();
-        let options = Options { directory, limits: LIMITS, batch_bytes_max: LIMITS.bytes_max };
-        Local::open(options, now).expect("the directory is there")
+        Local::open(options(directory.path(), LIMITS, 1), now).expect("the directory is there")
     })
     .await;
 }
@@ -146,8 +161,9 @@ async fn a_damaged_journal_loses_what_is_damaged_and_says_so() {
     drop(bus);
     let segment = segments(directory.path()).pop().expect("one was written");
     let mut bytes = fs::read(&segment).expect("readable");
-    let middle = bytes.windows(100).position(|it| it == [b'2'; 100]).expect("it is in there");
-    bytes[middle + 50] ^= 1;
+    // Of three that are as large as each other.
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
     fs::write(&segment, bytes).expect("writable");
 
     let bus = open(directory.path());
@@ -161,6 +177,26 @@ async fn a_damaged_journal_loses_what_is_damaged_and_says_so() {
     }
     publish(&bus, 2, b"again".to_vec()).await.expect("it goes on");
     assert_eq!(read(&bus, 2).await, b"again");
+}
+
+#[tokio::test]
+async fn what_is_in_the_journal_is_sealed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bus = open(directory.path());
+    publish(&bus, 1, b"a canary".to_vec()).await.expect("room");
+    drop(bus);
+    let is_there = || {
+        let segments = segments(directory.path()).into_iter();
+        let mut bytes = segments.map(|path| fs::read(path).expect("readable"));
+        bytes.any(|bytes| bytes.windows(6).any(|it| it == b"canary"))
+    };
+    assert!(!is_there());
+    let bus = open(directory.path());
+    assert_eq!(read(&bus, 1).await, b"a canary");
+    drop(bus);
+    let bus = Local::open(options(directory.path(), LIMITS, 2), at(0)).expect("it is there");
+    let replayed = bus.replayed();
+    assert_eq!((replayed.spans, replayed.left_out_spans), (0, 1), "the key is another one");
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ use crate::{
     config::{self, Config, OtlpTls},
     identity::{Identity, identity},
     interests::{Interests, channel},
+    journal_key,
     opening::Keys,
     peers::Peers,
 };
@@ -122,6 +123,8 @@ pub(crate) struct Settings {
     tls: Option<OtlpTls>,
     directory: PathBuf,
     limits: config::Limits,
+    /// Under what spans are sealed on disk; with none, under a key beside them.
+    keys: Vec<[u8; 32]>,
 }
 
 /// Why OTLP cannot be taken by TLS.
@@ -148,6 +151,7 @@ impl Settings {
             tls: config.tls.otlp.clone(),
             directory: config.data_directory.join("spans"),
             limits: config.limits,
+            keys: config.secrets.keys.iter().map(|key| *key.expose()).collect(),
         }
     }
 
@@ -160,11 +164,13 @@ impl Settings {
         };
         // An export is the largest batch that there can be.
         let batch_bytes_max = receiver::Config::new(Vec::new()).message_bytes_max;
-        let options = bus::Options { directory: self.directory.clone(), limits, batch_bytes_max };
+        let (directory, keys) = (self.directory.clone(), self.keys.clone());
         let open = move || {
+            let keys = journal_key::keys(&directory, keys, world)?;
+            let options = bus::Options { directory, limits, batch_bytes_max, keys };
             let bus = Local::open(options, world.now())?;
             let identity = identity(bus.folder(), world);
-            Ok::<_, bus::OpenError>((bus, identity))
+            Ok::<_, StartError>((bus, identity))
         };
         let (bus, identity) = tokio::task::spawn_blocking(open).await??;
         let bus::Replayed { traces, spans, damaged_bytes, left_out_spans } = bus.replayed();
@@ -277,7 +283,7 @@ impl Sink for Ingest {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use bus::{Bus, Limits, Local, Next, Options};
+    use bus::{Bus, Limits, Local, Next, Options, SealKeys};
     use drivers::receiver::{
         Sender, Sink,
         conformance::{Facts, conforms},
@@ -291,8 +297,9 @@ mod tests {
     fn ingest() -> (Ingest, tempfile::TempDir) {
         let limits = Limits { trace_bytes_max: 100_000, ..Limits::default() };
         let directory = tempfile::tempdir().expect("a directory");
-        let options =
-            Options { directory: directory.path().to_owned(), limits, batch_bytes_max: 1 << 20 };
+        let keys = SealKeys::new([1; 32], Vec::new(), [2; 16]);
+        let folder = directory.path().to_owned();
+        let options = Options { directory: folder, limits, batch_bytes_max: 1 << 20, keys };
         let bus = Local::open(options, Timestamp::from_nanos(0)).expect("it is there");
         let world = World::new(|| Timestamp::from_nanos(NOW * 1_000_000_000), || [0; 32]);
         let ingest = Ingest {

@@ -14,6 +14,7 @@ mod gates;
 mod identity;
 mod ingest;
 mod interests;
+mod journal_key;
 mod listen;
 mod liveness;
 mod opening;
@@ -131,6 +132,14 @@ pub enum StartError {
     /// Spans cannot be kept.
     #[error("spans cannot be kept in `server.dataDirectory`: {0}")]
     Bus(#[from] bus::OpenError),
+    /// The key beside the spans cannot be read or made.
+    #[error("`{}`, the key of spans on disk, cannot be used: {reason}; where nothing else helps remove it, and what it sealed", path.display())]
+    JournalKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: io::Error,
+    },
     /// OTLP cannot be taken by TLS.
     #[error(transparent)]
     OtlpTls(#[from] ingest::OtlpTlsError),
@@ -158,6 +167,7 @@ impl Faulty for StartError {
             Self::Listen { .. } => Fault::Conflict,
             Self::Db(error) => error.fault(),
             Self::Bus(error) => error.fault(),
+            Self::JournalKey { .. } => Fault::Invalid,
             Self::OtlpTls(_) => Fault::Invalid,
             Self::Receiver(error) => error.fault(),
             // A folder or a file that the operator named.

@@ -13,7 +13,7 @@ pub struct Ids {
     pub keys: Vec<Key>,
 }
 
-/// The keys under which variable sets are encrypted; with none, no variable set with secrets is kept.
+/// The keys under which variable sets, responses and spans on disk are encrypted; with none, no variable set with secrets is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Secrets {
     /// The first encrypts, all decrypt.
