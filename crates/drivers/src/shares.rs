@@ -1,4 +1,4 @@
-//! Permits that owners share: one owner has half of them at the most, and permits are granted in turn. However many one owner
+//! Permits that owners share: one owner has half of them at the most, or less, and permits are granted in turn. However many one owner
 //! requests, others get theirs.
 
 use std::{
@@ -35,10 +35,15 @@ struct Inner<K> {
 impl<K: Clone + Eq + Hash> Shares<K> {
     /// This many permits; two at the least.
     pub fn new(permits: usize) -> Self {
+        Self::with_share(permits, permits / 2)
+    }
+
+    /// This many permits, and this many of them for one owner: one at the least, half at the most.
+    pub fn with_share(permits: usize, share: usize) -> Self {
         let permits = permits.clamp(PERMITS_MIN, Semaphore::MAX_PERMITS);
         Self(Arc::new(Inner {
             all: Arc::new(Semaphore::new(permits)),
-            share: permits / 2,
+            share: share.clamp(1, permits / 2),
             owners: Mutex::default(),
         }))
     }

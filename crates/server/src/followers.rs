@@ -12,17 +12,21 @@ use std::{
 
 use bus::{Bus, Subject};
 use db::Db;
-use model::RunId;
+use drivers::shares::{Permit, Shares};
+use model::{Project, RunId, TokenId};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     time::{MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::api;
 
-/// Followers at a time: half of the connections that the listener has, so that others are served whoever follows.
-pub(crate) const FOLLOWERS_MAX: usize = 256;
+/// Followers at a time: half of the connections that the listener has, so that others are served whoever follows. Runs of one
+/// project have half of them.
+const FOLLOWERS_MAX: usize = 256;
+/// Followers of one token or one login.
+const OF_CALLER_MAX: usize = 64;
 /// How often the record is asked for what other replicas have written.
 const POLL: Duration = Duration::from_millis(500);
 
@@ -31,9 +35,17 @@ const POLL: Duration = Duration::from_millis(500);
 pub(crate) struct Followers {
     /// What is known of each run that is followed.
     runs: Mutex<HashMap<RunId, watch::Sender<News>>>,
-    places: Arc<Semaphore>,
+    of_projects: Shares<Project>,
+    of_callers: Shares<TokenId>,
     /// Cancelled when all of them have to end.
     stop: CancellationToken,
+}
+
+/// A place of a follower, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct FollowerPlace {
+    _of_project: Permit,
+    _of_caller: Option<Permit>,
 }
 
 /// What is known of a run, the same for all who follow it: what each has read is its own affair.
@@ -57,13 +69,24 @@ pub(crate) struct Follower {
 
 impl Followers {
     pub(crate) fn new(stop: CancellationToken) -> Arc<Self> {
-        let places = Arc::new(Semaphore::new(FOLLOWERS_MAX));
-        Arc::new(Self { runs: Mutex::default(), places, stop })
+        let of_projects = Shares::new(FOLLOWERS_MAX);
+        let of_callers = Shares::with_share(FOLLOWERS_MAX, OF_CALLER_MAX);
+        Arc::new(Self { runs: Mutex::default(), of_projects, of_callers, stop })
     }
 
-    /// A place for one more; none where all are taken.
-    pub(crate) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.places).try_acquire_owned().ok()
+    /// A place for one more; none where all are taken, or all that this project or this caller may have. Where nobody need be
+    /// known, callers are not told apart.
+    pub(crate) fn place(
+        &self,
+        project: &Project,
+        caller: Option<TokenId>,
+    ) -> Option<FollowerPlace> {
+        let of_caller = match caller {
+            Some(caller) => Some(self.of_callers.try_acquire(&caller)?),
+            None => None,
+        };
+        let of_project = self.of_projects.try_acquire(project)?;
+        Some(FollowerPlace { _of_project: of_project, _of_caller: of_caller })
     }
 
     /// Follows a run from now on.
@@ -160,11 +183,11 @@ impl Drop for Follower {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use model::{RunId, Timestamp};
+    use model::{Project, RunId, Timestamp, TokenId};
     use tokio::time::timeout;
     use tokio_util::sync::CancellationToken;
 
-    use super::{FOLLOWERS_MAX, Follower, Followers};
+    use super::{FOLLOWERS_MAX, Follower, Followers, OF_CALLER_MAX};
     use crate::api;
 
     fn id(random: u8) -> RunId {
@@ -202,10 +225,27 @@ mod tests {
         second.news(3).await;
         drop((second, third));
         assert!(followers.runs().is_empty());
-        let places: Vec<_> = (0..FOLLOWERS_MAX).map_while(|_| followers.place()).collect();
-        assert!(places.len() == FOLLOWERS_MAX && followers.place().is_none());
-        drop(places);
-        assert!(followers.place().is_some() && Arc::strong_count(&followers) == 1);
+        assert_eq!(Arc::strong_count(&followers), 1);
+    }
+
+    #[tokio::test]
+    async fn one_caller_and_one_project_leave_places_for_others() {
+        let followers = Followers::new(CancellationToken::new());
+        let [alpha, beta]: [Project; 2] =
+            ["alpha", "beta"].map(|name| name.parse().expect("a name"));
+        let token = |byte| Some(TokenId::new(Timestamp::from_nanos(0), [byte; 10]));
+        let take = |project: &Project, caller| -> Vec<_> {
+            (0..FOLLOWERS_MAX).map_while(|_| followers.place(project, caller)).collect()
+        };
+        let viewer = take(&alpha, token(1));
+        assert_eq!(viewer.len(), OF_CALLER_MAX);
+        let others = take(&alpha, token(2)).into_iter().chain(take(&alpha, token(3)));
+        let others: Vec<_> = others.collect();
+        assert_eq!(viewer.len() + others.len(), FOLLOWERS_MAX / 2, "the share of a project");
+        assert_eq!(take(&beta, token(4)).len(), OF_CALLER_MAX);
+        assert_eq!(take(&beta, None).len(), FOLLOWERS_MAX / 2);
+        drop(viewer);
+        assert_eq!(take(&alpha, token(1)).len(), OF_CALLER_MAX);
     }
 
     #[tokio::test]

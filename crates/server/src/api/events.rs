@@ -25,7 +25,7 @@ use futures_core::Stream;
 use model::{Event, Fault, Project, RunId, Verdict, What};
 use serde::{Deserialize, Serialize};
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
+    sync::mpsc,
     task::JoinSet,
     time::{Instant, sleep_until, timeout},
 };
@@ -39,7 +39,12 @@ use super::{
     problem::Problem,
     runs::stored,
 };
-use crate::{followers::Follower, own_spans::Call, traceparent::TraceParent};
+use crate::{
+    access::Caller,
+    followers::{Follower, FollowerPlace},
+    own_spans::Call,
+    traceparent::TraceParent,
+};
 
 /// Events in one answer at the most.
 const EVENTS_MAX: u32 = 1000;
@@ -131,13 +136,17 @@ async fn events(
     State(app): State<App>,
     Asked(After { project, after }): Asked<After>,
     Extension(context): Extension<TraceParent>,
+    Extension(caller): Extension<Caller>,
     Named(run): Named<RunId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let after = numbered("after", after)?;
     let is_live = asks_live(&headers);
     let last = last_event(&headers)?.filter(|_| is_live);
-    let place = if is_live { Some(app.followers.place().ok_or_else(too_many)?) } else { None };
+    let place = match is_live {
+        true => Some(app.followers.place(&project, caller.token).ok_or_else(too_many)?),
+        false => None,
+    };
     // From here on nothing is missed.
     let following = place.map(|place| (place, app.followers.follow(run)));
     let verdict = stored(&app, context, (&project, run)).await?.verdict;
@@ -247,7 +256,7 @@ fn sent(event: &Numbered) -> Sent {
 struct Live {
     unread: mpsc::Receiver<Sent>,
     _task: JoinSet<()>,
-    _place: OwnedSemaphorePermit,
+    _place: FollowerPlace,
 }
 
 impl Stream for Live {
@@ -287,8 +296,7 @@ fn numbered(name: &str, n: i64) -> Result<i64, Problem> {
 
 fn too_many() -> Problem {
     let detail = format!(
-        "{} live answers are open, and there are no more: ask without `accept: {LIVE}`, or later",
-        crate::followers::FOLLOWERS_MAX
+        "as many live answers are open as there may be for this token, this project or all: ask without `accept: {LIVE}`, or later"
     );
     Problem::new(Fault::Overloaded, detail)
 }
