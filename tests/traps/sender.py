@@ -48,9 +48,13 @@ def pairs(attributes):
 
 def send(service, *spans, to=None, token=None):
     """Sends spans as one export, and returns the status of the answer; 0 where nobody answered."""
+    return post("/v1/traces", body_of(service, *spans), to, token)
+
+
+def body_of(service, *spans):
+    """The body of an export."""
     scopes = [{"scope": {"name": "by hand"}, "spans": list(spans)}]
-    body = {"resourceSpans": [{"resource": resource(service), "scopeSpans": scopes}]}
-    return post("/v1/traces", body, to, token)
+    return {"resourceSpans": [{"resource": resource(service), "scopeSpans": scopes}]}
 
 
 def send_logs(service, *records, to=None):
@@ -66,10 +70,11 @@ def resource(service):
     return {"attributes": pairs(attributes)}
 
 
-def post(path, body, to=None, token=None):
+def post(path, body, to=None, token=None, method="POST"):
     headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
     address = (to or os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"]).rstrip("/") + path
-    request = urllib.request.Request(address, json.dumps(body).encode(), headers)
+    content = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address, content, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=5) as answer:
             return answer.status

@@ -26,7 +26,7 @@ use tokio::{
 
 use crate::{
     arrivals::{Arrival, Arrivals},
-    receiver::{Refused, Sender, Sink},
+    receiver::{Refused, Sender, Sink, Unread},
 };
 
 /// How much an inbox holds.
@@ -57,6 +57,8 @@ struct Shared {
     foreign_expected: AtomicUsize,
     /// Exports that were not taken, and that may have been anybody's.
     unread: AtomicU64,
+    /// Exports of log records of the same kind.
+    unread_logs: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -88,6 +90,7 @@ struct Slot {
     logs: u64,
     /// Exports that nobody had read when the trace was first heard of.
     unread_before: u64,
+    unread_logs_before: u64,
 }
 
 /// Where a run hears of its trace.
@@ -126,6 +129,7 @@ impl Inbox {
                 limits,
                 foreign_expected: AtomicUsize::default(),
                 unread: AtomicU64::default(),
+                unread_logs: AtomicU64::default(),
                 state: Mutex::default(),
             }),
         }
@@ -173,9 +177,12 @@ impl Inbox {
         self.shared.state().bytes
     }
 
-    /// Log records of this trace that came since it was first heard of.
+    /// Log records of this trace that came since it was first heard of, and exports of log records that nobody read.
     pub fn logs(&self, trace_id: TraceId) -> u64 {
-        self.shared.state().slots.get(&trace_id).map_or(0, |slot| slot.logs)
+        let unread = self.shared.unread_logs.load(Ordering::Relaxed);
+        let state = self.shared.state();
+        let of = |slot: &Slot| slot.logs + unread - slot.unread_logs_before;
+        state.slots.get(&trace_id).map_or(0, of)
     }
 
     /// How often spans of this trace were refused, or told to be lost, since it was first heard of.
@@ -299,6 +306,7 @@ impl Shared {
             refused: 0,
             logs: 0,
             unread_before: self.unread.load(Ordering::Relaxed),
+            unread_logs_before: self.unread_logs.load(Ordering::Relaxed),
         };
         (slot, receiver)
     }
@@ -364,8 +372,12 @@ impl Sink for Inbox {
         }
     }
 
-    fn lost_unread(&self, _: &Sender) {
-        self.shared.unread.fetch_add(1, Ordering::Relaxed);
+    fn lost_unread(&self, _: &Sender, what: Unread) {
+        let unread = match what {
+            Unread::Spans => &self.shared.unread,
+            Unread::Logs => &self.shared.unread_logs,
+        };
+        unread.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -39,6 +39,8 @@ pub struct Split {
     pub foreign: u64,
     /// Spans whose trace id or span id is not an id, or that name a parent by something else than an id.
     pub invalid: u64,
+    /// Of these, spans whose trace cannot be told: they may be anybody's.
+    pub nameless: u64,
     /// The wanted traces that some of the invalid spans belong to, each once, ordered.
     pub damaged: Vec<TraceId>,
 }
@@ -131,6 +133,7 @@ fn pick<'a>(
                 match ids.trace_id.filter(|trace_id| is_wanted(trace_id)) {
                     wanted if !ids.are_valid() => {
                         split.invalid += 1;
+                        split.nameless += u64::from(ids.trace_id.is_none());
                         split.damaged.extend(wanted);
                     }
                     Some(trace_id) => {

@@ -117,12 +117,14 @@ fn reason(unsettled: &Unsettled) -> Option<String> {
         }
         Unsettled::TooLarge => "the trace is larger than a run may keep; the rest was not judged".to_owned(),
         Unsettled::OtherServers(servers) => format!(
-            "spans were also received by `{}` during the run, and servers do not share spans yet, so that what is missing here \
+            "spans could also be received by `{}` during the run, and servers do not share spans yet, so that what is missing here \
              may be there: send all spans to one server, or run one server until a common bus joins them",
             servers.join("`, `")
         ),
         Unsettled::SpansLost => {
-            "spans may have been lost on their way, as when the server was restarted during the run: run it again".to_owned()
+            "spans may have been lost on their way: an export was refused, the trace is larger than one may be, or the server was \
+             restarted during the run"
+                .to_owned()
         }
     })
 }

@@ -47,12 +47,21 @@ pub(crate) struct Ingest {
     pub(crate) peers: Peers,
     pub(crate) world: World,
     /// Exports that were not taken, and that may have been anybody's.
-    pub(crate) unread: Arc<Unread>,
+    pub(crate) unread: Arc<UnreadExports>,
     /// The traces of runs of which log records came.
     pub(crate) logs: Arc<Logs>,
 }
 
 /// Exports that were not taken and that may have been of any run that their senders reach.
+#[derive(Debug, Default)]
+pub(crate) struct UnreadExports {
+    /// Of spans.
+    pub(crate) spans: Unread,
+    /// Of log records.
+    pub(crate) logs: Unread,
+}
+
+/// Exports of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     /// Of senders that reach all.
@@ -258,8 +267,11 @@ impl Sink for Ingest {
         self.channels(*trace_id, sender).into_iter().for_each(|channel| self.logs.add(channel));
     }
 
-    fn lost_unread(&self, sender: &Sender) {
-        self.unread.add(sender);
+    fn lost_unread(&self, sender: &Sender, what: receiver::Unread) {
+        match what {
+            receiver::Unread::Spans => self.unread.spans.add(sender),
+            receiver::Unread::Logs => self.unread.logs.add(sender),
+        }
     }
 
     async fn accept(&self, batches: Vec<Batch>, sender: &Sender) -> Result<(), Refused> {
@@ -285,7 +297,7 @@ mod tests {
 
     use bus::{Bus, Limits, Local, Next, Options, SealKeys};
     use drivers::receiver::{
-        Sender, Sink,
+        Sender, Sink, Unread,
         conformance::{Facts, conforms},
     };
     use model::{Key, KeyRing, Project, Timestamp, TraceId, World};
@@ -338,7 +350,7 @@ mod tests {
                 }
                 held
             },
-            || ingest.bus.refused(facts.wanted) + ingest.unread.of(&Project::default()),
+            || ingest.bus.refused(facts.wanted) + ingest.unread.spans.of(&Project::default()),
         )
         .await;
     }
@@ -375,10 +387,12 @@ mod tests {
         assert_eq!(stolen.next().await.as_deref(), Some(&b"of alpha"[..]));
         assert_eq!(own.next().await.as_deref(), Some(&b"of beta"[..]));
         assert_eq!(own.next().await.as_deref(), Some(&b"of beta again"[..]));
-        ingest.lost_unread(&of_alpha);
-        assert_eq!((ingest.unread.of(&alpha), ingest.unread.of(&beta)), (1, 0));
-        ingest.lost_unread(&Sender::of_all());
-        assert_eq!((ingest.unread.of(&alpha), ingest.unread.of(&beta)), (2, 1));
+        ingest.lost_unread(&of_alpha, Unread::Spans);
+        assert_eq!((ingest.unread.spans.of(&alpha), ingest.unread.spans.of(&beta)), (1, 0));
+        ingest.lost_unread(&Sender::of_all(), Unread::Spans);
+        ingest.lost_unread(&of_beta, Unread::Logs);
+        assert_eq!((ingest.unread.spans.of(&alpha), ingest.unread.spans.of(&beta)), (2, 1));
+        assert_eq!((ingest.unread.logs.of(&alpha), ingest.unread.logs.of(&beta)), (0, 1));
     }
 
     #[tokio::test]

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     api, config,
-    ingest::{Logs, Unread},
+    ingest::{Logs, UnreadExports},
     interests::Interests,
     opening::Keys,
     own_spans::{Call, RunTrace},
@@ -64,7 +64,7 @@ pub(crate) struct Worker {
     pub(crate) interests: Interests,
     pub(crate) peers: Peers,
     /// Exports that were not taken, and that may have been anybody's.
-    pub(crate) unread: Arc<Unread>,
+    pub(crate) unread: Arc<UnreadExports>,
     /// Where runs are judged.
     pub(crate) pool: Pool,
     /// The traces of which log records came.

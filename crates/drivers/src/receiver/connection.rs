@@ -105,7 +105,11 @@ impl<S: Sink> Server<S> {
         };
         match accepted {
             Ok(Ok(stream)) => self.greet(stream, peer, stopped).await,
-            Ok(Err(error)) => self.note(&format!("no TLS session with a client: {error}")),
+            // Who only looks whether the port is open says nothing.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+            Ok(Err(error)) => {
+                self.intake.not_understood(&format!("no TLS session with a client: {error}"));
+            }
             Err(_) => {}
         }
     }
@@ -123,13 +127,13 @@ impl<S: Sink> Server<S> {
             Ok(Some(Greeting::Http1)) => self.http1(stream, peer, stopped).await,
             Ok(Some(Greeting::Http2)) => self.http2(stream, peer, stopped).await,
             Ok(Some(Greeting::Tls)) => {
-                self.note(
+                self.intake.not_understood(
                     "a client spoke TLS to a port without; send to `http://`, not `https://`",
                 );
                 refuse(stream.stream).await;
             }
             Ok(Some(Greeting::Garbage)) => {
-                self.note("a client spoke neither HTTP nor gRPC");
+                self.intake.not_understood("a client spoke neither HTTP nor gRPC");
                 refuse(stream.stream).await;
             }
             Ok(None) | Err(_) => {}
@@ -151,7 +155,7 @@ impl<S: Sink> Server<S> {
         if let Err(error) = drive(connection, stopped, silence).await
             && error.is_parse()
         {
-            self.note(&format!("a request that is not HTTP/1.1: {error}"));
+            self.intake.not_understood(&format!("a request that is not HTTP/1.1: {error}"));
         }
     }
 
@@ -178,10 +182,6 @@ impl<S: Sink> Server<S> {
         // How a connection ends is its peer's affair.
         drive(connection, stopped, silence).await.ok();
         streams.join().await;
-    }
-
-    fn note(&self, what: &str) {
-        self.intake.watch.refusal(what, None);
     }
 }
 

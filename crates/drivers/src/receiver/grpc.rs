@@ -15,7 +15,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use super::{
     Sender, Sink,
     body::{Limit, Reply, read},
-    intake::{Intake, Signal},
+    intake::{Intake, Signal, carried},
     pack::Packing,
     unanswered::Unanswered,
 };
@@ -52,10 +52,10 @@ pub(super) async fn respond<S: Sink>(
     peer: IpAddr,
     request: Request<Incoming>,
 ) -> Response<Reply> {
-    let has_spans = request.uri().path() == TRACES && request.method() == Method::POST;
+    let carried = carried(&request);
     let sender = match intake.admit(request.headers(), peer).await {
         Ok(sender) => sender,
-        Err(error) => return refuse(&error, &intake.refused(has_spans, None, &error)),
+        Err(error) => return refuse(&error, &intake.refused(carried, None, &error)),
     };
     match call(intake, &sender, request).await {
         Ok(message) => {
@@ -63,7 +63,7 @@ pub(super) async fn respond<S: Sink>(
             trailers.insert(STATUS, OK);
             with_type(Response::new(Reply::with_trailers(message, trailers)))
         }
-        Err(error) => refuse(&error, &intake.refused(has_spans, Some(&sender), &error)),
+        Err(error) => refuse(&error, &intake.refused(carried, Some(&sender), &error)),
     }
 }
 

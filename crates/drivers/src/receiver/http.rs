@@ -16,7 +16,7 @@ use super::{
     Sender, Sink,
     body::{self, Limit, Reply},
     grpc,
-    intake::{Intake, Rejected, Signal},
+    intake::{Intake, Rejected, Signal, carried},
     pack::Packing,
     unanswered::Unanswered,
 };
@@ -48,9 +48,9 @@ pub(super) async fn respond<S: Sink>(
     // A mistake is told in the form in which it was made.
     let form = Form::of(request.headers()).unwrap_or_default();
     let version = request.version();
-    let has_spans = request.uri().path() == TRACES && request.method() == Method::POST;
+    let carried = carried(&request);
     let refused = |sender: Option<&Sender>, error: &Unanswered| {
-        refuse(form, version, error, &intake.refused(has_spans, sender, error))
+        refuse(form, version, error, &intake.refused(carried, sender, error))
     };
     let sender = match intake.admit(request.headers(), peer).await {
         Ok(sender) => sender,

@@ -11,15 +11,31 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, Request};
 use otlp::ReadError;
 use tokio::time::timeout;
 
 use super::{
-    Config, Gate, Sender, Sink,
+    Config, Gate, Sender, Sink, Unread,
     seen::{Watch, add},
     unanswered::Unanswered,
 };
+
+/// What a request may carry that is not read, by its path. Where that does not tell, it may be spans: an exporter that has
+/// a wrong address has them too.
+pub(super) fn carried<B: hyper::body::Body>(request: &Request<B>) -> Option<Unread> {
+    let path = request.uri().path().trim_end_matches('/');
+    let is_of = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
+    let is_nothing = request.body().is_end_stream()
+        || path.starts_with("/grpc.")
+        || is_of(&["/v1/metrics", "/v1development/profiles"])
+        || is_of(&["MetricsService/Export", "ProfilesService/Export"]);
+    match is_of(&["/v1/logs", "LogsService/Export"]) {
+        _ if is_nothing => None,
+        true => Some(Unread::Logs),
+        false => Some(Unread::Spans),
+    }
+}
 
 /// What JSON takes while it is read, beyond its text: an entry of a list or an object, and the node of a tree in which an
 /// object begins.
@@ -122,18 +138,26 @@ impl<S: Sink> Intake<S> {
     /// allowed to, has no say in what a run concludes: else any stranger could spoil all runs.
     pub(super) fn refused(
         &self,
-        has_spans: bool,
+        carried: Option<Unread>,
         sender: Option<&Sender>,
         error: &Unanswered,
     ) -> String {
-        if let Some(sender) = sender.filter(|_| has_spans)
+        if let (Some(sender), Some(carried)) = (sender, carried)
             && !matches!(error, Unanswered::Refused(_))
         {
-            self.sink.lost_unread(sender);
+            self.sink.lost_unread(sender, carried);
         }
         let said = error.to_string();
         self.watch.refusal(&said, sender);
         said
+    }
+
+    /// Takes note of a client that did not come as far as a request. Where anybody may send, it may have had spans.
+    pub(super) fn not_understood(&self, what: &str) {
+        if self.gate.is_none() {
+            self.sink.lost_unread(&Sender::of_all(), Unread::Spans);
+        }
+        self.watch.refusal(what, None);
     }
 
     /// Room for a message, which is as yet empty.
@@ -213,6 +237,9 @@ impl<S: Sink> Intake<S> {
             return Ok(Rejected::default());
         }
         add(&self.watch.invalid, split.invalid);
+        if split.nameless > 0 {
+            self.sink.lost_unread(sender, Unread::Spans);
+        }
         let reason = format!("{} spans whose ids are malformed", split.invalid);
         self.watch.refusal(&reason, Some(sender));
         Ok(Rejected { items: split.invalid, reason })

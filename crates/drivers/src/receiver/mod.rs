@@ -94,15 +94,25 @@ pub trait Sink: Send + Sync + 'static {
     /// It MUST be counted as lost to the trace, as far as there is room to know of the trace at all, and MUST NOT block.
     fn lost(&self, trace_id: &TraceId, sender: &Sender);
 
-    /// An export of spans was not taken, and nobody knows whose they were: it could not be read, or was not waited for.
+    /// An export was not taken, and nobody knows whose it was: it could not be read, was sent elsewhere, or was not waited for.
     ///
-    /// It MUST be counted as lost to every trace that is waited for now and that this sender reaches, and MUST NOT block.
-    fn lost_unread(&self, sender: &Sender);
+    /// Of spans it MUST be counted as lost to every trace that is waited for now and that this sender reaches, of log records as
+    /// if one had come of each of these. It MUST NOT block.
+    fn lost_unread(&self, sender: &Sender, what: Unread);
 
     /// A log record of this wanted trace came. It is not kept: from now on the absence of events in the trace proves nothing.
     ///
     /// It MUST be counted, as far as there is room to know of the trace at all, and MUST NOT block.
     fn logged(&self, trace_id: &TraceId, sender: &Sender);
+}
+
+/// What an export carried that nobody read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// Spans, or what may have been spans.
+    Spans,
+    /// Log records.
+    Logs,
 }
 
 /// A sink has no room now.

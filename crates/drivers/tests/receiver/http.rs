@@ -62,11 +62,14 @@ async fn each_mistake_has_its_answer() {
     assert!(bomb.len() < 10_000, "it must pass the first limit");
     let broken = &gzip(b"abc")[..15];
     #[rustfmt::skip]
-    let cases: [(&str, &str, &[u8], u16, &str); 11] = [
+    let cases: [(&str, &str, &[u8], u16, &str); 14] = [
         ("POST /v1/traces", text, b"{}", 415, "`text/plain` is not taken; send `application/x-protobuf` or `application/json`"),
         ("POST /v1/traces", "", b"", 415, "send `application/x-protobuf` or `application/json`"),
-        ("POST /v1/traces", &brotli, b"", 415, "`br` is not taken; send it as it is, or with `gzip` or `zstd`"),
-        ("POST /v1/spans", PROTOBUF, b"", 404, "nothing is at `/v1/spans`; send to `/v1/traces`"),
+        ("POST /v1/traces", &brotli, b"noise", 415, "`br` is not taken; send it as it is, or with `gzip` or `zstd`"),
+        ("POST /v1/spans", PROTOBUF, b"noise", 404, "nothing is at `/v1/spans`; send to `/v1/traces`"),
+        ("POST /", PROTOBUF, b"", 404, "nothing is at `/`; send to `/v1/traces`"),
+        ("PUT /v1/traces", PROTOBUF, b"noise", 405, "`PUT` does nothing here; send a POST"),
+        ("POST /otlp/v1/metrics", PROTOBUF, b"noise", 404, "nothing is at `/otlp/v1/metrics`"),
         ("GET /v1/traces", PROTOBUF, b"", 405, "`GET` does nothing here; send a POST"),
         ("POST /v1/traces", PROTOBUF, b"noise", 400, "not OTLP protobuf"),
         ("POST /v1/logs", PROTOBUF, b"noise", 400, "not OTLP protobuf"),
@@ -76,10 +79,13 @@ async fn each_mistake_has_its_answer() {
         ("POST /v1/traces", &gzipped, &bomb, 413, "more than 10000 bytes; send smaller batches"),
     ];
     for (line, headers, body, status, words) in cases {
-        let before = sink.unread.load(Ordering::SeqCst);
+        let unread = || [&sink.unread, &sink.unread_logs].map(|it| it.load(Ordering::SeqCst));
+        let [spans, logs] = unread();
         let answer = send(receiver.addresses()[1], line, headers, body).await;
-        let unread = sink.unread.load(Ordering::SeqCst) - before;
-        assert_eq!(unread, u64::from(line == "POST /v1/traces"), "{line}: spans may be lost");
+        let is_lost = |what: bool| u64::from(what && !body.is_empty());
+        let lost = [!line.ends_with("logs") && !line.ends_with("metrics"), line.ends_with("logs")];
+        let [lost_spans, lost_logs] = lost.map(is_lost);
+        assert_eq!(unread(), [spans + lost_spans, logs + lost_logs], "{line}: what may be lost");
         let Answer { head, body } = answer;
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {head}");
         assert_eq!(status == 405, head.contains("allow: POST"), "{head}");

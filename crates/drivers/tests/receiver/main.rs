@@ -20,7 +20,7 @@ use std::{
 
 use drivers::{
     Batch,
-    receiver::{Config, Receiver, Refused, Sender, Sink, start},
+    receiver::{Config, Receiver, Refused, Sender, Sink, Unread, start},
 };
 use model::TraceId;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
@@ -36,6 +36,7 @@ struct Told {
     taken: Mutex<Vec<Batch>>,
     lost: Mutex<Vec<TraceId>>,
     unread: AtomicU64,
+    unread_logs: AtomicU64,
     refuses: bool,
     go: Semaphore,
 }
@@ -58,8 +59,12 @@ impl Sink for Told {
         self.lost.lock().expect("no panic").push(*trace_id);
     }
 
-    fn lost_unread(&self, _: &Sender) {
-        self.unread.fetch_add(1, Ordering::SeqCst);
+    fn lost_unread(&self, _: &Sender, what: Unread) {
+        let unread = match what {
+            Unread::Spans => &self.unread,
+            Unread::Logs => &self.unread_logs,
+        };
+        unread.fetch_add(1, Ordering::SeqCst);
     }
 
     fn logged(&self, _: &TraceId, _: &Sender) {}
@@ -70,6 +75,7 @@ fn told(refuses: bool, go: usize) -> Arc<Told> {
         taken: Mutex::default(),
         lost: Mutex::default(),
         unread: AtomicU64::default(),
+        unread_logs: AtomicU64::default(),
         refuses,
         go: Semaphore::new(go),
     })

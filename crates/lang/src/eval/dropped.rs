@@ -111,7 +111,7 @@ impl Dropped {
 fn in_logs(count: u32) -> String {
     let records = if count == 1 { "log record" } else { "log records" };
     format!(
-        "{count} {records} of this trace came, which may hold the event: log records are counted and not kept"
+        "{count} {records} of this trace came or may have come, which may hold the event: log records are counted and not kept"
     )
 }
 

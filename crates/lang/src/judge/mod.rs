@@ -287,7 +287,7 @@ fn reason(unsettled: &Unsettled) -> String {
         Unsettled::TooLarge => "it is larger than a run may keep".to_owned(),
         Unsettled::SpansLost => "spans may have been lost on their way".to_owned(),
         Unsettled::OtherServers(servers) => {
-            format!("spans were also received by {}", named(servers))
+            format!("spans could also be received by {}", named(servers))
         }
         Unsettled::Partial => "it was recorded in part".to_owned(),
         Unsettled::ContextLost(calls) if calls.len() == 1 => {

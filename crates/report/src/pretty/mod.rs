@@ -238,7 +238,7 @@ fn unsettled(why: &Unsettled) -> String {
             return format!("`{}` was expected and did not come", expected.join("`, `"));
         }
         Unsettled::OtherServers(servers) => {
-            return format!("spans were also received by {}", some_names(servers));
+            return format!("spans could also be received by {}", some_names(servers));
         }
         Unsettled::EdgesOpen(calls) => {
             let number = counted(calls.len() as u64, "call");

@@ -46,6 +46,8 @@ pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
     if is_short {
         found.extend(variables::causes(case));
         found.extend(answer::not_sampled(case));
+    }
+    if is_short || unsettled.contains(&Unsettled::SpansLost) {
         found.extend(losses::rejected_since(case));
     }
     found.extend(at_edges.iter().take(NAMED_MAX).map(|hop| lost(hop)));

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use drivers::receiver::{self, Refused, Sender, Sink};
+use drivers::receiver::{self, Refused, Sender, Sink, Unread};
 use golden::Golden;
 use model::{Judgement, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Verdict};
 use otlp::Batch;
@@ -81,7 +81,7 @@ impl Sink for Nobody {
         Ok(())
     }
 
-    fn lost_unread(&self, _: &Sender) {}
+    fn lost_unread(&self, _: &Sender, _: Unread) {}
 
     fn logged(&self, _: &TraceId, _: &Sender) {}
 }

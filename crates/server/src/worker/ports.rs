@@ -62,6 +62,7 @@ pub(super) struct WorkerPorts<'a> {
     secrets: OnceLock<Secrets>,
     /// Exports that nobody had read when the run began.
     unread_before: u64,
+    unread_logs_before: u64,
     /// From when on spans of the run may have been sent, to whichever server.
     since: Instant,
 }
@@ -110,7 +111,8 @@ impl<'a> WorkerPorts<'a> {
             linger: Mutex::new(Linger { verdict: *provisional, since: None }),
             secrets: OnceLock::new(),
             listening: Mutex::default(),
-            unread_before: worker.unread.of(project),
+            unread_before: worker.unread.spans.of(project),
+            unread_logs_before: worker.unread.logs.of(project),
             since: worker.peers.since(progress),
         }
     }
@@ -274,11 +276,12 @@ impl Ports for WorkerPorts<'_> {
     }
 
     fn logs(&self, trace: TraceId) -> u64 {
-        self.worker.logs.of(self.channel(trace))
+        let unread = self.worker.unread.logs.of(&self.project) - self.unread_logs_before;
+        unread + self.worker.logs.of(self.channel(trace))
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {
-        let unread = self.worker.unread.of(&self.project);
+        let unread = self.worker.unread.spans.of(&self.project);
         unread > self.unread_before || !self.worker.bus.is_whole(self.channel(trace))
     }
 

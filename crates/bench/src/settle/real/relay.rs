@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use drivers::{
     Batch,
-    receiver::{self, Receiver, Refused, Sender, Sink},
+    receiver::{self, Receiver, Refused, Sender, Sink, Unread},
 };
 use model::TraceId;
 use opentelemetry_proto::tonic::{
@@ -118,7 +118,7 @@ impl Sink for Chaos {
 
     fn lost(&self, _trace: &TraceId, _: &Sender) {}
 
-    fn lost_unread(&self, _: &Sender) {}
+    fn lost_unread(&self, _: &Sender, _: Unread) {}
 
     fn logged(&self, _: &TraceId, _: &Sender) {}
 }
