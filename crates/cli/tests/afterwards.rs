@@ -91,6 +91,12 @@ async fn judged_once_more(api: &Api, run: &str, url: &str) -> Result<()> {
     assert_eq!((&wrong["version"], &wrong["outcome"]["verdict"]), (&Value::Null, &json!("failed")));
     let found = &wrong["outcome"]["judgement"]["specs"][0]["assertions"][0]["spans"][0]["found"];
     assert_eq!(found, "`cart.items` is 3, expected = 4", "{wrong:#}");
+    // What a document expects and the run did not get.
+    let expects =
+        test_of(url, "/cart", 3).replace("  trigger:", "  settle: {expect: [mailer]}\n  trigger:");
+    assert!(expects.contains("mailer"), "{expects}");
+    let (_, open) = answer(judge("", expects)).await?;
+    assert_eq!(open["outcome"]["verdict"], "inconclusive", "{open:#}");
     // The test as it is now, and as it was.
     api.apply(&test_of(url, "/cart", 4)).await?;
     let (_, now) = answer(judge("", String::new())).await?;

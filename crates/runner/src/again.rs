@@ -4,8 +4,8 @@
 //! record, so that an absence is decided as it was then. Deliberately absent: where they are kept, and a change of the
 //! run's own verdict.
 
-use lang::{Evidence, Plan, ResolveError, Vars};
-use model::{Answer, Outcome, RunId, SpanId, Trace};
+use lang::{Evidence, Plan, ResolveError, Resolved, Vars};
+use model::{Answer, Outcome, RunId, Settlement, SpanId, Trace, Unsettled};
 
 use crate::{reasons::reasons, seed};
 
@@ -26,12 +26,25 @@ pub struct Again<'a> {
     pub trigger: Option<SpanId>,
 }
 
+/// What this test expects and the run did not get leaves it inconclusive, as it would have left the run.
+fn expect(resolved: &Resolved, trace: &Trace, settlement: &mut Settlement) {
+    let missing = resolved.expected_missing(trace);
+    let is_known = |it: &Unsettled| matches!(it, Unsettled::ExpectedAbsent(_));
+    if !missing.is_empty() && !settlement.unsettled.iter().any(is_known) {
+        settlement.unsettled.push(Unsettled::ExpectedAbsent(missing));
+    }
+}
+
 /// Judges once more. The outcome has no steps: who asks knows the time.
 pub fn judge_again(again: &Again<'_>) -> Result<Outcome, ResolveError> {
     let Again { run_id, plan, vars, recorded, trace, trigger } = *again;
     let resolved = lang::resolve(plan, vars, &seed(run_id))?;
     let is_traced = !plan.skip_trace_collection();
-    let settlement = recorded.settlement.as_ref().filter(|_| is_traced);
+    let mut settlement = recorded.settlement.clone().filter(|_| is_traced);
+    if let (Some(settlement), Some(trace)) = (&mut settlement, trace) {
+        expect(&resolved, trace, settlement);
+    }
+    let settlement = settlement.as_ref();
     let answer = recorded.answer.as_ref();
     let evidence = Evidence {
         trace: trace.filter(|_| is_traced),

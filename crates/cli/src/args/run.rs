@@ -128,7 +128,7 @@ pub(crate) struct Pace {
     /// Start no further test once one has not passed
     #[arg(long, env = "QUALITYTRACE_FAIL_FAST")]
     pub(crate) fail_fast: bool,
-    /// The longest that a test may take, from firing to verdict; then it is judged by what there is
+    /// The longest that a test may take, from firing to its first verdict; then it is judged by what there is
     #[arg(long, value_name = "TIME", value_parser = duration, env = "QUALITYTRACE_TIMEOUT")]
     pub(crate) timeout: Option<Duration>,
     /// Run again whenever one of the files changes, until Ctrl-C; COMMAND goes on all the while

@@ -75,11 +75,22 @@ struct Ground {
     stops: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// Runs tests and suites on a server.
+/// Runs tests and suites on a server. Reports are written also where nothing could be run.
 pub(crate) async fn run(
     args: &args::Run,
     environment: &Environment,
     terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let mut reports = Reports::new(&args.output.reports, terminal)?;
+    let (Ok(exit) | Err(exit)) = run_all(args, environment, terminal, &mut reports).await;
+    Ok(Exit::over([exit].into_iter().chain(reports.finish().err())))
+}
+
+async fn run_all(
+    args: &args::Run,
+    environment: &Environment,
+    terminal: &Terminal,
+    reports: &mut Reports<'_>,
 ) -> Result<Exit, Exit> {
     let mut signals = Signals::listen().map_err(|error| {
         terminal.line(&format!("error: signals cannot be heard: {error}"));
@@ -87,7 +98,6 @@ pub(crate) async fn run(
     })?;
     let known = profiles::known(args.server.as_deref(), &args.identity, environment);
     let known = known.map_err(|error| terminal.refuse(&error))?;
-    let mut reports = Reports::new(&args.output.reports, terminal)?;
     let (items, beside) = run::items(args, terminal)?;
     let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
     let names: Vec<_> =
@@ -107,12 +117,9 @@ pub(crate) async fn run(
         told,
         stops: Arc::default(),
     };
-    let mut going =
-        Going { args, ground, reports: &mut reports, told: BTreeSet::new(), exits: Vec::new() };
+    let mut going = Going { args, ground, reports, told: BTreeSet::new(), exits: Vec::new() };
     going.run(items, outcomes, &mut signals).await;
-    let mut exits = going.exits;
-    exits.extend(reports.finish().err());
-    Ok(Exit::over(exits))
+    Ok(Exit::over(going.exits))
 }
 
 /// What every run is started with.

@@ -63,18 +63,20 @@ pub(super) fn apply(
         ended.cases.insert(of.case, outcome.verdict.into());
         reports.replace(of.case, outcome, trace.as_deref());
     }
-    changes.doubt(round, agenda, ended, reports);
+    changes.doubt(agenda, ended, reports);
+}
+
+/// What has only a provisional verdict has none: the command was interrupted before it was final.
+pub(super) fn interrupt(cases: &BTreeSet<usize>, ended: &mut Ended, reports: &mut Reports<'_>) {
+    let why = "the command was interrupted before the verdict was final: run it again";
+    for case in cases {
+        leave_open(*case, why, ended, reports);
+    }
 }
 
 impl Changes {
     /// What was built on a verdict that did not last is inconclusive.
-    fn doubt(
-        &self,
-        round: &Round<'_>,
-        agenda: &Agenda,
-        ended: &mut Ended,
-        reports: &mut Reports<'_>,
-    ) {
+    fn doubt(&self, agenda: &Agenda, ended: &mut Ended, reports: &mut Reports<'_>) {
         for case in &self.retried {
             let why = "it was tried again because of a verdict that spans replaced later, so that nobody knows whether the \
                        last try was needed: raise `settle.flush`, or name in `settle.expect` what comes late";
@@ -101,11 +103,16 @@ impl Changes {
                 leave_open(dependent, &why, ended, reports);
             }
             if ended.stopped_by == Some(*case) && ended.cases.get(case) == Some(&Exit::Passed) {
-                ended.exits.push(Exit::Inconclusive);
-                round.terminal.line(&format!(
-                    "the rest was not run because `{name}` had {}, which spans replaced later: run it again",
+                let why = format!(
+                    "it was not run because `{name}` had {}, which spans replaced later: run it again",
                     before.as_str()
-                ));
+                );
+                ended.exits.push(Exit::Inconclusive);
+                for left in std::mem::take(&mut ended.left) {
+                    let name = agenda.cases()[left].name.clone();
+                    reports.add_at(left, Outcome::open(name, why.clone()), None);
+                    ended.cases.insert(left, Exit::Inconclusive);
+                }
             }
         }
     }
@@ -115,6 +122,7 @@ impl Changes {
 fn leave_open(case: usize, why: &str, ended: &mut Ended, reports: &mut Reports<'_>) {
     let open = |outcome: &mut Outcome| {
         outcome.verdict = Verdict::Inconclusive;
+        outcome.provisional = false;
         outcome.reasons.push(why.to_owned());
     };
     if reports.amend(case, open) {

@@ -162,7 +162,7 @@ impl Rounds<'_> {
         }
         let watches = std::mem::take(&mut ended.watches);
         if ended.is_interrupted() {
-            watches.abort().await;
+            finals::interrupt(&watches.abort().await, &mut ended, reports);
         } else {
             let concluded = watches.end().await;
             finals::apply(&round, &agenda, &mut ended, concluded, reports);

@@ -49,7 +49,7 @@ pub(super) struct Ended {
     /// The case because of which the rest was not run (`--fail-fast`).
     pub(super) stopped_by: Option<usize>,
     /// Cases that were not run.
-    left: BTreeSet<usize>,
+    pub(super) left: BTreeSet<usize>,
     pub(super) watches: Watches,
 }
 

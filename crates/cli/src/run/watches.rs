@@ -3,7 +3,10 @@
 //! Several linger at the same time, so that a command pays for it once. Deliberately absent: what a change of verdict means
 //! for the other tests (`finals`).
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use lang::Plan;
 use model::{Learned, Outcome};
@@ -26,6 +29,8 @@ const SPANS_MAX: usize = 2_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Watches {
     tasks: JoinSet<(Try, Final)>,
+    /// The cases whose runs they are.
+    cases: BTreeSet<usize>,
     /// Each comes when a verdict is final if nothing more comes, or when its run is not listened to any more.
     ready: Vec<oneshot::Receiver<()>>,
     /// Ends the watch when dropped; with the spans of its run.
@@ -70,6 +75,7 @@ impl Watches {
         self.ends.push_back((end, run.spans));
         self.ready.push(is_ready);
         self.spans += run.spans;
+        self.cases.insert(of.case);
         self.tasks.spawn(async move { (of, conclude(run, ready, ended).await) });
         while self.ends.len() > RUNS_MAX || self.spans > SPANS_MAX {
             let Some((_, spans)) = self.ends.pop_front() else { break };
@@ -96,9 +102,10 @@ impl Watches {
         concluded
     }
 
-    /// Listens no longer at all: the command was interrupted, and what is provisional stays so.
-    pub(super) async fn abort(mut self) {
+    /// Listens no longer at all, and tells the cases that have no final verdict: the command was interrupted.
+    pub(super) async fn abort(mut self) -> BTreeSet<usize> {
         self.tasks.shutdown().await;
+        self.cases
     }
 }
 
