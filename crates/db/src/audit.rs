@@ -1,9 +1,12 @@
-//! Who changed what. Deliberately absent: what it was changed to, which may be a secret and is in the versions.
+//! Who changed what, and who logged in. Deliberately absent: what something was changed to, which may be a secret and is in
+//! the versions.
+
+use std::net::IpAddr;
 
 use model::{Timestamp, TokenId};
 
 use crate::{
-    Db, DbError,
+    Db, DbError, PersonId,
     run::{moment, nanos},
 };
 
@@ -14,6 +17,10 @@ pub struct NewAudit {
     pub at: Timestamp,
     /// Who, by name.
     pub who: String,
+    /// Who that is; none for a program, and where nobody knows.
+    pub person: Option<PersonId>,
+    /// From where.
+    pub address: Option<IpAddr>,
     /// By which token.
     pub token: Option<TokenId>,
     /// The method.
@@ -24,6 +31,8 @@ pub struct NewAudit {
     pub path: String,
     /// In which project.
     pub project: Option<String>,
+    /// Why a login failed.
+    pub reason: Option<String>,
 }
 
 /// A change as the record holds it.
@@ -41,8 +50,8 @@ impl Db {
     /// Notes a change before it is made, and tells its number.
     pub async fn audit(&self, change: &NewAudit) -> Result<i64, DbError> {
         sqlx::query_scalar!(
-            "insert into audit (at_ns, who, token, method, route, path, project)
-             values ($1, $2, $3, $4, $5, $6, $7) returning n",
+            "insert into audit (at_ns, who, token, method, route, path, project, issuer, subject, address, reason)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) returning n",
             nanos(change.at),
             change.who,
             change.token.map(TokenId::as_uuid),
@@ -50,6 +59,10 @@ impl Db {
             change.route,
             change.path,
             change.project,
+            change.person.as_ref().map(|person| &*person.issuer),
+            change.person.as_ref().map(|person| &*person.subject),
+            change.address.map(|address| address.to_string()),
+            change.reason,
         )
         .fetch_one(&self.pool)
         .await
@@ -72,8 +85,8 @@ impl Db {
         limit: u32,
     ) -> Result<Vec<StoredAudit>, DbError> {
         let rows = sqlx::query!(
-            "select n, at_ns, who, token, method, route, path, project, status from audit
-             where n < $1 order by n desc limit $2",
+            "select n, at_ns, who, token, method, route, path, project, status, issuer, subject, address, reason
+             from audit where n < $1 order by n desc limit $2",
             before.unwrap_or(i64::MAX),
             i64::from(limit),
         )
@@ -85,11 +98,14 @@ impl Db {
             change: NewAudit {
                 at: moment(row.at_ns),
                 who: row.who,
+                person: PersonId::of(row.issuer, row.subject),
+                address: row.address.and_then(|text| text.parse().ok()),
                 token: row.token.map(TokenId::from),
                 method: row.method,
                 route: row.route,
                 path: row.path,
                 project: row.project,
+                reason: row.reason,
             },
             status: row.status,
         });

@@ -54,7 +54,7 @@ pub use suite_run::{
 };
 pub use take::{Damaged, Taken, Taking, Took};
 pub use test::{NewTest, StoredTest};
-pub use token::{NewToken, StoredToken, TokenKind};
+pub use token::{NewToken, PersonId, StoredToken, TokenKind};
 pub use trace::OtlpTrace;
 pub use waiting::Waiting;
 

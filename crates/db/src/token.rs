@@ -31,6 +31,17 @@ pub struct NewToken {
     pub made_by: String,
     /// From when on it is good for nothing.
     pub expires_at: Timestamp,
+    /// Whose session it is; none for a token of a program.
+    pub person: Option<PersonId>,
+}
+
+/// Who a person is: the issuer of their identity, and its word for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonId {
+    /// The issuer, an URL.
+    pub issuer: String,
+    /// What it calls them; it calls nobody else so.
+    pub subject: String,
 }
 
 /// Who shows a token.
@@ -61,6 +72,14 @@ pub struct StoredToken {
     pub expires_at: Timestamp,
     /// When it was taken back.
     pub revoked_at: Option<Timestamp>,
+    /// Whose session it is; none for a token of a program.
+    pub person: Option<PersonId>,
+}
+
+impl PersonId {
+    pub(crate) fn of(issuer: Option<String>, subject: Option<String>) -> Option<Self> {
+        issuer.zip(subject).map(|(issuer, subject)| Self { issuer, subject })
+    }
 }
 
 impl TokenKind {
@@ -82,6 +101,8 @@ struct Row {
     made_by: String,
     expires_at_ns: i64,
     revoked_at_ns: Option<i64>,
+    issuer: Option<String>,
+    subject: Option<String>,
 }
 
 impl Db {
@@ -91,8 +112,8 @@ impl Db {
         let projects: Option<Vec<String>> =
             projects.map(|all| all.iter().map(|it| it.as_str().to_owned()).collect());
         sqlx::query!(
-            "insert into tokens (id, kind, name, hash, role, projects, made_at_ns, made_by, expires_at_ns)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            "insert into tokens (id, kind, name, hash, role, projects, made_at_ns, made_by, expires_at_ns, issuer, subject)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             token.id.as_uuid(),
             token.kind.as_str(),
             token.name,
@@ -102,6 +123,8 @@ impl Db {
             nanos(token.made_at),
             token.made_by,
             nanos(token.expires_at),
+            token.person.as_ref().map(|person| &*person.issuer),
+            token.person.as_ref().map(|person| &*person.subject),
         )
         .execute(&self.pool)
         .await
@@ -118,7 +141,8 @@ impl Db {
     ) -> Result<Option<StoredToken>, DbError> {
         let row = sqlx::query_as!(
             Row,
-            "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns
+            "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns,
+                 issuer, subject
              from tokens where hash = $1 and kind = $2 and revoked_at_ns is null and expires_at_ns > $3",
             hash.as_slice(),
             kind.as_str(),
@@ -138,7 +162,8 @@ impl Db {
     ) -> Result<Vec<StoredToken>, DbError> {
         let rows = sqlx::query_as!(
             Row,
-            "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns
+            "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns,
+                 issuer, subject
              from tokens where kind = 'token' and id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
              order by id desc limit $2",
             before.map(TokenId::as_uuid),
@@ -183,5 +208,6 @@ fn stored(row: Row) -> Result<StoredToken, DbError> {
         made_by: row.made_by,
         expires_at: moment(row.expires_at_ns),
         revoked_at: row.revoked_at_ns.map(moment),
+        person: PersonId::of(row.issuer, row.subject),
     })
 }

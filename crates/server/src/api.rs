@@ -12,6 +12,7 @@ mod guard;
 mod history;
 mod judgements;
 mod login;
+mod login_audit;
 mod observe;
 mod openapi;
 mod page;

@@ -122,16 +122,41 @@ impl Browser {
     }
 }
 
+/// A server beside Keycloak.
+struct Stage {
+    database: Database,
+    server: Handle,
+    base: Url,
+    issuer: String,
+}
+
+impl Stage {
+    async fn set(name: &str) -> Result<Self> {
+        let issuer = setting("QUALITYTRACE_TEST_KEYCLOAK")?;
+        let database = Database::create(name).await?;
+        let server = start(&database, &issuer).await?;
+        let base = format!("http://{}", server.addresses().http).parse()?;
+        Ok(Self { database, server, base, issuer })
+    }
+
+    fn url(&self, path: &str) -> Result<Url> {
+        Ok(self.base.join(path)?)
+    }
+
+    async fn end(self) -> Result<()> {
+        assert!(self.server.shutdown().await.is_delivered());
+        self.database.remove().await
+    }
+}
+
 async fn json(response: Response) -> Result<Value> {
     Ok(serde_json::from_slice(&response.bytes().await?)?)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_logs_in_and_out() -> Result<()> {
-    let issuer = setting("QUALITYTRACE_TEST_KEYCLOAK")?;
-    let database = Database::create("oidc").await?;
-    let server = start(&database, &issuer).await?;
-    let base: Url = format!("http://{}", server.addresses().http).parse()?;
+    let stage = Stage::set("oidc").await?;
+    let base = stage.base.clone();
     for (name, role) in [("ann", "admin"), ("vic", "viewer")] {
         let mut browser = Browser::new()?;
         let (response, back) = browser.log_in(&base, name).await?;
@@ -176,8 +201,51 @@ async fn a_person_logs_in_and_out() -> Result<()> {
     let stranger = Browser::new()?.get(&back).await?;
     assert_eq!(stranger.status(), 400);
     assert!(json(stranger).await?["detail"].as_str().unwrap_or_default().contains("begin again"));
-    let held = database.count("select count(*) from tokens where kind = 'session'").await?;
+    let held = stage.database.count("select count(*) from tokens where kind = 'session'").await?;
     assert_eq!(held, 2, "a session for each who may");
-    assert!(server.shutdown().await.is_delivered());
-    database.remove().await
+    stage.end().await
+}
+
+/// Who logged in, who could not and why, and who logged out; and guesses do not fill the log.
+#[tokio::test(flavor = "multi_thread")]
+async fn logins_are_in_the_audit_log() -> Result<()> {
+    let stage = Stage::set("oidc_audit").await?;
+    let (mut ann, mut vic, mut nob) = (Browser::new()?, Browser::new()?, Browser::new()?);
+    assert_eq!(ann.log_in(&stage.base, "ann").await?.0.status(), StatusCode::SEE_OTHER);
+    assert_eq!(vic.log_in(&stage.base, "vic").await?.0.status(), StatusCode::SEE_OTHER);
+    assert_eq!(nob.log_in(&stage.base, "nob").await?.0.status(), 403);
+    let out = stage.url("/auth/logout")?;
+    assert_eq!(vic.ask(Method::POST, &out, None, true).await?.status(), 204);
+    let audit = json(ann.get(&stage.url("/api/v1/audit")?).await?).await?;
+    let entries = audit["items"].as_array().context("entries")?;
+    let entry = |it: &Value| {
+        let text = |key: &str| it[key].as_str().unwrap_or("-").to_owned();
+        let told = [text("who"), text("method"), text("path"), text("reason")].join(" ");
+        format!("{} {told}", it["status"])
+    };
+    let told: Vec<_> = entries.iter().rev().map(entry).collect();
+    let expected = [
+        "303 ann GET /auth/callback -",
+        "303 vic GET /auth/callback -",
+        "403 nob GET /auth/callback `nob` has no role here: no value of the claim `roles` is listed in `server.auth.oidc.roles`",
+        "204 vic POST /auth/logout -",
+    ];
+    assert_eq!(told, expected, "{audit:#}");
+    for entry in entries {
+        assert_eq!(
+            (&entry["issuer"], &entry["address"]),
+            (&stage.issuer.as_str().into(), &"127.0.0.1".into())
+        );
+        assert!(entry["subject"].as_str().is_some_and(|it| it.len() == 36), "{entry}");
+        assert_eq!(entry["token"].is_string(), entry["who"] != "nob", "{entry}");
+    }
+    let [began, ended] = [&entries[2], &entries[0]];
+    assert_eq!((&began["token"], &began["subject"]), (&ended["token"], &ended["subject"]));
+    for _ in 0..40 {
+        let guess = Browser::new()?.get(&stage.url("/auth/callback?state=x&code=y")?).await?;
+        assert_eq!(guess.status(), 400);
+    }
+    let rows = stage.database.count("select count(*) from audit where who = 'unknown'").await?;
+    assert!((1..=5).contains(&rows), "{rows} rows of one address within a minute");
+    stage.end().await
 }

@@ -1,10 +1,14 @@
 //! Tokens and the audit log.
 
-use db::{NewAudit, NewToken, TokenKind};
+use db::{NewAudit, NewToken, PersonId, TokenKind};
 use model::{Role, TokenId};
 use sqlx::Row;
 
 use crate::scratch::{self, at};
+
+fn person() -> PersonId {
+    PersonId { issuer: "https://id".to_owned(), subject: "7".to_owned() }
+}
 
 fn token(number: u8, kind: TokenKind) -> NewToken {
     NewToken {
@@ -17,6 +21,7 @@ fn token(number: u8, kind: TokenKind) -> NewToken {
         made_at: at(1),
         made_by: "me".to_owned(),
         expires_at: at(100),
+        person: (kind == TokenKind::Session).then(person),
     }
 }
 
@@ -39,6 +44,9 @@ fn a_token_is_found_by_its_hash_while_it_is_good() {
         assert_eq!(find(1, TokenKind::Session, 2).await, None, "of another kind");
         assert_eq!(find(4, TokenKind::Token, 2).await, None, "of another kind");
         assert_eq!(find(9, TokenKind::Token, 2).await, None, "of nobody");
+        assert_eq!(found.person, None, "a program is nobody");
+        let session = find(4, TokenKind::Session, 2).await.expect("it is good");
+        assert_eq!(session.person, Some(person()));
         assert!(db.revoke_token(made.id, at(5)).await.expect("asked"));
         assert!(db.revoke_token(made.id, at(6)).await.expect("asked"), "once more");
         assert_eq!(find(1, TokenKind::Token, 7).await, None, "taken back");
@@ -64,11 +72,14 @@ fn a_change_is_noted_before_and_answered_after() {
         let change = |secs: u64| NewAudit {
             at: at(secs),
             who: "ann".to_owned(),
+            person: Some(person()),
+            address: Some("2001:db8::1".parse().expect("an address")),
             token: Some(TokenId::new(at(1), [1; 10])),
             method: "PUT".to_owned(),
             route: "/api/v1/tests".to_owned(),
             path: "/api/v1/tests".to_owned(),
             project: None,
+            reason: Some("no role".to_owned()),
         };
         let first = db.audit(&change(1)).await.expect("noted");
         let second = db.audit(&change(2)).await.expect("noted");
@@ -93,7 +104,7 @@ fn the_tables_come_to_a_record_with_rows() {
         for undo in [
             "drop table tokens",
             "drop table audit",
-            "delete from _sqlx_migrations where version = 5",
+            "delete from _sqlx_migrations where version in (5, 11, 14)",
         ] {
             sqlx::query(undo).execute(&mut raw).await.expect("undone");
         }

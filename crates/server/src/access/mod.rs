@@ -3,11 +3,12 @@
 //! A caller shows a token, or a browser the cookie of a session; [`Access::caller`] says who that is. What each route
 //! needs is in [`table`]; the middleware of the API (`api/guard.rs`) holds one against the other, and no handler does. What a
 //! token is and how it is kept is in [`token`], how people log in in [`oidc`],
-//! their cookie in [`session`], how often one may ask in [`pace`].
+//! their cookie in [`session`], how often one may ask in [`pace`], which failed logins are noted in [`failures`].
 //!
 //! Deliberately absent: rights on single documents, and passwords.
 
 pub(crate) mod bootstrap;
+pub(crate) mod failures;
 pub(crate) mod oidc;
 pub(crate) mod pace;
 pub(crate) mod session;
@@ -21,12 +22,12 @@ use std::{
     time::Duration,
 };
 
-use db::{Db, DbError, StoredToken, TokenKind};
+use db::{Db, DbError, PersonId, StoredToken, TokenKind};
 use drivers::receiver::{Entry, Gate, Sender};
 use model::{Project, Role, TokenId, World};
 use tokio::time::Instant;
 
-use self::{oidc::Oidc, pace::Pace, token::Hash};
+use self::{failures::LoginFailures, oidc::Oidc, pace::Pace, token::Hash};
 use crate::config::{self, Limits, Mode};
 
 /// How long a token that was good is taken for good without asking the record. So long may one that was taken back
@@ -48,6 +49,8 @@ pub(crate) struct Access {
     pub(crate) callers: Pace<Whose>,
     /// How often what is shown is good for nothing, by address.
     strangers: Pace<IpAddr>,
+    /// Which failed logins are noted.
+    pub(crate) failures: LoginFailures,
 }
 
 /// Somebody who may ask for something.
@@ -60,6 +63,8 @@ pub(crate) struct Caller {
     pub(crate) projects: Option<Vec<Project>>,
     /// By what they are known; none where nobody need be.
     pub(crate) token: Option<TokenId>,
+    /// Who they are, for a person who has logged in.
+    pub(crate) person: Option<PersonId>,
 }
 
 /// Whose requests are counted together.
@@ -99,7 +104,8 @@ struct Known {
 impl Caller {
     /// Whoever asks where nobody is asked who they are.
     pub(crate) fn anyone() -> Self {
-        Self { name: "anyone".to_owned(), role: Role::Admin, projects: None, token: None }
+        let name = "anyone".to_owned();
+        Self { name, role: Role::Admin, projects: None, token: None, person: None }
     }
 
     /// Whose runs what they send reaches.
@@ -115,8 +121,8 @@ impl Caller {
 
 impl From<StoredToken> for Caller {
     fn from(token: StoredToken) -> Self {
-        let StoredToken { id, name, role, projects, .. } = token;
-        Self { name, role, projects, token: Some(id) }
+        let StoredToken { id, name, role, projects, person, .. } = token;
+        Self { name, role, projects, token: Some(id), person }
     }
 }
 
@@ -129,6 +135,7 @@ impl Access {
             known: Mutex::default(),
             callers: Pace::new(limits.requests_per_second_max),
             strangers: Pace::new(STRANGERS_PER_SECOND_MAX),
+            failures: LoginFailures::default(),
         }
     }
 

@@ -28,8 +28,12 @@ pub(crate) struct Pace<K> {
 
 impl<K: Hash + Eq> Pace<K> {
     pub(crate) fn new(per_second_max: u32) -> Self {
-        let step = Duration::from_secs(1) / per_second_max.max(1);
-        Self { step, credit: Duration::from_secs(1), due: Mutex::default() }
+        Self::within(Duration::from_secs(1), per_second_max)
+    }
+
+    /// So many times in a period, with as many at once after a pause.
+    pub(crate) fn within(period: Duration, times_max: u32) -> Self {
+        Self { step: period / times_max.max(1), credit: period, due: Mutex::default() }
     }
 
     /// Counts a request; or says how long to wait before the next.

@@ -10,13 +10,15 @@ pub enum Need {
     Open,
     /// To be known, whatever the role: it is about the caller.
     Known,
+    /// To be known, whatever the role: it is about the caller's own sessions. A change is noted.
+    Own,
     /// A role, in the project that the request names.
     Project(Role),
     /// A role in all projects: it is about the server.
     Server(Role),
 }
 
-use Need::{Known, Open, Project, Server};
+use Need::{Known, Open, Own, Project, Server};
 use Role::{Admin, Editor, Ingest, Viewer};
 
 /// Every route, with its method and what it needs.
@@ -28,7 +30,7 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/api/v1/openapi.json", Open),
     ("GET", "/auth/login", Open),
     ("GET", "/auth/callback", Open),
-    ("POST", "/auth/logout", Known),
+    ("POST", "/auth/logout", Own),
     ("GET", "/api/v1/me", Known),
     ("PUT", "/api/v1/documents", Project(Editor)),
     ("PUT", "/api/v1/tests", Project(Editor)),

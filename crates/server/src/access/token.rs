@@ -4,7 +4,7 @@
 //! are for. Its first letters say what it is, so that those who look through repositories for secrets find it.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use db::{NewToken, TokenKind};
+use db::{NewToken, PersonId, TokenKind};
 use model::{Project, Role, Secret, Timestamp, TokenId, World};
 use ring::digest;
 
@@ -31,6 +31,8 @@ pub(crate) struct Wanted {
     pub(crate) projects: Option<Vec<Project>>,
     pub(crate) seconds: u64,
     pub(crate) made_by: String,
+    /// Whose session it is to be.
+    pub(crate) person: Option<PersonId>,
 }
 
 /// Makes a token: what is shown, and what is kept.
@@ -48,6 +50,7 @@ pub(crate) fn make(wanted: Wanted, world: World) -> (Secret, NewToken) {
         made_at,
         made_by: wanted.made_by,
         expires_at: Timestamp::from_nanos(made_at.as_nanos().saturating_add(lasts)),
+        person: wanted.person,
     };
     (Secret::new(shown), kept)
 }
@@ -98,6 +101,7 @@ mod tests {
             projects: None,
             seconds: 60,
             made_by: "me".to_owned(),
+            person: None,
         };
         let (shown, kept) = make(wanted, world);
         assert_eq!(shown.expose(), "qtt_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc");

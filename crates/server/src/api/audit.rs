@@ -1,4 +1,4 @@
-//! Who changed what, for those who answer for the server.
+//! Who changed what and who logged in, for those who answer for the server.
 
 use axum::{Extension, Json, extract::State};
 use db::StoredAudit;
@@ -20,7 +20,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list))
 }
 
-/// A change that somebody asked for.
+/// A change that somebody asked for, or a login.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AuditEntry)]
@@ -29,8 +29,14 @@ pub(super) struct Entry {
     n: i64,
     #[schema(schema_with = openapi::moment)]
     at: Timestamp,
-    /// Who asked.
+    /// Who asked, by the name that people know; `unknown` where a login failed before that was told.
     who: String,
+    /// The issuer of a person's identity; absent for programs.
+    issuer: Option<String>,
+    /// What the issuer calls that person, and nobody else.
+    subject: Option<String>,
+    /// The address of the caller, as a trusted proxy forwards it or as the connection has it.
+    address: Option<String>,
     /// The id of the token that was shown.
     token: Option<String>,
     method: String,
@@ -40,16 +46,18 @@ pub(super) struct Entry {
     project: Option<String>,
     /// How it was answered; absent where nobody lived to tell.
     status: Option<i32>,
+    /// Why a login failed.
+    reason: Option<String>,
 }
 
-/// Changes, the newest first.
+/// Changes and logins, the newest first.
 #[utoipa::path(
     get,
     path = "/api/v1/audit",
     tag = "access",
     operation_id = "listAudit",
     params(Paging),
-    responses((status = 200, description = "A page of changes.", body = Page<Entry>)),
+    responses((status = 200, description = "A page of entries.", body = Page<Entry>)),
 )]
 pub(super) async fn list(
     State(app): State<App>,
@@ -65,15 +73,20 @@ pub(super) async fn list(
 
 fn entry(stored: StoredAudit) -> Entry {
     let StoredAudit { n, change, status } = stored;
+    let (issuer, subject) = change.person.map(|it| (it.issuer, it.subject)).unzip();
     Entry {
         n,
         at: change.at,
         who: change.who,
+        issuer,
+        subject,
+        address: change.address.map(|address| address.to_string()),
         token: change.token.map(|token| token.to_string()),
         method: change.method,
         route: change.route,
         path: change.path,
         project: change.project,
         status,
+        reason: change.reason,
     }
 }

@@ -114,11 +114,14 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
     let change = NewAudit {
         at: app.world.now(),
         who: caller.name,
+        person: caller.person,
+        address: Some(peer),
         token: caller.token,
         method: parts.method.to_string(),
         route: route.unwrap_or_default(),
         path: token::hide(parts.uri.path().to_owned()),
         project: project.map(Project::to_string),
+        reason: None,
     };
     // Nothing changes without a note of who asked for it.
     let context = parts.extensions.get().copied();
@@ -217,7 +220,7 @@ fn projects(uri: &Uri) -> Result<Vec<Project>, Problem> {
 fn may(caller: &Caller, need: Need, projects: &[Project]) -> Result<(), Problem> {
     let Caller { name, role, .. } = caller;
     let least = match need {
-        Need::Open | Need::Known => return Ok(()),
+        Need::Open | Need::Known | Need::Own => return Ok(()),
         Need::Project(least) | Need::Server(least) => least,
     };
     if *role < least {
@@ -233,7 +236,7 @@ fn may(caller: &Caller, need: Need, projects: &[Project]) -> Result<(), Problem>
                 Err(denied(&format!("`{name}` is not good for the project `{project}`")))
             }
         },
-        Need::Open | Need::Known | Need::Server(_) => Ok(()),
+        Need::Open | Need::Known | Need::Own | Need::Server(_) => Ok(()),
     }
 }
 

@@ -13,14 +13,15 @@ use axum::{
 use db::TokenKind;
 use model::{Fault, Faulty, Secret};
 
-use super::{App, problem::Problem};
+use super::{App, login_audit::LoginAudit, problem::Problem};
 use crate::{
     access::{
         Caller,
-        oidc::{Oidc, OidcError, Pending, Returned},
+        oidc::{Oidc, OidcError, Pending, Person, Returned},
         session::{COOKIE, COOKIE_TLS, value},
         token::{self, Wanted},
     },
+    listen::Peer,
     own_spans::Call,
     traceparent::TraceParent,
 };
@@ -34,7 +35,7 @@ const LOGIN_COOKIE: &str = "qualitytrace_login";
 /// The same where there is TLS.
 const LOGIN_COOKIE_TLS: &str = "__Host-qualitytrace_login";
 /// Where a browser comes back to.
-const BACK: &str = "/auth/callback";
+pub(super) const BACK: &str = "/auth/callback";
 
 /// The routes for browsers; they are no operations of the API.
 pub(super) fn routes() -> Router<App> {
@@ -96,29 +97,55 @@ async fn begin(State(app): State<App>, headers: HeaderMap) -> Result<Response, P
 async fn end(
     State(app): State<App>,
     Extension(context): Extension<TraceParent>,
+    Extension(Peer(address)): Extension<Peer>,
     headers: HeaderMap,
     Query(returned): Query<Returned>,
 ) -> Result<Response, Problem> {
     let here = Here::of(&app, &headers)?;
-    let (name, path) = here.login();
-    let pending = value(&headers, name).and_then(Pending::read).ok_or(OidcError::Foreign)?;
-    let person = provider(&app)?.end(returned, &pending, &here.back, app.world.now()).await?;
+    let oidc = provider(&app)?;
+    let audit = LoginAudit { app: &app, context, address };
+    let person = match person(&app, oidc, &here, &headers, returned).await {
+        Ok(person) => person,
+        Err(error) => {
+            let problem = Problem::new(error.fault(), error.to_string());
+            audit.failed(&error, problem.status()).await;
+            return Err(problem);
+        }
+    };
     let wanted = Wanted {
         kind: TokenKind::Session,
-        made_by: person.identity,
+        made_by: person.id.issuer.clone(),
+        person: Some(person.id),
         name: person.name,
         role: person.role,
         projects: person.projects,
         seconds: SESSION_SECS.into(),
     };
     let (shown, kept): (Secret, _) = token::make(wanted, app.world);
+    // Nobody logs in without a row of it.
+    let n = audit.began(&kept).await?;
     let created = app.db.create_token(&kept);
     app.watch.db(context, Call("INSERT", "tokens"), created).await?;
+    audit.answered(n, StatusCode::SEE_OTHER).await;
+    let (name, path) = here.login();
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/api/v1/me")]).into_response();
     let over = here.cookie(name, "", &format!("Path={path}; Max-Age=0"))?;
     response.headers_mut().append(header::SET_COOKIE, here.session(shown.expose(), SESSION_SECS)?);
     response.headers_mut().append(header::SET_COOKIE, over);
     Ok(response)
+}
+
+/// Who comes back from the provider, to the login that began in this browser.
+async fn person(
+    app: &App,
+    oidc: &Oidc,
+    here: &Here,
+    headers: &HeaderMap,
+    returned: Returned,
+) -> Result<Person, OidcError> {
+    let (name, _) = here.login();
+    let pending = value(headers, name).and_then(Pending::read).ok_or(OidcError::Foreign)?;
+    oidc.end(returned, &pending, &here.back, app.world.now()).await
 }
 
 /// Ends the session; a token that was shown instead stays as it is.

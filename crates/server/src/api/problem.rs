@@ -75,6 +75,11 @@ impl Problem {
         }
     }
 
+    /// The status of the answer.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// The same problem under a status that says more than its fault.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }

@@ -236,13 +236,14 @@ fn wanted(body: &str, caller: Caller) -> Result<Wanted, Problem> {
         projects: new.projects,
         seconds: u64::from(days) * SECONDS_OF_A_DAY,
         made_by: caller.name,
+        person: None,
     })
 }
 
 impl From<StoredToken> for Token {
     fn from(token: StoredToken) -> Self {
-        let StoredToken { id, name, role, projects, made_at, made_by, expires_at, revoked_at } =
-            token;
+        let StoredToken { id, name, role, projects, made_at, made_by, expires_at, .. } = token;
+        let revoked_at = token.revoked_at;
         let role = role.as_str();
         Self { id, name, role, projects, made_at, made_by, expires_at, revoked_at }
     }

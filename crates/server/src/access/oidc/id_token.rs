@@ -12,6 +12,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
+/// The most letters of a subject (OpenID Connect Core, 2).
+const SUBJECT_MAX: usize = 255;
 /// How far clocks may differ.
 const SKEW_SECS: u64 = 60;
 
@@ -143,9 +145,14 @@ fn check(claims: &Value, expected: &Expected<'_>) -> Result<(), TokenError> {
         return Err(TokenError::Nonce);
     }
     match claims["sub"].as_str() {
-        Some(subject) if !subject.is_empty() => Ok(()),
+        Some(subject) if is_subject(subject) => Ok(()),
         _ => Err(TokenError::Subject),
     }
+}
+
+/// Whether a text is a subject that can be stored whole: one that is cut could be another's.
+fn is_subject(text: &str) -> bool {
+    (1..=SUBJECT_MAX).contains(&text.len()) && !text.contains(char::is_control)
 }
 
 impl Jwk {
@@ -253,6 +260,9 @@ mod tests {
             (json!({"nbf": "soon"}), Some(TokenError::Expired)),
             (json!({"sub": null}), Some(TokenError::Subject)),
             (json!({"sub": ""}), Some(TokenError::Subject)),
+            (json!({"sub": "s".repeat(255)}), None),
+            (json!({"sub": "s".repeat(256)}), Some(TokenError::Subject)),
+            (json!({"sub": "a\u{0}b"}), Some(TokenError::Subject)),
             (json!({"exp": 940}), Some(TokenError::Expired)),
             (json!({"exp": null}), Some(TokenError::Expired)),
             (json!({"exp": "1100"}), Some(TokenError::Expired)),

@@ -12,6 +12,7 @@ mod id_token;
 use std::sync::Mutex;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use db::PersonId;
 use model::{Fault, Faulty, Project, Role, Timestamp, World};
 use ring::digest;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
@@ -76,8 +77,8 @@ pub(crate) struct Returned {
 pub(crate) struct Person {
     /// What people call them. It may change, and another may have the same.
     pub(crate) name: String,
-    /// Who they are: the issuer, and its word for them.
-    pub(crate) identity: String,
+    /// Who they are.
+    pub(crate) id: PersonId,
     pub(crate) role: Role,
     /// Where they may; none for everywhere.
     pub(crate) projects: Option<Vec<Project>>,
@@ -103,9 +104,19 @@ pub(crate) enum OidcError {
     #[error(
         "`{name}` has no role here: no value of the claim `{claim}` is listed in `server.auth.oidc.roles`"
     )]
-    NoRole { name: String, claim: String },
+    NoRole { name: String, id: Box<PersonId>, claim: String },
     #[error("`{name}` has no project here: no value of the claim `{claim}` is the name of one")]
-    NoProject { name: String, claim: String },
+    NoProject { name: String, id: Box<PersonId>, claim: String },
+}
+
+impl OidcError {
+    /// Who could not log in, where the provider told.
+    pub(crate) fn person(&self) -> Option<(&str, &PersonId)> {
+        match self {
+            Self::NoRole { name, id, .. } | Self::NoProject { name, id, .. } => Some((name, id)),
+            _ => None,
+        }
+    }
 }
 
 impl Faulty for OidcError {
@@ -234,24 +245,27 @@ impl Oidc {
         let plain = |text: &str| -> String {
             text.chars().filter(|it| !it.is_control()).take(super::token::NAME_MAX).collect()
         };
+        let name = plain(name);
+        let subject = claims["sub"].as_str().unwrap_or_default().to_owned();
+        let id = PersonId { issuer: self.config.issuer.clone(), subject };
         let claim = &self.config.role_claim;
         let role = values(claims, claim).filter_map(|value| self.config.roles.get(value)).max();
-        let no_role = || OidcError::NoRole { name: plain(name), claim: claim.clone() };
-        let role = *role.ok_or_else(no_role)?;
+        let Some(role) = role.copied() else {
+            return Err(OidcError::NoRole { name, id: Box::new(id), claim: claim.clone() });
+        };
         let projects = match &self.config.project_claim {
             None => None,
             Some(claim) => {
                 let named: Vec<Project> =
                     values(claims, claim).filter_map(|value| value.parse().ok()).collect();
                 if named.is_empty() {
-                    return Err(OidcError::NoProject { name: plain(name), claim: claim.clone() });
+                    let (id, claim) = (Box::new(id), claim.clone());
+                    return Err(OidcError::NoProject { name, id, claim });
                 }
                 Some(named)
             }
         };
-        let subject = claims["sub"].as_str().unwrap_or_default();
-        let identity = plain(&format!("{subject} of {}", self.config.issuer));
-        Ok(Person { name: plain(name), identity, role, projects })
+        Ok(Person { name, id, role, projects })
     }
 }
 
@@ -355,11 +369,13 @@ mod tests {
         };
         let claims = json!({"roles": "see", "sub": "7", "preferred_username": "ann", "teams": ["a", "no project"]});
         let person = oidc(Some("teams")).person(&claims).expect("a person");
-        assert_eq!((person.name.as_str(), person.identity.as_str()), ("ann", "7 of https://id"));
+        let id = (person.id.issuer.as_str(), person.id.subject.as_str());
+        assert_eq!((person.name.as_str(), id), ("ann", ("https://id", "7")));
         assert_eq!(person.projects, Some(vec!["a".parse().expect("a project")]));
         assert_eq!(oidc(None).person(&claims).expect("a person").projects, None);
         let none = oidc(Some("groups")).person(&claims).expect_err("no project");
         assert!(matches!(none, OidcError::NoProject { .. }), "{none}");
+        assert_eq!(none.person(), Some(("ann", &person.id)), "who was refused is known");
     }
 
     #[test]

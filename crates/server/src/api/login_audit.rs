@@ -1,0 +1,123 @@
+//! What the audit log has of logins: who logged in or could not, from which address, and why not.
+//!
+//! A login has its row before its session exists. A failed one has a row with its reason, as long as there are not too many of
+//! them (`access/failures.rs`).
+
+use std::net::IpAddr;
+
+use axum::http::{Method, StatusCode};
+use db::{NewAudit, NewToken};
+
+use super::{App, login::BACK, problem::Problem};
+use crate::{
+    access::{oidc::OidcError, token},
+    own_spans::Call,
+    traceparent::TraceParent,
+};
+
+/// Letters of a reason. It may hold what the provider or the browser sent.
+const REASON_MAX: usize = 500;
+
+/// Where a login came from, and where it is noted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LoginAudit<'a> {
+    pub(super) app: &'a App,
+    pub(super) context: TraceParent,
+    pub(super) address: IpAddr,
+}
+
+impl LoginAudit<'_> {
+    /// Notes that a person logs in, before there is a session; tells the number of the row.
+    pub(super) async fn began(&self, session: &NewToken) -> Result<i64, Problem> {
+        let entry = NewAudit {
+            who: session.name.clone(),
+            person: session.person.clone(),
+            token: Some(session.id),
+            ..self.entry()
+        };
+        let noted = self.app.db.audit(&entry);
+        Ok(self.app.watch.db(self.context, Call("INSERT", "audit"), noted).await?)
+    }
+
+    /// Notes how it ended. A row without a status is of a login that may or may not have happened.
+    pub(super) async fn answered(&self, n: i64, status: StatusCode) {
+        let answered = self.app.db.audit_answered(n, status.as_u16());
+        if let Err(error) = self.app.watch.db(self.context, Call("UPDATE", "audit"), answered).await
+        {
+            tracing::warn!(%error, n, "the status of a login is missing from the audit log");
+        }
+    }
+
+    /// Notes that somebody could not log in.
+    pub(super) async fn failed(&self, error: &OidcError, status: StatusCode) {
+        let Some(omitted) = self.app.access.failures.count(self.address) else { return };
+        let person = error.person();
+        let entry = NewAudit {
+            who: person.map_or("unknown", |(name, _)| name).to_owned(),
+            person: person.map(|(_, id)| id.clone()),
+            reason: Some(reason(error, omitted)),
+            ..self.entry()
+        };
+        let noted = self.app.db.audit(&entry);
+        match self.app.watch.db(self.context, Call("INSERT", "audit"), noted).await {
+            Ok(n) => self.answered(n, status).await,
+            Err(error) => {
+                tracing::warn!(%error, "a failed login is missing from the audit log");
+            }
+        }
+    }
+
+    /// The entry of whoever it is.
+    fn entry(&self) -> NewAudit {
+        NewAudit {
+            at: self.app.world.now(),
+            who: String::new(),
+            person: None,
+            address: Some(self.address),
+            token: None,
+            method: Method::GET.to_string(),
+            route: BACK.to_owned(),
+            path: BACK.to_owned(),
+            project: None,
+            reason: None,
+        }
+    }
+}
+
+/// Why a login failed, and how many before it are not in the log.
+fn reason(error: &OidcError, omitted: u64) -> String {
+    let text = token::hide(error.to_string());
+    let text: String = text.chars().filter(|it| !it.is_control()).take(REASON_MAX).collect();
+    match omitted {
+        0 => text,
+        1 => format!("{text} (and 1 more failed login that is not in this log)"),
+        more => format!("{text} (and {more} more failed logins that are not in this log)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reason;
+    use crate::access::oidc::OidcError;
+
+    #[test]
+    fn a_reason_is_short_and_plain() {
+        let cases = [
+            (
+                OidcError::Refused("no\n\u{0}".to_owned()),
+                0,
+                "the identity provider refused the login: no",
+            ),
+            (
+                OidcError::Refused("no".to_owned()),
+                7,
+                "the identity provider refused the login: no (and 7 more failed logins that are not in this log)",
+            ),
+        ];
+        for (error, omitted, text) in cases {
+            assert_eq!(reason(&error, omitted), text);
+        }
+        let long = OidcError::Refused("é".repeat(9000));
+        assert_eq!(reason(&long, 0).chars().count(), super::REASON_MAX);
+    }
+}
