@@ -25,6 +25,7 @@ mod run;
 mod secret;
 mod secret_output;
 mod server;
+mod session;
 mod suite_run;
 mod take;
 mod test;
@@ -49,6 +50,7 @@ pub use run::{Accepted, IdempotencyKey, NewRun, RunVars, State, StoredRun};
 pub use secret::SecretKeys;
 pub use secret_output::SecretValues;
 pub use server::{KeyConflict, NewServer, OtherServer, Side};
+pub use session::SessionPage;
 pub use suite_run::{
     NewSuiteRun, StepOutcome, StepRun, StoredSuiteRun, SuiteOutcome, SuiteStep, TakenSuite,
 };

@@ -2,6 +2,8 @@
 //!
 //! Deliberately absent: the token itself, which is never here.
 
+use std::net::IpAddr;
+
 use model::{Project, Role, Timestamp, TokenId};
 use uuid::Uuid;
 
@@ -33,6 +35,8 @@ pub struct NewToken {
     pub expires_at: Timestamp,
     /// Whose session it is; none for a token of a program.
     pub person: Option<PersonId>,
+    /// From where the session began.
+    pub address: Option<IpAddr>,
 }
 
 /// Who a person is: the issuer of their identity, and its word for them.
@@ -74,6 +78,10 @@ pub struct StoredToken {
     pub revoked_at: Option<Timestamp>,
     /// Whose session it is; none for a token of a program.
     pub person: Option<PersonId>,
+    /// From where the session began.
+    pub address: Option<IpAddr>,
+    /// When the session was last seen, as far as that was written.
+    pub seen_at: Option<Timestamp>,
 }
 
 impl PersonId {
@@ -92,17 +100,19 @@ impl TokenKind {
 }
 
 /// A row of `tokens`, its words not read yet.
-struct Row {
-    id: Uuid,
-    name: String,
-    role: String,
-    projects: Option<Vec<String>>,
-    made_at_ns: i64,
-    made_by: String,
-    expires_at_ns: i64,
-    revoked_at_ns: Option<i64>,
-    issuer: Option<String>,
-    subject: Option<String>,
+pub(crate) struct Row {
+    pub(crate) id: Uuid,
+    pub(crate) name: String,
+    pub(crate) role: String,
+    pub(crate) projects: Option<Vec<String>>,
+    pub(crate) made_at_ns: i64,
+    pub(crate) made_by: String,
+    pub(crate) expires_at_ns: i64,
+    pub(crate) revoked_at_ns: Option<i64>,
+    pub(crate) issuer: Option<String>,
+    pub(crate) subject: Option<String>,
+    pub(crate) address: Option<String>,
+    pub(crate) seen_at_ns: Option<i64>,
 }
 
 impl Db {
@@ -112,8 +122,9 @@ impl Db {
         let projects: Option<Vec<String>> =
             projects.map(|all| all.iter().map(|it| it.as_str().to_owned()).collect());
         sqlx::query!(
-            "insert into tokens (id, kind, name, hash, role, projects, made_at_ns, made_by, expires_at_ns, issuer, subject)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            "insert into tokens (id, kind, name, hash, role, projects, made_at_ns, made_by, expires_at_ns, issuer, subject,
+                 address)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
             token.id.as_uuid(),
             token.kind.as_str(),
             token.name,
@@ -125,6 +136,7 @@ impl Db {
             nanos(token.expires_at),
             token.person.as_ref().map(|person| &*person.issuer),
             token.person.as_ref().map(|person| &*person.subject),
+            token.address.map(|address| address.to_string()),
         )
         .execute(&self.pool)
         .await
@@ -142,7 +154,7 @@ impl Db {
         let row = sqlx::query_as!(
             Row,
             "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns,
-                 issuer, subject
+                 issuer, subject, address, seen_at_ns
              from tokens where hash = $1 and kind = $2 and revoked_at_ns is null and expires_at_ns > $3",
             hash.as_slice(),
             kind.as_str(),
@@ -163,7 +175,7 @@ impl Db {
         let rows = sqlx::query_as!(
             Row,
             "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns,
-                 issuer, subject
+                 issuer, subject, address, seen_at_ns
              from tokens where kind = 'token' and id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
              order by id desc limit $2",
             before.map(TokenId::as_uuid),
@@ -189,7 +201,7 @@ impl Db {
     }
 }
 
-fn stored(row: Row) -> Result<StoredToken, DbError> {
+pub(crate) fn stored(row: Row) -> Result<StoredToken, DbError> {
     let id = TokenId::from(row.id);
     let corrupt = |reason: String| DbError::corrupt(format!("token `{id}`"), reason);
     let role =
@@ -209,5 +221,7 @@ fn stored(row: Row) -> Result<StoredToken, DbError> {
         expires_at: moment(row.expires_at_ns),
         revoked_at: row.revoked_at_ns.map(moment),
         person: PersonId::of(row.issuer, row.subject),
+        address: row.address.and_then(|text| text.parse().ok()),
+        seen_at: row.seen_at_ns.map(moment),
     })
 }

@@ -20,6 +20,7 @@ mod place;
 mod problem;
 mod reports;
 mod runs;
+mod sessions;
 mod suite_runs;
 mod tests;
 mod tokens;
@@ -159,6 +160,7 @@ fn routes() -> OpenApiRouter<App> {
         .merge(suite_runs::routes())
         .merge(history::routes())
         .merge(tokens::routes())
+        .merge(sessions::routes())
         .merge(audit::routes())
 }
 

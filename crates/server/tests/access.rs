@@ -106,7 +106,7 @@ fn path(route: &str) -> String {
     let id = "01a1dcee-cd00-7101-8101-010101010101";
     let part = |part: &str| match part {
         "{run}" => id.to_owned(),
-        "{id}" if route.starts_with("/api/v1/tokens/") => id.to_owned(),
+        "{id}" if route.contains("/tokens/") || route.contains("/sessions/") => id.to_owned(),
         part if part.starts_with('{') => "absent".to_owned(),
         part => part.to_owned(),
     };
@@ -192,6 +192,16 @@ async fn every_route_by_every_role() -> Result<()> {
                 assert!(!response.headers().contains_key("access-control-allow-origin"), "{case}");
             }
         }
+    }
+    // Sessions of everyone are for an admin of the server.
+    for (who, token, role, is_scoped) in &callers {
+        let expected = match role {
+            None => 401,
+            Some(Role::Admin) if !is_scoped => 200,
+            Some(_) => 403,
+        };
+        let all = stage.ask("GET", "/api/v1/sessions?all=true", token)?.send().await?;
+        assert_eq!(all.status(), expected, "{who}, scoped {is_scoped}");
     }
     // What is not there is told to those who are known.
     for (token, status) in [("", 401), (&*stage.admin, 404)] {

@@ -249,3 +249,56 @@ async fn logins_are_in_the_audit_log() -> Result<()> {
     assert!((1..=5).contains(&rows), "{rows} rows of one address within a minute");
     stage.end().await
 }
+
+/// A person lists and ends their own sessions, an admin those of everyone.
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_are_listed_and_ended() -> Result<()> {
+    let stage = Stage::set("oidc_sessions").await?;
+    let (mut ann, mut ann_too, mut vic) = (Browser::new()?, Browser::new()?, Browser::new()?);
+    for (browser, name) in [(&mut ann, "ann"), (&mut ann_too, "ann"), (&mut vic, "vic")] {
+        browser.log_in(&stage.base, name).await?;
+        assert_eq!(browser.get(&stage.url("/api/v1/me")?).await?.status(), 200, "{name}");
+    }
+    let (own, all) = (stage.url("/api/v1/sessions")?, stage.url("/api/v1/sessions?all=true")?);
+    let of_vic = json(vic.get(&own).await?).await?;
+    let of_ann = json(ann.get(&own).await?).await?;
+    let everyone = json(ann.get(&all).await?).await?;
+    let names = |page: &Value| -> Vec<(String, bool)> {
+        let items = page["items"].as_array().into_iter().flatten();
+        items.map(|it| (it["name"].to_string(), it["isCurrent"] == true)).collect()
+    };
+    let (ann_s, vic_s) = (|| r#""ann""#.to_owned(), || r#""vic""#.to_owned());
+    assert_eq!(names(&of_vic), [(vic_s(), true)]);
+    assert_eq!(names(&of_ann), [(ann_s(), false), (ann_s(), true)]);
+    assert_eq!(names(&everyone), [(vic_s(), false), (ann_s(), false), (ann_s(), true)]);
+    let session = &of_vic["items"][0];
+    assert_eq!(session["address"], "127.0.0.1", "{session}");
+    assert_eq!(
+        (&session["issuer"], &session["role"]),
+        (&stage.issuer.as_str().into(), &"viewer".into())
+    );
+    for time in ["beganAt", "expiresAt", "seenAt"] {
+        assert!(session[time].as_str().is_some_and(|it| it.ends_with('Z')), "{session}");
+    }
+    let secrets: Vec<_> = vic.cookies.values().chain(ann.cookies.values()).collect();
+    let told = [&of_vic, &of_ann, &everyone].map(Value::to_string).concat();
+    assert!(secrets.iter().all(|it| !it.starts_with("qtt_") || !told.contains(*it)), "{told}");
+    assert_eq!(vic.get(&all).await?.status(), 403);
+    let end = |page: &Value, at: usize| {
+        let id = page["items"][at]["id"].as_str().unwrap_or_default();
+        stage.url(&format!("/api/v1/sessions/{id}"))
+    };
+    let (vics, anns) = (end(&of_vic, 0)?, end(&of_ann, 0)?);
+    // Not another's, and not for a page of another origin.
+    assert_eq!(vic.ask(Method::DELETE, &anns, None, true).await?.status(), 404);
+    assert_eq!(ann.ask(Method::DELETE, &anns, None, false).await?.status(), 403);
+    assert_eq!(ann_too.get(&stage.url("/api/v1/me")?).await?.status(), 200);
+    assert_eq!(ann.ask(Method::DELETE, &anns, None, true).await?.status(), 204);
+    assert_eq!(ann_too.get(&stage.url("/api/v1/me")?).await?.status(), 401, "ended by its owner");
+    assert_eq!(ann.ask(Method::DELETE, &vics, None, true).await?.status(), 204);
+    assert_eq!(vic.get(&stage.url("/api/v1/me")?).await?.status(), 401, "ended by an admin");
+    assert_eq!(names(&json(ann.get(&all).await?).await?), [(ann_s(), true)]);
+    let ended = "select count(*) from audit where route = '/api/v1/sessions/{id}' and subject is not null and status = 204";
+    assert_eq!(stage.database.count(ended).await?, 2, "who ended what is noted");
+    stage.end().await
+}

@@ -33,8 +33,10 @@ const POLLS_MAX: usize = 400;
 /// Headers of answers that are promises.
 const HEADERS: &[&str] = &["allow", "content-type", "etag", "location", "retry-after"];
 
-/// Operations whose success needs a system that sends spans: `crates/cli/tests/thread.rs` has them.
-const ELSEWHERE: &[(&str, &str)] = &[("GET", "/api/v1/runs/{run}/trace")];
+/// Operations whose success needs a system that sends spans, which `crates/cli/tests/thread.rs` has, or a person who logged in,
+/// whom `oidc.rs` has.
+const ELSEWHERE: &[(&str, &str)] =
+    &[("GET", "/api/v1/runs/{run}/trace"), ("DELETE", "/api/v1/sessions/{id}")];
 
 const WORLD: World = World::new(now, random);
 

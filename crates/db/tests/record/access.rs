@@ -1,6 +1,6 @@
 //! Tokens and the audit log.
 
-use db::{NewAudit, NewToken, PersonId, TokenKind};
+use db::{NewAudit, NewToken, PersonId, SessionPage, TokenKind};
 use model::{Role, TokenId};
 use sqlx::Row;
 
@@ -22,6 +22,7 @@ fn token(number: u8, kind: TokenKind) -> NewToken {
         made_by: "me".to_owned(),
         expires_at: at(100),
         person: (kind == TokenKind::Session).then(person),
+        address: Some("10.0.0.7".parse().expect("an address")),
     }
 }
 
@@ -66,6 +67,44 @@ fn a_token_is_found_by_its_hash_while_it_is_good() {
 }
 
 #[test]
+fn sessions_are_listed_and_ended_by_whose_they_are() {
+    scratch::with(|scratch| async move {
+        let db = &scratch.db;
+        let other = PersonId { subject: "8".to_owned(), ..person() };
+        db.create_token(&token(1, TokenKind::Token)).await.expect("kept");
+        for number in 2..=5 {
+            let mut session = token(number, TokenKind::Session);
+            session.person = Some(if number < 5 { person() } else { other.clone() });
+            db.create_token(&session).await.expect("kept");
+        }
+        let since = TokenId::new(at(2), [0; 10]);
+        let page = |before, limit| SessionPage { before, since, now: at(50), limit };
+        let id = |number| token(number, TokenKind::Session).id;
+        let ids = |page: Vec<db::StoredToken>| page.iter().map(|it| it.id).collect::<Vec<_>>();
+        let all = async |page| ids(db.sessions(page).await.expect("listed"));
+        let own = async |page| ids(db.sessions_of(&person(), page).await.expect("listed"));
+        assert_eq!(all(page(None, 10)).await, [5, 4, 3, 2].map(id));
+        assert_eq!(own(page(None, 10)).await, [4, 3, 2].map(id));
+        assert_eq!(own(page(Some(id(4)), 1)).await, [id(3)]);
+        let young = SessionPage { since: TokenId::new(at(4), [0; 10]), ..page(None, 10) };
+        assert_eq!(all(young).await, [5, 4].map(id), "older ones have expired");
+        assert_eq!(all(SessionPage { now: at(100), ..page(None, 10) }).await, [], "expired");
+        db.session_seen(id(4), at(20)).await.expect("noted");
+        db.session_seen(id(4), at(19)).await.expect("noted");
+        let seen = db.sessions(page(None, 2)).await.expect("listed");
+        assert_eq!((seen[0].seen_at, seen[1].seen_at), (None, Some(at(20))));
+        assert_eq!(seen[1].address, Some("10.0.0.7".parse().expect("an address")));
+        let me = person();
+        let end = async |number, of| db.end_session(id(number), of, at(9)).await.expect("asked");
+        assert!(!end(5, Some(&me)).await, "of another person");
+        assert!(end(4, Some(&me)).await && end(5, None).await);
+        assert!(!end(1, None).await, "a token is no session");
+        assert_eq!(all(page(None, 10)).await, [3, 2].map(id));
+        assert_eq!(db.token(TokenKind::Session, &[4; 32], at(10)).await.expect("asked"), None);
+    });
+}
+
+#[test]
 fn a_change_is_noted_before_and_answered_after() {
     scratch::with(|scratch| async move {
         let db = &scratch.db;
@@ -104,7 +143,7 @@ fn the_tables_come_to_a_record_with_rows() {
         for undo in [
             "drop table tokens",
             "drop table audit",
-            "delete from _sqlx_migrations where version in (5, 11, 14)",
+            "delete from _sqlx_migrations where version in (5, 11, 14, 15)",
         ] {
             sqlx::query(undo).execute(&mut raw).await.expect("undone");
         }

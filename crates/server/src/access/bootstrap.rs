@@ -32,8 +32,8 @@ pub async fn create_token(
     let FirstToken { name, role, projects, days } = wanted;
     let seconds = u64::from(days.min(DAYS_MAX)) * 24 * 60 * 60;
     let made_by = "whoever holds the configuration".to_owned();
-    let kind = TokenKind::Token;
-    let wanted = Wanted { kind, name, role, projects, seconds, made_by, person: None };
+    let (kind, person, address) = (TokenKind::Token, None, None);
+    let wanted = Wanted { kind, name, role, projects, seconds, made_by, person, address };
     let (shown, kept) = token::make(wanted, world);
     db.create_token(&kept).await?;
     db.close().await;

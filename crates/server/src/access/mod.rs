@@ -24,7 +24,7 @@ use std::{
 
 use db::{Db, DbError, PersonId, StoredToken, TokenKind};
 use drivers::receiver::{Entry, Gate, Sender};
-use model::{Project, Role, TokenId, World};
+use model::{Project, Role, Timestamp, TokenId, World};
 use tokio::time::Instant;
 
 use self::{failures::LoginFailures, oidc::Oidc, pace::Pace, token::Hash};
@@ -33,6 +33,8 @@ use crate::config::{self, Limits, Mode};
 /// How long a token that was good is taken for good without asking the record. So long may one that was taken back
 /// elsewhere still be used here.
 const KNOWN_FOR: Duration = Duration::from_secs(5);
+/// How often it is written that a session was seen.
+const SEEN_EVERY: Duration = Duration::from_secs(60);
 /// Tokens that are remembered.
 const KNOWN_MAX: usize = 4096;
 
@@ -172,6 +174,9 @@ impl Access {
             return Err(Unknown::Nobody);
         };
         self.strangers.give_back(&peer);
+        if kind == TokenKind::Session {
+            seen(db, &token, now).await;
+        }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KNOWN_MAX {
             known.retain(|_, known| known.asked.elapsed() < KNOWN_FOR);
@@ -207,6 +212,18 @@ impl Access {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get(hash).filter(|known| known.kind == kind)?;
         (known.asked.elapsed() < KNOWN_FOR).then(|| known.token.clone())
+    }
+}
+
+/// Notes that a session was seen, unless that was noted a moment ago. It is told to people and decides nothing, so that a
+/// request goes on without it.
+async fn seen(db: &Db, session: &StoredToken, now: Timestamp) {
+    let age = session.seen_at.map(|seen| now.as_nanos().saturating_sub(seen.as_nanos()));
+    if age.is_some_and(|age| u128::from(age) < SEEN_EVERY.as_nanos()) {
+        return;
+    }
+    if let Err(error) = db.session_seen(session.id, now).await {
+        tracing::debug!(%error, "that a session was seen could not be written");
     }
 }
 

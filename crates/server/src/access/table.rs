@@ -10,7 +10,8 @@ pub enum Need {
     Open,
     /// To be known, whatever the role: it is about the caller.
     Known,
-    /// To be known, whatever the role: it is about the caller's own sessions. A change is noted.
+    /// To be known, whatever the role: it is about the caller's own sessions. Those of others are for an admin of the server,
+    /// which the handler asks `guard` about. A change is noted.
     Own,
     /// A role, in the project that the request names.
     Project(Role),
@@ -85,6 +86,8 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/api/v1/tokens", Server(Admin)),
     ("POST", "/api/v1/tokens", Server(Admin)),
     ("DELETE", "/api/v1/tokens/{id}", Server(Admin)),
+    ("GET", "/api/v1/sessions", Own),
+    ("DELETE", "/api/v1/sessions/{id}", Own),
     ("GET", "/api/v1/audit", Server(Admin)),
 ];
 

@@ -3,6 +3,8 @@
 //! A token has 256 bits of chance, so that a plain SHA-256 hides it: there is nothing to guess, which is what slow hashes
 //! are for. Its first letters say what it is, so that those who look through repositories for secrets find it.
 
+use std::net::IpAddr;
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use db::{NewToken, PersonId, TokenKind};
 use model::{Project, Role, Secret, Timestamp, TokenId, World};
@@ -33,6 +35,8 @@ pub(crate) struct Wanted {
     pub(crate) made_by: String,
     /// Whose session it is to be.
     pub(crate) person: Option<PersonId>,
+    /// From where the session begins.
+    pub(crate) address: Option<IpAddr>,
 }
 
 /// Makes a token: what is shown, and what is kept.
@@ -51,6 +55,7 @@ pub(crate) fn make(wanted: Wanted, world: World) -> (Secret, NewToken) {
         made_by: wanted.made_by,
         expires_at: Timestamp::from_nanos(made_at.as_nanos().saturating_add(lasts)),
         person: wanted.person,
+        address: wanted.address,
     };
     (Secret::new(shown), kept)
 }
@@ -102,6 +107,7 @@ mod tests {
             seconds: 60,
             made_by: "me".to_owned(),
             person: None,
+            address: None,
         };
         let (shown, kept) = make(wanted, world);
         assert_eq!(shown.expose(), "qtt_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc");

@@ -16,7 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use db::{Db, DbError, NewAudit, TokenKind};
-use model::{Fault, Project};
+use model::{Fault, Project, Role};
 
 use super::{App, problem::Problem};
 use crate::{
@@ -215,6 +215,11 @@ fn projects(uri: &Uri) -> Result<Vec<Project>, Problem> {
     let projects = projects
         .map_err(|error: model::InvalidId| Problem::new(Fault::Invalid, error.to_string()))?;
     Ok(if projects.is_empty() { vec![Project::default()] } else { projects })
+}
+
+/// Whether a caller reaches what is everyone's where a route gives each their own.
+pub(super) fn may_all(caller: &Caller) -> Result<(), Problem> {
+    may(caller, Need::Server(Role::Admin), &[])
 }
 
 fn may(caller: &Caller, need: Need, projects: &[Project]) -> Result<(), Problem> {

@@ -29,7 +29,7 @@ use crate::{
 /// How long a login may take, in seconds.
 const LOGIN_SECS: u32 = 600;
 /// How long a session lasts, in seconds.
-const SESSION_SECS: u32 = 8 * 60 * 60;
+pub(super) const SESSION_SECS: u32 = 8 * 60 * 60;
 /// Keeps a login between its beginning and its end.
 const LOGIN_COOKIE: &str = "qualitytrace_login";
 /// The same where there is TLS.
@@ -116,6 +116,7 @@ async fn end(
         kind: TokenKind::Session,
         made_by: person.id.issuer.clone(),
         person: Some(person.id),
+        address: Some(address),
         name: person.name,
         role: person.role,
         projects: person.projects,

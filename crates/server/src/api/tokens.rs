@@ -237,6 +237,7 @@ fn wanted(body: &str, caller: Caller) -> Result<Wanted, Problem> {
         seconds: u64::from(days) * SECONDS_OF_A_DAY,
         made_by: caller.name,
         person: None,
+        address: None,
     })
 }
 
