@@ -20,6 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    access::login_cookie::LoginKeys,
     ingest::Ingest,
     interests::Interests,
     peers::Peers,
@@ -41,6 +42,8 @@ pub(crate) struct Opening {
     ids: Vec<Key>,
     world: World,
     keys: Keys,
+    /// The keys of login cookies, which follow from those.
+    login_keys: Arc<OnceLock<LoginKeys>>,
     /// Wanted before the keys are known: from then on spans are taken.
     interests: Interests,
     /// Entered before the keys are known, for the same reason.
@@ -83,7 +86,8 @@ impl Opening {
     ) -> Self {
         let reason = watch::Sender::new(Some("the database is being opened".to_owned()));
         let (keys, provided, reason) = (Keys::default(), Arc::default(), Arc::new(reason));
-        Self { db, ids, world, keys, interests, peers, provided, reason }
+        let login_keys = Arc::default();
+        Self { db, ids, world, keys, login_keys, interests, peers, provided, reason }
     }
 
     /// The same, with what the server's own files bring.
@@ -93,6 +97,11 @@ impl Opening {
 
     pub(crate) fn keys(&self) -> Keys {
         self.keys.clone()
+    }
+
+    /// The keys of login cookies, once the record is open.
+    pub(crate) fn login_keys(&self) -> Option<&LoginKeys> {
+        self.login_keys.get()
     }
 
     /// What takes spans once the record is open.
@@ -176,6 +185,7 @@ impl Opening {
         if let Some(provided) = &*self.provided {
             provision::apply(&self.db, provided.clone(), self.world.now()).await?;
         }
+        self.login_keys.get_or_init(|| LoginKeys::of(&ids));
         let mut ids = ids.into_iter();
         let first = ids.next().unwrap_or(stored);
         let keys = KeyRing::new(first, ids.collect());

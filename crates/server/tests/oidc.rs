@@ -302,3 +302,40 @@ async fn sessions_are_listed_and_ended() -> Result<()> {
     assert_eq!(stage.database.count(ended).await?, 2, "who ended what is noted");
     stage.end().await
 }
+
+/// A login goes on by the cookie that this server signed, and by no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_cookie_that_was_altered_is_refused() -> Result<()> {
+    let stage = Stage::set("oidc_cookie").await?;
+    let mut browser = Browser::new()?;
+    let began = browser.get(&stage.url("/auth/login")?).await?;
+    let there: Url = began.headers()[header::LOCATION].to_str()?.parse()?;
+    let state = there.query_pairs().find(|(name, _)| name == "state").context("a state")?.1;
+    let back = stage.url(&format!("/auth/callback?code=none&state={state}"))?;
+    let name = (stage.base.origin().ascii_serialization(), "qualitytrace_login".to_owned());
+    let good = browser.cookies[&name].clone();
+    let (signed, signature) = good.rsplit_once('.').context("signed")?;
+    let (kept, until) = signed.split_once('.').context("a time")?;
+    let forged = [
+        kept.to_owned(),
+        signed.to_owned(),
+        format!("{kept}.{until}9.{signature}"),
+        format!("{}.{until}.{signature}", kept.to_ascii_lowercase()),
+        format!("{signed}.{}", signature.chars().rev().collect::<String>()),
+        String::from("x"),
+    ];
+    for value in forged {
+        browser.cookies.insert(name.clone(), value.clone());
+        let refused = browser.get(&back).await?;
+        assert_eq!(refused.status(), 400, "{value}");
+        let problem = json(refused).await?;
+        assert!(
+            problem["detail"].as_str().unwrap_or_default().contains("begin again"),
+            "{problem}"
+        );
+    }
+    browser.cookies.insert(name, good);
+    let asked = browser.get(&back).await?;
+    assert_eq!(asked.status(), 503, "the provider is asked, and has no such code");
+    stage.end().await
+}

@@ -3,12 +3,13 @@
 //! A caller shows a token, or a browser the cookie of a session; [`Access::caller`] says who that is. What each route
 //! needs is in [`table`]; the middleware of the API (`api/guard.rs`) holds one against the other, and no handler does. What a
 //! token is and how it is kept is in [`token`], how people log in in [`oidc`],
-//! their cookie in [`session`], how often one may ask in [`pace`], which failed logins are noted in [`failures`].
+//! their cookies in [`login_cookie`] and [`session`], how often one may ask in [`pace`], which failed logins are noted in [`failures`].
 //!
 //! Deliberately absent: rights on single documents, and passwords.
 
 pub(crate) mod bootstrap;
 pub(crate) mod failures;
+pub(crate) mod login_cookie;
 pub(crate) mod oidc;
 pub(crate) mod pace;
 pub(crate) mod session;

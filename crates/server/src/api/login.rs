@@ -1,7 +1,7 @@
 //! How a browser logs in and out: to the identity provider, back, and away.
 //!
-//! Between beginning and end the browser keeps what the login needs in a cookie; after it, a session. Both are out of
-//! reach of scripts, and a session is sent along only by what this server's own pages ask for, or by following a link here.
+//! Between beginning and end the browser keeps what the login needs in a signed cookie; after it, a session, which is random and
+//! needs no signature: the database has its hash or it is none. Both are out of reach of scripts, and a session is sent along only by what this server's own pages ask for, or by following a link here.
 
 use axum::{
     Extension, Router,
@@ -17,7 +17,8 @@ use super::{App, login_audit::LoginAudit, problem::Problem};
 use crate::{
     access::{
         Caller,
-        oidc::{Oidc, OidcError, Pending, Person, Returned},
+        login_cookie::{LOGIN_SECS, LoginKeys},
+        oidc::{Oidc, OidcError, Person, Returned},
         session::{COOKIE, COOKIE_TLS, value},
         token::{self, Wanted},
     },
@@ -26,8 +27,6 @@ use crate::{
     traceparent::TraceParent,
 };
 
-/// How long a login may take, in seconds.
-const LOGIN_SECS: u32 = 600;
 /// How long a session lasts, in seconds.
 pub(super) const SESSION_SECS: u32 = 8 * 60 * 60;
 /// Keeps a login between its beginning and its end.
@@ -87,7 +86,10 @@ async fn begin(State(app): State<App>, headers: HeaderMap) -> Result<Response, P
     let (there, pending) = provider(&app)?.begin(&here.back, app.world).await?;
     let (name, path) = here.login();
     let rest = format!("Path={path}; Max-Age={LOGIN_SECS}");
-    let cookie = here.cookie(name, &pending.kept(), &rest)?;
+    let signed = login_keys(&app).and_then(|keys| keys.signed(&pending, app.world.now()));
+    let signed =
+        signed.ok_or_else(|| Problem::new(Fault::Upstream, "not ready: there is no key yet"))?;
+    let cookie = here.cookie(name, &signed, &rest)?;
     let there = HeaderValue::from_str(there.as_str())
         .map_err(|_| Problem::new(Fault::Upstream, "the provider's URL cannot be followed"))?;
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, there), (header::SET_COOKIE, cookie)])
@@ -145,7 +147,9 @@ async fn person(
     returned: Returned,
 ) -> Result<Person, OidcError> {
     let (name, _) = here.login();
-    let pending = value(headers, name).and_then(Pending::read).ok_or(OidcError::Foreign)?;
+    let cookie = value(headers, name).zip(login_keys(app));
+    let pending = cookie.and_then(|(value, keys)| keys.verified(value, app.world.now()));
+    let pending = pending.ok_or(OidcError::Foreign)?;
     oidc.end(returned, &pending, &here.back, app.world.now()).await
 }
 
@@ -163,6 +167,10 @@ async fn logout(
         app.access.forget(id);
     }
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, here.session("", 0)?)]).into_response())
+}
+
+fn login_keys(app: &App) -> Option<&LoginKeys> {
+    app.opening.login_keys()
 }
 
 fn provider(app: &App) -> Result<&Oidc, Problem> {

@@ -289,14 +289,22 @@ fn at(url: &Url, reason: String) -> OidcError {
 }
 
 impl Pending {
-    /// As a cookie keeps it.
+    /// As a cookie keeps it, before it is signed.
     pub(crate) fn kept(&self) -> String {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// What a cookie kept.
+    /// What a cookie kept, once its signature is verified.
     pub(crate) fn read(kept: &str) -> Option<Self> {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(kept).ok()?).ok()
+    }
+}
+
+#[cfg(test)]
+impl Pending {
+    pub(crate) fn of(state: &str, nonce: &str, verifier: &str) -> Self {
+        let [state, nonce, verifier] = [state, nonce, verifier].map(str::to_owned);
+        Self { state, nonce, verifier }
     }
 }
 
@@ -380,8 +388,7 @@ mod tests {
 
     #[test]
     fn what_a_browser_keeps_comes_back() {
-        let text = |it: &str| it.to_owned();
-        let pending = Pending { state: text("s"), nonce: text("n"), verifier: text("v") };
+        let pending = Pending::of("s", "n", "v");
         assert_eq!(Pending::read(&pending.kept()), Some(pending));
         assert_eq!(Pending::read("e30"), None);
         assert_eq!(Pending::read("%"), None);
