@@ -50,8 +50,8 @@ impl WaitingConnection {
     }
 }
 
-/// The peer that an address counts for.
-fn peer(address: IpAddr) -> IpAddr {
+/// The peer that an address counts for, wherever callers are counted: itself, or its network of IPv6.
+pub fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let network = address.to_bits() >> (128 - NETWORK_BITS) << (128 - NETWORK_BITS);

@@ -48,7 +48,8 @@ use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    access::Access, followers::Followers, liveness::Liveness, opening::Opening, watch::Watch,
+    access::Access, followers::Followers, liveness::Liveness, opening::Opening, proxies::Origin,
+    watch::Watch,
 };
 use problem::Problem;
 
@@ -90,9 +91,10 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Whether browsers reach this server by TLS.
-    pub(crate) fn is_reached_by_tls(&self) -> bool {
-        self.is_tls || self.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
+    /// Whether a browser reaches this server by TLS: to itself, by its public URL, or as a trusted proxy says.
+    pub(crate) fn is_reached_by_tls(&self, origin: Origin) -> bool {
+        let is_tls = self.is_tls || origin.is_tls;
+        is_tls || self.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
     }
 }
 

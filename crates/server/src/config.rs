@@ -131,6 +131,8 @@ pub struct Config {
     pub listen: Listen,
     /// The URL by which browsers reach it.
     pub public_url: Option<Url>,
+    /// Proxies whose forwarded headers count.
+    pub trusted_proxies: Vec<Network>,
     /// By which certificates.
     pub tls: Tls,
     /// How runs are worked on.
@@ -308,6 +310,7 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
         telemetry,
         listen,
         public_url: server.take("publicUrl").and_then(|item| public_url(&item)),
+        trusted_proxies: reach::proxies(&server.list("trustedProxies").unwrap_or_default()),
         tls: tls::read(&mut server),
         workers: bounds::workers(root.section("workers")),
         retention: bounds::retention(root.section("retention")),

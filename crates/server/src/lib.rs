@@ -24,6 +24,7 @@ mod own_telemetry;
 mod peers;
 mod plant;
 mod provision;
+mod proxies;
 mod suites;
 mod tls;
 mod traceparent;
@@ -195,7 +196,9 @@ pub async fn start(
     let (db, calm_db) = records(&config, world, &work)?;
     let (triggers, pool) = (strangers(&config), pool(&work));
     let access = Arc::new(Access::new(config.access.clone(), &config.limits, world));
-    let gate = config.access.ingest_required.then(|| access::gate(&access, &calm_db));
+    let proxies = proxies::TrustedProxies::new(&config.trusted_proxies);
+    let gate = || access::gate(&access, &calm_db, proxies.clone());
+    let gate = config.access.ingest_required.then(gate);
     let Config { telemetry: exporters, listen, workers, ids, retention, limits, .. } = config;
     // Traces that runs wait for though nobody here minted their ids.
     let interests = interests::Interests::default();
@@ -239,7 +242,7 @@ pub async fn start(
     tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
     tasks.spawn(interests.clone().keep(stop.clone()));
     tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));
-    tasks.spawn(listen::serve(http, tls, api::router(app), stop.clone()));
+    tasks.spawn(listen::serve(http, tls, (api::router(app), proxies), stop.clone()));
     // The workers, once the record is open.
     let worker = Worker {
         name: worker_name(world),

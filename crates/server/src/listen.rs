@@ -27,7 +27,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::write_timeout::WriteTimeout;
+use crate::{proxies::TrustedProxies, write_timeout::WriteTimeout};
 
 /// Connections that are served at a time; further ones wait.
 const CONNECTIONS_MAX: usize = 1024;
@@ -40,15 +40,11 @@ const UNREAD_MAX: Duration = Duration::from_secs(20);
 /// How long to wait when the system has no socket to give.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// Who is at the other end of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) IpAddr);
-
 /// Serves until told to stop, then until the requests in flight are answered.
 pub(crate) async fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    router: Router,
+    (router, proxies): (Router, TrustedProxies),
     stop: CancellationToken,
 ) {
     let limits = ConnectionLimits::new(CONNECTIONS_MAX);
@@ -56,7 +52,8 @@ pub(crate) async fn serve(
     let mut connections = JoinSet::new();
     while let Some((stream, peer, waiting)) = next(&listener, &limits, &stop).await {
         while connections.try_join_next().is_some() {}
-        let (tls, router, watcher) = (tls.clone(), router.clone(), graceful.watcher());
+        let (tls, watcher) = (tls.clone(), graceful.watcher());
+        let app = (router.clone(), proxies.clone());
         let stop = stop.clone();
         connections.spawn(async move {
             let _permit = tokio::select! {
@@ -65,9 +62,9 @@ pub(crate) async fn serve(
             };
             let served = async {
                 match tls {
-                    None => connection(stream, peer, router, watcher).await,
+                    None => connection(stream, peer, app, watcher).await,
                     Some(tls) => match timeout(HEAD_MAX, tls.accept(stream)).await {
-                        Ok(Ok(stream)) => connection(stream, peer, router, watcher).await,
+                        Ok(Ok(stream)) => connection(stream, peer, app, watcher).await,
                         Ok(Err(error)) => {
                             tracing::debug!(%error, "a caller of the API spoke no TLS");
                         }
@@ -88,12 +85,13 @@ pub(crate) async fn serve(
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     peer: IpAddr,
-    router: Router,
+    (router, proxies): (Router, TrustedProxies),
     watcher: Watcher,
 ) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Peer(peer));
+        let origin = proxies.origin(peer, request.headers());
+        request.extensions_mut().insert(origin);
         router.call(request)
     });
     let connection = http1::Builder::new()

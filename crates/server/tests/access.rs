@@ -65,11 +65,13 @@ fn first(role: Role) -> FirstToken {
 
 impl Stage {
     async fn set(name: &str, limits: &str) -> Result<Self> {
+        Self::set_with(name, &format!("auth: {{mode: on}}, limits: {{{limits}}}")).await
+    }
+
+    /// One with this section `server`.
+    async fn set_with(name: &str, section: &str) -> Result<Self> {
         let database = Database::create(name).await?;
-        let config = configuration(
-            &database,
-            &format!("server: {{auth: {{mode: on}}, limits: {{{limits}}}}}"),
-        )?;
+        let config = configuration(&database, &format!("server: {{{section}}}"))?;
         let admin = create_token(&config, first(Role::Admin), WORLD).await?.expose().to_owned();
         let server = start(config.clone()).await?;
         let base = format!("http://{}", server.addresses().http);
@@ -303,6 +305,52 @@ async fn who_asks_too_often_waits() -> Result<()> {
     let guesses = many(&format!("qtt_{}", "x".repeat(43))).await?;
     assert!(guesses.contains(&401) && guesses.contains(&429), "{guesses:?}");
     stage.end().await
+}
+
+/// Where callers are behind a proxy that is trusted, each has a count of its own, and the audit log has its address. From
+/// anybody else the headers change nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_behind_a_trusted_proxy_are_told_apart() -> Result<()> {
+    for (name, section, is_trusted) in [
+        ("access_proxy", "trustedProxies: [127.0.0.1, 10.0.0.0/8]", true),
+        ("access_no_proxy", "trustedProxies: [10.0.0.0/8]", false),
+    ] {
+        let stage = Stage::set_with(name, &format!("auth: {{mode: on}}, {section}")).await?;
+        // Known before others guess: what was good before is no guess.
+        assert_eq!(stage.ask("GET", "/api/v1/me", &stage.admin)?.send().await?.status(), 200);
+        let refused = async |method: Method, url: &str, chain: fn(u8) -> String| {
+            let guess = format!("qtt_{}", "x".repeat(43));
+            let mut asking = JoinSet::new();
+            for n in 0..60 {
+                let request = stage.client.request(method.clone(), url).bearer_auth(&guess);
+                let request = request.header("content-type", "application/x-protobuf");
+                asking.spawn(request.header("x-forwarded-for", chain(n)).send());
+            }
+            let mut refused = 0;
+            while let Some(response) = asking.join_next().await {
+                refused += u32::from(response??.status() != 401);
+            }
+            anyhow::Ok(refused)
+        };
+        let me = format!("{}/api/v1/me", stage.base);
+        let otlp = format!("http://{}/v1/traces", stage.server.addresses().otlp_http);
+        for (method, url) in [(Method::GET, &me), (Method::POST, &otlp)] {
+            let by_others = refused(method, url, |n| format!("203.0.113.{n}")).await?;
+            assert_eq!(by_others == 0, is_trusted, "{name}: many callers, {url}: {by_others}");
+        }
+        let chain = |n| format!("198.51.100.{n}, 192.0.2.7, 10.0.0.2");
+        let by_one = refused(Method::GET, &me, chain).await?;
+        assert!(by_one > 0, "{name}: one caller who forges the begin of the chain");
+        let new = r#"{"name": "x", "role": "viewer"}"#;
+        let request = stage.ask("POST", "/api/v1/tokens", &stage.admin)?.body(new);
+        let made = request.header("forwarded", "for=\"[2001:db8::7]:4711\"").send().await?;
+        assert_eq!(made.status(), 201, "{name}");
+        let audit = answer(stage.ask("GET", "/api/v1/audit", &stage.admin)?.send().await?).await?;
+        let expected = if is_trusted { "2001:db8::7" } else { "127.0.0.1" };
+        assert_eq!(audit["items"][0]["address"], expected, "{name}: {audit}");
+        stage.end().await?;
+    }
+    Ok(())
 }
 
 /// Who is slow loses the connection, and nobody else waits for it.

@@ -21,7 +21,7 @@ fn every_file_gives_its_configuration_or_all_its_mistakes() {
         };
         golden.compare(&folder.join(format!("{name}.txt")), &found);
     }
-    golden.finish(13);
+    golden.finish(14);
 }
 
 #[test]
@@ -99,6 +99,7 @@ server.auth.oidc.roleClaim=groups
 server.auth.oidc.roles.testers=admin
 server.auth.oidc.projectClaim=teams
 server.publicUrl=https://quality.example.com
+server.trustedProxies=10.0.0.0/8, ::1
 server.triggers.exec.allow=/bin/one,/bin/two
 server.triggers.exec.env=ONE,TWO
 server.triggers.networks.allow=10.0.0.0/8

@@ -15,7 +15,12 @@ const API_KEYS: [HeaderName; 2] =
 
 /// Asks somebody whether a sender may send.
 #[derive(Clone)]
-pub struct Gate(Arc<Ask>);
+pub struct Gate {
+    ask: Arc<Ask>,
+    origin: Arc<Origin>,
+}
+
+type Origin = dyn Fn(IpAddr, &HeaderMap) -> IpAddr + Send + Sync;
 
 type Ask =
     dyn Fn(Option<Secret>, IpAddr) -> Pin<Box<dyn Future<Output = Entry> + Send>> + Send + Sync;
@@ -71,7 +76,17 @@ impl Gate {
     where
         F: Future<Output = Entry> + Send + 'static,
     {
-        Self(Arc::new(move |token, peer| Box::pin(ask(token, peer))))
+        let ask: Arc<Ask> = Arc::new(move |token, peer| Box::pin(ask(token, peer)));
+        Self { ask, origin: Arc::new(|peer, _| peer) }
+    }
+
+    /// The same, which asks about the address that this function finds from the peer of the connection and the headers.
+    #[must_use]
+    pub fn with_origin(
+        self,
+        origin: impl Fn(IpAddr, &HeaderMap) -> IpAddr + Send + Sync + 'static,
+    ) -> Self {
+        Self { origin: Arc::new(origin), ..self }
     }
 
     /// Lets a request in, or says why not.
@@ -82,7 +97,7 @@ impl Gate {
     ) -> Result<Sender, Unanswered> {
         let token = shown(headers);
         let is_shown = token.is_some();
-        match (self.0)(token, peer).await {
+        match (self.ask)(token, (self.origin)(peer, headers)).await {
             Entry::Allowed(sender) => Ok(sender),
             Entry::Refused if is_shown => Err(Unanswered::TokenRefused),
             Entry::Refused => Err(Unanswered::TokenMissing),

@@ -149,6 +149,11 @@ impl Networks {
 }
 
 impl Network {
+    /// Whether an address is one of these; an IPv4 one in the clothes of IPv6 is an IPv4 one.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.holds(address.to_canonical())
+    }
+
     fn holds(&self, address: IpAddr) -> bool {
         match self {
             Self::Within(network) => network.contains(&address),

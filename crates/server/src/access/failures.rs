@@ -11,9 +11,11 @@ use std::{
     time::Duration,
 };
 
+use drivers::connections;
+
 use super::pace::Pace;
 
-/// Rows a minute of one address.
+/// Rows a minute of one address, or one network of IPv6.
 const BY_ADDRESS_MAX: u32 = 5;
 /// Rows a minute of all addresses.
 const ALL_MAX: u32 = 30;
@@ -41,7 +43,8 @@ impl Default for LoginFailures {
 impl LoginFailures {
     /// Counts a failed login from there. Where it gets a row, tells how many before it got none.
     pub(crate) fn count(&self, address: IpAddr) -> Option<u64> {
-        let is_noted = self.by_address.count(address).is_ok() && self.all.count(()).is_ok();
+        let is_noted =
+            self.by_address.count(connections::peer(address)).is_ok() && self.all.count(()).is_ok();
         match is_noted {
             true => Some(self.omitted.swap(0, Ordering::Relaxed)),
             false => {

@@ -24,12 +24,18 @@ use std::{
 };
 
 use db::{Db, DbError, PersonId, StoredToken, TokenKind};
-use drivers::receiver::{Entry, Gate, Sender};
+use drivers::{
+    connections,
+    receiver::{Entry, Gate, Sender},
+};
 use model::{Project, Role, Timestamp, TokenId, World};
 use tokio::time::Instant;
 
 use self::{failures::LoginFailures, oidc::Oidc, pace::Pace, token::Hash};
-use crate::config::{self, Limits, Mode};
+use crate::{
+    config::{self, Limits, Mode},
+    proxies::TrustedProxies,
+};
 
 /// How long a token that was good is taken for good without asking the record. So long may one that was taken back
 /// elsewhere still be used here.
@@ -75,8 +81,15 @@ pub(crate) struct Caller {
 pub(crate) enum Whose {
     /// Those of one token or one session. A name is no identity: another project may give it to another token.
     Token(TokenId),
-    /// Those from one address that need not say whose they are.
+    /// Those from one address, or one network of IPv6, that need not say whose they are.
     Peer(IpAddr),
+}
+
+impl Whose {
+    /// Those of whoever asks from there.
+    pub(crate) fn peer(address: IpAddr) -> Self {
+        Self::Peer(connections::peer(address))
+    }
 }
 
 /// Why a caller is not known.
@@ -162,6 +175,7 @@ impl Access {
         peer: IpAddr,
     ) -> Result<Caller, Unknown> {
         let hash = token::hash(shown).ok_or(Unknown::Nobody)?;
+        let peer = connections::peer(peer);
         let now = self.world.now();
         // Whoever guesses asks the record each time; who does not gets the place back. What was good before is no guess, so
         // that nobody is kept out by the guesses of others.
@@ -229,9 +243,9 @@ async fn seen(db: &Db, session: &StoredToken, now: Timestamp) {
 }
 
 /// Who may send OTLP: whoever shows a token of a role that may ([`table::INGEST`]). Asked on the calm runtime.
-pub(crate) fn gate(access: &Arc<Access>, calm_db: &Db) -> Gate {
+pub(crate) fn gate(access: &Arc<Access>, calm_db: &Db, proxies: TrustedProxies) -> Gate {
     let (access, db) = (Arc::clone(access), calm_db.clone());
-    Gate::new(move |shown, peer| {
+    let gate = Gate::new(move |shown, peer| {
         let (access, db) = (Arc::clone(&access), db.clone());
         async move {
             let Some(shown) = shown else { return Entry::Refused };
@@ -244,7 +258,8 @@ pub(crate) fn gate(access: &Arc<Access>, calm_db: &Db) -> Gate {
                 Err(Unknown::Guesses(_) | Unknown::Db(_)) => Entry::Later,
             }
         }
-    })
+    });
+    gate.with_origin(move |peer, headers| proxies.origin(peer, headers).address)
 }
 
 /// Requests a second of one address that show what is good for nothing.

@@ -27,9 +27,10 @@ use crate::{
         token,
     },
     config::Mode,
-    listen::{Peer, names_loopback},
+    listen::names_loopback,
     own_spans::Call,
     plant::{Plant, is_planted},
+    proxies::Origin,
     traceparent::TraceParent,
 };
 
@@ -87,12 +88,16 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
         denied("nobody may ask for this: the route has no place in the table of access")
             .into_response()
     })?;
-    let peer = parts.extensions.get::<Peer>().map_or(IpAddr::from([0; 4]), |peer| peer.0);
+    let nowhere = Origin { address: IpAddr::from([0; 4]), is_tls: false };
+    let origin = parts.extensions.get::<Origin>().copied().unwrap_or(nowhere);
     if need == Need::Open {
-        app.access.callers.count(Whose::Peer(peer)).map_err(|wait| slower(TOO_MANY, wait))?;
+        app.access
+            .callers
+            .count(Whose::peer(origin.address))
+            .map_err(|wait| slower(TOO_MANY, wait))?;
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
-    let caller = match caller(app, db, &parts, peer).await {
+    let caller = match caller(app, db, &parts, origin).await {
         Err(refused) if is_planted(Plant::RefusedIsServed) => {
             next.run(Request::from_parts(parts, body)).await;
             return Err(refused);
@@ -101,7 +106,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
     };
     let projects = projects(&parts.uri).map_err(Problem::into_response)?;
     may(&caller, need, &projects).map_err(Problem::into_response)?;
-    let whose = caller.token.map_or(Whose::Peer(peer), Whose::Token);
+    let whose = caller.token.map_or(Whose::peer(origin.address), Whose::Token);
     app.access.callers.count(whose).map_err(|wait| slower(TOO_MANY, wait))?;
     parts.extensions.insert(caller.clone());
     if !table::is_change(&parts.method) || need == Need::Known {
@@ -115,7 +120,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
         at: app.world.now(),
         who: caller.name,
         person: caller.person,
-        address: Some(peer),
+        address: Some(origin.address),
         token: caller.token,
         method: parts.method.to_string(),
         route: route.unwrap_or_default(),
@@ -149,16 +154,16 @@ async fn watched<T>(
 }
 
 /// Whoever asks, or why it is nobody.
-async fn caller(app: &App, db: &Db, parts: &Parts, peer: IpAddr) -> Result<Caller, Response> {
+async fn caller(app: &App, db: &Db, parts: &Parts, origin: Origin) -> Result<Caller, Response> {
     let headers = &parts.headers;
-    let (kind, shown) = shown(headers, app.is_reached_by_tls()).ok_or_else(|| {
+    let (kind, shown) = shown(headers, app.is_reached_by_tls(origin)).ok_or_else(|| {
         unknown("say who you are: `Authorization: Bearer TOKEN`, with a token that `qualitytrace token create` or an admin made")
     })?;
     let caller = match app.access.at_once((kind, shown)) {
         Some(known) => known,
         None => {
             let began = app.world.now();
-            let asked = app.access.ask(db, (kind, shown), peer).await;
+            let asked = app.access.ask(db, (kind, shown), origin.address).await;
             let error = match &asked {
                 Err(Unknown::Db(error)) => Some(error),
                 _ => None,

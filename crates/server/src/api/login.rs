@@ -22,8 +22,8 @@ use crate::{
         session::{COOKIE, COOKIE_TLS, value},
         token::{self, Wanted},
     },
-    listen::Peer,
     own_spans::Call,
+    proxies::Origin,
     traceparent::TraceParent,
 };
 
@@ -51,8 +51,8 @@ struct Here {
 }
 
 impl Here {
-    fn of(app: &App, headers: &HeaderMap) -> Result<Self, Problem> {
-        let is_tls = app.is_reached_by_tls();
+    fn of(app: &App, origin: Origin, headers: &HeaderMap) -> Result<Self, Problem> {
+        let is_tls = app.is_reached_by_tls(origin);
         if let Some(url) = &app.public_url {
             let url = url.as_str().trim_end_matches('/');
             return Ok(Self { is_tls, back: format!("{url}{BACK}") });
@@ -81,8 +81,12 @@ impl Here {
     }
 }
 
-async fn begin(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
-    let here = Here::of(&app, &headers)?;
+async fn begin(
+    State(app): State<App>,
+    Extension(origin): Extension<Origin>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let here = Here::of(&app, origin, &headers)?;
     let (there, pending) = provider(&app)?.begin(&here.back, app.world).await?;
     let (name, path) = here.login();
     let rest = format!("Path={path}; Max-Age={LOGIN_SECS}");
@@ -99,13 +103,13 @@ async fn begin(State(app): State<App>, headers: HeaderMap) -> Result<Response, P
 async fn end(
     State(app): State<App>,
     Extension(context): Extension<TraceParent>,
-    Extension(Peer(address)): Extension<Peer>,
+    Extension(origin): Extension<Origin>,
     headers: HeaderMap,
     Query(returned): Query<Returned>,
 ) -> Result<Response, Problem> {
-    let here = Here::of(&app, &headers)?;
+    let here = Here::of(&app, origin, &headers)?;
     let oidc = provider(&app)?;
-    let audit = LoginAudit { app: &app, context, address };
+    let audit = LoginAudit { app: &app, context, address: origin.address };
     let person = match person(&app, oidc, &here, &headers, returned).await {
         Ok(person) => person,
         Err(error) => {
@@ -118,7 +122,7 @@ async fn end(
         kind: TokenKind::Session,
         made_by: person.id.issuer.clone(),
         person: Some(person.id),
-        address: Some(address),
+        address: Some(origin.address),
         name: person.name,
         role: person.role,
         projects: person.projects,
@@ -158,9 +162,10 @@ async fn logout(
     State(app): State<App>,
     Extension(context): Extension<TraceParent>,
     Extension(caller): Extension<Caller>,
+    Extension(origin): Extension<Origin>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let here = Here::of(&app, &headers)?;
+    let here = Here::of(&app, origin, &headers)?;
     if let Some(id) = caller.token.filter(|_| !headers.contains_key(header::AUTHORIZATION)) {
         let revoked = app.db.revoke_token(id, app.world.now());
         app.watch.db(context, Call("UPDATE", "tokens"), revoked).await?;

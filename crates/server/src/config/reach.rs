@@ -1,4 +1,4 @@
-//! `server.triggers`: what the tests of others may reach from here.
+//! `server.triggers`: what the tests of others may reach from here; and `server.trustedProxies`: who speaks for others.
 
 pub use drivers::trigger::Network;
 use drivers::trigger::Networks;
@@ -42,6 +42,21 @@ pub(super) fn read(mut fields: Fields<'_>) -> Triggers {
     section.finish();
     fields.finish();
     Triggers { exec_allowed, exec_env, networks_allowed, networks_denied }
+}
+
+/// Proxies by their addresses. Words and everybody are refused: who is trusted chooses the addresses of all callers.
+pub(super) fn proxies(items: &[Item<'_>]) -> Vec<Network> {
+    let proxy = |item: &Item<'_>| {
+        let network = item.string()?.parse().ok();
+        let network = network.filter(
+            |network| matches!(network, Network::Within(within) if within.prefix_len() > 0),
+        );
+        if network.is_none() {
+            item.misfit("the address of a proxy, or a network of them such as `10.0.0.0/8`");
+        }
+        network
+    };
+    items.iter().filter_map(proxy).collect()
 }
 
 pub(super) fn strings(items: &[Item<'_>]) -> Vec<String> {

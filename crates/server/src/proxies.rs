@@ -1,0 +1,257 @@
+//! Where a request comes from: the peer of its connection, or whom a trusted proxy names.
+//!
+//! A proxy is trusted where `server.trustedProxies` lists its address; from anybody else the headers change nothing. Each proxy
+//! appends the peer that it saw, so that the chain is read from its end: the first address that is no trusted proxy's is the
+//! caller's. What is left of it anybody may have written. What cannot be read ends the chain at the proxy that sent it.
+//!
+//! A proxy that writes one of `X-Forwarded-For` and `Forwarded` (RFC 7239) may pass on the other one as a caller sent it. So where
+//! both are there and name different callers, neither counts. Deliberately absent: `X-Forwarded-Host` (see `server.publicUrl`).
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::http::{HeaderMap, HeaderName, header::FORWARDED};
+use drivers::trigger::Network;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+/// Proxies in a row that are looked at.
+const HOPS_MAX: usize = 32;
+
+/// The proxies whose word counts. A clone is the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TrustedProxies(Arc<[Network]>);
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The caller's address.
+    pub(crate) address: IpAddr,
+    /// Whether a trusted proxy says that the caller spoke TLS to it.
+    pub(crate) is_tls: bool,
+}
+
+/// A step of the chain: whom a proxy saw, and by which scheme.
+#[derive(Debug)]
+struct Hop<'a> {
+    /// None where it cannot be read.
+    address: Option<IpAddr>,
+    scheme: Option<&'a str>,
+}
+
+impl TrustedProxies {
+    pub(crate) fn new(networks: &[Network]) -> Self {
+        Self(networks.into())
+    }
+
+    /// Where a request from this peer comes from.
+    pub(crate) fn origin(&self, peer: IpAddr, headers: &HeaderMap) -> Origin {
+        let peer = peer.to_canonical();
+        let direct = Origin { address: peer, is_tls: false };
+        if !self.has(peer) {
+            return direct;
+        }
+        let lines = |name| headers.get_all(name).iter().map(|it| it.to_str().unwrap_or("\""));
+        let plain = lines(FORWARDED_FOR).collect::<Vec<_>>().join(",");
+        let standard = lines(FORWARDED).collect::<Vec<_>>().join(",");
+        let plain = (!plain.is_empty()).then(|| self.caller(peer, &plain_hops(&plain)));
+        let standard = (!standard.is_empty()).then(|| self.caller(peer, &standard_hops(&standard)));
+        let scheme = lines(FORWARDED_PROTO).last().map(|line| line.rsplit(',').next());
+        let scheme = scheme.flatten().map(str::trim);
+        let (address, schemes) = match (plain, standard) {
+            (Some((plain, _)), Some((standard, _))) if plain != standard => (peer, [None, None]),
+            (Some(_), Some((address, other))) => (address, [scheme, other]),
+            (None, Some((address, other))) => (address, [scheme, other]),
+            (Some((address, _)), None) => (address, [scheme, None]),
+            (None, None) => (peer, [scheme, None]),
+        };
+        // Where two are told, both have to say so.
+        let mut schemes = schemes.into_iter().flatten().peekable();
+        let is_told = schemes.peek().is_some();
+        let is_tls = is_told && schemes.all(|scheme| scheme.eq_ignore_ascii_case("https"));
+        Origin { address, is_tls }
+    }
+
+    fn has(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(address))
+    }
+
+    /// The caller at the far end of those that are trusted, and the scheme that it spoke.
+    fn caller<'a>(&self, peer: IpAddr, hops: &[Hop<'a>]) -> (IpAddr, Option<&'a str>) {
+        let (mut address, mut scheme) = (peer, None);
+        for hop in hops.iter().rev().take(HOPS_MAX) {
+            let Some(seen) = hop.address else { break };
+            (address, scheme) = (seen, hop.scheme);
+            if !self.has(seen) {
+                break;
+            }
+        }
+        (address, scheme)
+    }
+}
+
+/// The chain of `X-Forwarded-For`: addresses, separated by commas.
+fn plain_hops(text: &str) -> Vec<Hop<'_>> {
+    text.split(',').map(|part| Hop { address: node(part), scheme: None }).collect()
+}
+
+/// The chain of `Forwarded`: elements, separated by commas, of pairs, separated by semicolons; values may be quoted.
+fn standard_hops(text: &str) -> Vec<Hop<'_>> {
+    // A quote that nobody closes could hide what the next proxy appended. With a backslash nobody could tell which do.
+    let is_sound = text.matches('"').count() % 2 == 0 && !text.contains('\\');
+    if !is_sound {
+        return vec![Hop { address: None, scheme: None }];
+    }
+    let hop = |element| {
+        let mut hop = Hop { address: None, scheme: None };
+        let mut nodes = 0;
+        for pair in outside_quotes(element, ';') {
+            let Some((name, value)) = pair.split_once('=') else { continue };
+            let value = value.trim();
+            let value =
+                value.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(value);
+            match name.trim().to_ascii_lowercase().as_str() {
+                "for" => {
+                    nodes += 1;
+                    hop.address = node(value).filter(|_| nodes == 1);
+                }
+                "proto" => hop.scheme = Some(value),
+                _ => {}
+            }
+        }
+        hop
+    };
+    outside_quotes(text, ',').into_iter().map(hop).collect()
+}
+
+/// The parts of a text between separators that are not in quotes.
+fn outside_quotes(text: &str, separator: char) -> Vec<&str> {
+    let mut is_quoted = false;
+    let split = |it: char| {
+        is_quoted ^= it == '"';
+        it == separator && !is_quoted
+    };
+    text.split(split).collect()
+}
+
+/// An address, with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
+fn node(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let address = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']')?;
+            let is_port = port.is_empty() || port.strip_prefix(':')?.parse::<u16>().is_ok();
+            address.parse().ok().filter(|address: &IpAddr| is_port && address.is_ipv6())?
+        }
+        None => match text.split_once(':') {
+            Some((address, port)) if !port.contains(':') => {
+                port.parse::<u16>().ok()?;
+                IpAddr::V4(address.parse().ok()?)
+            }
+            _ => text.parse().ok()?,
+        },
+    };
+    Some(address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+    use super::TrustedProxies;
+
+    /// Headers as a request has them, and where it comes from: the address, and by TLS where `+` stands behind it.
+    const FROM_A_PROXY: &[(&str, &str)] = &[
+        ("", "10.0.0.1"),
+        ("x-forwarded-for: 203.0.113.7", "203.0.113.7"),
+        // Only what trusted proxies appended counts.
+        ("x-forwarded-for: 198.51.100.1, 203.0.113.7", "203.0.113.7"),
+        ("x-forwarded-for: 198.51.100.1|x-forwarded-for: 203.0.113.7", "203.0.113.7"),
+        // A chain of two proxies, and of three.
+        ("x-forwarded-for: 198.51.100.1, 203.0.113.7, 10.0.0.2", "203.0.113.7"),
+        ("x-forwarded-for: 203.0.113.7, fd00::9, 10.0.0.2", "203.0.113.7"),
+        ("x-forwarded-for: 10.0.0.3, 10.0.0.2", "10.0.0.3"),
+        // What cannot be read ends the chain at who sent it.
+        ("x-forwarded-for: garbage", "10.0.0.1"),
+        ("x-forwarded-for: 203.0.113.7, ", "10.0.0.1"),
+        ("x-forwarded-for: 203.0.113.7, unknown, 10.0.0.2", "10.0.0.2"),
+        ("x-forwarded-for: 203.0.113.7, 1.2.3.4.5", "10.0.0.1"),
+        ("x-forwarded-for: \u{ff}", "10.0.0.1"),
+        // IPv6, IPv4 in the clothes of IPv6, ports.
+        ("x-forwarded-for: 2001:db8::7", "2001:db8::7"),
+        ("x-forwarded-for: [2001:db8::7]:4711", "2001:db8::7"),
+        ("x-forwarded-for: [2001:db8::7]x", "10.0.0.1"),
+        ("x-forwarded-for: ::ffff:203.0.113.7", "203.0.113.7"),
+        ("x-forwarded-for: 203.0.113.7, ::ffff:10.0.0.2", "203.0.113.7"),
+        ("x-forwarded-for: 203.0.113.7:4711", "203.0.113.7"),
+        ("x-forwarded-for: 203.0.113.7:port", "10.0.0.1"),
+        // The standard's header.
+        ("forwarded: for=203.0.113.7", "203.0.113.7"),
+        ("forwarded: For=\"[2001:db8::7]:4711\";proto=https;by=10.0.0.1", "2001:db8::7 +"),
+        (
+            "forwarded: for=198.51.100.1, for=203.0.113.7;proto=http, for=10.0.0.2;proto=https",
+            "203.0.113.7",
+        ),
+        ("forwarded: for=unknown", "10.0.0.1"),
+        ("forwarded: for=_hidden, for=10.0.0.2", "10.0.0.2"),
+        ("forwarded: for=203.0.113.7;for=198.51.100.1", "10.0.0.1"),
+        // A quote that a caller left open hides nothing.
+        ("forwarded: for=\"198.51.100.1|forwarded: for=203.0.113.7", "10.0.0.1"),
+        ("forwarded: for=\"1, for=203.0.113.7\", for=\"203.0.113.8\"", "203.0.113.8"),
+        ("forwarded: for=\"203.0.113.7\\\"", "10.0.0.1"),
+        // Both: they agree, or neither counts.
+        ("forwarded: for=203.0.113.7|x-forwarded-for: 203.0.113.7", "203.0.113.7"),
+        ("forwarded: for=198.51.100.1;proto=https|x-forwarded-for: 203.0.113.7", "10.0.0.1"),
+        // The scheme.
+        ("x-forwarded-for: 203.0.113.7|x-forwarded-proto: https", "203.0.113.7 +"),
+        ("x-forwarded-for: 203.0.113.7|x-forwarded-proto: http", "203.0.113.7"),
+        ("x-forwarded-for: 203.0.113.7|x-forwarded-proto: https, http", "203.0.113.7"),
+        ("x-forwarded-proto: HTTPS", "10.0.0.1 +"),
+        ("forwarded: for=203.0.113.7;proto=http|x-forwarded-proto: https", "203.0.113.7"),
+    ];
+
+    fn headers(text: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for line in text.split('|').filter(|line| !line.is_empty()) {
+            let (name, value) = line.split_once(": ").expect("a header");
+            // One letter is one byte, so that a value need not be text.
+            let bytes: Vec<u8> = value.chars().map(|it| it as u8).collect();
+            let value = HeaderValue::from_bytes(&bytes).expect("a value");
+            headers.append(HeaderName::try_from(name).expect("a name"), value);
+        }
+        headers
+    }
+
+    fn shown(proxies: &TrustedProxies, peer: &str, given: &str) -> String {
+        let peer: IpAddr = peer.parse().expect("an address");
+        let origin = proxies.origin(peer, &headers(given));
+        format!("{}{}", origin.address, if origin.is_tls { " +" } else { "" })
+    }
+
+    #[test]
+    fn a_trusted_proxy_names_the_caller() {
+        let networks = ["10.0.0.0/8", "fd00::/8"].map(|it| it.parse().expect("a network"));
+        let proxies = TrustedProxies::new(&networks);
+        for (given, expected) in FROM_A_PROXY {
+            assert_eq!(shown(&proxies, "10.0.0.1", given), *expected, "{given}");
+            assert_eq!(shown(&proxies, "::ffff:10.0.0.1", given), *expected, "mapped: {given}");
+        }
+        assert_eq!(shown(&proxies, "fd00::1", "x-forwarded-for: 203.0.113.7"), "203.0.113.7");
+        let long = format!("x-forwarded-for: 203.0.113.7{}", ", 10.0.0.2".repeat(100));
+        assert_eq!(shown(&proxies, "10.0.0.1", &long), "10.0.0.2", "a chain has an end");
+    }
+
+    #[test]
+    fn headers_of_anybody_else_change_nothing() {
+        let networks = ["10.0.0.0/8".parse().expect("a network")];
+        for proxies in [TrustedProxies::new(&networks), TrustedProxies::default()] {
+            for (given, _) in FROM_A_PROXY {
+                for peer in ["192.0.2.9", "2001:db8::9", "fd00::1"] {
+                    assert_eq!(shown(&proxies, peer, given), peer, "{given}");
+                }
+                assert_eq!(shown(&proxies, "::ffff:192.0.2.9", given), "192.0.2.9", "{given}");
+            }
+        }
+    }
+}
