@@ -99,6 +99,12 @@ impl Browser {
 
     /// Logs in at the provider, and gives where that leads.
     async fn log_in(&mut self, base: &Url, name: &str) -> Result<(Response, Url)> {
+        let back = self.sent_back(base, name).await?;
+        Ok((self.get(&back).await?, back))
+    }
+
+    /// Logs in at the provider, and gives where it sends the browser.
+    async fn sent_back(&mut self, base: &Url, name: &str) -> Result<Url> {
         let began = self.get(&base.join("/auth/login")?).await?;
         assert_eq!(began.status(), StatusCode::SEE_OTHER);
         let kept = began.headers()[header::SET_COOKIE].to_str()?.to_owned();
@@ -118,7 +124,7 @@ impl Browser {
         let back = answered.headers().get(header::LOCATION).context("Keycloak sends back")?;
         let back: Url = back.to_str()?.parse()?;
         assert_eq!(back.path(), "/auth/callback", "{back}");
-        Ok((self.get(&back).await?, back))
+        Ok(back)
     }
 }
 
@@ -338,4 +344,80 @@ async fn a_login_cookie_that_was_altered_is_refused() -> Result<()> {
     let asked = browser.get(&back).await?;
     assert_eq!(asked.status(), 503, "the provider is asked, and has no such code");
     stage.end().await
+}
+
+/// Keycloak's client demands PKCE with S256: our logins end, and what is not ours does not. So a code that somebody took from
+/// a browser is of no use without the verifier, which never left the cookie.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_demands_pkce_gets_it() -> Result<()> {
+    let stage = Stage::set("oidc_pkce").await?;
+    let mut browser = Browser::new()?;
+    let began = browser.get(&stage.url("/auth/login")?).await?;
+    let there: Url = began.headers()[header::LOCATION].to_str()?.parse()?;
+    let without = |names: &[&str]| {
+        let mut url = there.clone();
+        let kept = there.query_pairs().filter(|(name, _)| !names.contains(&&**name));
+        url.query_pairs_mut().clear().extend_pairs(kept);
+        url
+    };
+    // Without a challenge, and with a weaker one, Keycloak does not show its form.
+    let plain = {
+        let mut url = without(&["code_challenge_method"]);
+        url.query_pairs_mut().append_pair("code_challenge_method", "plain");
+        url
+    };
+    for (wrong, words) in [
+        (
+            without(&["code_challenge", "code_challenge_method"]),
+            "Missing parameter: code_challenge_method",
+        ),
+        (plain, "code challenge method is not matching the configured one"),
+    ] {
+        let refused = browser.get(&wrong).await?;
+        let back: Url = refused.headers()[header::LOCATION].to_str()?.parse()?;
+        let said: BTreeMap<_, _> = back.query_pairs().into_owned().collect();
+        assert_eq!(said["error"], "invalid_request", "{back}");
+        assert!(said["error_description"].contains(words), "{back}");
+        // The person reads why, and so does the audit log.
+        let told = browser.get(&back).await?;
+        assert_eq!(told.status(), 403, "{back}");
+        assert!(json(told).await?["detail"].as_str().unwrap_or_default().contains(words));
+    }
+    // A code is exchanged by its verifier, and by no other.
+    let endpoint: Url = format!("{}/protocol/openid-connect/token", stage.issuer).parse()?;
+    let back_uri = stage.url("/auth/callback")?;
+    for (verifier, words) in [
+        (None, "PKCE code verifier not specified"),
+        (Some("w".repeat(43)), "PKCE verification failed"),
+    ] {
+        let code = code(&stage, "ann").await?;
+        let mut form = vec![
+            ("grant_type", "authorization_code".to_owned()),
+            ("code", code),
+            ("redirect_uri", back_uri.to_string()),
+        ];
+        form.extend(verifier.map(|verifier| ("code_verifier", verifier)));
+        let mut body = Url::parse("http://x")?;
+        body.query_pairs_mut().extend_pairs(form);
+        let request = browser.client.post(endpoint.clone());
+        let request = request.basic_auth("qualitytrace", Some("client-s3cr3t"));
+        let request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let refused = request.body(body.query().unwrap_or_default().to_owned()).send().await?;
+        assert_eq!(refused.status(), 400, "{words}");
+        let said = json(refused).await?;
+        assert_eq!(said["error"], "invalid_grant", "{said}");
+        let told = said["error_description"].as_str().unwrap_or_default();
+        assert!(told.contains(words), "{said}");
+    }
+    let (done, _) = Browser::new()?.log_in(&stage.base, "ann").await?;
+    assert_eq!(done.status(), StatusCode::SEE_OTHER, "with its verifier a login ends");
+    stage.end().await
+}
+
+/// A code that Keycloak gave for a login, as somebody reads it who sees where the browser is sent.
+async fn code(stage: &Stage, name: &str) -> Result<String> {
+    let mut browser = Browser::new()?;
+    let back = browser.sent_back(&stage.base, name).await?;
+    let code = back.query_pairs().find(|(name, _)| name == "code").context("a code")?.1;
+    Ok(code.into_owned())
 }
