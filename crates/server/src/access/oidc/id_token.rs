@@ -32,6 +32,8 @@ struct Jwk {
     #[serde(default, rename = "use")]
     usage: Option<String>,
     #[serde(default)]
+    alg: Option<String>,
+    #[serde(default)]
     crv: Option<String>,
     #[serde(default)]
     n: Option<String>,
@@ -101,7 +103,8 @@ pub(super) fn verify(
     let signature = bytes(signature)?;
     let mut meant = keys.keys.iter().filter(|key| {
         let is_named = head.kid.is_none() || key.kid == head.kid;
-        is_named && key.usage.as_deref() != Some("enc")
+        let is_for_it = key.alg.as_ref().is_none_or(|alg| *alg == head.alg);
+        is_named && is_for_it && key.usage.as_deref() != Some("enc")
     });
     let made = |key: &Jwk| key.made(&head.alg, signed.as_bytes(), &signature);
     match head.alg.as_str() {
@@ -297,6 +300,7 @@ mod tests {
             (token.clone(), keys(&json!({"kid": "other"})), TokenError::Signature),
             (token.clone(), keys(&json!({"use": "enc"})), TokenError::Signature),
             (token.clone(), keys(&json!({"kty": "RSA"})), TokenError::Signature),
+            (token.clone(), keys(&json!({"alg": "RS256"})), TokenError::Signature),
             (format!("{unsigned}."), keys(&json!({})), TokenError::Signature),
             (format!("{none}.{rest}"), keys(&json!({})), TokenError::Algorithm),
             (format!("{hmac}.{rest}"), keys(&json!({})), TokenError::Algorithm),
@@ -307,4 +311,56 @@ mod tests {
             assert_eq!(verify(&token, &keys, &expected).err(), Some(wrong), "{token}");
         }
     }
+
+    /// Tokens that OpenSSL signed by one key, by both ways of RSA.
+    #[test]
+    fn signatures_of_rsa_are_verified() {
+        let claims =
+            r#"{"iss":"https://id","aud":"qt","exp":1100,"iat":1000,"nonce":"n","sub":"s"}"#;
+        let now = Timestamp::from_nanos(1_000_000_000_000);
+        let expected = Expected { issuer: "https://id", audience: "qt", nonce: "n", now };
+        let keys = |alg: Option<&str>| -> Jwks {
+            let key = json!({"kty": "RSA", "kid": "k", "n": RSA_MODULUS, "e": "AQAB", "alg": alg});
+            serde_json::from_value(json!({"keys": [key]})).expect("keys")
+        };
+        for (alg, other, signature) in
+            [("RS256", "PS256", RS256_SIGNATURE), ("PS256", "RS256", PS256_SIGNATURE)]
+        {
+            let token = |alg: &str| {
+                let head = format!(r#"{{"alg":"{alg}","kid":"k"}}"#);
+                let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+                format!("{}.{}.{signature}", part(&head), part(claims))
+            };
+            for keys in [keys(None), keys(Some(alg))] {
+                assert_eq!(verify(&token(alg), &keys, &expected).err(), None, "{alg}");
+            }
+            let refused = [(alg, keys(Some(other))), (other, keys(None))];
+            for (alg, keys) in refused {
+                let found = verify(&token(alg), &keys, &expected).err();
+                assert_eq!(found, Some(TokenError::Signature), "{alg}");
+            }
+        }
+    }
+
+    /// The modulus of the key, of which nobody has the private half.
+    const RSA_MODULUS: &str = concat!(
+        "uR6V7_tO9ixRozda-yW2FRXy2kXpmAPTT37dLThiZc6vFdvhnk8XKD-W9uFV997bUzBcM9jJZfqFGK6z6u1-tjy_rpt6NPFHOtq-",
+        "_zVZQLJJk_K3W_fMN9_CK4_s9506FdrdyTc-Ud5FphT7jorhG9onlGfGZnRK1l0ZnMzKFDaGRHWDgN-dEVlzYW-Upq70hFKdlSkI",
+        "LqWSzU1n0TrGgT7Fs6XCAo-y7xopDZEW_IG6lOoEzW6oOQ4pAqZtj7czaUs_JPocr_j94ROhZvMI42yTCb28fo9rNwsuGk-SPniL",
+        "M9grdDTuRa62b05qf36T0F2X2uZphY50BV7w3Jp33w",
+    );
+    /// Its signature with the padding of PKCS #1.
+    const RS256_SIGNATURE: &str = concat!(
+        "XHVrG1oZaBnMLDFtzCdyVxBQxx8C2R-HHNugoEyn_OTUUnK6suh16zbxG8wTs00XeRqdrArcZWi9v8z9Pm2WT7KrJnGF5D8CQy5c",
+        "lgqYUsyXDQDM0REkPHmhhq5q9JbnelgGadqrhttE3blhv5tDo1an9Fqr19NdW0u6aFdIfwmmpnF50Wr4aQHTsQLe7-qop3VJKSHF",
+        "SEHTPCjiGVVRXIWizZ11PNQTWGT-YMJ7wiM4jBu8TaBsz0CzAWOH8U-SuY54mSl-hwQqMgzI21ZyyxoynUoApjUZFBfmaznXjLII",
+        "DhVV-tfc8wSwtNhEhkHHzL9x2DZ_4tFZMG2-54quHg",
+    );
+    /// Its signature with PSS.
+    const PS256_SIGNATURE: &str = concat!(
+        "oqV2hyGNIeFhjLvSlS8TCA7L_k3o8pB6onSO-LPgbZ4_pXA48wplRYCvBy5A-NfmV7yaIvTbqzpTsLguxkZkTluJiLuBaqQMvHhy",
+        "hyMAuhvikFrqgTeZsvVWnSdVwyr9JRGdWJFo1mPN8I_chqq8lkNEPiza8_oTgev4vKQ0wRbGF_cPnvNnXy4IRlk8jv3gRSYE6cIo",
+        "Axx3I4fSEwyvE0uladSr7LBGeKgxpYR4FdRxaBHCooSnyjyXtfecBsQIE_NmfC8ShECHNpJzE5po9dDsUqvZg45gWXYd7dF6-bBB",
+        "WSog53u4N6CVfI4iiTVEqKSyHJjCI8H3_8jeui2Kjw",
+    );
 }
