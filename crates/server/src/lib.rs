@@ -66,6 +66,7 @@ use access::Access;
 use config::{Config, Mode};
 use opening::Opening;
 use peers::Peers;
+use proxies::TrustedProxies;
 use watch::Watch;
 use worker::Worker;
 
@@ -195,10 +196,7 @@ pub async fn start(
     let (otlp, provided) = provided(&config)?;
     let (db, calm_db) = records(&config, world, &work)?;
     let (triggers, pool) = (strangers(&config), pool(&work));
-    let access = Arc::new(Access::new(config.access.clone(), &config.limits, world));
-    let proxies = proxies::TrustedProxies::new(&config.trusted_proxies);
-    let gate = || access::gate(&access, &calm_db, proxies.clone());
-    let gate = config.access.ingest_required.then(gate);
+    let (access, proxies, gate) = access(&config, &calm_db, world);
     let Config { telemetry: exporters, listen, workers, ids, retention, limits, .. } = config;
     // Traces that runs wait for though nobody here minted their ids.
     let interests = interests::Interests::default();
@@ -293,6 +291,19 @@ pub fn check(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
 fn beyond(listen: config::Listen) -> Option<SocketAddr> {
     let addresses = [listen.http, listen.otlp_grpc, listen.otlp_http].into_iter();
     addresses.filter(|address| !address.ip().is_loopback()).min()
+}
+
+/// Who may ask, from where that counts, and who may send spans, unless everyone may.
+fn access(
+    config: &Config,
+    calm_db: &Db,
+    world: World,
+) -> (Arc<Access>, TrustedProxies, Option<receiver::Gate>) {
+    let access = Arc::new(Access::new(config.access.clone(), &config.limits, world));
+    let proxies = TrustedProxies::new(&config.trusted_proxies);
+    let gate = || access::gate(&access, calm_db, proxies.clone());
+    let gate = config.access.ingest_required.then(gate);
+    (access, proxies, gate)
 }
 
 /// Triggers for strangers' tests: what they reach is bounded, and they see nothing of this process's environment.

@@ -55,7 +55,7 @@ impl TrustedProxies {
         let standard = lines(FORWARDED).collect::<Vec<_>>().join(",");
         let plain = (!plain.is_empty()).then(|| self.caller(peer, &plain_hops(&plain)));
         let standard = (!standard.is_empty()).then(|| self.caller(peer, &standard_hops(&standard)));
-        let scheme = lines(FORWARDED_PROTO).last().map(|line| line.rsplit(',').next());
+        let scheme = lines(FORWARDED_PROTO).next_back().map(|line| line.rsplit(',').next());
         let scheme = scheme.flatten().map(str::trim);
         let (address, schemes) = match (plain, standard) {
             (Some((plain, _)), Some((standard, _))) if plain != standard => (peer, [None, None]),
@@ -97,7 +97,7 @@ fn plain_hops(text: &str) -> Vec<Hop<'_>> {
 /// The chain of `Forwarded`: elements, separated by commas, of pairs, separated by semicolons; values may be quoted.
 fn standard_hops(text: &str) -> Vec<Hop<'_>> {
     // A quote that nobody closes could hide what the next proxy appended. With a backslash nobody could tell which do.
-    let is_sound = text.matches('"').count() % 2 == 0 && !text.contains('\\');
+    let is_sound = text.matches('"').count().is_multiple_of(2) && !text.contains('\\');
     if !is_sound {
         return vec![Hop { address: None, scheme: None }];
     }
