@@ -4,6 +4,9 @@
 //! looked up is what is connected to, also through a proxy, which is then told an address and not a name. Deliberately absent: trying two at once, and connections that are kept for the
 //! next request.
 
+#[cfg(test)]
+mod rebinding;
+
 use std::{fmt, io, net::SocketAddr};
 
 use bytes::Bytes;
@@ -61,6 +64,17 @@ pub(super) struct Origin {
 pub(super) struct Way<'a> {
     pub(super) proxy: Option<&'a Proxy>,
     pub(super) networks: Option<&'a Networks>,
+    pub(super) names: Names,
+}
+
+/// Who resolves names.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Names {
+    /// The system, by its own configuration.
+    System,
+    /// A name server of a test, which can change its answer.
+    #[cfg(test)]
+    Server(SocketAddr),
 }
 
 /// Why there is no connection.
@@ -111,6 +125,16 @@ impl fmt::Display for Target {
     }
 }
 
+impl Names {
+    async fn resolve(self, Target { host, port }: &Target) -> io::Result<Vec<SocketAddr>> {
+        match self {
+            Self::System => Ok(lookup_host((host.as_str(), *port)).await?.collect()),
+            #[cfg(test)]
+            Self::Server(server) => rebinding::resolve(server, host, *port).await,
+        }
+    }
+}
+
 impl ConnectError {
     pub(super) fn kind(&self) -> NoAnswerKind {
         match self {
@@ -128,21 +152,21 @@ impl ConnectError {
 /// `tls` is who is trusted by this machine, for the proxy, and by the request.
 pub(super) async fn connect(
     origin: &Origin,
-    Way { proxy, networks }: Way<'_>,
+    way: Way<'_>,
     tls: (&Trust, &Client),
     deadline: Instant,
 ) -> Result<Peer, ConnectError> {
     let Origin { target, is_tls } = origin;
-    let stream = match proxy {
-        None => Box::new(tcp(target, networks, deadline).await?),
+    let stream = match way.proxy {
+        None => Box::new(tcp(target, way, deadline).await?),
         Some(proxy) => {
             // Whoever names the target to the proxy by its name lets the proxy look it up, past the rules.
-            let pinned = match networks {
+            let pinned = match way.networks {
                 None => None,
-                Some(_) => lookup(target, networks).await?.first().copied().map(Target::from),
+                Some(_) => lookup(target, way).await?.first().copied().map(Target::from),
             };
             let through = |error| ConnectError::Proxy(Box::new(error));
-            let stream = to_proxy(proxy, networks, tls.0, deadline).await.map_err(through)?;
+            let stream = to_proxy(proxy, way, tls.0, deadline).await.map_err(through)?;
             match pinned {
                 Some(pinned) => tunnel(stream, proxy, &pinned).await?,
                 None if *is_tls => tunnel(stream, proxy, target).await?,
@@ -159,17 +183,14 @@ pub(super) async fn connect(
 }
 
 /// The addresses of a target that may be reached, at least one.
-async fn lookup(
-    target: &Target,
-    networks: Option<&Networks>,
-) -> Result<Vec<SocketAddr>, ConnectError> {
+async fn lookup(target: &Target, way: Way<'_>) -> Result<Vec<SocketAddr>, ConnectError> {
     let host = || target.host.clone();
-    let found = lookup_host((target.host.as_str(), target.port)).await;
+    let found = way.names.resolve(target).await;
     let found = found.map_err(|source| ConnectError::Lookup { host: host(), source })?;
     let mut addresses = Vec::new();
     let mut forbidden = None;
     for address in found {
-        match networks.map_or(Ok(()), |networks| networks.check(address.ip())) {
+        match way.networks.map_or(Ok(()), |networks| networks.check(address.ip())) {
             Ok(()) => addresses.push(address),
             Err(rule) => forbidden = forbidden.or(Some(rule)),
         }
@@ -181,12 +202,8 @@ async fn lookup(
     }
 }
 
-async fn tcp(
-    target: &Target,
-    networks: Option<&Networks>,
-    deadline: Instant,
-) -> Result<TcpStream, ConnectError> {
-    let addresses = lookup(target, networks).await?;
+async fn tcp(target: &Target, way: Way<'_>, deadline: Instant) -> Result<TcpStream, ConnectError> {
+    let addresses = lookup(target, way).await?;
     let Some((last, others)) = addresses.split_last() else {
         return Err(ConnectError::NoAddress(target.host.clone()));
     };
@@ -213,12 +230,12 @@ async fn tcp(
 
 async fn to_proxy(
     proxy: &Proxy,
-    networks: Option<&Networks>,
+    way: Way<'_>,
     trust: &Trust,
     deadline: Instant,
 ) -> Result<Box<dyn Stream>, ConnectError> {
     let Origin { target, is_tls } = &proxy.origin;
-    let stream = Box::new(tcp(target, networks, deadline).await?);
+    let stream = Box::new(tcp(target, way, deadline).await?);
     if !is_tls {
         return Ok(stream);
     }

@@ -24,7 +24,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use self::{
-    connect::{ConnectError, Target, Way, connect},
+    connect::{ConnectError, Names, Target, Way, connect},
     converse::{Said, converse},
     hop::Hop,
     proxy::Proxies,
@@ -152,7 +152,8 @@ impl Http {
     async fn exchange(&self, hop: &Hop, tls: &Tls, terms: &Terms<'_>) -> Result<Said, Failed> {
         let proxy = self.proxies.on_the_way_to(&hop.url).map_err(Failed::Unsendable)?;
         let tls = self.trust.client(tls).map_err(Failed::Unsendable)?;
-        let way = Way { proxy: proxy.as_ref(), networks: self.networks.as_ref() };
+        let networks = self.networks.as_ref();
+        let way = Way { proxy: proxy.as_ref(), networks, names: Names::System };
         let peer = connect(&hop.origin, way, (&self.trust, &tls), terms.deadline).await?;
         let request = hop.request(&peer, proxy.as_ref());
         if !(terms.permit)() {
