@@ -39,6 +39,9 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
 
 /// `cargo xtask prove`: what tests do with a few throws of the dice, with a million.
 pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
+    if let Some((&"tenants", rest)) = rest.split_first() {
+        return tenants(machine, rest);
+    }
     // Some of them need the real parts.
     if matches!(rest.first(), Some(&"kill" | &"dogfood")) {
         return run(machine, "prove", rest);
@@ -49,6 +52,17 @@ pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
         cargo.args(["--features", "planted"]);
     }
     spawn::run(cargo.args(["--", "prove"]).args(rest))
+}
+
+/// `cargo xtask prove tenants`: one project abuses each resource that projects share, and another must not notice.
+fn tenants(machine: &Machine, rest: &[&str]) -> Result<()> {
+    services::with(machine, &["postgres"], |variables| {
+        spawn::run(machine.cargo().args(["build", "--quiet", "--release", "-p", "cli"]))?;
+        let mut python = machine.command("python3");
+        python.arg(machine.root.join("tests/tenants/prove.py")).args(rest);
+        python.env("QUALITYTRACE", machine.target().join("release/qualitytrace"));
+        spawn::run(python.envs(variables.iter().cloned()))
+    })
 }
 
 /// `cargo xtask compat`: the predecessor's own material, held against this language.

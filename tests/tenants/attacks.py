@@ -1,0 +1,341 @@
+"""`attacks.py RESOURCE CONTEXT SECONDS`: what alpha does, by the resource that it is after, as a process of its own, until it is
+asked to end. It calls from another address of loopback than beta. Everything that it gets is searched for beta's canary. Prints
+what it saw as one line of JSON.
+
+With a `sink` in the context all of it goes there, with a header that says what the real server answered, and when."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+
+from wire import Caller, Ledger, grpc_head, is_closed, request, unread
+
+ATTACKS = {}
+FORMATS = ("pretty", "plain", "json", "ndjson", "junit", "tap", "markdown", "github", "html")
+YAML = {"content-type": "application/yaml"}
+JSON = {"content-type": "application/json"}
+
+
+def attack(play):
+    ATTACKS[play.__name__] = play
+    return play
+
+
+class Alpha:
+    def __init__(self, context, seconds):
+        self.context, self.until = context, time.monotonic() + seconds
+        self.tokens, self.source = context["tokens"], context["source"]
+        self.ledger = Ledger([context["canaries"]["beta"], context["canaries"]["beta"][::-1],
+                              base64.b64encode(context["canaries"]["beta"].encode()).decode().rstrip("=")])
+        self.callers, self.held, self.turn, self.refills = [], [], 0, 0
+
+    @property
+    def goes_on(self):
+        return time.monotonic() < self.until
+
+    def caller(self):
+        return Caller(self.ledger, self.source, self.aim)
+
+    def aim(self, port, kind, call):
+        if "sink" not in self.context:
+            return port, {}
+        count, size, seconds = self.context["shape"].get(kind, (1, 2, 20.0))  # or it never was answered
+        headers = {"x-shape": f"{size // count},{seconds / count:.4f},200"}
+        return self.context["sink"], headers | ({"x-call": call} if call else {})
+
+    def port(self, name):
+        return self.context.get("sink") or self.context[name]
+
+    def token(self):
+        """Each in turn: alpha has several, and rates go by token."""
+        self.turn += 1
+        return self.context["many"][self.turn % len(self.context["many"])]
+
+    async def api(self, caller, kind, method, path, body=b"", headers=None, token=None, call=None):
+        path += ("&" if "?" in path else "?") + "project=alpha"
+        return await caller.ask(kind, self.context["http"], method, path, token or self.token(), body, headers, call)
+
+    async def export(self, caller, kind, body, headers=None, token=None, port="otlp"):
+        return await caller.ask(kind, self.context[port], "POST", "/v1/traces", token or self.tokens["alpha editor"], body,
+                                headers or JSON)
+
+    async def start(self, caller, test, sets=()):
+        """A run; its id."""
+        body = {"variableSets": list(sets)} if sets else b""
+        status, data, _ = await self.api(caller, f"start {test}", "POST", f"/api/v1/tests/{test}/runs", body, JSON,
+                                         call=self.context["calls"].get(test))
+        return json.loads(data)["id"] if status == 202 and "sink" not in self.context else self.context["ended"][0][0]
+
+    async def loop(self, act, pause=0.0):
+        caller = self.caller()
+        while self.goes_on:
+            await act(caller)
+            await asyncio.sleep(pause)
+
+    async def runs(self, test, sets=()):
+        """Runs of a test, one after the other; each is read once it has ended."""
+        caller = self.caller()
+        while self.goes_on:
+            run, data, turns = await self.start(caller, test, sets), b"", 0
+            while self.goes_on and turns < 40 and b'"state":"ended"' not in data:
+                await asyncio.sleep(0.25)
+                turns += 1
+                _, data, _ = await self.api(caller, f"run {test}", "GET", f"/api/v1/runs/{run}")
+                if "sink" in self.context:
+                    break
+
+    async def hold(self, count, port, message):
+        """Keeps so many connections that are not read, and makes new ones for those that are closed."""
+        lines = []
+        self.held.append(lines)
+        while self.goes_on:
+            alive = [line for line in lines if not is_closed(line)]
+            for line in set(lines) - set(alive):
+                line.close()
+            self.refills += len(lines) - len(alive)
+            lines[:] = alive
+            while len(lines) < count and self.goes_on:
+                if (line := unread(self.port(port), message(), self.source)) is None:
+                    break
+                lines.append(line)
+                if len(lines) % 20 == 0:
+                    await asyncio.sleep(0)
+            await asyncio.sleep(0.25)
+
+    async def snoop(self):
+        """What alpha may ask for, and what it may not, about beta and about itself."""
+        caller, viewer = self.caller(), self.tokens["alpha viewer"]
+        while self.goes_on:
+            runs, traces = noted(self.context["notes"])
+            run = random.choice(runs or [self.context["ended"][0][0]])
+            trace = random.choice(traces or [("0af7651916cd43dd8448eb211c80319c", "")])[0]
+            test = random.choice(self.context["tests"])[0]
+            own = random.choice(self.context["ended"])[0]
+            paths = [f"/api/v1/runs/{run}{part}?project={project}" for project in ("alpha", "beta")
+                     for part in ("", "/trace", "/report", "/events")]
+            paths += [f"/api/v1/tests/{test}?project={project}" for project in ("alpha", "beta")]
+            paths += [f"/api/v1/{kind}?project={project}" for project in ("alpha", "beta", "default")
+                      for kind in ("tests", "variable-sets", "runs", "stores", "tests/x/versions", f"tests/{test}/trend")]
+            paths += [f"/api/v1/runs?project=alpha&trace={trace}", "/api/v1/variable-sets/own?project=beta", "/readyz", "/livez",
+                      "/metrics", "/api/v1/openapi.json", "/api/v1/audit", "/api/v1/tokens", "/api/v1/me", "/api/v1/nothing"]
+            report = f"/report?format={random.choice(FORMATS)}"
+            paths += [f"/api/v1/runs/{own}{part}?project=alpha" for part in ("", "/events", "/trace", report)]
+            for path in random.sample(paths, 4):
+                path = path.replace("?project=alpha", "&project=alpha") if path.count("?") > 1 else path
+                await caller.ask("snoop", self.context["http"], "GET", path, viewer)
+            await self.api(caller, "snoop put", "PUT", "/api/v1/documents", f"type: Test\nspec: {{id: {test}, name: [}}", YAML)
+            await asyncio.sleep(0.2)
+
+
+def noted(path):
+    """Runs and traces of beta so far: alpha is given all of them."""
+    runs, traces = [], []
+    with open(path, encoding="ascii") as file:
+        for words in map(str.split, file.readlines()[-200:]):
+            if words[0] == "run":
+                runs.append(words[1])
+            elif len(words) == 3:
+                traces.append((words[1], words[2]))
+    return runs, traces
+
+
+def spans(context, traces, count=1, size=10):
+    """An export of alpha's as JSON: so many spans of each of these traces, with attributes of so many bytes."""
+    canary, now = context["canaries"]["alpha"], time.time_ns()
+    made = [{"traceId": trace, "spanId": f"{random.getrandbits(64) | 1:016x}", "parentSpanId": parent or f"{7:016x}", "name": "work",
+             "kind": 2, "startTimeUnixNano": str(now), "endTimeUnixNano": str(now + 1000),
+             "attributes": [{"key": "a", "value": {"stringValue": canary + "x" * size}}]}
+            for trace, parent in traces for _ in range(count)]
+    resource_ = {"attributes": [{"key": "service.name", "value": {"stringValue": f"{canary}-service"}}]}
+    return json.dumps({"resourceSpans": [{"resource": resource_, "scopeSpans": [{"spans": made}]}]}).encode()
+
+
+def hard_test(claims):
+    """A test of many claims by patterns that cost much."""
+    lines = [f'response.body matches "(a{{1,{20 + number % 30}}}|[a-m]{{2,9}}){{1,{10 + number % 20}}}b{number}"'
+             for number in range(claims)]
+    return json.dumps({"type": "Test", "spec": {"id": "hard", "name": "hard", "trigger": {"type": "http", "httpRequest": {
+        "method": "GET", "url": "http://127.0.0.1:9/"}}, "trace": lines}})
+
+
+@attack
+async def threads(alpha):
+    """500 secrets over large responses, many claims by expensive patterns, and judgements of them."""
+    own = alpha.context["ended"][0][0]
+    judge = lambda caller: alpha.api(caller, "judge", "POST", f"/api/v1/runs/{own}/judgements", hard_test(400), YAML)  # noqa: E731
+    return [alpha.runs("mask", ["many"]) for _ in range(4)] + [alpha.runs("hard", ["many"]) for _ in range(2)] + [
+        alpha.loop(judge) for _ in range(6)]
+
+
+@attack
+async def database_pool(alpha):
+    """Lists, trends and histories as often as eight tokens may, and bodies that come slowly."""
+    kinds = ["/api/v1/runs?limit=100", "/api/v1/tests/mask/trend?last=100", "/api/v1/tests?limit=100", "/api/v1/tests/mask/versions",
+             "/api/v1/variable-sets?limit=100", "/api/v1/runs?limit=100&verdict=failed"]
+    ask = lambda caller: alpha.api(caller, "list", "GET", random.choice(kinds))  # noqa: E731
+    return [alpha.loop(ask) for _ in range(16)] + [alpha.hold(100, "http", lambda: slow_body(alpha))]
+
+
+def slow_body(alpha):
+    message = request("PUT", "/api/v1/documents?project=alpha", alpha.token(), b"x" * 500_000, YAML)
+    return message[:-400_000]
+
+
+@attack
+async def memory(alpha):
+    """Responses of 16 MB, outcomes of that size that are read, exports of that size."""
+    own = alpha.context["large"]
+    read = lambda caller: alpha.api(caller, "read large", "GET", f"/api/v1/runs/{own}{random.choice(('', '/report'))}")  # noqa: E731
+    export = spans(alpha.context, [(f"{7:032x}", None)], 15, 1_000_000)
+    send = lambda caller: alpha.export(caller, "export large", export)  # noqa: E731
+    return [alpha.runs("large") for _ in range(8)] + [alpha.loop(read) for _ in range(6)] + [alpha.loop(send, 0.05) for _ in range(3)]
+
+
+@attack
+async def connections(alpha):
+    """Silent and slow connections to all ports: 600 to each, more than one address may have."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    head = lambda: b"GET /livez HTTP/1.1\r\nhost: x\r\nx-slow: "  # noqa: E731
+    return [alpha.hold(300, port, message) for port in ("http", "otlp", "grpc") for message in (bytes, head)] + [
+        alpha.hold(200, "grpc", lambda: grpc_head(alpha.tokens["alpha editor"])),
+        alpha.hold(100, "otlp", lambda: slow_export(alpha))]
+
+
+def slow_export(alpha):
+    return request("POST", "/v1/traces", alpha.tokens["alpha editor"], b"{" + b" " * 5_000_000, JSON)[:-4_900_000]
+
+
+@attack
+async def live_streams(alpha):
+    """More streams of events than there are, of a run that goes on, which nobody reads."""
+    run = await alpha.start(alpha.caller(), "hang")
+
+    def follow():
+        headers = {"accept": "text/event-stream", "x-hold": "1"}
+        return request("GET", f"/api/v1/runs/{run}/events?project=alpha", alpha.token(), headers=headers)
+    return [alpha.hold(400, "http", follow)]
+
+
+@attack
+async def places(alpha):
+    """Readers of traces and reports that do not read, and judgements."""
+    run = alpha.context["traced"]
+
+    def unread_answer():
+        part = random.choice(("/trace", "/report?format=html", "/report?format=json"))
+        path = f"/api/v1/runs/{run}{part}{'&' if '?' in part else '?'}project=alpha"
+        return request("GET", path, alpha.token(), headers={"x-shape": "12000000,0,200"})
+    judge = lambda caller: alpha.api(caller, "judge", "POST", f"/api/v1/runs/{run}/judgements", hard_test(100), YAML)  # noqa: E731
+    read = lambda caller: alpha.api(caller, "read trace", "GET", f"/api/v1/runs/{run}/trace")  # noqa: E731
+    return [alpha.hold(60, "http", unread_answer)] + [alpha.loop(judge) for _ in range(8)] + [alpha.loop(read) for _ in range(4)]
+
+
+@attack
+async def strangers(alpha):
+    """No token, tokens that are expired, revoked or made up, and bytes that are no request."""
+    shown = [None, alpha.tokens["expired"], alpha.tokens["revoked"]]
+
+    async def ask(caller):
+        token = random.choice([*shown, f"qtt_{random.getrandbits(200):050x}", "x" * 7000])
+        path = random.choice(("/api/v1/me", "/api/v1/runs?project=beta", "/metrics", "/api/v1/audit", "/readyz", "/auth/login"))
+        await caller.ask("stranger", alpha.context["http"], "GET", path, token)
+
+    async def send(caller):
+        body = spans(alpha.context, noted(alpha.context["notes"])[1][-5:])
+        token = random.choice([*shown, f"qtt_{random.getrandbits(200):050x}"])
+        await caller.ask("stranger's export", alpha.context["otlp"], "POST", "/v1/traces", token, body, JSON)
+    return [alpha.loop(ask) for _ in range(8)] + [alpha.loop(send) for _ in range(4)] + [
+        alpha.hold(40, port, lambda: os.urandom(3000)) for port in ("http", "otlp", "grpc")]
+
+
+@attack
+async def database_size(alpha):
+    """Documents, versions and variable sets as large as they may be, and tokens, which alpha may not make."""
+    async def write(caller):
+        alpha.turn += 1
+        spec = {"id": f"doc{alpha.turn % 50}", "name": "n", "description": f"{alpha.turn} " + os.urandom(200_000).hex(),
+                "trigger": {"type": "http", "httpRequest": {"method": "GET", "url": "http://127.0.0.1:9/"}},
+                "trace": ["response.status = 200"]}
+        await alpha.api(caller, "write test", "PUT", "/api/v1/documents", json.dumps({"type": "Test", "spec": spec}), YAML)
+        values = [{"key": f"K{number}", "value": os.urandom(300).hex(), "type": "secret"} for number in range(200)]
+        spec = {"id": f"set{alpha.turn % 50}", "name": "n", "values": values}
+        await alpha.api(caller, "write set", "PUT", "/api/v1/documents", json.dumps({"type": "VariableSet", "spec": spec}), YAML)
+        await alpha.api(caller, "make token", "POST", "/api/v1/tokens", {"name": "more", "role": "viewer", "projects": ["alpha"]}, JSON)
+    return [alpha.loop(write) for _ in range(6)]
+
+
+@attack
+async def bus(alpha):
+    """Spans for ended runs, for beta's, for very many ids, and bytes that cannot be read."""
+    ended = [(trace, parent) for _, trace, parent in alpha.context["ended"] if trace]
+    large = [spans(alpha.context, [one], 8, 1_000_000) for one in ended]
+
+    async def ended_runs(caller):
+        await alpha.export(caller, "export ended", random.choice(large))
+
+    async def stolen(caller):
+        traces = noted(alpha.context["notes"])[1][-20:]
+        if traces:
+            who = random.choice(("alpha editor", "alpha ingest"))
+            await alpha.export(caller, "export stolen", spans(alpha.context, traces, 2), token=alpha.tokens[who])
+        await asyncio.sleep(0.1)
+
+    async def many(caller):
+        traces = [(f"{random.getrandbits(128) | 1:032x}", None) for _ in range(1000)]
+        await alpha.export(caller, "export many", spans(alpha.context, traces))
+
+    async def garbage(caller):
+        await alpha.export(caller, "export garbage", os.urandom(2000), random.choice((JSON, {"content-type": "application/x-protobuf"})))
+        await asyncio.sleep(0.05)
+
+    return [alpha.loop(ended_runs) for _ in range(4)] + [alpha.loop(it) for it in (stolen, many, garbage)]
+
+
+@attack
+async def disk(alpha):
+    """As many spans as the journal takes: for the ids of ended runs, each as large as a trace may be."""
+    ended = [(trace, parent) for _, trace, parent in alpha.context["ended"] if trace]
+    bodies = [spans(alpha.context, [one], 15, 1_000_000) for one in ended]
+    return [alpha.loop(lambda caller: alpha.export(caller, "export", random.choice(bodies))) for _ in range(4)]
+
+
+@attack
+async def run_slots(alpha):
+    """Runs whose system does not answer, at two hosts: as many as the server works on at a time, and more."""
+    async def flood(caller):
+        await alpha.start(caller, random.choice(("hang", "hang-there")))
+    return [alpha.loop(flood, 0.02) for _ in range(4)]
+
+
+@attack
+async def host_slots(alpha):
+    """Runs against the very system that beta tests, at a path that does not answer."""
+    return [alpha.loop(lambda caller: alpha.start(caller, "hang-beta"), 0.05) for _ in range(2)]
+
+
+async def main(name, path, seconds):
+    with open(path, encoding="utf-8") as file:
+        alpha = Alpha(json.load(file), float(seconds))
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    begun = [asyncio.create_task(it) for it in [*await ATTACKS[name](alpha), alpha.snoop()]]
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stopped.wait(), max(0.1, alpha.until - time.monotonic()))
+    for task in begun:
+        task.cancel()
+    ended = await asyncio.gather(*begun, return_exceptions=True)
+    broken = [repr(it) for it in ended if isinstance(it, Exception) and not isinstance(it, asyncio.CancelledError)]
+    ledger = alpha.ledger
+    print(json.dumps({"kinds": ledger.kinds, "statuses": ledger.statuses, "leaks": ledger.leaks, "searched": ledger.searched,
+                      "held": sum(map(len, alpha.held)), "refills": alpha.refills, "broken": broken}))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""The hostile tenant: alpha abuses one shared resource after the other, and beta must not notice. See README.md."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+from attacks import ATTACKS  # noqa: E402
+from flood import large_responses  # noqa: E402
+from stage import Stage  # noqa: E402
+from world import Cluster, Impossible  # noqa: E402
+
+RATIO_GOAL, PROBE_MS_GOAL, MEMORY_MIB_GOAL = 4.0, 200, 1024
+JOURNAL_MIB_GOAL = 4 * 512 + 128  # what the bus may have on disk, and its own files beside
+ROUNDS = 2
+SHORT_SECONDS = 2
+SHORT_PROBE_MS_GOAL = 1000  # a program that is not optimised, on a machine that builds and tests beside it
+
+
+def main():
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("--seconds", type=float, default=60, help="of each attack, in two rounds (60)")
+    reader.add_argument("--short", action="store_true", help="some seconds of each, on one server, without ratios: for ci")
+    reader.add_argument("--only", nargs="+", metavar="RESOURCE", default=[*ATTACKS, LARGE], help="these, and no others")
+    reader.add_argument("--list", action="store_true", help="tells what each attack does, and runs nothing")
+    reader.add_argument("--keep", metavar="FILE", help="writes all that was seen there, as JSON")
+    options = reader.parse_args()
+    if unknown := [name for name in options.only if name not in (*ATTACKS, LARGE)]:
+        sys.exit(f"there is no attack on {', '.join(unknown)}; there are: {', '.join([*ATTACKS, LARGE])}")
+    if options.list:
+        for name in options.only:
+            print(f"{name}: {(ATTACKS.get(name) or large_responses).__doc__}")
+        return 0
+    binary = os.environ.get("QUALITYTRACE", "")
+    if not os.access(binary, os.X_OK):
+        sys.exit("say which binary is meant: QUALITYTRACE=/path/to/qualitytrace ./prove.py")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    try:
+        cluster = Cluster()
+    except Impossible as reason:
+        sys.exit(str(reason))
+    try:
+        rows, seen = play(Path(binary).resolve(), cluster, options)
+    finally:
+        cluster.close()
+    if options.keep:
+        Path(options.keep).write_text(json.dumps(seen))
+    missed = [row["name"] for row in rows if row["met"] is False]
+    print(f"{len(rows) - len(missed)} of {len(rows)} goals met" + (f"; missed: {', '.join(missed)}" if missed else ""))
+    print(json.dumps({"bench": "tenants", "rows": rows}))
+    return 1 if missed else 0
+
+
+LARGE = "large_responses"
+LASTING = ("run_slots", "host_slots")  # what is left of these is in the way of the next
+
+
+def play(binary, cluster, options):
+    rows, seen = [], {}
+    print(f"{'resource':<16} | {'wrong':>5} | {'no end':>6} | {'failed':>6} | {'leaked':>6} | {'p99 ms':>8} | {'sink ms':>8} | "
+          f"{'ratio':>5} | {'probe ms, p99 and most':>22} | {'MiB':>5}", flush=True)
+    attacks = [name for name in options.only if name != LARGE]
+    if options.short:
+        with staged(binary, cluster, True) as stage:
+            for name in attacks:
+                if name in LASTING:
+                    with staged(binary, cluster, True) as other:
+                        seen[name] = [other.phase(name, SHORT_SECONDS)], []
+                else:
+                    seen[name] = [stage.phase(name, SHORT_SECONDS)], []
+                rows += told(name, *seen[name], is_short=True)
+    else:
+        for name in attacks:
+            attacked, calm = [], []
+            for _ in range(ROUNDS):
+                with staged(binary, cluster, False) as stage:
+                    attacked.append(stage.phase(name, options.seconds / ROUNDS))
+                with staged(binary, cluster, False) as stage:
+                    calm.append(stage.phase(name, options.seconds / ROUNDS, attacked[-1]["attack"]["kinds"]))
+            seen[name] = attacked, calm
+            rows += told(name, attacked, calm, is_short=False)
+        if LARGE in options.only:
+            with tempfile.TemporaryDirectory(prefix="tenant-prove-", ignore_cleanup_errors=True) as folder:
+                rows += large_responses(binary, cluster, Path(folder))
+    return rows, seen
+
+
+class staged:
+    """A stage in a folder of its own, closed at the end."""
+
+    def __init__(self, *words):
+        self.words = words
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="tenant-prove-", ignore_cleanup_errors=True)
+        binary, cluster, is_short = self.words
+        self.stage = Stage(binary, cluster, Path(self.folder.name), is_short)
+        return self.stage
+
+    def __exit__(self, *_):
+        self.stage.close()
+        self.folder.cleanup()
+
+
+def told(name, attacked, calm, is_short):
+    """A line of the table, and its rows."""
+    both = attacked + calm
+    every = lambda phases, key: [it for phase in phases for it in phase[key]]  # noqa: E731
+    times, beside = every(attacked, "times"), every(calm, "times")
+    probes = [took * 1000 for took in every(attacked, "probes")]
+    leaks = [leak for phase in both for leak in phase["leaks"] + phase["attack"]["leaks"]]
+    ends = every(attacked, "ends")
+    wrong, refused = every(attacked, "wrong"), every(attacked, "unfollowed")
+    leaked = sum(leak[1] for leak in leaks) + sum(phase["logLeaks"] for phase in both)
+    searched = sum(phase["searched"] + phase["attack"]["searched"] for phase in both)
+    at = lambda percent, of: centile(percent, of) * 1000  # noqa: E731
+    probe_goal = SHORT_PROBE_MS_GOAL if is_short else PROBE_MS_GOAL
+    rows = [
+        row(name, "verdicts wrong or stolen", len(wrong), "verdicts", 0),
+        row(name, "runs that did not end", sum(phase["unended"] for phase in attacked), "runs", 0),
+        row(name, "requests of beta that failed", sum(phase["failed"] for phase in attacked), "requests", 0),
+        row(name, "live streams of beta that were refused or cut", len(refused), "streams", 0),
+        row(name, "leaked", leaked, "bytes", 0),
+        row(name, "searched for canaries", round(searched / 1e6, 1), "MB", None),
+        row(name, "probes, 99th percentile", round(centile(99, probes), 1), "ms", probe_goal),
+        row(name, "probes, longest", round(max(probes), 1), "ms", probe_goal),
+        row(name, "server's memory, most", max(phase["memory"] for phase in attacked), "MiB", None if is_short else MEMORY_MIB_GOAL),
+        row(name, "data directory, largest", max(phase["journal"] for phase in attacked) >> 20, "MiB", JOURNAL_MIB_GOAL),
+        row(name, "server alive", sum(phase["isAlive"] for phase in both), "phases", len(both), least=True),
+        row(name, "beta's runs, 99th percentile to the verdict", round(at(99, ends), 1) if ends else None, "ms", None),
+        row(name, "beta at the API, 99th percentile", round(at(99, times), 1), "ms", None),
+    ]
+    sink, ratio = "", ""
+    if calm:
+        sink, ratio = at(99, beside), centile(99, times) / centile(99, beside)
+        rows += [row(name, "the same beside a sink", round(sink, 1), "ms", None),
+                 row(name, "ratio", round(ratio, 2), "", RATIO_GOAL),
+                 row(name, "ratio of the medians", round(centile(50, times) / centile(50, beside), 2), "", None),
+                 row(name, "samples", len(times), "", None)]
+        sink, ratio = f"{sink:.1f}", f"{ratio:.2f}"
+    print(f"{name:<16} | {len(wrong):>5} | {rows[1]['value']:>6} | {rows[2]['value']:>6} | {leaked:>6} | {at(99, times):>8.1f} | "
+          f"{sink:>8} | {ratio:>5} | {centile(99, probes):>10.1f} {max(probes):>11.1f} | {rows[8]['value']:>5}", flush=True)
+    for phase in both:
+        for test, right, verdict, why in phase["wrong"][:2]:
+            print(f"    {test} is {verdict} and not {right}: {why[:300]}", file=sys.stderr)
+        for problem in phase["attack"]["broken"][:3]:
+            print(f"    the attack broke: {problem}", file=sys.stderr)
+    for leak in leaks[:3]:
+        print(f"    leaked: {leak}", file=sys.stderr)
+    return rows
+
+
+def row(name, what, value, unit, goal, least=False):
+    met = None if goal is None else value >= goal if least else value <= goal
+    return {"name": f"{name}: {what}", "value": value, "unit": unit, "goal": goal, "met": met}
+
+
+def centile(percent, values):
+    values = sorted(values)
+    return values[min(len(values) - 1, len(values) * percent // 100)] if values else float("inf")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""A server with all that both projects have on it before an attack begins, and the phases of one attack."""
+
+import contextlib
+import json
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from world import HERE, LOOPBACK, Server, ask, environment, free_port, span
+
+SOURCE = "127.0.0.9"  # where alpha calls from
+ELSEWHERE = "127.0.0.7"  # where alpha's system is; beta's is on 127.0.0.1
+PROBE_SECONDS = 0.1
+TAIL_SECONDS = 60  # how long a load may take to see its last runs end
+
+
+class Stage:
+    """One server, ready for attacks; `is_short` has less of everything that is large."""
+
+    def __init__(self, binary, cluster, folder, is_short):
+        self.server, self.is_short = Server(binary, cluster, folder, "loopback"), is_short
+        self.folder, self.notes = folder, folder / "beta.notes"
+        self.notes.touch()
+        self.canaries = {project: "cnry" + secrets.token_hex(12) for project in ("alpha", "beta")}
+        self.system, self.there = free_port(), free_port()
+        try:
+            self.prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def prepare(self):
+        server = self.server
+        for last in (7, 8):
+            server.beside("target", self.there, last, until_open=self.there)
+        self.extra = [server.token(f"more-{number}", "editor", "alpha") for number in range(8)]
+        for project in ("alpha", "beta"):
+            server.tokens[f"{project} ingest"] = server.token("sender", "ingest", project)
+        for name in ("expired", "revoked"):
+            body = {"name": name, "role": "editor", "projects": ["alpha"]}
+            made = json.loads(server.good(201, "POST", "/api/v1/tokens", "admin", body))
+            server.tokens[name] = made["token"]
+            server.good(200, "GET", "/api/v1/me", name)  # each was good once
+            if name == "revoked" and server.api("DELETE", f"/api/v1/tokens/{made['id']}", "admin")[0] >= 300:
+                raise RuntimeError("a token was not taken back")
+        server.cluster.execute(server.database, "update tokens set expires_at_ns = 1 where name = 'expired'")
+        self.prepare_beta()
+        self.prepare_alpha()
+
+    def prepare_beta(self):
+        canary, who = self.canaries["beta"], "beta editor"
+        self.put(who, "VariableSet", id="own", values=[{"key": "TOKEN", "value": f"{canary}-secret", "type": "secret"},
+                                                       {"key": "OPEN", "value": f"{canary}-variable"}])
+        claims = {"passes": ["response.status = 200", 'count(span[name="work"]) = 1', f'response.body contains "{canary}-response"'],
+                  "fails-response": ["response.status = 201"],
+                  "fails-span": ['no span[name="work"]'],
+                  "fails-count": ['count(span[name="work"]) = 2']}
+        for name, trace in claims.items():
+            headers = [{"key": "x-key", "value": "${var:TOKEN}"}, {"key": "x-open", "value": "${var:OPEN}"}]
+            request = {"method": "GET", "url": f"http://{LOOPBACK}:{self.system}/{canary}-path", "headers": headers}
+            self.put(who, "Test", id=name, name=f"{canary}-name", description=f"{canary}-document",
+                     settle={"timeout": "15s", "flush": "200ms"},
+                     trigger={"type": "http", "timeout": "15s", "httpRequest": request}, trace=trace)
+        self.tests = [(name, "passed" if name == "passes" else "failed") for name in claims]
+        self.tests.insert(2, self.tests[0])  # half of them pass
+
+    def prepare_alpha(self):
+        server, who, canary = self.server, "alpha editor", self.canaries["alpha"]
+        values = [{"key": f"S{number}", "value": secrets.token_hex(20), "type": "secret"} for number in range(499)]
+        values.append({"key": "LAST", "value": "a" * 500, "type": "secret"})
+        self.put(who, "VariableSet", id="many", values=values)
+        size = 400_000 if self.is_short else 4_000_000
+        there, url = f"http://{ELSEWHERE}:{self.there}", {}
+        url["mask"] = url["hard"] = f"{there}/big?n={size}&c=a"
+        url["large"] = f"{there}/big?n={4 * size}&c=%01"
+        url["quick"] = f"{there}/{canary}"
+        url["hang"], url["hang-there"] = f"{there}/slow?s=900", f"http://127.0.0.8:{self.there}/slow?s=900"
+        url["hang-beta"] = f"http://{LOOPBACK}:{self.system}/hang"
+        url["traced"] = f"{there}/slow?s=2"
+        hard = [f'response.body matches "(a{{1,{20 + number}}}){{1,9}}b"' for number in range(20)]
+        for name, it in url.items():
+            claims = hard if name == "hard" else ['count(span[name="s"]) = 1'] if name == "traced" else ["response.status = 200"]
+            settle = {"timeout": "4s", "flush": "500ms"} if name == "traced" else {"timeout": "2s"}
+            self.put(who, "Test", id=name, description=f"{canary}-document", settle=settle, trace=claims,
+                     trigger={"type": "http", "timeout": "5m" if name.startswith("hang") else "30s",
+                              "httpRequest": {"method": "GET", "url": it}})
+        self.calls = {name: it for name, it in url.items() if not name.startswith("hang")}
+        runs = [server.begin(who, name) for name in ("mask", "large", "traced")] + [server.begin(who, "quick") for _ in range(12)]
+        trace, parent = server.traced(who, runs[2])
+        for turn in range(1 if self.is_short else 3):
+            spans = [span(trace, parent, f"{canary}-{turn}-{number}", a="x" * 400_000) for number in range(2 if self.is_short else 10)]
+            server.export(who, spans)
+        verdicts = [server.ended(who, run, limit=40)["verdict"] for run in runs]
+        if set(verdicts[:2] + verdicts[3:]) != {"passed"}:
+            raise RuntimeError(f"alpha's own runs are {verdicts}")
+        if (size := len(server.seen(who, runs[2], "/trace", timeout=20)[1])) < 500_000:
+            raise RuntimeError(f"alpha's large trace has {size} bytes")
+        self.large, self.traced = runs[1], runs[2]
+        self.ended = [[runs[0], None, None]] + [[run, *server.traced(who, run)] for run in runs[3:]]
+
+    def put(self, who, kind, **spec):
+        status, body = self.server.put(who, kind, **spec)
+        if status >= 300:
+            raise RuntimeError(f"`{spec['id']}` was not taken: {status} {body[:300]}")
+
+    def context(self, **more):
+        server = self.server
+        told = {"http": server.http, "otlp": server.otlp, "grpc": server.grpc, "system": self.system, "tokens": server.tokens,
+                "many": self.extra, "canaries": self.canaries, "notes": str(self.notes), "tests": self.tests, "ended": self.ended,
+                "large": self.large, "traced": self.traced, "calls": self.calls, "source": SOURCE} | more
+        path = self.folder / f"context-{secrets.token_hex(4)}.json"
+        path.write_text(json.dumps(told))
+        return path
+
+    def phase(self, name, seconds, shape=None):
+        """Beta's load beside an attack on this server, or with a shape on a bare sink. What all of them saw."""
+        more, sink = {}, None
+        if shape is not None:
+            port = free_port()
+            sink, more = self.piped("sink.py", port), {"sink": port, "shape": shape}
+        context = self.context(**more)
+        attacker = self.piped("attacks.py", name, context, seconds + TAIL_SECONDS)
+        time.sleep(0.7 if self.is_short else 2)  # until all of it is under way
+        probes, done = [], threading.Event()
+        prober = threading.Thread(target=self.probe, args=(probes, done))
+        prober.start()
+        try:
+            seen = result(self.piped("load.py", context, seconds), seconds + TAIL_SECONDS, "the load")
+        finally:
+            done.set()
+            prober.join()
+            attacker.send_signal(signal.SIGTERM)
+        told = result(attacker, 30, "the attack")
+        if sink:
+            sink.kill()
+            sink.wait()
+        return seen | {"attack": told, "probes": probes, "memory": self.server.memory(), "journal": self.journal(),
+                       "isAlive": self.server.process.poll() is None, "logLeaks": self.logged()}
+
+    def piped(self, *words):
+        process = subprocess.Popen([sys.executable, str(HERE / words[0]), *map(str, words[1:])], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), start_new_session=True)
+        self.server.running.append(process)
+        return process
+
+    def probe(self, probes, done):
+        while not done.wait(PROBE_SECONDS):
+            status, _, took = ask(self.server.http, "GET", "/livez", timeout=10)
+            probes.append(took if status == 200 else max(took, 10.0))
+
+    def journal(self):
+        """Bytes of spans on disk."""
+        total = 0
+        for path in Path(self.folder / "data").rglob("*"):
+            with contextlib.suppress(OSError):
+                total += path.stat().st_size
+        return total
+
+    def logged(self):
+        """Bytes of secrets in what processes have written to their logs: nobody's may be there."""
+        secret = f"{self.canaries['beta']}-secret".encode()
+        return sum(path.read_bytes().count(secret) * len(secret) for path in self.folder.glob("*.log"))
+
+    def close(self):
+        self.server.close()
+
+
+def result(process, limit, what):
+    try:
+        out, wrong = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, wrong = process.communicate()
+    lines = out.decode().strip().splitlines()
+    if not lines:
+        raise RuntimeError(f"{what} ended without a word: {wrong.decode(errors='replace')[-500:]}")
+    return json.loads(lines[-1])

@@ -1,0 +1,167 @@
+"""HTTP by asyncio for those who load and attack: what came is counted, and searched for what must not be in it."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import time
+
+LOOPBACK = "127.0.0.1"
+WAIT_SECONDS = 40
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"  # and empty settings
+
+
+class Ledger:
+    """What came: by kind of request how many answers, their bytes and seconds, and by status; and what leaked."""
+
+    def __init__(self, forbidden):
+        """`forbidden` are texts that no answer may have."""
+        self.forbidden = [text.encode() for text in forbidden]
+        self.kinds, self.statuses, self.leaks, self.searched = {}, {}, [], 0
+
+    def search(self, where, data):
+        self.searched += len(data)
+        for text in self.forbidden:
+            if (at := data.find(text)) >= 0:
+                count = data.count(text) * len(text)
+                self.leaks.append([where, count, data[max(0, at - 60):at + 60].decode(errors="replace")])
+
+    def add(self, kind, status, size, seconds):
+        count, bytes_, took = self.kinds.get(kind, (0, 0, 0.0))
+        self.kinds[kind] = (count + 1, bytes_ + size, took + seconds)
+        key = f"{kind} {status}"
+        self.statuses[key] = self.statuses.get(key, 0) + 1
+
+
+class Caller:
+    """One who asks, one request after the other, on connections that are kept."""
+
+    def __init__(self, ledger, source=None, aim=None):
+        """`source` is the address that it calls from; `aim` says where requests really go, and with which further headers."""
+        self.ledger, self.source, self.aim, self.lines = ledger, source, aim or (lambda port, kind, call: (port, {})), {}
+
+    async def connect(self, port):
+        place = (self.source, 0) if self.source else None
+        try:
+            return await asyncio.open_connection(LOOPBACK, port, local_addr=place, limit=1 << 20)
+        except OSError:  # a system without that address
+            return await asyncio.open_connection(LOOPBACK, port, limit=1 << 20)
+
+    async def ask(self, kind, port, method, path, token=None, body=b"", headers=None, call=None, limit=WAIT_SECONDS, kept=True):
+        """Status, bytes and seconds; status 0 where no answer came in time. `call` is what the server will call for it."""
+        port, more = self.aim(port, kind, call)
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(limit):
+                status, data = await self.exchange(port, request(method, path, token, body, {**(headers or {}), **more}), kept)
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError, TimeoutError):
+            self.drop(port)
+            status, data = 0, b""
+        took = time.monotonic() - began
+        self.ledger.add(kind, status, len(data), took)
+        self.ledger.search(f"{kind} {method} {path}", data)
+        return status, data, took
+
+    async def exchange(self, port, message, kept):
+        reader, writer = self.lines.pop(port, None) or await self.connect(port)
+        try:
+            writer.write(message)
+            await writer.drain()
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.ledger.search("head", head)
+            status, data = int(head.split(b" ", 2)[1]), await body_of(reader, head.lower())
+        except BaseException:
+            writer.close()
+            raise
+        if kept and b"connection: close" not in head.lower():
+            self.lines[port] = reader, writer
+        else:
+            writer.close()
+        return status, data
+
+    def drop(self, port):
+        if line := self.lines.pop(port, None):
+            line[1].close()
+
+
+def request(method, path, token=None, body=b"", headers=None):
+    lines = [f"{method} {path} HTTP/1.1", "host: x"]
+    if token:
+        lines.append(f"authorization: Bearer {token}")
+    if isinstance(body, (dict, list)):
+        body = json.dumps(body)
+    if isinstance(body, str):
+        body = body.encode()
+    if body or method in ("POST", "PUT"):
+        lines.append(f"content-length: {len(body)}")
+    lines += [f"{key}: {value}" for key, value in (headers or {}).items()]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+async def body_of(reader, head):
+    if b"transfer-encoding: chunked" in head:
+        parts = []
+        while size := int((await reader.readline()).split(b";")[0], 16):
+            parts.append(await reader.readexactly(size))
+            await reader.readline()
+        await reader.readline()
+        return b"".join(parts)
+    for line in head.split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            return await reader.readexactly(int(line.split(b":")[1]))
+    return b""
+
+
+def grpc_head(token):
+    """A stream of gRPC that is opened and says nothing: a frame of headers, each written out."""
+    fields = {":method": "POST", ":scheme": "http", ":path": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+              ":authority": "x", "content-type": "application/grpc", "authorization": f"Bearer {token}"}
+    block = b"".join(b"\0" + length(key) + key.encode() + length(value) + value.encode() for key, value in fields.items())
+    return PREFACE + len(block).to_bytes(3, "big") + b"\x01\x04\0\0\0\x01" + block
+
+
+def length(text):
+    """As HPACK writes the length of a text without Huffman's code; ours have fewer than 255 bytes."""
+    size = len(text)
+    return bytes([size]) if size < 127 else bytes([127, size - 127])
+
+
+def unread(port, message, source):
+    """A connection that says something, or nothing, and whose answer nobody reads. None where there is no connection."""
+    line = socket.socket()
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    line.settimeout(0.5)
+    try:
+        with contextlib.suppress(OSError):
+            line.bind((source, 0))
+        line.connect((LOOPBACK, port))
+        line.sendall(message)
+    except OSError:
+        line.close()
+        return None
+    line.setblocking(False)
+    return line
+
+
+def is_closed(line):
+    """Whether the other side has ended it. What waits to be read is left there, for whoever does not read is the point."""
+    try:
+        return line.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+async def every(seconds, until, act):
+    """Begins something so often, and waits for all of it at the end."""
+    begun, due = set(), time.monotonic()
+    while (now := time.monotonic()) < until:
+        if now < due:
+            await asyncio.sleep(due - now)
+        due = max(due + seconds, time.monotonic() - 1)
+        task = asyncio.create_task(act())
+        begun.add(task)
+        task.add_done_callback(begun.discard)
+    if begun:
+        await asyncio.wait(begun)
