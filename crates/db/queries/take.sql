@@ -1,5 +1,6 @@
 -- Takes up to $3 runs for the worker $1 under a lease of $2 seconds, at most $4 in flight against one host; $5 is now, $6
--- how many more are looked at than are wanted.
+-- how many more are looked at than are wanted. The last $7 of the worker's slots, and the last $8 of a host's, are for projects
+-- that have no more than so many runs in flight, or there: however many runs of one project hang, another's are taken.
 --
 -- A lane is a project and a host. The lanes that have queued runs are found by a walk along an index, the first runs of
 -- each by the same one, so that neither a long queue nor a long history is read. Joins with `runs` are by single ids, or
@@ -22,10 +23,13 @@ with recursive running as materialized (
     select run.id, lanes.host,
         coalesce(busy_projects.running, 0)
             + row_number() over (partition by lanes.project order by run.id) as rank,
+        coalesce(running.running, 0)
+            + row_number() over (partition by lanes.project, lanes.host order by run.id) as rank_of_host,
         $4 - coalesce(busy_hosts.running, 0) as room
     from lanes
     left join busy_projects on busy_projects.project = lanes.project
     left join busy_hosts on busy_hosts.host = lanes.host and lanes.host <> ''
+    left join running on running.project = lanes.project and running.host = lanes.host
     cross join lateral (
         select id from runs
         where epoch = 0 and project = lanes.project and host = lanes.host
@@ -37,11 +41,11 @@ with recursive running as materialized (
     where epoch > 0 and verdict is null and (lease_until is null or lease_until <= now())
     union all
     select id, rank from (
-        select id, host, rank, room,
+        select id, host, rank, rank_of_host, room,
             row_number() over (partition by host order by rank, id) as nth
         from queued
     ) as ranked
-    where host = '' or nth <= room
+    where host = '' or nth <= room - $8::bigint or nth <= room and rank_of_host <= $8::bigint
 ), next as materialized (
     select run.id from (
         select id from waiting order by rank, id limit $3 + $6
@@ -51,7 +55,7 @@ with recursive running as materialized (
             and (lease_until is null or lease_until <= now())
         for update skip locked
     ) as run
-    limit $3
+    limit greatest($3 - $7::bigint, least($3, (select count(*) from waiting where rank <= $7)))
 ), taken as (
     update runs
     set epoch = epoch + 1, worker = $1, lease_until = now() + make_interval(secs => $2),

@@ -35,6 +35,10 @@ pub struct Taking<'a> {
     pub runs_max: usize,
     /// Runs in flight against one host at the most, whoever has taken them.
     pub host_max: usize,
+    /// Of the free slots, how many are for projects that have no more runs in flight than this.
+    pub runs_reserved: usize,
+    /// The same of the runs against one host, for projects that have no more than this in flight there.
+    pub host_reserved: usize,
 }
 
 /// What a worker got.
@@ -146,6 +150,8 @@ impl Db {
             i64::try_from(taking.host_max).unwrap_or(i64::MAX),
             taking.at.to_string(),
             SPARE,
+            i64::try_from(taking.runs_reserved).unwrap_or(i64::MAX),
+            i64::try_from(taking.host_reserved).unwrap_or(i64::MAX),
         )
         .fetch_all(&self.pool)
         .await

@@ -48,6 +48,9 @@ const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// How long it may take to give back the runs that did not end, and to keep what was learned.
 const LEAVE_MAX: Duration = Duration::from_secs(1);
 
+/// One slot of so many, of the worker's and of a host's, is for projects that have few runs in flight.
+const RESERVED_PART: usize = 8;
+
 /// What workers share.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -179,6 +182,8 @@ async fn take(worker: &Arc<Worker>, slots: usize, runs: &mut JoinSet<Option<Late
         at: began,
         runs_max: slots,
         host_max: worker.config.host_max as usize,
+        runs_reserved: worker.config.runs_max / RESERVED_PART,
+        host_reserved: worker.config.host_max as usize / RESERVED_PART,
     };
     let took = worker.db.take(&taking).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "no run can be taken; trying again");

@@ -204,6 +204,8 @@ async fn a_run_that_ended_five_workers_ends_as_inconclusive() -> Result<()> {
             at: now(),
             runs_max: 1,
             host_max: 1,
+            runs_reserved: 0,
+            host_reserved: 0,
         };
         let took = record.take(&taking).await?;
         assert_eq!(took.runs.first().context("it waits")?.epoch, epoch);

@@ -116,7 +116,15 @@ pub(crate) async fn renew(
 }
 
 pub(crate) fn taking(worker: &str, lease: Duration) -> Taking<'_> {
-    Taking { worker, lease, at: at(2), runs_max: 1, host_max: 1000 }
+    Taking {
+        worker,
+        lease,
+        at: at(2),
+        runs_max: 1,
+        host_max: 1000,
+        runs_reserved: 0,
+        host_reserved: 0,
+    }
 }
 
 /// Applies one test.

@@ -114,6 +114,30 @@ fn a_host_gets_no_more_runs_than_its_bound_and_holds_up_nobody_else() {
 }
 
 #[test]
+fn runs_that_hang_leave_slots_and_hosts_to_other_projects() {
+    // Whether the bound is that of the worker or that of a host.
+    for host in ["", "slow:80"] {
+        scratch::with(|scratch| async move {
+            queue(&scratch, "hog", host, 0..40).await;
+            let take = async |slots: usize| {
+                let (runs_max, host_max) = if host.is_empty() { (slots, 1000) } else { (100, 16) };
+                let (runs_reserved, host_reserved) = if host.is_empty() { (2, 0) } else { (0, 2) };
+                let rest = scratch::taking("w", LEASE);
+                let taking = Taking { runs_max, host_max, runs_reserved, host_reserved, ..rest };
+                scratch.db.take(&taking).await.expect("asked").runs
+            };
+            assert_eq!(take(16).await.len(), 14, "{host}: all but those that are reserved");
+            assert!(take(2).await.is_empty(), "{host}: who has many gets none of these");
+            queue(&scratch, "late", host, 40..45).await;
+            let taken = take(2).await;
+            assert_eq!(by_project(&taken), [("late".to_owned(), 2)].into(), "{host}");
+            end(&scratch, &taken[0]).await;
+            assert_eq!(by_project(&take(1).await), [("late".to_owned(), 1)].into(), "{host}");
+        });
+    }
+}
+
+#[test]
 fn a_run_of_a_dead_worker_comes_first_and_counts_once() {
     scratch::with(|scratch| async move {
         queue(&scratch, "one", "slow:80", 0..3).await;
