@@ -193,7 +193,7 @@ async def memory(alpha):
     """Responses of 16 MB, outcomes of that size that are read, exports of that size."""
     own = alpha.context["large"]
     read = lambda caller: alpha.api(caller, "read large", "GET", f"/api/v1/runs/{own}{random.choice(('', '/report'))}")  # noqa: E731
-    export = spans(alpha.context, [(f"{7:032x}", None)], 15, 1_000_000)
+    export = spans(alpha.context, [(f"{7:032x}", None)], 15, alpha.context["megabyte"])
     send = lambda caller: alpha.export(caller, "export large", export)  # noqa: E731
     return [alpha.runs("large") for _ in range(8)] + [alpha.loop(read) for _ in range(6)] + [alpha.loop(send, 0.05) for _ in range(3)]
 
@@ -275,10 +275,14 @@ async def database_size(alpha):
 async def bus(alpha):
     """Spans for ended runs, for beta's, for very many ids, and bytes that cannot be read."""
     ended = [(trace, parent) for _, trace, parent in alpha.context["ended"] if trace]
-    large = [spans(alpha.context, [one], 8, 1_000_000) for one in ended]
+    # Where the large ones find no room any more, smaller ones do: nothing is to be left for others.
+    sizes = [alpha.context["megabyte"] // part for part in (1, 8, 64, 1000)]
+    bodies = [[spans(alpha.context, [one], 8, size) for one in ended] for size in sizes]
 
     async def ended_runs(caller):
-        await alpha.export(caller, "export ended", random.choice(large))
+        for chosen in bodies:
+            while alpha.goes_on and (await alpha.export(caller, "export ended", random.choice(chosen)))[0] == 200:
+                pass
 
     async def stolen(caller):
         traces = noted(alpha.context["notes"])[1][-20:]
@@ -302,7 +306,7 @@ async def bus(alpha):
 async def disk(alpha):
     """As many spans as the journal takes: for the ids of ended runs, each as large as a trace may be."""
     ended = [(trace, parent) for _, trace, parent in alpha.context["ended"] if trace]
-    bodies = [spans(alpha.context, [one], 15, 1_000_000) for one in ended]
+    bodies = [spans(alpha.context, [one], 15, alpha.context["megabyte"]) for one in ended]
     return [alpha.loop(lambda caller: alpha.export(caller, "export", random.choice(bodies))) for _ in range(4)]
 
 

@@ -37,7 +37,8 @@ def large_responses(binary, cluster, folder):
     probes = sorted(took * 1000 for took in probes)
     p99 = probes[len(probes) * 99 // 100]
     print(f"{RUNS} responses of {BYTES / 1e6:.0f} MB at once: {right} verdicts right, {unended} without an end, {took:.1f} s, "
-          f"at most {peak} MiB; masked in {', '.join(f'{it:.2f} s' for it in masked)}; probes {p99:.1f} ms, {probes[-1]:.1f} ms at most", flush=True)
+          f"at most {peak} MiB; masked in {', '.join(f'{it:.2f} s' for it in masked)}; "
+          f"probes {p99:.1f} ms, {probes[-1]:.1f} ms at most", flush=True)
 
     def row(what, value, unit, goal, met):
         return {"name": f"large_responses: {what}", "value": value, "unit": unit, "goal": goal, "met": met}

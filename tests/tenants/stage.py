@@ -111,7 +111,8 @@ class Stage:
         server = self.server
         told = {"http": server.http, "otlp": server.otlp, "grpc": server.grpc, "system": self.system, "tokens": server.tokens,
                 "many": self.extra, "canaries": self.canaries, "notes": str(self.notes), "tests": self.tests, "ended": self.ended,
-                "large": self.large, "traced": self.traced, "calls": self.calls, "source": SOURCE} | more
+                "large": self.large, "traced": self.traced, "calls": self.calls, "source": SOURCE,
+                "megabyte": 100_000 if self.is_short else 1_000_000} | more
         path = self.folder / f"context-{secrets.token_hex(4)}.json"
         path.write_text(json.dumps(told))
         return path

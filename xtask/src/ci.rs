@@ -244,7 +244,8 @@ fn traps(machine: &Machine, _: &Variables) -> Result<()> {
 }
 
 fn tenants(machine: &Machine, _: &Variables) -> Result<()> {
-    played(machine, "tests/tenants/run.py", &[])
+    played(machine, "tests/tenants/run.py", &[])?;
+    played(machine, "tests/tenants/prove.py", &["--short"])
 }
 
 /// Plays cases with the program as it is built for tests.
