@@ -222,7 +222,7 @@ impl<S: Sink> Intake<S> {
         if !split.batches.is_empty()
             && let Err(refused) = self.sink.accept(split.batches, sender).await
         {
-            add(&self.watch.refused, split.kept);
+            self.watch.refused_spans(split.kept, sender);
             return Err(refused.into());
         }
         // Counted only here, since a sender that was refused sends the same again.
@@ -236,7 +236,7 @@ impl<S: Sink> Intake<S> {
         if split.invalid == 0 {
             return Ok(Rejected::default());
         }
-        add(&self.watch.invalid, split.invalid);
+        self.watch.invalid_spans(split.invalid, sender);
         if split.nameless > 0 {
             self.sink.lost_unread(sender, Unread::Spans);
         }

@@ -87,6 +87,9 @@ pub(super) struct Watch {
 struct Ring {
     exports: VecDeque<Foreign>,
     bytes: usize,
+    /// Spans of such senders that the sink refused, and spans whose ids are malformed.
+    refused: u64,
+    invalid: u64,
     /// When the present second began, and the bytes kept in it. Under a flood every export would push out the one of a
     /// moment ago, and none would be read from the memory that is still in the cache.
     second: Option<Instant>,
@@ -132,6 +135,18 @@ impl Watch {
             refusals.pop_front();
         }
         refusals.push_back((sender.cloned(), refusal));
+    }
+
+    /// Counts spans of a sender that the sink refused.
+    pub(super) fn refused_spans(&self, spans: u64, sender: &Sender) {
+        add(&self.refused, spans);
+        ring_of(&mut locked(&self.rings), sender).refused += spans;
+    }
+
+    /// Counts spans of a sender whose ids are malformed.
+    pub(super) fn invalid_spans(&self, spans: u64, sender: &Sender) {
+        add(&self.invalid, spans);
+        ring_of(&mut locked(&self.rings), sender).invalid += spans;
     }
 
     /// Keeps an export that carries foreign spans, and forgets the oldest ones of such senders for it.
@@ -188,14 +203,19 @@ impl Watch {
             .filter(|(sender, _)| sender.as_ref().is_none_or(reaches))
             .map(|(_, refusal)| refusal.clone())
             .collect();
-        let mut foreign: Vec<_> = locked(&self.rings)
-            .iter()
-            .filter(|(sender, _)| reaches(sender))
-            .flat_map(|(_, ring)| ring.exports.iter().cloned())
-            .collect();
+        let (mut foreign, mut refused, mut invalid) = (Vec::new(), 0, 0);
+        for (_, ring) in locked(&self.rings).iter().filter(|(sender, _)| reaches(sender)) {
+            foreign.extend(ring.exports.iter().cloned());
+            refused += ring.refused;
+            invalid += ring.invalid;
+        }
         foreign.sort_by_key(|export| export.at);
+        let counts = match project {
+            None => self.counts(),
+            Some(_) => Counts { refused, invalid, ..self.counts() },
+        };
         Seen {
-            counts: self.counts(),
+            counts,
             connections: self.connections.load(Ordering::Relaxed),
             requests: self.requests.load(Ordering::Relaxed),
             refusals,
@@ -268,6 +288,13 @@ mod tests {
         watch.keep_foreign(&Bytes::from(vec![1; 10]), &Sender::of([beta.clone()]));
         watch.refusal("of beta", Some(&Sender::of([beta.clone()])));
         watch.refusal("of a stranger", None);
+        watch.refused_spans(7, &Sender::of([beta.clone()]));
+        watch.invalid_spans(5, &Sender::of([alpha.clone()]));
+        let lost = |project| {
+            let counts = watch.seen(project).counts;
+            (counts.refused, counts.invalid)
+        };
+        assert_eq!([lost(Some(&alpha)), lost(Some(&beta)), lost(None)], [(0, 5), (7, 0), (7, 5)]);
         for _ in 0..100 {
             watch.keep_foreign(&Bytes::from(vec![2; 10]), &Sender::of([alpha.clone()]));
             tokio::time::advance(SECOND).await;
