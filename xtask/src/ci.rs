@@ -209,6 +209,13 @@ fn deny(machine: &Machine, _: &Variables) -> Result<()> {
     ]))
 }
 
+/// `cargo xtask advisories`: known weaknesses of what we depend on. It needs the network, and is no step of CI: a new advisory would
+/// break a build that changed nothing.
+pub(crate) fn advisories(machine: &Machine) -> Result<()> {
+    let mut deny = machine.command(tools::DENY.bin(machine)?.join("cargo-deny"));
+    spawn::run(deny.args(["--workspace", "check", "--hide-inclusion-graph", "advisories"]))
+}
+
 fn wasm(machine: &Machine, _: &Variables) -> Result<()> {
     let installed = spawn::output(Command::new("rustup").args(["target", "list", "--installed"]));
     // Without rustup the toolchain is someone else's care, and cargo says what is missing.

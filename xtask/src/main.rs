@@ -1,4 +1,4 @@
-//! What people and CI run: `ci`, `generate`, `services`, `accept`, `tools`, `bench`, `prove`, `dogfood`, `compat`.
+//! What people and CI run: `ci`, `generate`, `services`, `accept`, `advisories`, `tools`, `bench`, `prove`, `dogfood`, `compat`.
 //!
 //! This program only spawns others: the checks, generators and servers are theirs, the order and the words are ours.
 //! It depends on next to nothing, so that a bare machine has it within seconds. Deliberately absent: any knowledge of
@@ -35,6 +35,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   services up|down|status [NAME…]   real servers for the tests, on free loopback ports, one set per checkout
   services env [NAME…]              how tests find them: eval \"$(cargo xtask services env)\"
   accept                            move what golden tests proposed over the files; read the difference first
+  advisories                        known weaknesses of what we depend on, from the network; every night and before a release
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
   bench NAME                        measure, in release mode, with the services that it needs up: decode, lang,
                                     layout, server, telemetry (--short, --only GROUP, --faults), thread
@@ -87,6 +88,7 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
         ["services", "env", names @ ..] => services::env(machine, names),
         ["services", "status", names @ ..] => services::status(machine, names),
         ["accept"] => accept::run(machine),
+        ["advisories"] => ci::advisories(machine),
         ["tools", names @ ..] => tools::run(machine, names),
         ["bench", name, rest @ ..] => bench::run(machine, name, rest),
         ["prove", rest @ ..] => bench::prove(machine, rest),
