@@ -146,6 +146,13 @@ impl Local {
         self.journal.folder()
     }
 
+    /// Tries whether the journal takes something again, where it did not: `counts` tells. Nobody may send while nobody is
+    /// ready, so that nothing else would.
+    pub fn try_journal(&self) {
+        // Where there is no place for it, others are there, and try it.
+        self.commands.as_ref().map(|commands| commands.try_send(Command::Try).ok());
+    }
+
     /// The numbers of this moment.
     pub fn counts(&self) -> Counts {
         let journal = self.journal.counts();

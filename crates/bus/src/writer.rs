@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Publish(Publish),
     /// Something was forgotten.
     Release,
+    /// The journal is to be tried.
+    Try,
 }
 
 /// What one publisher wants to be kept.
@@ -85,12 +87,18 @@ impl Writer {
     fn round(&mut self, commands: impl Iterator<Item = Command>) {
         let mut group = Group::default();
         let mut told = Vec::new();
+        let mut is_tried = false;
         for command in commands {
-            if let Command::Publish(publish) = command {
-                told.push(self.take(publish, &mut group));
+            match command {
+                Command::Publish(publish) => told.push(self.take(publish, &mut group)),
+                Command::Release => {}
+                Command::Try => is_tried = true,
             }
         }
-        let released = std::mem::take(&mut self.spans.lock().released);
+        let mut released = std::mem::take(&mut self.spans.lock().released);
+        if is_tried {
+            released.extend(nothing_released());
+        }
         let settled = self.bury(released);
         let written = self.journal.flush();
         match &written {
@@ -224,6 +232,12 @@ impl Writer {
             self.journal.settle(before.unwrap_or(copy));
         }
     }
+}
+
+/// That nothing was forgotten of a trace that nobody has: a record that says nothing.
+fn nothing_released() -> Option<Released> {
+    let trace = TraceId::from_bytes([0xff; 16])?;
+    Some(Released { trace, before: 0, stretches: Vec::new() })
 }
 
 /// What is kept of the buffer between records.

@@ -216,8 +216,12 @@ async fn a_journal_that_cannot_be_written_refuses() {
     assert!(refused.to_string().ends_with("send them again later"), "{refused}");
     assert_eq!((bus.refused(trace(2)), bus.is_whole(trace(2))), (1, false));
     assert_eq!(read(&bus, 1).await, b"a", "what was there is");
+    assert!(bus.counts().journal_error.is_some(), "it is told");
     fs::remove_dir_all(&folder).expect("it is there");
-    publish(&bus, 2, b"b".to_vec()).await.expect("the folder is ours again");
+    bus.try_journal();
+    publish(&bus, 3, Vec::new()).await.expect("whoever comes behind it waits for it");
+    assert_eq!(bus.counts().journal_error, None, "the folder is ours again");
+    publish(&bus, 2, b"b".to_vec()).await.expect("and takes spans");
     assert_eq!(read(&bus, 2).await, b"b");
 }
 

@@ -121,7 +121,16 @@ impl Db {
 
     /// Asks whether Postgres answers.
     pub async fn ping(&self) -> Result<(), DbError> {
-        sqlx::query!("select 1 as one").fetch_one(&self.pool).await.map_err(|e| self.error(e))?;
+        let row = sqlx::query!(
+            "select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as \"is_read_only!\""
+        )
+        .fetch_one(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        if row.is_read_only {
+            let reason = "it is read-only".to_owned();
+            return Err(DbError::Unable { at: self.at.to_string(), reason });
+        }
         Ok(())
     }
 

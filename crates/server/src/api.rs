@@ -48,8 +48,8 @@ use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    access::Access, followers::Followers, liveness::Liveness, opening::Opening, proxies::Origin,
-    watch::Watch,
+    access::Access, config::Mode, followers::Followers, liveness::Liveness, opening::Opening,
+    proxies::Origin, watch::Watch,
 };
 use problem::Problem;
 
@@ -225,11 +225,16 @@ async fn on_work(State(app): State<App>, request: Request, next: Next) -> Respon
 async fn once_open(State(app): State<App>, request: Request, next: Next) -> Response {
     match app.opening.waits_for() {
         None => next.run(request).await,
-        Some(why) => not_ready(&why).into_response(),
+        Some(why) => not_ready(&app, &why).into_response(),
     }
 }
 
-fn not_ready(why: &str) -> Problem {
+/// What the server waits for is told to whoever may know: where access is on, to those who read its log.
+fn not_ready(app: &App, why: &str) -> Problem {
+    let why = match app.access.mode {
+        Mode::Off => why,
+        Mode::On => "the server's log says what it waits for",
+    };
     Problem::new(Fault::Upstream, format!("not ready: {why}"))
 }
 
@@ -245,16 +250,28 @@ async fn metrics(State(app): State<App>, uri: Uri) -> Response {
 }
 
 async fn ready(State(app): State<App>) -> Response {
-    if let Some(why) = app.opening.unready_reason() {
-        return not_ready(&why).into_response();
+    let why = match app.opening.unready_reason() {
+        // It says so itself.
+        Some(why) => return not_ready(&app, &why).into_response(),
+        None => broken(&app).await,
+    };
+    app.opening.tell(why.as_deref());
+    match why {
+        None => Json(serde_json::json!({"status": "ready"})).into_response(),
+        Some(why) => not_ready(&app, &why).into_response(),
+    }
+}
+
+/// What is broken that was there before: the journal of spans, or the database.
+async fn broken(app: &App) -> Option<String> {
+    if let Some(error) = app.bus.counts().journal_error {
+        app.bus.try_journal();
+        return Some(format!("the journal of spans cannot be written: {error}"));
     }
     match tokio::time::timeout(PING_MAX, app.calm_db.ping()).await {
-        Ok(Ok(())) => Json(serde_json::json!({"status": "ready"})).into_response(),
-        Ok(Err(error)) => not_ready(&error.to_string()).into_response(),
-        Err(_) => {
-            let why = format!("the database did not answer within {} s", PING_MAX.as_secs());
-            not_ready(&why).into_response()
-        }
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some(format!("the database did not answer within {} s", PING_MAX.as_secs())),
     }
 }
 

@@ -6,7 +6,7 @@
 //! again; the pools connect anew by themselves.
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -52,6 +52,8 @@ pub(crate) struct Opening {
     provided: Arc<Option<Vec<Provided>>>,
     /// Why the record is not open; none once it is.
     reason: Arc<watch::Sender<Option<String>>>,
+    /// What was last told to be broken since.
+    broken: Arc<Mutex<Option<String>>>,
 }
 
 /// The keys of trace ids, known once the record is open.
@@ -87,7 +89,8 @@ impl Opening {
         let reason = watch::Sender::new(Some("the database is being opened".to_owned()));
         let (keys, provided, reason) = (Keys::default(), Arc::default(), Arc::new(reason));
         let login_keys = Arc::default();
-        Self { db, ids, world, keys, login_keys, interests, peers, provided, reason }
+        let broken = Arc::default();
+        Self { db, ids, world, keys, login_keys, interests, peers, provided, reason, broken }
     }
 
     /// The same, with what the server's own files bring.
@@ -119,6 +122,17 @@ impl Opening {
     /// Why the server is not ready: that the record is not open, or that its row in there does not count.
     pub(crate) fn unready_reason(&self) -> Option<String> {
         self.waits_for().or_else(|| self.peers.waits_for())
+    }
+
+    /// Says in the log what is broken, once, and that it is not any more.
+    pub(crate) fn tell(&self, broken: Option<&str>) {
+        let mut told = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        match (told.as_deref(), broken) {
+            (Some(_), None) => tracing::info!("ready again"),
+            (told, Some(why)) if told != Some(why) => tracing::warn!(why, "not ready"),
+            _ => return,
+        }
+        *told = broken.map(str::to_owned);
     }
 
     /// Waits until the record is open.

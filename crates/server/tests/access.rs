@@ -429,3 +429,23 @@ async fn off_is_for_loopback() -> Result<()> {
     }
     database.remove().await
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_hear_nothing_of_what_a_server_waits_for() -> Result<()> {
+    let database = Database::create("unready").await?;
+    let mut config = configuration(&database, "server: {auth: {mode: on}}")?;
+    // Nobody listens there.
+    config.postgres.port = 1;
+    let server = start(config).await?;
+    let base = format!("http://{}", server.addresses().http);
+    let client = Client::builder().no_proxy().build()?;
+    for path in ["/readyz", "/api/v1/me", "/api/v1/runs"] {
+        let answer = client.get(format!("{base}{path}")).send().await?;
+        assert_eq!(answer.status(), 503, "{path}");
+        let words = answer.text().await?;
+        assert!(words.contains("not ready: the server's log says"), "{path}: {words}");
+        assert!(!words.contains("postgres") && !words.contains("127.0.0.1"), "{path}: {words}");
+    }
+    assert!(server.shutdown().await.is_delivered());
+    database.remove().await
+}

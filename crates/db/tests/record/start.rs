@@ -97,3 +97,19 @@ fn a_record_that_goes_away_is_upstream() {
         assert_eq!(error.fault(), Fault::Upstream);
     });
 }
+
+#[test]
+fn a_record_that_is_read_only_is_upstream() {
+    scratch::with(|scratch| async move {
+        let mut raw = scratch.raw().await;
+        let change = format!(
+            "alter database {} set default_transaction_read_only = on",
+            scratch.connect.dbname
+        );
+        sqlx::query(sqlx::AssertSqlSafe(change)).execute(&mut raw).await.expect("changed");
+        let db = Db::connect(&scratch.connect).await.expect("connected");
+        let error = db.ping().await.expect_err("nothing can be written");
+        assert!(error.to_string().contains("read-only"), "{error}");
+        assert_eq!(error.fault(), Fault::Upstream);
+    });
+}
