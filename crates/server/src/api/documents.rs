@@ -5,6 +5,8 @@
 
 mod collections;
 
+use std::sync::Arc;
+
 use axum::{
     Json,
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -194,7 +196,7 @@ async fn apply(
         let Heard { app, context, .. } = &heard;
         app.watch.db(*context, Call("SELECT", "documents"), app.db.waiting()).await?;
     }
-    let (kept, notices, file) = read_file(&heard, body, putting.file)?;
+    let (kept, notices, file) = read_file(&heard, &putting.project, body, putting.file).await?;
     let applied = keep(&heard, kept, (&putting.project, &file, Expected::Anything)).await?;
     Ok(Json(Applied { documents: applied, notices }))
 }
@@ -257,7 +259,7 @@ async fn put(
     body: String,
 ) -> Result<Response, Problem> {
     let expected = expected(&heard.headers)?;
-    let (kept, notices, file) = read_file(heard, body, asked.file)?;
+    let (kept, notices, file) = read_file(heard, &asked.project, body, asked.file).await?;
     let [one] = &kept[..] else {
         let detail =
             format!("there are {} documents: expected the {kind} `{id}` alone", kept.len());
@@ -295,14 +297,20 @@ async fn delete(
     }
 }
 
-/// The documents of a file, with what is worth a word about them, and the file's name.
-fn read_file(
+/// The documents of a file, with what is worth a word about them, and the file's name. To compile them may take long.
+async fn read_file(
     heard: &Heard,
+    project: &Project,
     body: String,
     file: Option<String>,
 ) -> Result<(Vec<Kept>, String, String), Problem> {
-    let text = Text::new(given::file(file)?, body);
-    let (kept, diagnostics) = lang::kept(&text, &heard.app.otlp);
+    let (text, otlp) = (Text::new(given::file(file)?, body), Arc::clone(&heard.app.otlp));
+    let share = heard.app.pool.share(project.clone());
+    share.run(move || compile(&text, &otlp)).await
+}
+
+fn compile(text: &Text, otlp: &str) -> Result<(Vec<Kept>, String, String), Problem> {
+    let (kept, diagnostics) = lang::kept(text, otlp);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(Problem::document(&diagnostics));
     }

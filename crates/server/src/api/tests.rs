@@ -74,7 +74,9 @@ pub(super) async fn apply(
     Document(body): Document,
 ) -> Result<Json<Applied>, Problem> {
     let text = Text::new(given::file(file)?, body);
-    let (planned, diagnostics) = lang::plans(&text);
+    // To compile may take long.
+    let compile = move || (lang::plans(&text), text);
+    let ((planned, diagnostics), text) = app.pool.share(project.clone()).run(compile).await;
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(Problem::document(&diagnostics));
     }
