@@ -15,6 +15,8 @@ use http::{HeaderMap, Request};
 use otlp::ReadError;
 use tokio::time::timeout;
 
+use crate::shares::Shares;
+
 use super::{
     Config, Gate, Sender, Sink, Unread,
     seen::{Watch, add},
@@ -43,6 +45,8 @@ const JSON_ENTRY_BYTES: usize = 64;
 const JSON_OBJECT_BYTES: usize = 700;
 /// From how many bytes on JSON is read on a thread of its own, so that others are heard meanwhile.
 const JSON_LARGE_BYTES: usize = 64 * 1024;
+/// How many of these are read at a time; one kind of sender has half of them.
+const JSON_LARGE_MAX: usize = 4;
 
 /// What a receiver has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +91,7 @@ pub(super) struct Intake<S> {
     sink: Arc<S>,
     buffered_bytes_max: usize,
     buffered: AtomicUsize,
+    large_json: Shares<Sender>,
 }
 
 /// Room for the bytes of a message, given back when this is dropped.
@@ -107,6 +112,7 @@ impl<S: Sink> Intake<S> {
             sink,
             buffered_bytes_max: config.buffered_bytes_max,
             buffered: AtomicUsize::default(),
+            large_json: Shares::new(JSON_LARGE_MAX),
         }
     }
 
@@ -194,15 +200,42 @@ impl<S: Sink> Intake<S> {
         room.grow(cost)?;
         match signal {
             Signal::Traces => {
-                let message = apart(message, otlp::traces_from_json).await?.into();
+                let message = self.apart((message, sender), otlp::traces_from_json).await?.into();
                 return self.take_traces(&message, sender).await;
             }
-            Signal::Logs => self.take_logs(&apart(message, otlp::read_logs_json).await?, sender),
+            Signal::Logs => {
+                self.take_logs(&self.apart((message, sender), otlp::read_logs_json).await?, sender);
+            }
             Signal::Metrics => {
-                add(&self.watch.metrics, apart(message, otlp::count_metrics_json).await?);
+                add(
+                    &self.watch.metrics,
+                    self.apart((message, sender), otlp::count_metrics_json).await?,
+                );
             }
         }
         Ok(Rejected::default())
+    }
+
+    /// Reads JSON, a large one in its turn.
+    async fn apart<T: Send + 'static>(
+        &self,
+        (message, sender): (&Bytes, &Sender),
+        read: impl FnOnce(&[u8]) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        if message.len() < JSON_LARGE_BYTES {
+            return Ok(read(message)?);
+        }
+        let permit = self.large_json.acquire(sender).await;
+        let message = message.clone();
+        let read = move || {
+            // It goes with the work, which goes on if nobody waits for it any more.
+            let _permit = permit;
+            read(&message)
+        };
+        match tokio::task::spawn_blocking(read).await {
+            Ok(done) => Ok(done?),
+            Err(error) => Err(Unanswered::Broken(error.to_string())),
+        }
     }
 
     /// Log records are counted; that a run's trace has some is what it is told.
@@ -254,20 +287,6 @@ fn json_cost(message: &[u8]) -> usize {
         _ => 1,
     };
     message.iter().map(cost).sum()
-}
-
-async fn apart<T: Send + 'static>(
-    message: &Bytes,
-    read: impl FnOnce(&[u8]) -> Result<T, ReadError> + Send + 'static,
-) -> Result<T, Unanswered> {
-    if message.len() < JSON_LARGE_BYTES {
-        return Ok(read(message)?);
-    }
-    let message = message.clone();
-    match tokio::task::spawn_blocking(move || read(&message)).await {
-        Ok(done) => Ok(done?),
-        Err(error) => Err(Unanswered::Broken(error.to_string())),
-    }
 }
 
 impl Room<'_> {
