@@ -43,6 +43,9 @@ pub fn judge_again(again: &Again<'_>) -> Result<Outcome, ResolveError> {
     let mut settlement = recorded.settlement.clone().filter(|_| is_traced);
     if let (Some(settlement), Some(trace)) = (&mut settlement, trace) {
         expect(&resolved, trace, settlement);
+        for silent in &mut settlement.unanswered {
+            silent.declared |= plan.absent().contains(&silent.peer);
+        }
     }
     let settlement = settlement.as_ref();
     let answer = recorded.answer.as_ref();
