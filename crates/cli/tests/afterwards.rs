@@ -92,8 +92,8 @@ async fn judged_once_more(api: &Api, run: &str, url: &str) -> Result<()> {
     let found = &wrong["outcome"]["judgement"]["specs"][0]["assertions"][0]["spans"][0]["found"];
     assert_eq!(found, "`cart.items` is 3, expected = 4", "{wrong:#}");
     // What a document expects and the run did not get.
-    let expects =
-        test_of(url, "/cart", 3).replace("  trigger:", "  settle: {expect: [mailer]}\n  trigger:");
+    let expects = test_of(url, "/cart", 3);
+    let expects = expects.replace("timeout: 4s,", "timeout: 4s, expect: [mailer],");
     assert!(expects.contains("mailer"), "{expects}");
     let (_, open) = answer(judge("", expects)).await?;
     assert_eq!(open["outcome"]["verdict"], "inconclusive", "{open:#}");
