@@ -47,7 +47,8 @@ const CASES: &[(&str, &str)] = &[
     ("kept.kind = $2 and kept.id > $3 order by", "'shop', 'test', 'test-2', 501"),
     ("versions.version < $4 order by", "'shop', 'test', 'test-2', 9, 501"),
     // One run, one suite.
-    ("overtaken as \"overtaken: Json<Overtaken>\"", "'shop', {run}"),
+    ("outcome_zstd is not null as \"answer_apart!\"", "'shop', {run}"),
+    ("select outcome::text as outcome, outcome_zstd, overtaken", "'shop', {run}"),
     ("from events where project = $1", "'shop', {run}, 0, 1000"),
     ("select otlp_zstd from traces", "'shop', {run}"),
     ("from suite_runs where project = $1", "'shop', {suite}"),
@@ -58,7 +59,7 @@ const CASES: &[(&str, &str)] = &[
         "vars, timeout_ms, revision, events_last)",
         "'shop', {new}, 'test-1', 1, null, '{}', null, null, 'a new key', 'a', null",
     ),
-    ("Takes up to", "'worker', 10, 64, 32, 'now', 64"),
+    ("Takes up to", "'worker', 10, 64, 32, 'now', 64, 8, 4"),
     (
         "set lease_until = now() + make_interval(secs => $3) where id = any",
         "array[{open}], '{1}', 10",

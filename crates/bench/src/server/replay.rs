@@ -185,6 +185,9 @@ impl Replay {
             .bind(IN_FLIGHT as i64)
             .bind("2026-01-01T00:00:00.000000000Z")
             .bind(SPARE)
+            // None of the places is kept for others: all of it is one project's.
+            .bind(0_i64)
+            .bind(0_i64)
             .fetch_all(&self.pool)
             .await?;
         self.note(began, rows.len());
