@@ -23,7 +23,9 @@ pub(super) fn find_all() -> Result<String> {
         let mut prove = Command::new(std::env::current_exe()?);
         prove.args(["prove", "settle", "--fault", name, "--short"]);
         let output = prove.output()?;
-        let told = String::from_utf8_lossy(&output.stderr);
+        // Seeds go to the one, figures to the other.
+        let told = [output.stderr, output.stdout].concat();
+        let told = String::from_utf8_lossy(&told);
         // Whatever else keeps it from its figures has found nothing.
         let is_found = !output.status.success() && told.contains(super::WRONG);
         anyhow::ensure!(is_found, "the fault `{name}` was not found\n{told}");
