@@ -1,7 +1,10 @@
 //! Which spans are alike, and a name for each kind: as short as tells it from the others, and made of nothing that changes
 //! from run to run.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+};
 
 use model::{
     Trace,
@@ -43,9 +46,16 @@ pub(super) fn names(
             }
         }
     }
-    let named = classes.iter().zip(names).enumerate().map(|(at, (class, name))| {
-        (class.place, name.unwrap_or_else(|| format!("{} #{at}", class.label)))
-    });
+    // What no name tells apart is numbered among its label, by what stands above it and not by the order in which it came.
+    let mut open: Vec<_> = (0..classes.len()).filter(|at| names[*at].is_none()).collect();
+    open.sort_by(|one, other| compare(&classes, *one, *other));
+    for alike in open.chunk_by(|one, other| classes[*one].label == classes[*other].label) {
+        for (number, at) in (1..).zip(alike) {
+            names[*at] = Some(format!("{} #{number}", classes[*at].label));
+        }
+    }
+    let named = classes.iter().zip(names);
+    let named = named.filter_map(|(class, name)| Some((class.place, name?)));
     let is_meant = |(place, _): &(usize, String)| except != Some(tree.order()[*place]);
     (named.filter(is_meant).collect(), alike)
 }
@@ -71,6 +81,22 @@ fn classes(trace: &Trace, tree: &Tree) -> Vec<Class> {
         of_place.push(class);
     }
     classes
+}
+
+/// Compares two kinds by themselves, then by what stands above them: two that differ, differ in one of these.
+fn compare(classes: &[Class], one: usize, other: usize) -> Ordering {
+    let (mut one, mut other) = (Some(one), Some(other));
+    while let (Some(a), Some(b)) = (one, other)
+        && a != b
+    {
+        let [a, b] = [a, b].map(|at| &classes[at]);
+        let own = (&a.label, a.kind, &a.below).cmp(&(&b.label, b.kind, &b.below));
+        match own {
+            Ordering::Equal => (one, other) = (a.above, b.above),
+            unequal => return unequal,
+        }
+    }
+    one.is_some().cmp(&other.is_some())
 }
 
 fn label(trace: &Trace, span: SpanIx) -> String {
