@@ -128,8 +128,9 @@ pub(crate) async fn serve(
 /// Where callers and senders find the server.
 fn where_to(config: &Config, addresses: Listen) -> String {
     let scheme = if config.tls.api.is_some() { "https" } else { "http" };
-    let Listen { http, otlp_grpc, otlp_http } = addresses;
-    format!("API {scheme}://{http}, OTLP {otlp_grpc} (gRPC) and {otlp_http} (HTTP)")
+    let Listen { http, otlp_grpc, otlp_http, probes } = addresses;
+    let probes = probes.map(|probes| format!(", probes http://{probes}")).unwrap_or_default();
+    format!("API {scheme}://{http}, OTLP {otlp_grpc} (gRPC) and {otlp_http} (HTTP){probes}")
 }
 
 /// Tells what telemetry did not reach its destination.

@@ -1,10 +1,15 @@
-//! How many connections a listener serves, in all and of one peer.
+//! A listener: how many connections wait for it, and how many it serves, in all and of one peer.
 //!
 //! A peer is an address; of IPv6, which gives each of its users a network, the network. Further connections wait, also by peer; a
 //! connection of a peer that has too many waiting ones is closed. Behind a proxy all callers are one peer, so that the limits are
 //! not small.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::{
+    io,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+};
+
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::shares::{Permit, Shares};
 
@@ -12,6 +17,9 @@ use crate::shares::{Permit, Shares};
 const NETWORK_BITS: u32 = 64;
 /// How many connections may wait for each one that is served.
 const WAITING_RATIO: usize = 2;
+/// Connections that the system keeps until they are accepted. Where there is no room for one, its peer tries again after a
+/// second, so that a burst of one peer would cost every other that second.
+const BACKLOG: u32 = 4096;
 
 /// The limits of a listener. A clone is the same.
 #[derive(Clone, Debug)]
@@ -26,6 +34,19 @@ pub struct WaitingConnection {
     peer: IpAddr,
     served: Shares<IpAddr>,
     _waiting: Permit,
+}
+
+/// Listens on this address.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // So that a server that starts anew need not wait for the connections of the one before it.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 impl ConnectionLimits {

@@ -181,10 +181,7 @@ pub(crate) fn router(app: App) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
         // Whoever ends a span may be held, so all of this runs apart from the probes.
         .layer(middleware::from_fn_with_state(app.clone(), on_work));
-    // Probes come every second and say nothing about the server's work: they are not traced.
-    Router::new()
-        .route("/livez", get(alive))
-        .route("/readyz", get(ready))
+    probe_routes()
         .route(
             "/metrics",
             get(metrics).layer(middleware::from_fn_with_state(app.clone(), guard::known_calmly)),
@@ -193,6 +190,20 @@ pub(crate) fn router(app: App) -> Router {
         .merge(api)
         .layer(middleware::from_fn_with_state(app.clone(), guard::guard))
         .with_state(app)
+}
+
+/// The router of a listener for probes alone.
+pub(crate) fn probes(app: App) -> Router {
+    probe_routes()
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(middleware::from_fn_with_state(app.clone(), guard::guard))
+        .with_state(app)
+}
+
+/// Probes come every second and say nothing about the server's work: they are not traced.
+fn probe_routes() -> Router<App> {
+    Router::new().route("/livez", get(alive)).route("/readyz", get(ready))
 }
 
 /// Whether a restart would help.

@@ -230,6 +230,8 @@ pub struct Listen {
     pub otlp_grpc: SocketAddr,
     /// OTLP by HTTP.
     pub otlp_http: SocketAddr,
+    /// Probes alone, beside the API.
+    pub probes: Option<SocketAddr>,
 }
 
 /// What the process says on stderr.
@@ -258,7 +260,12 @@ impl Default for Log {
 
 impl Default for Listen {
     fn default() -> Self {
-        Self { http: loopback(11633), otlp_grpc: loopback(4317), otlp_http: loopback(4318) }
+        Self {
+            http: loopback(11633),
+            otlp_grpc: loopback(4317),
+            otlp_http: loopback(4318),
+            probes: None,
+        }
     }
 }
 
@@ -380,7 +387,7 @@ const LEVELS: &[(&str, Level)] = &[
 
 fn listen(server: &mut Fields<'_>) -> Listen {
     let mut listen = Listen::default();
-    let Listen { http, otlp_grpc, otlp_http } = &mut listen;
+    let Listen { http, otlp_grpc, otlp_http, .. } = &mut listen;
     let bind = server.take("bind").and_then(|item| {
         let address = item.string()?.trim_matches(['[', ']']).parse().ok();
         if address.is_none() {
@@ -395,6 +402,8 @@ fn listen(server: &mut Fields<'_>) -> Listen {
             address.set_port(port);
         }
     }
+    let probe_port = server.integer("probePort", 1..=u16::MAX);
+    listen.probes = probe_port.map(|port| SocketAddr::new(listen.http.ip(), port));
     listen
 }
 

@@ -38,7 +38,7 @@ use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use db::{Connect, Db, DbError, SecretKeys};
 use drivers::{
-    receiver,
+    connections, receiver,
     shares::Shares,
     trigger::{self, Triggers},
 };
@@ -121,8 +121,10 @@ pub enum StartError {
         port_flag: &'static str,
     },
     /// An address that is taken.
-    #[error("cannot listen on `{address}`: {reason}; choose another one with `--http`")]
+    #[error("cannot listen on `{address}`: {reason}; choose another one with `{setting}`")]
     Listen {
+        /// The flag or the key that chooses it.
+        setting: &'static str,
         /// The address.
         address: SocketAddr,
         /// What the system says.
@@ -209,7 +211,7 @@ pub async fn start(
     let ingest = opening.ingest(Arc::clone(&bus));
     let (unread, logs) = (Arc::clone(&ingest.unread), Arc::clone(&ingest.logs));
     let receiver = receiver::start(spans.receiver(gate)?, Arc::new(ingest)).await?;
-    let (http, addresses) = listen_on(listen, &receiver).await?;
+    let (listeners, addresses) = listen_on(listen, &receiver)?;
     // Ports that were left open are known only now.
     own_telemetry::refuse_own_endpoints(&exporters, addresses)?;
     peers.listen_on(addresses.http);
@@ -240,7 +242,7 @@ pub async fn start(
     tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
     tasks.spawn(interests.clone().keep(stop.clone()));
     tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));
-    tasks.spawn(listen::serve(http, tls, (api::router(app), proxies), stop.clone()));
+    answer(&mut tasks, listeners, (tls, proxies), app, &stop);
     // The workers, once the record is open.
     let worker = Worker {
         name: worker_name(world),
@@ -290,6 +292,7 @@ pub fn check(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
 /// An address that others can reach.
 fn beyond(listen: config::Listen) -> Option<SocketAddr> {
     let addresses = [listen.http, listen.otlp_grpc, listen.otlp_http].into_iter();
+    let addresses = addresses.chain(listen.probes);
     addresses.filter(|address| !address.ip().is_loopback()).min()
 }
 
@@ -364,21 +367,49 @@ async fn working(worker: Arc<Worker>, retention: config::Retention, stop: Cancel
     tokio::join!(runs, suites::work(worker, stop), upkeep);
 }
 
-/// The API's listener, and where the server listens in fact.
-async fn listen_on(
+/// Listeners for what is asked by HTTP.
+struct Listeners {
+    api: TcpListener,
+    probes: Option<TcpListener>,
+}
+
+/// Answers the API's callers, and probes apart from them where they have a port.
+fn answer(
+    tasks: &mut JoinSet<()>,
+    listeners: Listeners,
+    (tls, proxies): (Option<TlsAcceptor>, TrustedProxies),
+    app: api::App,
+    stop: &CancellationToken,
+) {
+    if let Some(listener) = listeners.probes {
+        let app = (api::probes(app.clone()), proxies.clone());
+        tasks.spawn(listen::serve(listener, None, app, stop.clone()));
+    }
+    tasks.spawn(listen::serve(listeners.api, tls, (api::router(app), proxies), stop.clone()));
+}
+
+/// The listeners, and where the server listens in fact.
+fn listen_on(
     listen: config::Listen,
     receiver: &receiver::Receiver,
-) -> Result<(TcpListener, config::Listen), StartError> {
-    let http = TcpListener::bind(listen.http)
-        .await
-        .map_err(|reason| StartError::Listen { address: listen.http, reason })?;
+) -> Result<(Listeners, config::Listen), StartError> {
+    let bind = |address, setting| {
+        connections::listen(address).map_err(|reason| StartError::Listen {
+            setting,
+            address,
+            reason,
+        })
+    };
+    let api = bind(listen.http, "--http")?;
+    let probes = listen.probes.map(|address| bind(address, "server.probePort")).transpose()?;
     let addresses = config::Listen {
-        http: http.local_addr().unwrap_or(listen.http),
+        http: api.local_addr().unwrap_or(listen.http),
         // Both take everything; that there are two is for senders that expect OTLP's usual ports.
         otlp_grpc: receiver.addresses().first().copied().unwrap_or(listen.otlp_grpc),
         otlp_http: receiver.addresses().last().copied().unwrap_or(listen.otlp_http),
+        probes: probes.as_ref().and_then(|it| it.local_addr().ok()),
     };
-    Ok((http, addresses))
+    Ok((Listeners { api, probes }, addresses))
 }
 
 impl Handle {

@@ -50,7 +50,7 @@ fn configuration(database: &Database, more: &str) -> Result<Config> {
     let text = Text::new("config.yaml", format!("{}\n{more}", database.section()?));
     let mut config = config::read(&text, &Environment::default()).config.context("no mistakes")?;
     let any: SocketAddr = "127.0.0.1:0".parse()?;
-    config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any };
+    config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: None };
     Ok(config)
 }
 

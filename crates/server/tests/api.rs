@@ -43,7 +43,7 @@ fn configuration(database: &Database) -> Result<Config> {
 async fn start(database: &Database) -> Result<Handle> {
     let mut config = configuration(database)?;
     let any: SocketAddr = "127.0.0.1:0".parse()?;
-    config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any };
+    config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: Some(any) };
     config.data_directory = env!("CARGO_TARGET_TMPDIR").into();
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
     let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await?;
@@ -116,6 +116,23 @@ async fn every_refusal_has_the_one_form() -> Result<()> {
     let page =
         client.get(format!("{base}/livez")).header("origin", "http://evil.example").send().await?;
     assert_eq!(page.status(), 403, "a web page is turned away");
+    assert!(server.shutdown().await.is_delivered());
+    database.remove().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_have_a_port_where_nothing_else_is() -> Result<()> {
+    let database = Database::create("api_probes").await?;
+    let server = start(&database).await?;
+    let base = format!("http://{}", server.addresses().probes.context("a port for probes")?);
+    let client = Client::builder().no_proxy().build()?;
+    let all =
+        [("/livez", 200), ("/readyz", 200), ("/metrics", 404), ("/api/v1/tests", 404), ("/", 404)];
+    for (path, status) in all {
+        assert_eq!(client.get(format!("{base}{path}")).send().await?.status(), status, "{path}");
+    }
+    let started = client.post(format!("{base}/api/v1/tests/nobody/runs")).send().await?;
+    assert_eq!(started.status(), 404);
     assert!(server.shutdown().await.is_delivered());
     database.remove().await
 }

@@ -80,6 +80,7 @@ server.bind=0.0.0.0
 server.httpPort=2
 server.otlpGrpcPort=3
 server.otlpHttpPort=4
+server.probePort=5
 server.dataDirectory=/data
 server.provisioning=/documents
 server.tls.cert=api.pem

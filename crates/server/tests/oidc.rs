@@ -46,7 +46,7 @@ server:
     let read = config::read(&Text::new("config.yaml", text), &Environment::default());
     let mut config = read.config.context("no mistakes")?;
     let any: SocketAddr = "127.0.0.1:0".parse()?;
-    config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any };
+    config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: None };
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
     Ok(server::start(config, telemetry, WORLD, runtime::Handle::current()).await?)
 }

@@ -60,7 +60,7 @@ async fn start(database: &Database) -> Result<Handle> {
     let told = source::draw(&read.diagnostics, source::Colour::Never);
     let mut config: Config = read.config.context(told)?;
     let any: SocketAddr = "127.0.0.1:0".parse()?;
-    config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any };
+    config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: None };
     config.data_directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios");
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
     let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await?;

@@ -17,6 +17,7 @@ pub const KEYS: &[Key] = &[
     Key::new("server.bind", Kind::Text, "127.0.0.1", "The address that all ports are opened on. Others than loopback need `server.auth.mode: on`."),
     Key::new("server.httpPort", PORT, "11633", "Where the API listens."),
     Key::new("server.otlpGrpcPort", PORT, "4317", "Where OTLP is received by gRPC."),
+    Key::new("server.probePort", PORT, "", "Where `/livez` and `/readyz` are answered too, by HTTP without TLS, and nothing else is: callers of the API cannot take its connections."),
     Key::new("server.otlpHttpPort", PORT, "4318", "Where OTLP is received by HTTP."),
     Key::new("server.dataDirectory", Kind::Text, "$STATE_DIRECTORY, else .qualitytrace", "What the server keeps beside the record: spans and telemetry that wait."),
     Key::new("server.provisioning", Kind::Text, "", "Documents that are applied at every start: a file, or a folder of them."),
