@@ -13,7 +13,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use tokio::time::timeout;
 
-use super::{connection::LISTEN_ON, intake::Room, unanswered::Unanswered};
+use super::{connection::LISTEN_ON, room::Room, unanswered::Unanswered};
 
 /// How much memory is set aside for a message on its sender's word alone.
 const RESERVE_BYTES_MAX: usize = 256 * 1024;

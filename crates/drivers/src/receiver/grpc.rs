@@ -93,7 +93,7 @@ async fn export<S: Sink>(
     body: Incoming,
 ) -> Result<Bytes, Unanswered> {
     let bytes_max = intake.message_bytes_max;
-    let mut room = intake.room();
+    let mut room = intake.room(sender);
     let limit = Limit { bytes_max, head_bytes: HEAD_BYTES, room: &mut room };
     let mut message =
         read(body, limit, |first| first.first_chunk().map_or(0, |head| HEAD_BYTES + length(head)))

@@ -78,7 +78,7 @@ async fn export<S: Sink>(
         }
     };
     let work = async {
-        let mut room = intake.room();
+        let mut room = intake.room(sender);
         let announced = request.body().size_hint().lower() as usize;
         let limit = Limit { bytes_max, head_bytes: 0, room: &mut room };
         let message = body::read(request.into_body(), limit, |_| announced).await?;

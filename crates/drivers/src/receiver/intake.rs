@@ -1,24 +1,17 @@
 //! One export, whichever way it came.
 
-use std::{
-    future::Future,
-    net::IpAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use otlp::ReadError;
 use tokio::time::timeout;
 
-use crate::shares::Shares;
+use crate::shares::{Permit, Shares};
 
 use super::{
     Config, Gate, Sender, Sink, Unread,
+    room::{Buffer, Room},
     seen::{Watch, add},
     unanswered::Unanswered,
 };
@@ -89,16 +82,8 @@ pub(super) struct Intake<S> {
     gate: Option<Gate>,
     export_timeout: Duration,
     sink: Arc<S>,
-    buffered_bytes_max: usize,
-    buffered: AtomicUsize,
+    buffer: Buffer,
     large_json: Shares<Sender>,
-}
-
-/// Room for the bytes of a message, given back when this is dropped.
-pub(super) struct Room<'a> {
-    buffered: &'a AtomicUsize,
-    bytes_max: usize,
-    bytes: usize,
 }
 
 impl<S: Sink> Intake<S> {
@@ -110,8 +95,7 @@ impl<S: Sink> Intake<S> {
             gate: config.gate.clone(),
             export_timeout: config.export_timeout,
             sink,
-            buffered_bytes_max: config.buffered_bytes_max,
-            buffered: AtomicUsize::default(),
+            buffer: Buffer::new(config.buffered_bytes_max, config.gate.is_some()),
             large_json: Shares::new(JSON_LARGE_MAX),
         }
     }
@@ -167,8 +151,8 @@ impl<S: Sink> Intake<S> {
     }
 
     /// Room for a message, which is as yet empty.
-    pub(super) fn room(&self) -> Room<'_> {
-        Room { buffered: &self.buffered, bytes_max: self.buffered_bytes_max, bytes: 0 }
+    pub(super) fn room(&self, sender: &Sender) -> Room<'_> {
+        self.buffer.room(sender)
     }
 
     /// Takes a message of protobuf.
@@ -193,49 +177,29 @@ impl<S: Sink> Intake<S> {
         room: &mut Room<'_>,
     ) -> Result<Rejected, Unanswered> {
         let cost = json_cost(message);
-        if cost > self.buffered_bytes_max {
+        if cost > self.buffer.share() {
             // To wait for room would be to wait for ever.
-            return Err(Unanswered::TooIntricate(self.buffered_bytes_max));
+            return Err(Unanswered::TooIntricate(self.buffer.share()));
         }
+        // What waits for its turn has no more room than its text.
+        let turn = match message.len() < JSON_LARGE_BYTES {
+            true => None,
+            false => Some(self.large_json.acquire(sender).await),
+        };
         room.grow(cost)?;
         match signal {
             Signal::Traces => {
-                let message = self.apart((message, sender), otlp::traces_from_json).await?.into();
+                let message = apart(message, turn, otlp::traces_from_json).await?.into();
                 return self.take_traces(&message, sender).await;
             }
             Signal::Logs => {
-                self.take_logs(&self.apart((message, sender), otlp::read_logs_json).await?, sender);
+                self.take_logs(&apart(message, turn, otlp::read_logs_json).await?, sender);
             }
             Signal::Metrics => {
-                add(
-                    &self.watch.metrics,
-                    self.apart((message, sender), otlp::count_metrics_json).await?,
-                );
+                add(&self.watch.metrics, apart(message, turn, otlp::count_metrics_json).await?);
             }
         }
         Ok(Rejected::default())
-    }
-
-    /// Reads JSON, a large one in its turn.
-    async fn apart<T: Send + 'static>(
-        &self,
-        (message, sender): (&Bytes, &Sender),
-        read: impl FnOnce(&[u8]) -> Result<T, ReadError> + Send + 'static,
-    ) -> Result<T, Unanswered> {
-        if message.len() < JSON_LARGE_BYTES {
-            return Ok(read(message)?);
-        }
-        let permit = self.large_json.acquire(sender).await;
-        let message = message.clone();
-        let read = move || {
-            // It goes with the work, which goes on if nobody waits for it any more.
-            let _permit = permit;
-            read(&message)
-        };
-        match tokio::task::spawn_blocking(read).await {
-            Ok(done) => Ok(done?),
-            Err(error) => Err(Unanswered::Broken(error.to_string())),
-        }
     }
 
     /// Log records are counted; that a run's trace has some is what it is told.
@@ -279,6 +243,25 @@ impl<S: Sink> Intake<S> {
     }
 }
 
+/// Reads JSON, a large one on a thread of its own while it has its turn.
+async fn apart<T: Send + 'static>(
+    message: &Bytes,
+    turn: Option<Permit>,
+    read: impl FnOnce(&[u8]) -> Result<T, ReadError> + Send + 'static,
+) -> Result<T, Unanswered> {
+    let Some(turn) = turn else { return Ok(read(message)?) };
+    let message = message.clone();
+    let read = move || {
+        // It goes with the work, which goes on if nobody waits for it any more.
+        let _turn = turn;
+        read(&message)
+    };
+    match tokio::task::spawn_blocking(read).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(Unanswered::Broken(error.to_string())),
+    }
+}
+
 /// The memory that JSON takes at the most while it is read. What stands in texts is counted too, which is safe.
 fn json_cost(message: &[u8]) -> usize {
     let cost = |byte: &u8| match byte {
@@ -287,22 +270,4 @@ fn json_cost(message: &[u8]) -> usize {
         _ => 1,
     };
     message.iter().map(cost).sum()
-}
-
-impl Room<'_> {
-    /// Asks for room for so many bytes more.
-    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Unanswered> {
-        self.bytes += bytes;
-        let before = self.buffered.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes > self.bytes_max {
-            return Err(Unanswered::NoRoom(self.bytes_max));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Room<'_> {
-    fn drop(&mut self) {
-        self.buffered.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
 }

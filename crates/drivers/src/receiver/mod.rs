@@ -18,6 +18,7 @@ mod http;
 mod intake;
 mod listen;
 mod pack;
+mod room;
 mod seen;
 mod tls;
 mod unanswered;
@@ -35,6 +36,7 @@ use otlp::Batch;
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
+use crate::connections;
 use connection::Server;
 pub use gate::{Entry, Gate, Sender};
 pub use intake::Counts;
@@ -207,7 +209,7 @@ impl Faulty for StartError {
 pub async fn start(config: Config, sink: Arc<impl Sink>) -> Result<Receiver, StartError> {
     let mut listeners = Vec::new();
     for address in &config.addresses {
-        listeners.push(bind(*address).await?);
+        listeners.push(bind(*address)?);
     }
     let asked = config.addresses.iter();
     let address =
@@ -272,8 +274,8 @@ impl Receiver {
     }
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|reason| match reason.kind() {
+fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    connections::listen(address).map_err(|reason| match reason.kind() {
         ErrorKind::AddrInUse => StartError::Taken(address),
         _ => StartError::Address { address, reason },
     })

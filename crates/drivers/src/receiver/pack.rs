@@ -7,7 +7,7 @@ use flate2::bufread::GzDecoder;
 use tokio::task::yield_now;
 use zstd::stream::read::Decoder;
 
-use super::{intake::Room, unanswered::Unanswered};
+use super::{room::Room, unanswered::Unanswered};
 
 /// A sender may look back this far, as a power of two. The form's specification asks every receiver for as much.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
