@@ -22,6 +22,8 @@ use tokio::{
 };
 
 const WORLD: World = World::new(now, random);
+/// More requests than a test makes.
+const FAST: &str = "requestsPerSecond: 10000, projectRequestsPerSecond: 10000";
 
 fn now() -> Timestamp {
     #[expect(clippy::disallowed_methods, reason = "a test is a main of its own")]
@@ -140,7 +142,7 @@ fn every_operation_has_its_place_in_the_table() -> Result<()> {
 /// Each route, by nobody, by what is no token, by each role, and by each role in a project of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_by_every_role() -> Result<()> {
-    let stage = Stage::set("access_table", "requestsPerSecond: 10000").await?;
+    let stage = Stage::set("access_table", FAST).await?;
     let mut callers = vec![
         ("nobody", String::new(), None, false),
         ("a liar", stage.admin.replace("qtt_", "qtt_x"), None, false),
@@ -302,8 +304,51 @@ async fn who_asks_too_often_waits() -> Result<()> {
         413,
         "what is too large is refused, and another has a count of its own"
     );
-    let guesses = many(&format!("qtt_{}", "x".repeat(43))).await?;
-    assert!(guesses.contains(&401) && guesses.contains(&429), "{guesses:?}");
+    let expired = create_token(&stage.config, FirstToken { days: 0, ..first(Role::Admin) }, WORLD);
+    let never_was_one = format!("qtt_{}", "x".repeat(43));
+    for guess in [expired.await?.expose(), &never_was_one] {
+        let guesses = many(guess).await?;
+        assert!(guesses.contains(&429) && !guesses.contains(&200), "{guesses:?}");
+    }
+    stage.end().await
+}
+
+/// However many tokens a project has, its callers share one rate, and another project does not notice.
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_a_project_share_a_rate() -> Result<()> {
+    let stage = Stage::set("access_shared_pace", "projectRequestsPerSecond: 5").await?;
+    let ask = async |token: &str, project: &str| {
+        let path = format!("/api/v1/tests?project={project}");
+        anyhow::Ok(stage.ask("GET", &path, token)?.send().await?.status().as_u16())
+    };
+    let mut statuses = Vec::new();
+    for n in 0..8 {
+        let new = json!({"name": format!("a{n}"), "role": "viewer", "projects": ["alpha"]});
+        let (_, token) = stage.token(new).await?;
+        // What it may not do is nobody's request.
+        assert_eq!(ask(&token, "beta").await?, 403);
+        statuses.push((ask(&token, "alpha").await?, token));
+    }
+    let mut asking = JoinSet::new();
+    for (status, token) in &statuses {
+        assert!(matches!(status, 200 | 429), "{status}");
+        for _ in 0..8 {
+            asking.spawn(stage.ask("GET", "/api/v1/tests?project=alpha", token)?.send());
+        }
+    }
+    let mut refused = Vec::new();
+    while let Some(response) = asking.join_next().await {
+        let response = response??;
+        if response.status() == 429 {
+            assert_eq!(response.headers()["retry-after"], "1");
+            refused.push(response.text().await?);
+        }
+    }
+    assert!(refused.len() > 32, "{} of 64", refused.len());
+    assert!(refused[0].contains("`server.limits.projectRequestsPerSecond`"), "{}", refused[0]);
+    let (_, beta) =
+        stage.token(json!({"name": "b", "role": "viewer", "projects": ["beta"]})).await?;
+    assert_eq!(ask(&beta, "beta").await?, 200);
     stage.end().await
 }
 

@@ -107,6 +107,7 @@ server.triggers.networks.allow=10.0.0.0/8
 server.triggers.networks.deny=10.1.0.0/16, fd00::/8
 server.limits.bodyBytes=2MiB
 server.limits.requestsPerSecond=5
+server.limits.projectRequestsPerSecond=9
 server.limits.traceBytes=3MiB
 server.limits.spansPerTrace=6
 workers.runs=7

@@ -186,7 +186,7 @@ telemetry:
 server:
   auth: {{mode: on, ingest: {{required: false}}}}
   triggers: {{networks: {{allow: [loopback]}}}}
-  limits: {{requestsPerSecond: 10000}}
+  limits: {{requestsPerSecond: 10000, projectRequestsPerSecond: 10000}}
   telemetry:
     exporter: collector
     applicationExporter: collector

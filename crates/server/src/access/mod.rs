@@ -56,6 +56,8 @@ pub(crate) struct Access {
     known: Mutex<HashMap<Hash, Known>>,
     /// How often callers ask.
     pub(crate) callers: Pace<Whose>,
+    /// How often all callers of a project ask.
+    pub(crate) projects: Pace<Project>,
     /// How often what is shown is good for nothing, by address.
     strangers: Pace<IpAddr>,
     /// Which failed logins are noted.
@@ -150,6 +152,7 @@ impl Access {
             world,
             known: Mutex::default(),
             callers: Pace::new(limits.requests_per_second_max),
+            projects: Pace::new(limits.project_requests_per_second_max),
             strangers: Pace::new(STRANGERS_PER_SECOND_MAX),
             failures: LoginFailures::default(),
         }

@@ -36,6 +36,8 @@ use crate::{
 
 const TOO_MANY: &str =
     "more requests a second than `server.limits.requestsPerSecond` allows one caller";
+const TOO_MANY_OF_PROJECT: &str =
+    "more requests a second than `server.limits.projectRequestsPerSecond` allows one project";
 
 /// What is said with every answer that does not say it otherwise: what a browser must not make of it.
 const HEADERS: [(HeaderName, &str); 6] = [
@@ -108,6 +110,12 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
     may(&caller, need, &projects).map_err(Problem::into_response)?;
     let whose = caller.token.map_or(Whose::peer(origin.address), Whose::Token);
     app.access.callers.count(whose).map_err(|wait| slower(TOO_MANY, wait))?;
+    if matches!(need, Need::Project(_)) {
+        for project in &projects {
+            let counted = app.access.projects.count(project.clone());
+            counted.map_err(|wait| slower(TOO_MANY_OF_PROJECT, wait))?;
+        }
+    }
     parts.extensions.insert(caller.clone());
     if !table::is_change(&parts.method) || need == Need::Known {
         return Ok(next.run(Request::from_parts(parts, body)).await);

@@ -37,6 +37,8 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Requests a second of one caller.
     pub requests_per_second_max: u32,
+    /// Requests a second of all callers of one project.
+    pub project_requests_per_second_max: u32,
     /// Bytes of OTLP that a run's trace is made of.
     pub trace_bytes_max: usize,
     /// Spans of a run's trace.
@@ -68,6 +70,7 @@ impl Default for Limits {
         Self {
             body_bytes_max: 1 << 20,
             requests_per_second_max: 200,
+            project_requests_per_second_max: 400,
             trace_bytes_max: 64 << 20,
             trace_spans_max: 1_000_000,
         }
@@ -117,12 +120,15 @@ pub(super) fn limits(mut fields: Fields<'_>) -> Limits {
     let body_bytes_max = size("bodyBytes", BODY, default.body_bytes_max);
     let trace_bytes_max = size("traceBytes", TRACE, default.trace_bytes_max);
     let requests = fields.integer("requestsPerSecond", 1..=1_000_000);
+    let project_requests = fields.integer("projectRequestsPerSecond", 1..=1_000_000);
     let spans = fields.integer("spansPerTrace", 1..=10_000_000);
     fields.finish();
     Limits {
         body_bytes_max,
         trace_bytes_max,
         requests_per_second_max: requests.unwrap_or(default.requests_per_second_max),
+        project_requests_per_second_max: project_requests
+            .unwrap_or(default.project_requests_per_second_max),
         trace_spans_max: spans.unwrap_or(default.trace_spans_max),
     }
 }
