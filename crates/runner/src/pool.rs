@@ -1,7 +1,8 @@
 //! Where things are computed: judging, masking, reading and writing of what is large.
 //!
 //! It takes long, and nobody who answers may wait for it: so it is done on threads of its own, so many at a time. Of these one
-//! owner has half at the most, and whoever waits is served in turn: however much one computes, others go on.
+//! owner has half at the most, and whoever waits is served in turn: however much one computes, others go on. On a
+//! server they give way to the threads that answer, where there are not enough cores for both.
 //!
 //! Deliberately absent: a bound on how long something takes. What is judged has its own, counted in steps.
 
@@ -10,7 +11,10 @@ use model::Project;
 
 /// Threads that compute. A clone is the same.
 #[derive(Clone, Debug)]
-pub struct Pool(Shares<Project>);
+pub struct Pool {
+    places: Shares<Project>,
+    gives_way: bool,
+}
 
 /// What one owner has of them.
 #[derive(Clone, Debug)]
@@ -19,7 +23,14 @@ pub struct Share(Option<(Pool, Project)>);
 impl Pool {
     /// This many threads; two at the least.
     pub fn new(threads: usize) -> Self {
-        Self(Shares::new(threads))
+        Self { places: Shares::new(threads), gives_way: false }
+    }
+
+    /// The same, with threads that give way to all others of this process. They are the runtime's for what blocks: what else blocks
+    /// there must be short.
+    #[must_use]
+    pub fn giving_way(self) -> Self {
+        Self { gives_way: true, ..self }
     }
 
     /// The share of an owner.
@@ -38,10 +49,14 @@ impl Share {
     /// free when it ends.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let Some((pool, owner)) = &self.0 else { return work() };
-        let permit = pool.0.acquire(owner).await;
+        let permit = pool.places.acquire(owner).await;
+        let gives_way = pool.gives_way;
         let done = tokio::task::spawn_blocking(move || {
             // It goes with the work, which goes on if nobody waits for it any more.
             let _permit = permit;
+            if gives_way {
+                give_way();
+            }
             work()
         });
         match done.await {
@@ -51,6 +66,24 @@ impl Share {
                 // The runtime is being shut down, and this task with it.
                 Err(_) => std::future::pending().await,
             },
+        }
+    }
+}
+
+/// The priority of a thread that gives way, on the scale of `nice`: a third of the share of one that does not.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 5;
+
+/// Lets other threads go first. Priorities of single threads are Linux's; elsewhere all are equal.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    {
+        thread_local! {
+            static HAS_GIVEN_WAY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+        }
+        if !HAS_GIVEN_WAY.replace(true) {
+            // Where it is not allowed, the thread computes as any other.
+            rustix::process::setpriority_process(None, NICE).ok();
         }
     }
 }

@@ -353,9 +353,10 @@ fn liveness(
     liveness::Liveness::watch(tasks, work, move || telemetry.is_pressed(), stop.clone())
 }
 
-/// What computes has threads of its own: more than there are processors, since one owner has half of them.
+/// What computes has threads of its own: more than there are processors, since one owner has half of them. Those that answer
+/// go first.
 fn pool(work: &runtime::Handle) -> Pool {
-    Pool::new((2 * work.metrics().num_workers()).max(COMPUTE_MIN))
+    Pool::new((2 * work.metrics().num_workers()).max(COMPUTE_MIN)).giving_way()
 }
 
 /// All that is done once the record is open: runs, suites, and what the record itself needs.
