@@ -198,22 +198,18 @@ fn tidy(machine: &Machine, _: &Variables) -> Result<()> {
 }
 
 fn deny(machine: &Machine, _: &Variables) -> Result<()> {
-    let mut deny = machine.command(tools::DENY.bin(machine)?.join("cargo-deny"));
-    spawn::run(deny.args([
-        "--workspace",
-        "check",
-        "--hide-inclusion-graph",
-        "licenses",
-        "bans",
-        "sources",
-    ]))
+    cargo_deny(machine, &["licenses", "bans", "sources"])
 }
 
 /// `cargo xtask advisories`: known weaknesses of what we depend on. It needs the network, and is no step of CI: a new advisory would
 /// break a build that changed nothing.
 pub(crate) fn advisories(machine: &Machine) -> Result<()> {
+    cargo_deny(machine, &["advisories"])
+}
+
+fn cargo_deny(machine: &Machine, checks: &[&str]) -> Result<()> {
     let mut deny = machine.command(tools::DENY.bin(machine)?.join("cargo-deny"));
-    spawn::run(deny.args(["--workspace", "check", "--hide-inclusion-graph", "advisories"]))
+    spawn::run(deny.args(["--workspace", "check", "--hide-inclusion-graph"]).args(checks))
 }
 
 fn wasm(machine: &Machine, _: &Variables) -> Result<()> {

@@ -345,7 +345,7 @@ async fn answered(
         return Ok(Json(Run::from(run)).into_response());
     }
     let place = Place::take(app, project).await;
-    let run = whole(app, context, (project, id)).await?;
+    let run = with_answer(app, context, project, run).await?;
     let (place, json) = place.work(move || serde_json::to_vec(&Run::from(run))).await;
     let json = json.map_err(|error| Problem::new(Fault::Internal, error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], place.held(json)).into_response())
@@ -358,10 +358,20 @@ pub(super) async fn whole(
     (project, id): (&Project, RunId),
 ) -> Result<StoredRun, Problem> {
     let run = stored(app, context, (project, id)).await?;
+    with_answer(app, context, project, run).await
+}
+
+/// A run that was read, with its answer if that is kept apart.
+async fn with_answer(
+    app: &App,
+    context: TraceParent,
+    project: &Project,
+    run: StoredRun,
+) -> Result<StoredRun, Problem> {
     if !run.answer_apart {
         return Ok(run);
     }
-    let outcome = app.db.outcome(project, id);
+    let outcome = app.db.outcome(project, run.id);
     let outcome = app.watch.db(context, Call("SELECT", "runs"), outcome).await?;
     Ok(StoredRun { outcome, ..run })
 }
