@@ -182,7 +182,7 @@ async fn a_run_is_started_and_read_with_its_events() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_ended_five_workers_ends_as_inconclusive() -> Result<()> {
+async fn a_run_that_ended_two_workers_ends_as_inconclusive() -> Result<()> {
     let database = Database::create("api_poison").await?;
     let server = start(&database).await?;
     let base = format!("http://{}", server.addresses().http);
@@ -190,7 +190,7 @@ async fn a_run_that_ended_five_workers_ends_as_inconclusive() -> Result<()> {
     client.put(format!("{base}/api/v1/tests")).body(TEST).send().await?.error_for_status()?;
     assert!(server.shutdown().await.is_delivered());
 
-    // Five workers take the run and are never heard of again.
+    // Workers take the run and are never heard of again.
     let postgres = configuration(&database)?.postgres;
     let record = Db::connect(&Connect {
         host: postgres.host,

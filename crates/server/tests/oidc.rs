@@ -29,7 +29,7 @@ fn random() -> [u8; 32] {
     bytes
 }
 
-async fn start(database: &Database, issuer: &str) -> Result<Handle> {
+async fn start(database: &Database, issuer: &str, more: &str) -> Result<Handle> {
     let text = format!(
         "{}
 server:
@@ -40,7 +40,7 @@ server:
       clientId: qualitytrace
       clientSecret: client-s3cr3t
       roles: {{qt-admin: admin, qt-viewer: viewer}}
-",
+{more}",
         database.section()?
     );
     let read = config::read(&Text::new("config.yaml", text), &Environment::default());
@@ -138,9 +138,14 @@ struct Stage {
 
 impl Stage {
     async fn set(name: &str) -> Result<Self> {
+        Self::set_with(name, "").await
+    }
+
+    /// The same with further lines of the section `server`.
+    async fn set_with(name: &str, more: &str) -> Result<Self> {
         let issuer = setting("QUALITYTRACE_TEST_KEYCLOAK")?;
         let database = Database::create(name).await?;
-        let server = start(&database, &issuer).await?;
+        let server = start(&database, &issuer, more).await?;
         let base = format!("http://{}", server.addresses().http).parse()?;
         Ok(Self { database, server, base, issuer })
     }
@@ -420,4 +425,24 @@ async fn code(stage: &Stage, name: &str) -> Result<String> {
     let back = browser.sent_back(&stage.base, name).await?;
     let code = back.query_pairs().find(|(name, _)| name == "code").context("a code")?.1;
     Ok(code.into_owned())
+}
+
+/// Where a login comes back to is the operator's word, whatever a request calls the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forged_host_changes_nothing_of_a_login() -> Result<()> {
+    let public = "  publicUrl: https://quality.example.com\n";
+    for (name, more, back) in [
+        ("oidc_host", "", "http://evil.example/auth/callback"),
+        ("oidc_public", public, "https://quality.example.com/auth/callback"),
+    ] {
+        let stage = Stage::set_with(name, more).await?;
+        let browser = Browser::new()?;
+        let asked = browser.client.get(stage.url("/auth/login")?).header("host", "evil.example");
+        let asked = asked.header("x-forwarded-host", "evil.example").send().await?;
+        let there: Url = asked.headers()[header::LOCATION].to_str()?.parse()?;
+        let redirect = there.query_pairs().find(|(name, _)| name == "redirect_uri");
+        assert_eq!(redirect.context("it is named")?.1, back);
+        stage.end().await?;
+    }
+    Ok(())
 }

@@ -113,3 +113,30 @@ async fn read(
         yield_now().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::{MEMBERS_MAX, Members};
+
+    #[test]
+    fn a_message_has_so_many_members_and_no_more() {
+        let member = |text: &[u8]| {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+            packed.write_all(text).expect("memory");
+            packed.finish().expect("memory")
+        };
+        let read = |packed: &[u8]| {
+            let mut message = String::new();
+            Members::new(packed).read_to_string(&mut message).map(|_| message)
+        };
+        let as_many = [member(b""), member(b"a")].concat().repeat(MEMBERS_MAX / 2);
+        assert_eq!(read(&as_many).expect("that is allowed"), "a".repeat(MEMBERS_MAX / 2));
+        let more = [as_many, member(b"")].concat();
+        let refused = read(&more).expect_err("one more").to_string();
+        assert_eq!(refused, "it has more than 1024 members; send it as one");
+    }
+}
