@@ -16,7 +16,7 @@ use thiserror::Error;
 use crate::{
     counts::Counts,
     encode,
-    host::{Host, Notice},
+    host::{Host, Notice, Topic},
     metrics::Reader,
     pipeline::{Outlet, threshold},
     plan::{self, Durability},
@@ -53,6 +53,9 @@ pub enum StartError {
         /// What is wrong.
         reason: String,
     },
+    /// The thread that looks at exporters cannot be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
     /// Telemetry that has been shut down stays so.
     #[error("telemetry has been shut down")]
     Ended,
@@ -187,6 +190,9 @@ fn outlet(
 ) -> Outlet {
     Outlet {
         name: plan.name.clone(),
+        destination: plan.destination.to_string(),
+        folder: folder(plan),
+        throttle: plan.throttle,
         slot,
         own,
         spans: plan.signals.spans,
@@ -267,7 +273,9 @@ fn send_host(host: &Host, reader: &Reader) -> SendHost {
         wall: host.wall,
         random: host.random,
         user_agent: host.user_agent.clone(),
-        notice: Arc::new(move |exporter, message| notice(&Notice { exporter, message })),
+        notice: Arc::new(move |exporter, message| {
+            notice(&Notice { exporter, topic: Topic::Refusal, is_over: false, message });
+        }),
         metrics: Some(reader.clone()),
     }
 }

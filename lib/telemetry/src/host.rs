@@ -22,8 +22,8 @@ pub struct Host {
     /// Which instrumentation scopes, and which targets of the `tracing` bridge, are exported: those that begin with
     /// one of these. Empty is all.
     pub scopes: Vec<String>,
-    /// Hears what goes wrong, once for each change. Called on a sender's thread, where nothing is recorded: it may
-    /// log, and the log will not be exported.
+    /// Hears what goes wrong and when it is over, once for each change. Called on threads of telemetry's own, where nothing is
+    /// recorded: it may log, and the log will not be exported.
     pub notice: Arc<dyn Fn(&Notice<'_>) + Send + Sync>,
     /// The monotonic clock.
     pub now: fn() -> Instant,
@@ -38,8 +38,43 @@ pub struct Host {
 pub struct Notice<'a> {
     /// The exporter that it is about.
     pub exporter: &'a str,
+    /// What it is about.
+    pub topic: Topic,
+    /// Whether it is over; otherwise it has begun.
+    pub is_over: bool,
     /// What happened and what to do.
     pub message: &'a str,
+}
+
+/// What a notice is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// Whether it gets through to its destination.
+    Delivery,
+    /// How full its buffer is.
+    Buffer,
+    /// Whether its full buffer holds the program.
+    Hold,
+    /// Whether it drops.
+    Drops,
+    /// Whether its buffer can be written.
+    Disk,
+    /// What its destination refused for good.
+    Refusal,
+}
+
+impl Topic {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivery => "delivery",
+            Self::Buffer => "buffer",
+            Self::Hold => "hold",
+            Self::Drops => "drops",
+            Self::Disk => "disk",
+            Self::Refusal => "refusal",
+        }
+    }
 }
 
 impl Host {

@@ -32,14 +32,16 @@ mod retiree;
 mod self_metrics;
 mod send;
 mod span;
+mod watch;
 
 pub use counts::{Counts, Report};
 pub use exporter::StartError;
-pub use host::{Host, Notice, suppress_this_thread};
+pub use host::{Host, Notice, Topic, suppress_this_thread};
 pub use life::{Telemetry, To};
 pub use plan::Roles;
 pub use probe::{Probe, probe};
 pub use span::FinishedSpan;
+pub use watch::{Delivery, Status};
 
 pub use opentelemetry;
 /// The SDK's propagators: W3C trace context and baggage.

@@ -26,6 +26,7 @@ use crate::{
     retiree::{Ended, Left, Retiree},
     self_metrics,
     span::FinishedSpan,
+    watch::{Status, Watch, Watcher},
 };
 
 /// How long senders that are exchanged may take to hear the answers that are under way: each is a batch that is not sent
@@ -51,6 +52,8 @@ pub enum To<'a> {
 pub struct Telemetry {
     state: Arc<State>,
     running: Mutex<Exporters>,
+    watch: Arc<Watch>,
+    watcher: Mutex<Option<Watcher>>,
     reader: Reader,
     host: Host,
     traces: SdkTracerProvider,
@@ -93,7 +96,11 @@ impl Telemetry {
             SdkMeterProvider::builder().with_resource(resource).with_reader(reader.clone()).build();
         self_metrics::register(&metrics, &state);
         let running = Mutex::new(Exporters::default());
-        let telemetry = Self { state, running, reader, host, traces, logs, metrics };
+        let watch = Arc::<Watch>::default();
+        let watcher = watch.start(&state, &host).map_err(StartError::Thread)?;
+        let watcher = Mutex::new(Some(watcher));
+        let telemetry =
+            Self { state, running, watch, watcher, reader, host, traces, logs, metrics };
         telemetry.reload(plan, roles)?;
         Ok(telemetry)
     }
@@ -185,6 +192,17 @@ impl Telemetry {
         self.state.pipeline.load().outlets.iter().map(|outlet| outlet.counts()).collect()
     }
 
+    /// How each exporter of the plan is doing.
+    pub fn status(&self) -> Vec<Status> {
+        self.watch.status(&self.state, (self.host.now)())
+    }
+
+    /// Whether somebody waited for room in a full buffer within the last so much time, and whatever took long did so for that.
+    pub fn was_held_within(&self, last: Duration) -> bool {
+        let now = (self.host.now)();
+        self.watch.was_held_since(now.checked_sub(last).unwrap_or(now))
+    }
+
     /// All instruments in the text format of Prometheus.
     pub fn prometheus(&self) -> String {
         self.reader.prometheus()
@@ -195,6 +213,8 @@ impl Telemetry {
     /// spans that end later are not accepted.
     pub fn shutdown(&self, max: Duration) -> Report {
         let _suppressed = Context::enter_telemetry_suppressed_scope();
+        // From here on the report says it.
+        drop(self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take());
         let now = self.host.now;
         let until = now() + max.min(SHUTDOWN_MAX);
         let over = Exporters { is_over: true, ..Exporters::default() };

@@ -5,10 +5,12 @@
 
 use std::{
     cell::RefCell,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -63,6 +65,12 @@ pub(crate) struct Pipeline {
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) name: String,
+    /// Where it sends, for people.
+    pub(crate) destination: String,
+    /// Where its buffer is, if that is on disk.
+    pub(crate) folder: Option<PathBuf>,
+    /// How long a batch that is not full waits.
+    pub(crate) throttle: Duration,
     /// Its bit in a mark, which it keeps as long as it lives.
     pub(crate) slot: u8,
     /// Whether it carries the program's own spans and logs, or only what is emitted to it by name.

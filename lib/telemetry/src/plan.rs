@@ -282,6 +282,17 @@ impl Default for Retry {
     }
 }
 
+impl fmt::Display for Destination {
+    /// As messages name it: without secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Otlp(otlp) => f.write_str(&shown(&otlp.endpoints.traces)),
+            Self::Stdout => f.write_str("standard output"),
+            Self::Log(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
 impl Otlp {
     /// Where this signal goes.
     pub fn endpoint(&self, signal: Signal) -> &http::Uri {

@@ -15,7 +15,7 @@ use opentelemetry::Context;
 use crate::{
     counts::Counts,
     exporter::Running,
-    host::{Host, Notice},
+    host::{Host, Notice, Topic},
     pipeline::Pipeline,
     plan,
 };
@@ -156,19 +156,23 @@ fn end(running: Running, until: Instant, host: &Host) -> Ended {
     let dropped_before = running.outlet.counts().dropped;
     let counts = running.finish(until, host.now);
     let dropped = counts.dropped - dropped_before;
-    let say = |message: &str| (host.notice)(&Notice { exporter: &counts.exporter, message });
+    let say = |topic: Topic, message: &str| {
+        (host.notice)(&Notice { exporter: &counts.exporter, topic, is_over: false, message });
+    };
     if let Some(folder) = folder.as_deref().filter(|_| counts.queued > 0) {
-        say(&format!(
+        let said = format!(
             "it has ended with {} items undelivered, which stay in `{}`: an exporter of this name and `directory` \
              delivers them",
             counts.queued,
             folder.display()
-        ));
+        );
+        say(Topic::Delivery, &said);
     }
     if dropped > 0 {
-        say(&format!(
+        let said = format!(
             "it has ended with {dropped} items undelivered, which are dropped: without a `directory` nothing is kept",
-        ));
+        );
+        say(Topic::Drops, &said);
     }
     Ended { counts, folder }
 }

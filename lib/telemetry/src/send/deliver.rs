@@ -29,7 +29,7 @@ use super::{
     part::{Doubt, LetterKind, Part, Work},
     push::{Push, Shared},
     sender::{Control, LOOK_MIN, retry},
-    tally::add,
+    tally::{Tally, add},
 };
 use crate::plan::{BATCH_BYTES_MAX, BATCH_ITEMS_MAX, Destination, Exporter, Retry, Signal};
 
@@ -51,9 +51,8 @@ const SLEEP_MAX: Duration = Duration::from_secs(3600);
 pub(crate) struct Delivery {
     shared: Shared,
     control: Arc<Control>,
-    notices: Notices,
     /// Of dead letters: their kinds are news once, not after each success.
-    letter_notices: Notices,
+    notices: Notices,
     throttle: Duration,
     concurrency: usize,
     retry: Retry,
@@ -97,7 +96,6 @@ impl Delivery {
         };
         Self {
             notices: Notices::new(exporter, &shared.host),
-            letter_notices: Notices::new(exporter, &shared.host),
             throttle: exporter.throttle,
             concurrency,
             retry: retry(exporter),
@@ -277,6 +275,7 @@ impl Delivery {
         let (signal, body) = (part.signal, part.body.clone());
         let task = self.under_way.spawn(async move { outlet.send(signal, body).await });
         self.sent.insert(task.id(), (part, now));
+        self.in_turn(|tally| tally.began(signal, now));
     }
 
     fn ended(&mut self, ended: Result<(Id, Answer), JoinError>) {
@@ -301,7 +300,7 @@ impl Delivery {
                 let said =
                     format!("{rejected} of {of} {} were refused: {message}", part.signal.as_str());
                 let kind = LetterKind::Partial { rejected, of };
-                self.letter_notices.say(WhyKind::Protocol, &said);
+                self.notices.say(WhyKind::Protocol, &said);
                 self.settle(&part, |work, part| work.refused(part, rejected, kind, &said));
             }
             Answer::Later { why, .. } if self.fails_alone(&mut part, why.kind) => {
@@ -321,7 +320,6 @@ impl Delivery {
                 way.outage = Some(Outage::until(now, now + hold));
                 // Perhaps it is but this part that is refused, in words that do not say so.
                 part.doubt.get_or_insert(Doubt { accepted: way.accepted, alone: 0 });
-                self.notices.say(why.kind, &why.message);
                 self.again(part, why);
             }
             Answer::TooLarge(why) => {
@@ -343,16 +341,19 @@ impl Delivery {
     /// The destination answered something sensible. Whatever was wrong with this signal when this was sent is over.
     fn is_well(&mut self, signal: Signal, sent: Instant) {
         if self.way_mut(signal).outage.take_if(|outage| outage.is_over(sent)).is_some() {
-            self.set_trouble(signal, None);
-            if self.spans.outage.is_none() && self.logs.outage.is_none() {
-                self.notices.clear();
-            }
+            self.in_turn(|tally| tally.set_trouble(signal, None));
+        }
+        if self.way(signal).outage.is_none() {
+            let under_way = self.sent.values().filter(|(part, _)| part.signal == signal);
+            let oldest = under_way.map(|(_, sent)| *sent).min();
+            self.in_turn(|tally| tally.answered(signal, oldest));
         }
     }
 
-    fn set_trouble(&self, signal: Signal, trouble: Option<Why>) {
+    /// Notes something, unless it is another sender's turn.
+    fn in_turn(&self, note: impl FnOnce(&Tally)) {
         if self.shared.lane.is_turn(self.shared.turn) {
-            self.shared.lane.tally.set_trouble(signal, trouble);
+            note(&self.shared.lane.tally);
         }
     }
 
@@ -382,7 +383,7 @@ impl Delivery {
 
     fn again(&mut self, mut part: Part, why: Why) {
         part.is_repeated = true;
-        self.set_trouble(part.signal, Some(why));
+        self.in_turn(|tally| tally.set_trouble(part.signal, Some(why)));
         match part.doubt {
             Some(_) => self.queue.push_back(part),
             None => self.queue.push_front(part),
@@ -399,7 +400,7 @@ impl Delivery {
             }
             None => {
                 self.settle(part, |work, part| work.refused(part, part.items, kind, &why.message));
-                self.letter_notices.say(
+                self.notices.say(
                     why.kind,
                     &format!("{}; what it refuses becomes a dead letter", why.message),
                 );
@@ -447,7 +448,7 @@ impl Delivery {
                 "{} items were written by another version and are left out",
                 work.unreadable
             );
-            self.letter_notices.say(WhyKind::Protocol, &said);
+            self.notices.say(WhyKind::Protocol, &said);
         }
     }
 
@@ -465,7 +466,7 @@ impl Delivery {
                 Ok(()) => add(&tally.dead_letters, 1),
                 Err(error) => {
                     add(&tally.dead_letters_failed, 1);
-                    self.letter_notices
+                    self.notices
                         .say(WhyKind::Io, &format!("a dead letter could not be kept: {error}"));
                 }
             }

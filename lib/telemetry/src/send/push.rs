@@ -133,7 +133,7 @@ impl Push {
         let Some(Ok(Ended { sent, outcome })) = self.under_way.join_next().await else { return };
         match outcome {
             Ok(Some((collected, answer))) => self.answered(collected, answer, sent),
-            Ok(None) => {}
+            Ok(None) => self.lane.tally.answered(Signal::Metrics, None),
             Err(error) => {
                 self.failed(Why::new(
                     WhyKind::Io,
@@ -157,6 +157,7 @@ impl Push {
 
     /// Collects, or takes up what was collected, and sends it.
     fn start(&mut self, again: Option<Collected>, sent: Instant) {
+        self.lane.tally.began(Signal::Metrics, sent);
         let (reader, name) = (self.reader.clone(), self.service_name.clone());
         let outlet = Arc::clone(&self.outlet);
         self.under_way.spawn(async move {
@@ -207,6 +208,7 @@ impl Push {
         self.outage = None;
         add(&self.lane.tally.pushes, 1);
         add(&self.lane.tally.points, points.saturating_sub(rejected));
+        self.lane.tally.answered(Signal::Metrics, None);
         if rejected == 0 {
             self.notices.clear();
         }
@@ -215,7 +217,6 @@ impl Push {
 
     fn failed(&mut self, why: Why) {
         add(&self.lane.tally.pushes_failed, 1);
-        self.notices.say(why.kind, &why.message);
         self.lane.tally.set_trouble(Signal::Metrics, Some(why));
     }
 }

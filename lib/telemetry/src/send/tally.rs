@@ -3,13 +3,16 @@
 //! Ends are counted when a batch is acknowledged, not when a request returns: a batch that is read again by the next
 //! sender would count twice. So delivered and rejected together are the journal's acknowledged items at every rest.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
 };
 
 use super::answer::Why;
-use crate::plan::Signal;
+use crate::{plan::Signal, watch::WayLook};
 
 /// What became of everything that an exporter's journal gave out, over all its senders.
 #[derive(Debug, Default)]
@@ -38,8 +41,19 @@ pub(crate) struct Tally {
     pub(crate) pushes_failed: AtomicU64,
     /// Data points in the collections that arrived.
     pub(crate) points: AtomicU64,
-    /// Why spans, logs and metrics do not arrive.
-    troubles: Mutex<[Option<Why>; 3]>,
+    /// How spans, logs and metrics fare.
+    ways: Mutex<[Way; 3]>,
+}
+
+/// How one signal fares.
+#[derive(Debug, Default)]
+struct Way {
+    /// Why it does not arrive just now.
+    trouble: Option<Why>,
+    /// The first attempt that was not answered well, with none that was since.
+    unanswered_since: Option<Instant>,
+    /// Requests that the destination took, or answered so that others may be sent.
+    accepted: u64,
 }
 
 /// How items of one signal ended.
@@ -70,17 +84,42 @@ impl Tally {
 
     /// Why something is not delivered just now.
     pub(crate) fn trouble(&self) -> Option<Why> {
-        let troubles = self.troubles.lock().expect("no panic under this lock");
-        troubles.iter().flatten().next().cloned()
+        self.ways().iter().find_map(|way| way.trouble.clone())
     }
 
     /// Why this signal is not delivered just now.
     pub(crate) fn set_trouble(&self, signal: Signal, trouble: Option<Why>) {
-        self.troubles.lock().expect("no panic under this lock")[signal as usize] = trouble;
+        self.ways()[signal as usize].trouble = trouble;
     }
 
     pub(crate) fn forget_troubles(&self) {
-        *self.troubles.lock().expect("no panic under this lock") = [const { None }; 3];
+        for way in &mut *self.ways() {
+            (way.trouble, way.unanswered_since) = (None, None);
+        }
+    }
+
+    /// A request of this signal was begun.
+    pub(crate) fn began(&self, signal: Signal, at: Instant) {
+        self.ways()[signal as usize].unanswered_since.get_or_insert(at);
+    }
+
+    /// One was answered well; the oldest that still is under way began then.
+    pub(crate) fn answered(&self, signal: Signal, oldest: Option<Instant>) {
+        let way = &mut self.ways()[signal as usize];
+        (way.unanswered_since, way.accepted) = (oldest, way.accepted + 1);
+    }
+
+    /// How each signal fares.
+    pub(crate) fn look(&self) -> [WayLook; 3] {
+        self.ways().each_ref().map(|way| WayLook {
+            unanswered_since: way.unanswered_since,
+            accepted: way.accepted,
+            reason: way.trouble.as_ref().map(|why| why.message.clone()),
+        })
+    }
+
+    fn ways(&self) -> MutexGuard<'_, [Way; 3]> {
+        self.ways.lock().expect("no panic under this lock")
     }
 }
 

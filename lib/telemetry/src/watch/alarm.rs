@@ -1,0 +1,110 @@
+//! Something that is on or off, and when a person hears of it.
+//!
+//! That it began is said once, and that it is over once. Where it comes back again and again, it is said at most once a minute that it
+//! began, and not before a minute without it that it is over.
+
+use std::time::{Duration, Instant};
+
+/// How long what was said is still news enough, where it comes and goes.
+const AGAIN_AFTER: Duration = Duration::from_secs(60);
+
+/// Something that is on or off.
+#[derive(Debug, Default)]
+pub(super) struct Alarm {
+    /// How long it must be off until it is over, where it does not come and go.
+    calm: Duration,
+    is_on: bool,
+    /// Whether the last that was said is that it began.
+    is_said: bool,
+    /// When something was last said.
+    said_at: Option<Instant>,
+    /// How often it came on since then.
+    times: u32,
+    off_since: Option<Instant>,
+}
+
+/// What is to be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Say {
+    /// It is on; so often since something was last said.
+    Began { times: u32 },
+    /// It is over.
+    Over,
+}
+
+impl Alarm {
+    /// One that is over after so long without it.
+    pub(super) fn over_after(calm: Duration) -> Self {
+        Self { calm, ..Self::default() }
+    }
+
+    /// Whether it is on now; what is to be said.
+    pub(super) fn look(&mut self, now: Instant, is_on: bool) -> Option<Say> {
+        if is_on {
+            // What is off for a moment only was not off.
+            let was_off = self.off_since.is_none_or(|since| now >= since + self.calm);
+            self.times += u32::from(!self.is_on && was_off);
+            (self.is_on, self.off_since) = (true, None);
+            let is_early = self.said_at.is_some_and(|at| now < at + AGAIN_AFTER);
+            return (!self.is_said && !is_early).then(|| self.say(now, true));
+        }
+        self.is_on = false;
+        let off_since = *self.off_since.get_or_insert(now);
+        // It came back after it was said that it began, or came more than once before that could be said.
+        let calm = if self.times > 0 { self.calm.max(AGAIN_AFTER) } else { self.calm };
+        (self.is_said && now >= off_since + calm).then(|| self.say(now, false))
+    }
+
+    /// Whether the last that was said is that it began.
+    pub(super) fn is_told(&self) -> bool {
+        self.is_said
+    }
+
+    fn say(&mut self, now: Instant, is_said: bool) -> Say {
+        let times = std::mem::take(&mut self.times);
+        // One that comes and goes stays one until it is over.
+        self.times = if is_said { times.saturating_sub(1) } else { 0 };
+        (self.is_said, self.said_at) = (is_said, Some(now));
+        if is_said { Say::Began { times } } else { Say::Over }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::{Alarm, Say};
+
+    /// Looks every second at what is on in these seconds; what is said, and when.
+    #[expect(clippy::disallowed_methods, reason = "a moment to count from")]
+    fn heard(calm: u64, seconds: u64, is_on: impl Fn(u64) -> bool) -> Vec<(u64, Say)> {
+        let (begin, mut alarm) = (Instant::now(), Alarm::over_after(Duration::from_secs(calm)));
+        let look = |second| {
+            let said = alarm.look(begin + Duration::from_secs(second), is_on(second));
+            said.map(|said| (second, said))
+        };
+        (0..seconds).filter_map(look).collect()
+    }
+
+    #[test]
+    fn what_begins_and_ends_is_said_once_each() {
+        let once = [(10, Say::Began { times: 1 }), (25, Say::Over)];
+        assert_eq!(heard(5, 600, |second| (10..20).contains(&second)), once);
+        assert_eq!(heard(0, 600, |_| false), []);
+        assert_eq!(heard(0, 600, |_| true), [(0, Say::Began { times: 1 })]);
+        // Later it is news again.
+        let twice = heard(0, 600, |second| second % 300 < 50);
+        let (began, over) = (Say::Began { times: 1 }, Say::Over);
+        assert_eq!(twice, [(0, began), (50, over), (300, began), (350, over)]);
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_said_at_most_once_a_minute() {
+        // Ten seconds on, ten off, for ten minutes, then quiet.
+        let said = heard(0, 1200, |second| second < 600 && second % 20 < 10);
+        let [first, end, again, over] = said[..] else { panic!("{said:?}") };
+        assert_eq!([first, end], [(0, Say::Began { times: 1 }), (10, Say::Over)]);
+        assert_eq!(again, (80, Say::Began { times: 4 }));
+        assert_eq!(over, (650, Say::Over), "a minute without it");
+    }
+}

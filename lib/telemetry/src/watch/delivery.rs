@@ -1,0 +1,159 @@
+//! What is said of one signal of an exporter: that it does not get through, and that it does again.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    Look,
+    alarm::{Alarm, Say},
+    words::{items, kept, spoken},
+};
+use crate::plan::Signal;
+
+/// How long nothing may get through before it is said.
+const FAILING_AFTER: Duration = Duration::from_secs(5);
+
+/// What a person was told of one signal.
+#[derive(Debug)]
+pub(super) struct Way {
+    signal: Signal,
+    /// When a request was last accepted, as far as was seen, and how many had been then.
+    progress: (u64, Instant),
+    failing: Option<Failure>,
+    alarm: Alarm,
+    /// When another signal of this exporter was last failing that a person was told of.
+    beside: Option<Instant>,
+}
+
+/// A time in which nothing gets through.
+#[derive(Debug)]
+struct Failure {
+    since: Instant,
+    accepted: u64,
+    delivered: u64,
+    /// Since when it gets through again, and how much must have ended until what was kept is sent.
+    back: Option<(Instant, u64)>,
+}
+
+impl Way {
+    pub(super) fn new(signal: Signal, look: &Look) -> Self {
+        Self {
+            signal,
+            progress: (look.way(signal).accepted, look.now),
+            failing: None,
+            alarm: Alarm::over_after(Duration::ZERO),
+            beside: None,
+        }
+    }
+
+    /// Whether it does not get through.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failing.as_ref().is_some_and(|failing| failing.back.is_none())
+    }
+
+    /// Whether it gets through again, and what was kept is being sent.
+    pub(super) fn is_catching_up(&self) -> bool {
+        self.failing.as_ref().is_some_and(|failing| failing.back.is_some())
+    }
+
+    /// Whether it fails, and a person was told so.
+    pub(super) fn is_told(&self) -> bool {
+        self.is_failing() && self.alarm.is_told()
+    }
+
+    pub(super) fn failing_for(&self, now: Instant) -> Option<Duration> {
+        let failing = self.failing.as_ref().filter(|_| self.is_failing());
+        failing.map(|failing| now.saturating_duration_since(failing.since))
+    }
+
+    /// What is to be said now: that it begins or is over. Where another signal fails that a person was told of, it is the same
+    /// trouble until that one gets through.
+    pub(super) fn look(&mut self, look: &Look, is_beside: bool) -> Option<(bool, String)> {
+        let over = self.note(look);
+        if is_beside {
+            self.beside = Some(look.now);
+        }
+        let is_alone = self.beside.is_none_or(|last| look.now >= last + FAILING_AFTER);
+        let is_on = self.failing.is_some() && (is_alone || self.alarm.is_told());
+        match self.alarm.look(look.now, is_on)? {
+            Say::Began { times } => Some((false, self.failing_words(look, times))),
+            Say::Over => {
+                let signal = self.signal.as_str();
+                let calm = || format!("has delivered {signal} for a minute without failing");
+                Some((true, over.map_or_else(calm, |failure| failure.words(signal, look))))
+            }
+        }
+    }
+
+    /// Notes how it fares; a failure that is over.
+    fn note(&mut self, look: &Look) -> Option<Failure> {
+        let (accepted, ended) = (look.way(self.signal).accepted, look.ended());
+        if accepted > self.progress.0 {
+            self.progress = (accepted, look.now);
+        }
+        let stuck_since = self.stuck_since(look);
+        match (&mut self.failing, stuck_since) {
+            (None, Some(since)) => {
+                let delivered = look.counts.delivered;
+                self.failing = Some(Failure { since, accepted, delivered, back: None });
+                None
+            }
+            (Some(failing), Some(_)) => {
+                // It failed again before all was sent: the same failure, of which nothing was said to be over.
+                (failing.back, failing.accepted) = (None, accepted);
+                None
+            }
+            (Some(failing), None) => {
+                // A new sender has forgotten the trouble; only what is accepted ends it.
+                if failing.back.is_none() && accepted > failing.accepted {
+                    failing.back = Some((look.now, ended + look.counts.queued));
+                }
+                let is_sent = failing.back.is_some_and(|(_, until)| ended >= until);
+                self.failing.take_if(|_| is_sent)
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// Since when nothing gets through, if that is for long enough.
+    fn stuck_since(&self, look: &Look) -> Option<Instant> {
+        let is_long = |since: &Instant, max| look.now >= *since + max;
+        let since = look.way(self.signal).unanswered_since;
+        if let Some(since) = since.filter(|since| is_long(since, FAILING_AFTER)) {
+            return Some(since);
+        }
+        // Nothing is even tried, and something waits.
+        let max = look.throttle + FAILING_AFTER;
+        let waits = look.counts.oldest.is_some_and(|oldest| oldest >= max);
+        let (_, last) = self.progress;
+        (self.signal == Signal::Spans && waits && is_long(&last, max)).then_some(last)
+    }
+
+    fn failing_words(&self, look: &Look, times: u32) -> String {
+        let signal = self.signal.as_str();
+        let long = spoken(self.failing_for(look.now).unwrap_or(FAILING_AFTER));
+        let often = if times > 1 { format!(", {times} times of late") } else { String::new() };
+        let hangs = || format!("`{}` has not answered, and is waited for", look.destination);
+        let reason = look.way(self.signal).reason.clone().unwrap_or_else(hangs);
+        let kept = if self.signal == Signal::Metrics {
+            "the next metrics replace those that did not arrive".to_owned()
+        } else {
+            format!("kept until it does: {}", kept(look))
+        };
+        format!("has delivered no {signal} for {long}{often}: {reason}; {kept}")
+    }
+}
+
+impl Failure {
+    /// That it is over.
+    fn words(&self, signal: &str, look: &Look) -> String {
+        let back = self.back.map_or(look.now, |(back, _)| back);
+        let away = spoken(back.saturating_duration_since(self.since));
+        let delivered = look.counts.delivered.saturating_sub(self.delivered);
+        if delivered == 0 || signal == Signal::Metrics.as_str() {
+            return format!("delivers {signal} again, after {away}");
+        }
+        let took = spoken(look.now.saturating_duration_since(back));
+        let delivered = items(delivered);
+        format!("delivers {signal} again, after {away}: {delivered} were delivered in {took}")
+    }
+}

@@ -1,0 +1,216 @@
+//! What a person is told of an exporter: that it delivers nothing, why, and what is kept; that its buffer fills, is full, drops, or
+//! cannot be written; and when each of these is over.
+//!
+//! A thread looks at all exporters a few times a second, and says what changed. Looking from outside, it sees also what hangs.
+//! Deliberately absent: what is done about any of it.
+
+mod alarm;
+mod delivery;
+mod exporter;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::{
+    collections::HashMap,
+    io,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use self::exporter::Exporter;
+use crate::{
+    counts::Counts,
+    host::{Host, Notice, Topic, suppress_this_thread},
+    pipeline::{Outlet, State},
+    plan::Signal,
+};
+
+/// How often exporters are looked at.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// How an exporter is doing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// Where it sends, without secrets.
+    pub destination: String,
+    /// Whether it gets through.
+    pub state: Delivery,
+    /// For how long it does not get through, where it does not.
+    pub failing_for: Option<Duration>,
+    /// How full its buffer is, from 0 to 1.
+    pub buffer: f64,
+    /// What became of what it was given, and what troubles it.
+    pub counts: Counts,
+}
+
+/// Whether an exporter gets through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// Nothing was tried so far.
+    #[default]
+    Waiting,
+    /// It does.
+    Delivering,
+    /// It does not.
+    Failing,
+    /// It does again, and sends what was kept.
+    CatchingUp,
+}
+
+impl Delivery {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Delivering => "delivering",
+            Self::Failing => "failing",
+            Self::CatchingUp => "catching-up",
+        }
+    }
+}
+
+/// All exporters, as a person was told of them.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    exporters: Mutex<HashMap<String, Exporter>>,
+    /// When producers were last seen to be held by a full buffer.
+    held_at: Mutex<Option<Instant>>,
+}
+
+/// Ends the thread that looks when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Watcher(#[expect(dead_code, reason = "it is dropped")] SyncSender<()>);
+
+/// An exporter at a moment.
+#[derive(Clone, Debug)]
+struct Look {
+    now: Instant,
+    counts: Counts,
+    destination: String,
+    /// Where its buffer is, if that is on disk.
+    folder: Option<PathBuf>,
+    /// How long what is not a full batch may wait.
+    throttle: Duration,
+    /// Whether it has a buffer: metrics have none.
+    is_buffered: bool,
+    lossy: bool,
+    buffer: f64,
+    /// How spans, logs and metrics fare.
+    ways: [WayLook; 3],
+    /// What the disk has to say.
+    disk: Option<String>,
+}
+
+/// One signal at a moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WayLook {
+    /// The first attempt that was not answered well, with none that was since.
+    pub(crate) unanswered_since: Option<Instant>,
+    /// Requests that were answered well.
+    pub(crate) accepted: u64,
+    /// What the destination, or the way to it, has to say.
+    pub(crate) reason: Option<String>,
+}
+
+/// A line, and what it is about.
+type Line = (Topic, bool, String);
+
+impl Watch {
+    /// Starts to look, until the watcher is dropped.
+    pub(crate) fn start(self: &Arc<Self>, state: &Arc<State>, host: &Host) -> io::Result<Watcher> {
+        let (ends, ended) = sync_channel::<()>(1);
+        let (watch, state, host) = (Arc::downgrade(self), Arc::downgrade(state), host.clone());
+        let look = move || {
+            suppress_this_thread();
+            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                let (Some(watch), Some(state)) = (watch.upgrade(), state.upgrade()) else { return };
+                watch.look(&state, &host);
+            }
+        };
+        thread::Builder::new().name("telemetry-watch".to_owned()).spawn(look)?;
+        Ok(Watcher(ends))
+    }
+
+    /// How all exporters are doing.
+    pub(crate) fn status(&self, state: &State, now: Instant) -> Vec<Status> {
+        let known = self.known();
+        let outlets = &state.pipeline.load().outlets;
+        let status = |outlet: &Arc<Outlet>| {
+            let look = Look::at(outlet, now);
+            let told = known.get(&outlet.name);
+            Status {
+                state: told.map(|told| told.state(&look)).unwrap_or_default(),
+                failing_for: told.and_then(|told| told.failing_for(now)),
+                destination: look.destination,
+                buffer: look.buffer,
+                counts: look.counts,
+            }
+        };
+        outlets.iter().map(status).collect()
+    }
+
+    /// Whether producers were held by a full buffer at some time since then.
+    pub(crate) fn was_held_since(&self, since: Instant) -> bool {
+        let held_at = *self.held_at.lock().unwrap_or_else(PoisonError::into_inner);
+        // What is held between two looks is seen by the later one.
+        held_at.is_some_and(|at| at + EVERY >= since)
+    }
+
+    fn look(&self, state: &State, host: &Host) {
+        let outlets = state.pipeline.load_full();
+        let mut told = Vec::new();
+        let mut known = self.known();
+        known.retain(|name, _| outlets.outlets.iter().any(|outlet| outlet.name == *name));
+        for outlet in &outlets.outlets {
+            let look = Look::at(outlet, (host.now)());
+            let exporter = known.entry(outlet.name.clone()).or_insert_with(|| Exporter::new(&look));
+            if exporter.is_held(&look) {
+                *self.held_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(look.now);
+            }
+            told.extend(exporter.look(&look).into_iter().map(|line| (outlet, line)));
+        }
+        // Whoever hears it may ask how exporters are doing.
+        drop(known);
+        for (outlet, (topic, is_over, message)) in &told {
+            let (exporter, is_over) = (outlet.name.as_str(), *is_over);
+            (host.notice)(&Notice { exporter, topic: *topic, is_over, message });
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Exporter>> {
+        self.exporters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Look {
+    fn way(&self, signal: Signal) -> &WayLook {
+        &self.ways[signal as usize]
+    }
+
+    /// Items that are not queued any more.
+    fn ended(&self) -> u64 {
+        self.counts.delivered + self.counts.rejected
+    }
+
+    fn at(outlet: &Outlet, now: Instant) -> Self {
+        let tally = &outlet.lane.tally;
+        Self {
+            now,
+            destination: outlet.destination.clone(),
+            folder: outlet.folder.clone(),
+            throttle: outlet.throttle,
+            is_buffered: outlet.spans || outlet.logs,
+            lossy: outlet.lossy,
+            buffer: outlet.journal.pressure(),
+            ways: tally.look(),
+            disk: outlet.journal.counts().last_write_error,
+            counts: outlet.counts(),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What is said of an exporter, second by second.
+
+use std::time::{Duration, Instant};
+
+use super::{Delivery, Look, WayLook, exporter::Exporter};
+use crate::{counts::Counts, plan::Signal};
+
+/// An exporter that is looked at four times a second, and what was said of it.
+struct Stage {
+    begin: Instant,
+    look: Look,
+    exporter: Exporter,
+    said: String,
+}
+
+impl Stage {
+    #[expect(clippy::disallowed_methods, reason = "a moment to count from")]
+    fn new() -> Self {
+        let now = Instant::now();
+        let look = Look {
+            now,
+            counts: Counts { exporter: "tracer.otel".to_owned(), ..Counts::default() },
+            destination: "http://collector:4317/".to_owned(),
+            folder: Some("/data/tracer.otel".into()),
+            throttle: Duration::from_secs(1),
+            is_buffered: true,
+            lossy: false,
+            buffer: 0.0,
+            ways: Default::default(),
+            disk: None,
+        };
+        Self { begin: now, exporter: Exporter::new(&look), look, said: String::new() }
+    }
+
+    /// So many seconds pass, in which each look is changed like this.
+    fn pass(&mut self, seconds: u32, change: impl Fn(&mut Look)) -> &mut Self {
+        for _ in 0..seconds * 4 {
+            self.look.now += Duration::from_millis(250);
+            change(&mut self.look);
+            for (topic, is_over, line) in self.exporter.look(&self.look) {
+                let at = self.look.now.duration_since(self.begin).as_secs_f64();
+                let state = if is_over { "over" } else { "begins" };
+                self.said += &format!("{at} {} {state}: {line}\n", topic.as_str());
+            }
+        }
+        self
+    }
+
+    fn expect(&mut self, said: &str) {
+        assert_eq!(self.said, said);
+        self.said.clear();
+    }
+
+    fn state(&self) -> Delivery {
+        self.exporter.state(&self.look)
+    }
+}
+
+fn fails(look: &mut Look) {
+    let spans = &mut look.ways[Signal::Spans as usize];
+    spans.unanswered_since.get_or_insert(look.now);
+    spans.reason = Some("`http://collector:4317/` refused the connection".to_owned());
+    look.counts.queued += 1;
+}
+
+fn delivers(look: &mut Look) {
+    arrives(look, Signal::Spans);
+    let sent = look.counts.queued.min(10);
+    look.counts.queued -= sent;
+    look.counts.delivered += sent;
+}
+
+fn metrics_fail(look: &mut Look) {
+    let metrics = &mut look.ways[Signal::Metrics as usize];
+    metrics.unanswered_since.get_or_insert(look.now);
+    metrics.reason = Some("`http://collector:4318/v1/metrics` answered 503".to_owned());
+}
+
+fn arrives(look: &mut Look, signal: Signal) {
+    let way = &mut look.ways[signal as usize];
+    (way.unanswered_since, way.reason, way.accepted) = (None, None, way.accepted + 1);
+}
+
+#[test]
+fn a_destination_that_is_away_is_said_once_and_that_it_is_back() {
+    let mut stage = Stage::new();
+    assert_eq!(stage.state(), Delivery::Waiting);
+    stage.pass(10, delivers).pass(3, fails).pass(10, delivers).expect("");
+    assert_eq!(stage.state(), Delivery::Delivering);
+    stage.pass(20, fails).expect(
+        "28.25 delivery begins: has delivered no spans for 5.0 s: `http://collector:4317/` refused the connection; kept until it does: \
+         21 items in `/data/tracer.otel`\n",
+    );
+    assert_eq!(stage.state(), Delivery::Failing);
+    stage.pass(1, delivers).expect("");
+    assert_eq!(stage.state(), Delivery::CatchingUp);
+    stage.pass(60, delivers).expect(
+        "45 delivery over: delivers spans again, after 20 s: 80 items were delivered in 1.8 s\n",
+    );
+    assert_eq!(stage.state(), Delivery::Delivering);
+}
+
+#[test]
+fn one_that_does_not_answer_is_said_to_hang() {
+    let mut stage = Stage::new();
+    stage.pass(1, delivers);
+    stage.pass(8, |look| {
+        look.ways[Signal::Spans as usize].unanswered_since.get_or_insert(look.now);
+    });
+    stage.expect(
+        "6.25 delivery begins: has delivered no spans for 5.0 s: `http://collector:4317/` has not answered, and is waited for; kept \
+         until it does: 0 items in `/data/tracer.otel`\n",
+    );
+}
+
+#[test]
+fn what_waits_while_nothing_is_tried_is_said() {
+    let mut stage = Stage::new();
+    for waiting in 1..=10 {
+        stage.pass(1, |look| {
+            look.counts.queued = 3;
+            look.counts.oldest = Some(Duration::from_secs(waiting));
+        });
+    }
+    assert!(
+        stage.said.starts_with("6 delivery begins: has delivered no spans for 6.0 s"),
+        "{}",
+        stage.said
+    );
+}
+
+#[test]
+fn another_sender_is_no_recovery() {
+    let mut stage = Stage::new();
+    stage.pass(6, fails);
+    stage.said.clear();
+    // A new plan: what troubled the old sender is forgotten, and nothing was sent so far.
+    let forget = |look: &mut Look| look.ways[Signal::Spans as usize] = WayLook::default();
+    stage.pass(5, forget).expect("");
+    assert_eq!(stage.state(), Delivery::Failing);
+    stage.pass(5, delivers);
+    assert!(stage.said.contains("delivers spans again"), "{}", stage.said);
+}
+
+#[test]
+fn one_that_comes_and_goes_is_said_at_most_once_a_minute() {
+    let mut stage = Stage::new();
+    for _ in 0..20 {
+        stage.pass(10, fails).pass(10, delivers);
+    }
+    stage.pass(100, delivers);
+    let at: Vec<_> = stage.said.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(at.len(), 4, "{}", stage.said);
+    let (last, before) = (stage.said.lines().nth(3), stage.said.lines().nth(2));
+    assert!(before.is_some_and(|line| line.contains("times of late")), "{}", stage.said);
+    assert!(last.is_some_and(|line| line.contains("for a minute")), "{}", stage.said);
+}
+
+#[test]
+fn metrics_are_replaced() {
+    let mut stage = Stage::new();
+    stage.look.is_buffered = false;
+    stage.pass(6, metrics_fail).pass(1, |look| arrives(look, Signal::Metrics));
+    stage.expect(
+        "5.25 delivery begins: has delivered no metrics for 5.0 s: `http://collector:4318/v1/metrics` answered 503; the next metrics \
+         replace those that did not arrive\n\
+         6.25 delivery over: delivers metrics again, after 6.0 s\n",
+    );
+}
+
+#[test]
+fn one_destination_that_is_away_is_one_line_for_all_signals() {
+    let mut stage = Stage::new();
+    let away = |look: &mut Look| {
+        fails(look);
+        metrics_fail(look);
+    };
+    stage.pass(2, fails).pass(20, away);
+    // Metrics come a little later.
+    stage.pass(3, delivers).pass(10, |look| arrives(look, Signal::Metrics));
+    let lines: Vec<_> = stage.said.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", stage.said);
+    assert!(lines[1].contains("delivers spans again"), "{}", stage.said);
+}
+
+#[test]
+fn one_that_takes_spans_and_no_metrics_is_said_to() {
+    let mut stage = Stage::new();
+    let away = |look: &mut Look| {
+        fails(look);
+        metrics_fail(look);
+    };
+    stage.pass(20, away).pass(30, delivers);
+    let lines: Vec<_> = stage.said.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", stage.said);
+    for (line, words) in lines.iter().zip(["no spans for 5", "spans again", "no metrics for 2"]) {
+        assert!(line.contains(words), "{}", stage.said);
+    }
+    assert_eq!(stage.state(), Delivery::Failing);
+}
+
+#[test]
+fn a_buffer_that_fills_and_holds_is_said() {
+    let mut stage = Stage::new();
+    stage.pass(2, |look| (look.buffer, look.counts.queued) = (0.85, 7));
+    stage.pass(2, |look| {
+        look.buffer = 1.0;
+        look.counts.holding = 3;
+        look.counts.held += Duration::from_millis(750);
+    });
+    // Now and then somebody finds room: it is one time of holding.
+    for _ in 0..5 {
+        stage.pass(1, |look| look.counts.holding = 0);
+        stage.pass(1, |look| look.counts.holding = 1);
+    }
+    stage.pass(10, |look| (look.counts.holding, look.buffer) = (0, 0.75));
+    stage.pass(10, |look| look.buffer = 0.5);
+    stage.expect(
+        "0.25 buffer begins: its buffer is 85 % full (7 items in `/data/tracer.otel`); when it is full, whoever ends a span waits\n\
+         2.25 hold begins: its buffer is full (7 items in `/data/tracer.otel`): 3 threads of the program wait for room in it, and all \
+         that they serve; nothing else is at fault\n\
+         19.25 hold over: nobody waits for room in its buffer any more; threads waited 6.0 s in all\n\
+         29.25 buffer over: its buffer has room again: it is 50 % full\n",
+    );
+}
+
+#[test]
+fn drops_and_a_disk_that_refuses_are_said() {
+    let mut stage = Stage::new();
+    (stage.look.lossy, stage.look.counts.queued) = (true, 9);
+    stage.pass(3, |look| look.counts.dropped += 10);
+    stage.pass(6, |_| {});
+    stage.pass(2, |look| look.disk = Some("No space left on device".to_owned()));
+    stage.pass(6, |look| look.disk = None);
+    stage.expect(
+        "0.25 drops begins: its buffer is full (9 items in `/data/tracer.otel`), and what comes is dropped, as `lossy: true` says\n\
+         8.25 drops over: nothing is dropped any more; 120 items were\n\
+         9.25 disk begins: its buffer in `/data/tracer.otel` cannot be written: No space left on device; 9 items wait, and what comes \
+         stays in memory while there is room\n\
+         16.25 disk over: its buffer in `/data/tracer.otel` can be written again\n",
+    );
+}
