@@ -300,6 +300,18 @@ pub(crate) enum Telemetry {
     Plan(Configuration),
     /// Send one span, log and metric to each destination, and say what came of it
     Probe(Configuration),
+    /// Print how the exporters of a running server are doing: exit code 1 if one fails
+    Status(Status),
+}
+
+/// Which server's telemetry is meant.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    /// The server [default: the profile's, else http://127.0.0.1:11633]
+    #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
+    pub(crate) server: Option<String>,
+    #[command(flatten)]
+    pub(crate) identity: Identity,
 }
 
 /// Which configuration is meant.

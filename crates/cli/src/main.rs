@@ -118,7 +118,9 @@ fn main() -> ExitCode {
             on(work(), &terminal, |work| work.block_on(demo::service(world, &terminal)))
         }
         Command::Config(args) => observe::config(&args, &environment().collect(), &terminal),
-        Command::Telemetry(args) => observe::telemetry(&args, &environment().collect(), &terminal),
+        Command::Telemetry(args) => on(work(), &terminal, |work| {
+            work.block_on(observe::telemetry(&args, &environment().collect(), &terminal))
+        }),
     };
     exit.into()
 }

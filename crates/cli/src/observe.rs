@@ -1,9 +1,9 @@
-//! `config check`, `telemetry plan` and `telemetry probe`: whether a configuration is right, what it will do, and whether
-//! that would work.
+//! `config check`, `telemetry plan`, `telemetry probe` and `telemetry status`: whether a configuration is right, what it will do,
+//! whether that would work, and whether it does.
 
 use server::config::Environment;
 
-use crate::{args, configuration, exit::Exit, terminal::Terminal};
+use crate::{args, configuration, exit::Exit, remote, terminal::Terminal};
 
 /// Carries out `config …`.
 pub(crate) fn config(
@@ -22,7 +22,7 @@ pub(crate) fn config(
 }
 
 /// Carries out `telemetry …`.
-pub(crate) fn telemetry(
+pub(crate) async fn telemetry(
     args: &args::Telemetry,
     environment: &Environment,
     terminal: &Terminal,
@@ -33,6 +33,7 @@ pub(crate) fn telemetry(
             terminal.result(server::describe(&configured.config).trim_end());
             Ok(Exit::Passed)
         }
+        args::Telemetry::Status(args) => remote::status(args, environment, terminal).await,
         args::Telemetry::Probe(args) => {
             let configured = configuration::read(args, environment, terminal)?;
             let probed = server::probe(&configured.config, &server::host());

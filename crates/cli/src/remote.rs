@@ -7,6 +7,7 @@ mod documents;
 mod http;
 mod live;
 mod run;
+mod status;
 mod tolerant;
 mod traces;
 mod trend;
@@ -34,6 +35,7 @@ use live::{RUN_MAX, SILENCE_MAX};
 
 pub(crate) use documents::{delete, export, get, list};
 pub(crate) use run::run;
+pub(crate) use status::status;
 pub(crate) use traces::trace;
 pub(crate) use trend::trend;
 

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use bench::parts::{Collector, Database, Server, free_port};
+use bench::parts::{Collector, Database, Server, free_port, qualitytrace};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use tokio::{
     task::JoinSet,
@@ -113,6 +113,86 @@ async fn a_server_that_is_held_can_be_told_to_stop() -> Result<()> {
     let _held = until_held(&client, &server.api).await?;
     assert_eq!(server.terminate().await?, Some(0), "it ends in order, within its time");
     database.remove().await
+}
+
+/// A full buffer with a run in flight: what is said is that telemetry holds the server, and nobody blames the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_holds_a_server_is_said() -> Result<()> {
+    let database = Database::create("held_said").await?;
+    let port = free_port()?;
+    let server = start(&database, port).await?;
+    let client = Client::new();
+    // A system that does not answer: the run keeps its lease.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let test = format!(
+        "type: Test\nspec: {{id: silent, name: silent, trigger: {{type: http, httpRequest: {{method: GET, url: 'http://{}/'}}}}, \
+         trace: ['response.status = 200']}}",
+        silent.local_addr()?
+    );
+    let put = client.put(format!("{}/api/v1/tests", server.api)).body(test).send().await?;
+    put.error_for_status()?;
+    let run = client.post(format!("{}/api/v1/tests/silent/runs", server.api)).send().await?;
+    assert_eq!(run.status(), StatusCode::ACCEPTED);
+
+    until_refused(&client, &server.api).await?;
+    let mut held = until_held(&client, &server.api).await?;
+    // Longer than a third of a lease, and than what a slow statement takes.
+    sleep(Duration::from_secs(5)).await;
+    until_said(&server, "has delivered no spans for 5").await?;
+    until_said(&server, "refused the connection: is it running?").await?;
+    until_said(&server, "% full (").await?;
+    until_said(&server, "of the program wait for room in it").await?;
+    let status = ["telemetry", "status", "--server", &server.api];
+    let told = qualitytrace(Path::new(BINARY), &status).await?;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    for words in
+        ["telemetry.exporters.collector to http://127.0.0.1", ": failing for ", "wait for room"]
+    {
+        assert!(told.out.contains(words), "{words}: {told:?}");
+    }
+    let ready = client.get(format!("{}/readyz", server.api)).send().await?;
+    assert_eq!(ready.status(), StatusCode::OK);
+    assert!(ready.text().await?.contains(r#""state":"failing""#));
+
+    let collector = Collector::start(port, None).await?;
+    while let Some(status) = held.join_next().await {
+        assert_eq!(status??, StatusCode::NOT_FOUND);
+    }
+    until_said(&server, "delivers spans again, after ").await?;
+    until_said(&server, "nobody waits for room in its buffer any more").await?;
+    until_said(&server, "its buffer has room again").await?;
+    // This Collector takes spans alone, and that is said too.
+    until_said(&server, "has delivered no metrics for ").await?;
+    until_said(&server, "answered UNIMPLEMENTED").await?;
+    let log = server.log()?;
+    let lines = |words: &str| log.lines().filter(|line| line.contains(words)).count();
+    for words in [
+        " no spans ",
+        " delivers spans again",
+        "; when it is full",
+        " wait for room",
+        "nobody waits",
+        "has room again",
+    ] {
+        assert_eq!(lines(words), 1, "once each: {words}: {log}");
+    }
+    for words in ["database", "lease", "statement", "sqlx", "SELECT"] {
+        assert_eq!(lines(words), 0, "{words}: {log}");
+    }
+    drop(silent);
+    server.kill().await?;
+    collector.kill().await?;
+    database.remove().await
+}
+
+/// Waits until the server has said this.
+async fn until_said(server: &Server, words: &str) -> Result<()> {
+    let began = Instant::now();
+    while !server.log()?.contains(words) {
+        ensure!(began.elapsed() < WAIT_MAX, "`{words}` is not said: {}", server.log()?);
+        sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
 }
 
 async fn probes_answer(client: &Client, api: &str) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use sqlx::{
-    Executor,
+    ConnectOptions as _, Executor,
     postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
 };
 
@@ -72,6 +72,8 @@ impl Connect {
         Ok(PgPoolOptions::new()
             .max_connections(self.pool_max)
             .acquire_timeout(self.acquire_timeout)
+            // Whoever waits in vain says so; a slow one is told by who asked.
+            .acquire_slow_threshold(self.acquire_timeout)
             .after_connect(|connection, _| {
                 Box::pin(async move { connection.execute(PLANS).await.map(drop) })
             }))
@@ -85,7 +87,9 @@ impl Connect {
             .password(&self.password)
             .database(&self.dbname)
             .ssl_mode(PgSslMode::Prefer)
-            .application_name("qualitytrace");
+            .application_name("qualitytrace")
+            // The text of statements is nobody's; what is slow is told by who asked.
+            .disable_statement_logging();
         self.params.iter().try_fold(options, |options, (name, value)| param(options, name, value))
     }
 }

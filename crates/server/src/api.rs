@@ -22,6 +22,7 @@ mod reports;
 mod runs;
 mod sessions;
 mod suite_runs;
+mod telemetry;
 mod tests;
 mod tokens;
 
@@ -33,7 +34,7 @@ use std::{
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, Request, State},
-    http::{StatusCode, Uri, header},
+    http::{StatusCode, Uri, header, request::Parts},
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
@@ -142,8 +143,9 @@ pub(crate) fn told_of(subject: &Subject) -> Option<RunId> {
 }
 
 /// The API as a document, made once.
-static DOCUMENT: LazyLock<String> =
-    LazyLock::new(|| openapi::text(&openapi::document(routes().into_openapi())));
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
+    openapi::text(&openapi::document(routes().merge(calm_routes()).into_openapi()))
+});
 
 /// The API as OpenAPI 3.1: JSON.
 pub fn openapi() -> &'static str {
@@ -166,6 +168,11 @@ fn routes() -> OpenApiRouter<App> {
         .merge(audit::routes())
 }
 
+/// The operations that are answered where nobody is held.
+fn calm_routes() -> OpenApiRouter<App> {
+    telemetry::routes()
+}
+
 /// The router of the whole HTTP edge.
 pub(crate) fn router(app: App) -> Router {
     let (api, _document) = routes().split_for_parts();
@@ -181,11 +188,12 @@ pub(crate) fn router(app: App) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
         // Whoever ends a span may be held, so all of this runs apart from the probes.
         .layer(middleware::from_fn_with_state(app.clone(), on_work));
+    let (calm, _document) = calm_routes().split_for_parts();
+    let calm = calm
+        .route("/metrics", get(metrics))
+        .layer(middleware::from_fn_with_state(app.clone(), guard::known_calmly));
     probe_routes()
-        .route(
-            "/metrics",
-            get(metrics).layer(middleware::from_fn_with_state(app.clone(), guard::known_calmly)),
-        )
+        .merge(calm)
         .method_not_allowed_fallback(no_such_method)
         .merge(api)
         .layer(middleware::from_fn_with_state(app.clone(), guard::guard))
@@ -260,7 +268,7 @@ async fn metrics(State(app): State<App>, uri: Uri) -> Response {
     }
 }
 
-async fn ready(State(app): State<App>) -> Response {
+async fn ready(State(app): State<App>, parts: Parts) -> Response {
     let why = match app.opening.unready_reason() {
         // It says so itself.
         Some(why) => return not_ready(&app, &why).into_response(),
@@ -268,6 +276,10 @@ async fn ready(State(app): State<App>) -> Response {
     };
     app.opening.tell(why.as_deref());
     match why {
+        None if guard::may_know(&app, &parts).await => {
+            let exporters = telemetry::states(&app);
+            Json(serde_json::json!({"status": "ready", "telemetry": exporters})).into_response()
+        }
         None => Json(serde_json::json!({"status": "ready"})).into_response(),
         Some(why) => not_ready(&app, &why).into_response(),
     }

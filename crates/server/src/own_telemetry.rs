@@ -247,7 +247,12 @@ pub fn host() -> Host {
     let mut host = Host::new(concat!("qualitytrace/", env!("CARGO_PKG_VERSION")));
     // Called where nothing is exported, so that trouble with an exporter is not sent to it.
     host.notice = Arc::new(|notice| {
-        tracing::warn!(exporter = notice.exporter, "{}", notice.message);
+        let (exporter, topic, message) = (notice.exporter, notice.topic.as_str(), notice.message);
+        if notice.is_over {
+            tracing::info!(exporter, topic, "telemetry: `{exporter}` {message}");
+        } else {
+            tracing::warn!(exporter, topic, "telemetry: `{exporter}` {message}");
+        }
     });
     host
 }

@@ -3,7 +3,7 @@
 //! `db` and `bus` know no telemetry, so the watching stands here. Deliberately absent: renewals of leases and probes, which run
 //! where nothing is told.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bus::{Bus, Subject};
 use db::DbError;
@@ -14,6 +14,9 @@ use crate::{
     own_telemetry::Telemetry,
     traceparent::TraceParent,
 };
+
+/// An answer of the record that takes longer is told to people.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// Watches what is asked of the record.
 #[derive(Clone, Debug)]
@@ -44,12 +47,20 @@ impl Watch {
         began: Timestamp,
         error: Option<&DbError>,
     ) {
+        let ended = self.world.now();
+        let took = ended.since(began);
+        // Where a full buffer of telemetry held this thread, the database has nothing to do with it.
+        if took >= SLOW && !self.telemetry.library().was_held_within(took) {
+            let Call(operation, table) = call;
+            let seconds = took.as_secs_f64();
+            tracing::warn!("the database took {seconds:.1} s for {operation} {table}");
+        }
         let span = DbSpan {
             within,
             id: SpanId::from_random(self.world.random()),
             call,
             began,
-            ended: self.world.now(),
+            ended,
             error: error.map(|error| error.fault().as_str()),
         };
         send_db(&self.telemetry, &span);

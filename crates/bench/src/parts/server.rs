@@ -19,6 +19,9 @@ use super::Database;
 /// How long a server may take to be ready.
 const READY_MAX: Duration = Duration::from_secs(30);
 
+/// The file in its folder that has what it says on stderr.
+const LOG: &str = "server.log";
+
 /// A server process that runs until it is dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -31,7 +34,7 @@ pub struct Server {
     pub ready_after: Duration,
     /// Its configuration file.
     pub config: PathBuf,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// What a command that has ended left.
@@ -104,6 +107,7 @@ impl Server {
             .env("STATE_DIRECTORY", folder.path())
             .envs(variables.iter().copied())
             .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(folder.path().join(LOG))?)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("cannot start `{}`", binary.display()))?;
@@ -113,7 +117,10 @@ impl Server {
             match timeout(READY_MAX, lines.next_line()).await?? {
                 Some(line) if line.starts_with(word) => break line,
                 Some(_) => {}
-                None => bail!("the server ended before it was ready: {}", child.wait().await?),
+                None => {
+                    let said = std::fs::read_to_string(folder.path().join(LOG))?;
+                    bail!("the server ended before it was ready: {}\n{said}", child.wait().await?)
+                }
             }
         };
         let ready_after = began.elapsed();
@@ -124,7 +131,12 @@ impl Server {
         };
         let api = word("API ")?.to_owned();
         let otlp_grpc = word("OTLP ")?.rsplit(':').next().unwrap_or_default().parse()?;
-        Ok(Self { child, api, otlp_grpc, ready_after, config, _folder: folder })
+        Ok(Self { child, api, otlp_grpc, ready_after, config, folder })
+    }
+
+    /// What it has said on stderr so far.
+    pub fn log(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(self.folder.path().join(LOG))?)
     }
 
     /// Where a bench finds the binary that was built with it.
@@ -158,6 +170,17 @@ impl Server {
         let id = self.child.id().context("the server runs")?;
         Command::new("kill").arg(id.to_string()).status().await?;
         Ok(timeout(READY_MAX, self.child.wait()).await??.code())
+    }
+}
+
+impl Drop for Server {
+    /// Hands on what it said, for whoever looks at a test that failed.
+    fn drop(&mut self) {
+        if let Ok(said) = self.log()
+            && !said.is_empty()
+        {
+            eprint!("{said}");
+        }
     }
 }
 

@@ -28,6 +28,7 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/livez", Open),
     ("GET", "/readyz", Open),
     ("GET", "/metrics", Server(Viewer)),
+    ("GET", "/api/v1/telemetry", Server(Viewer)),
     ("GET", "/api/v1/openapi.json", Open),
     ("GET", "/auth/login", Open),
     ("GET", "/auth/callback", Open),

@@ -78,6 +78,26 @@ pub(super) async fn known_calmly(State(app): State<App>, request: Request, next:
     admit(&app, &db, request, next).await.unwrap_or_else(|response| response)
 }
 
+/// Whether a request that needs nothing may hear more: where nobody need say who they are, or from somebody who may read what
+/// is the server's.
+pub(super) async fn may_know(app: &App, parts: &Parts) -> bool {
+    if app.access.mode == Mode::Off {
+        return true;
+    }
+    let origin = origin(parts);
+    if shown(&parts.headers, app.is_reached_by_tls(origin)).is_none() {
+        return false;
+    }
+    let caller = caller(app, &app.calm_db, parts, origin).await;
+    caller.is_ok_and(|caller| may(&caller, Need::Server(Role::Viewer), &[]).is_ok())
+}
+
+/// Where a request comes from.
+fn origin(parts: &Parts) -> Origin {
+    let nowhere = Origin { address: IpAddr::from([0; 4]), is_tls: false };
+    parts.extensions.get::<Origin>().copied().unwrap_or(nowhere)
+}
+
 async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Response, Response> {
     let (mut parts, body) = request.into_parts();
     let route = parts.extensions.get::<MatchedPath>().map(|path| path.as_str().to_owned());
@@ -90,8 +110,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
         denied("nobody may ask for this: the route has no place in the table of access")
             .into_response()
     })?;
-    let nowhere = Origin { address: IpAddr::from([0; 4]), is_tls: false };
-    let origin = parts.extensions.get::<Origin>().copied().unwrap_or(nowhere);
+    let origin = origin(&parts);
     if need == Need::Open {
         app.access
             .callers
