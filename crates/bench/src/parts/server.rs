@@ -175,6 +175,7 @@ impl Server {
 
 impl Drop for Server {
     /// Hands on what it said, for whoever looks at a test that failed.
+    #[expect(clippy::print_stderr, reason = "what the server said on stderr belongs there")]
     fn drop(&mut self) {
         if let Ok(said) = self.log()
             && !said.is_empty()
