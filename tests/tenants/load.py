@@ -19,7 +19,7 @@ RETRY_SECONDS = 10  # for so long an SDK tries to send a span
 class Beta:
     def __init__(self, context, seconds):
         self.context, self.seconds, self.canary = context, seconds, context["canaries"]["beta"]
-        self.ledger = Ledger([context["canaries"]["alpha"]])
+        self.ledger = Ledger(context["canaries"]["alpha"])
         self.times, self.ends, self.wrong, self.unended, self.runs, self.failed = [], [], [], [], 0, 0
         self.refused, self.follows, self.unfollowed, self.known, self.turn = 0, 0, [], [], 0
         self.notes = open(context["notes"], "a", encoding="ascii")

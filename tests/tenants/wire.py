@@ -1,6 +1,7 @@
 """HTTP by asyncio for those who load and attack: what came is counted, and searched for what must not be in it."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import socket
@@ -14,9 +15,16 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"  # and e
 class Ledger:
     """What came: by kind of request how many answers, their bytes and seconds, and by status; and what leaked."""
 
-    def __init__(self, forbidden):
-        """`forbidden` are texts that no answer may have."""
-        self.forbidden = [text.encode() for text in forbidden]
+    def __init__(self, canary):
+        """No answer may have the canary. The search first shows that it finds each form of it, whatever stands around."""
+        self.forbidden, self.leaks, self.searched = forms(canary), [], 0
+        for before in ("", "x", "xx"):
+            secret = f"{before}{canary}-secret".encode()
+            for form in (secret, secret[::-1], base64.b64encode(secret)):
+                self.leaks.clear()
+                self.search("itself", form)
+                if len(self.leaks) != 1:
+                    raise RuntimeError(f"the search finds {len(self.leaks)} canaries in {form}")
         self.kinds, self.statuses, self.leaks, self.searched = {}, {}, [], 0
 
     def search(self, where, data):
@@ -31,6 +39,13 @@ class Ledger:
         self.kinds[kind] = (count + 1, bytes_ + size, took + seconds)
         key = f"{kind} {status}"
         self.statuses[key] = self.statuses.get(key, 0) + 1
+
+
+def forms(canary):
+    """A text as it is, backwards, and in Base64 at each offset: the characters that do not depend on what stands around it."""
+    text = canary.encode()
+    coded = [base64.b64encode(bytes(offset) + text)[-(-offset * 8 // 6):(offset + len(text)) * 8 // 6] for offset in range(3)]
+    return [text, text[::-1], *coded]
 
 
 class Caller:
