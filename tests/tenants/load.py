@@ -12,6 +12,7 @@ from wire import LOOPBACK, Caller, Ledger, every
 READS_EACH = 1 / 40  # seconds
 STARTS_EACH = 1 / 4
 FOLLOWS_EACH = 1.0
+WAIT_SECONDS = 0.15  # until a run is first asked whether it has ended; then twice as long each time, up to a second
 END_SECONDS = 40  # a run that has not ended by then did not end; half of it where the load is short
 RETRY_SECONDS = 10  # for so long an SDK tries to send a span
 
@@ -20,8 +21,8 @@ class Beta:
     def __init__(self, context, seconds):
         self.context, self.seconds, self.canary = context, seconds, context["canaries"]["beta"]
         self.ledger = Ledger(context["canaries"]["alpha"])
-        self.times, self.ends, self.wrong, self.unended, self.runs, self.failed = [], [], [], [], 0, 0
-        self.refused, self.follows, self.unfollowed, self.known, self.turn = 0, 0, [], [], 0
+        self.times, self.ends, self.wrong, self.unended, self.runs, self.unstarted, self.failed = [], [], [], 0, 0, 0, 0
+        self.refused, self.follows, self.unfollowed, self.known = 0, 0, [], []
         self.notes = open(context["notes"], "a", encoding="ascii")
 
     async def ask(self, kind, method, path, who, timed=True, **more):
@@ -70,28 +71,30 @@ class Beta:
 
     async def run(self):
         """One run, from its start to its verdict, which must be the right one."""
-        self.turn += 1
-        test, right = self.context["tests"][self.turn % len(self.context["tests"])]
-        began = time.monotonic()
+        test, right = self.context["tests"][self.runs % len(self.context["tests"])]
+        self.runs += 1
+        began, pause = time.monotonic(), WAIT_SECONDS
         status, data = await self.ask("start", "POST", f"/api/v1/tests/{test}/runs?project=beta", "beta editor",
                                       body={"variableSets": ["own"]}, headers={"content-type": "application/json"})
-        self.runs += 1
         if status != 202:
+            self.unstarted += 1
             self.failed += 1
             return
         run = json.loads(data)["id"]
         self.notes.write(f"run {run}\n")
         self.notes.flush()
         while time.monotonic() < began + (END_SECONDS if self.seconds > 5 else END_SECONDS / 2):
-            await asyncio.sleep(0.15)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 1)
             status, data = await self.ask("wait", "GET", f"/api/v1/runs/{run}?project=beta", "beta editor", timed=False)
+            self.failed += status != 200
             if status == 200 and (told := json.loads(data))["state"] == "ended":
                 self.ends.append(time.monotonic() - began)
                 self.known.append(run)
                 if told["verdict"] != right:
                     self.wrong.append([test, right, told["verdict"], reasons(told)])
                 return
-        self.unended.append(run)
+        self.unended += 1
 
     async def read(self):
         paths = ["/api/v1/me", "/api/v1/tests?project=beta", "/api/v1/runs?project=beta&limit=20",
@@ -115,12 +118,13 @@ class Beta:
 
     async def play(self):
         system = await asyncio.start_server(self.system, LOOPBACK, self.context["system"], backlog=512)
-        until = time.monotonic() + self.seconds
-        await asyncio.gather(every(STARTS_EACH, until, self.run), every(READS_EACH, until, self.read),
-                             every(FOLLOWS_EACH, until, self.follow))
+        acts = [(STARTS_EACH, self.run), (READS_EACH, self.read), (FOLLOWS_EACH, self.follow)]
+        broken = await asyncio.gather(*(every(each, round(self.seconds / each), act) for each, act in acts))
+        broken.append(await every(0, 1, self.follow))  # one at least, however long the first run took
         system.close()
         return {"times": [took for _, took in self.times], "starts": [took for kind, took in self.times if kind == "start"],
-                "ends": self.ends, "runs": self.runs, "wrong": self.wrong, "unended": len(self.unended), "failed": self.failed,
+                "ends": self.ends, "runs": self.runs, "planned": round(self.seconds / STARTS_EACH), "wrong": self.wrong,
+                "unended": self.unended, "unstarted": self.unstarted, "failed": self.failed, "broken": sum(broken, []),
                 "refused": self.refused, "follows": self.follows, "unfollowed": self.unfollowed,
                 "leaks": self.ledger.leaks, "searched": self.ledger.searched, "statuses": self.ledger.statuses}
 

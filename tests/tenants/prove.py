@@ -15,7 +15,7 @@ from flood import large_responses  # noqa: E402
 from stage import Stage  # noqa: E402
 from world import Cluster, Impossible  # noqa: E402
 
-RATIO_GOAL, PROBE_MS_GOAL, MEMORY_MIB_GOAL = 4.0, 200, 1024
+RATIO_GOAL, PROBE_MS_GOAL, MEMORY_MIB_GOAL, RUNS_SHARE_GOAL = 4.0, 200, 1024, 0.8
 JOURNAL_MIB_GOAL = 4 * 512 + 128  # what the bus may have on disk, and its own files beside
 ROUNDS = 2
 SHORT_SECONDS = 2
@@ -116,20 +116,28 @@ def told(name, attacked, calm, is_short):
     leaks = [leak for phase in both for leak in phase["leaks"] + phase["attack"]["leaks"]]
     ends = every(attacked, "ends")
     wrong, refused = every(attacked, "wrong"), every(attacked, "unfollowed")
+    unended, failed = (sum(phase[key] for phase in attacked) for key in ("unended", "failed"))
+    lost = sum(phase["runs"] - len(phase["ends"]) - phase["unended"] - phase["unstarted"] for phase in attacked)
     leaked = sum(leak[1] for leak in leaks) + sum(phase["logLeaks"] for phase in both)
     searched = sum(phase["searched"] + phase["attack"]["searched"] for phase in both)
     at = lambda percent, of: centile(percent, of) * 1000  # noqa: E731
+    memory = max(phase["memory"] for phase in attacked)
     probe_goal = SHORT_PROBE_MS_GOAL if is_short else PROBE_MS_GOAL
     rows = [
         row(name, "verdicts wrong or stolen", len(wrong), "verdicts", 0),
-        row(name, "runs that did not end", sum(phase["unended"] for phase in attacked), "runs", 0),
-        row(name, "requests of beta that failed", sum(phase["failed"] for phase in attacked), "requests", 0),
+        row(name, "runs that did not end", unended, "runs", 0),
+        row(name, "runs that have neither a verdict nor a failure", lost, "runs", 0),
+        row(name, "runs of beta", sum(phase["runs"] for phase in attacked), "runs",
+            round(RUNS_SHARE_GOAL * sum(phase["planned"] for phase in attacked), 1), least=True),
+        row(name, "requests of beta that failed", failed, "requests", 0),
         row(name, "live streams of beta that were refused or cut", len(refused), "streams", 0),
+        row(name, "live streams of beta, fewest of a phase", min(phase["follows"] for phase in attacked), "streams", 1, least=True),
+        row(name, "tasks of beta that broke", len(every(both, "broken")), "tasks", 0),
         row(name, "leaked", leaked, "bytes", 0),
         row(name, "searched for canaries", round(searched / 1e6, 1), "MB", None),
         row(name, "probes, 99th percentile", round(centile(99, probes), 1), "ms", probe_goal),
         row(name, "probes, longest", round(max(probes), 1), "ms", probe_goal),
-        row(name, "server's memory, most", max(phase["memory"] for phase in attacked), "MiB", None if is_short else MEMORY_MIB_GOAL),
+        row(name, "server's memory, most", memory, "MiB", None if is_short else MEMORY_MIB_GOAL),
         row(name, "data directory, largest", max(phase["journal"] for phase in attacked) >> 20, "MiB", JOURNAL_MIB_GOAL),
         row(name, "server alive", sum(phase["isAlive"] for phase in both), "phases", len(both), least=True),
         row(name, "beta's runs, 99th percentile to the verdict", round(at(99, ends), 1) if ends else None, "ms", None),
@@ -143,11 +151,13 @@ def told(name, attacked, calm, is_short):
                  row(name, "ratio of the medians", round(centile(50, times) / centile(50, beside), 2), "", None),
                  row(name, "samples", len(times), "", None)]
         sink, ratio = f"{sink:.1f}", f"{ratio:.2f}"
-    print(f"{name:<16} | {len(wrong):>5} | {rows[1]['value']:>6} | {rows[2]['value']:>6} | {leaked:>6} | {at(99, times):>8.1f} | "
-          f"{sink:>8} | {ratio:>5} | {centile(99, probes):>10.1f} {max(probes):>11.1f} | {rows[8]['value']:>5}", flush=True)
+    print(f"{name:<16} | {len(wrong):>5} | {unended:>6} | {failed:>6} | {leaked:>6} | {at(99, times):>8.1f} | "
+          f"{sink:>8} | {ratio:>5} | {centile(99, probes):>10.1f} {max(probes):>11.1f} | {memory:>5}", flush=True)
     for phase in both:
         for test, right, verdict, why in phase["wrong"][:2]:
             print(f"    {test} is {verdict} and not {right}: {why[:300]}", file=sys.stderr)
+        for problem in phase["broken"][:3]:
+            print(f"    beta's load broke: {problem}", file=sys.stderr)
         for problem in phase["attack"]["broken"][:3]:
             print(f"    the attack broke: {problem}", file=sys.stderr)
     for leak in leaks[:3]:

@@ -168,15 +168,11 @@ def is_closed(line):
         return True
 
 
-async def every(seconds, until, act):
-    """Begins something so often, and waits for all of it at the end."""
-    begun, due = set(), time.monotonic()
-    while (now := time.monotonic()) < until:
-        if now < due:
-            await asyncio.sleep(due - now)
+async def every(seconds, count, act):
+    """Begins something so many times, by the clock, whether or not those before have ended. Waits for all; what broke."""
+    begun, due = [], time.monotonic()
+    for _ in range(count):
+        await asyncio.sleep(max(0, due - time.monotonic()))
         due = max(due + seconds, time.monotonic() - 1)
-        task = asyncio.create_task(act())
-        begun.add(task)
-        task.add_done_callback(begun.discard)
-    if begun:
-        await asyncio.wait(begun)
+        begun.append(asyncio.create_task(act()))
+    return [repr(it) for it in await asyncio.gather(*begun, return_exceptions=True) if isinstance(it, Exception)]
