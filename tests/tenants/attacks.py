@@ -9,12 +9,11 @@ import contextlib
 import json
 import os
 import random
-import resource
 import signal
 import sys
 import time
 
-from wire import Caller, Ledger, grpc_head, is_closed, request, unread
+from wire import Caller, Ledger, grpc_head, heard, many_files, request, unread
 
 ATTACKS = {}
 FORMATS = ("pretty", "plain", "json", "ndjson", "junit", "tap", "markdown", "github", "html")
@@ -32,7 +31,7 @@ class Alpha:
         self.context, self.until = context, time.monotonic() + seconds
         self.tokens, self.source = context["tokens"], context["source"]
         self.ledger = Ledger(context["canaries"]["beta"])
-        self.callers, self.held, self.turn, self.refills = [], [], 0, 0
+        self.held, self.most_held, self.turn = [], 0, 0
 
     @property
     def goes_on(self):
@@ -90,22 +89,28 @@ class Alpha:
                     break
 
     async def hold(self, count, port, message):
-        """Keeps so many connections that are not read, and makes new ones for those that are closed."""
-        lines = []
-        self.held.append(lines)
+        """Keeps so many connections that are not read, and makes new ones for those that are closed or refused."""
+        statuses, place = {}, len(self.held)  # by connection; None where no answer has come yet
+        self.held.append(0)
         while self.goes_on:
-            alive = [line for line in lines if not is_closed(line)]
-            for line in set(lines) - set(alive):
+            for line in [line for line in statuses if not self.is_held(line, port, statuses)]:
+                del statuses[line]
                 line.close()
-            self.refills += len(lines) - len(alive)
-            lines[:] = alive
-            while len(lines) < count and self.goes_on:
-                if (line := unread(self.port(port), message(), self.source)) is None:
+            self.held[place] = len(statuses)
+            self.most_held = max(self.most_held, sum(self.held))
+            while len(statuses) < count and self.goes_on:
+                if (line := await unread(self.port(port), message(), self.source)) is None:
                     break
-                lines.append(line)
-                if len(lines) % 20 == 0:
-                    await asyncio.sleep(0)
+                statuses[line] = None
             await asyncio.sleep(0.25)
+
+    def is_held(self, line, port, statuses):
+        """Whether the other side keeps a connection. The status of its answer is counted as `hold PORT STATUS`."""
+        data = heard(line)
+        if statuses[line] is None and data and data.startswith(b"HTTP/1.1 ") and len(data) == 12:
+            statuses[line] = int(data[9:])
+            self.ledger.add(f"hold {port}", statuses[line], 0, 0)
+        return data != b"" and statuses[line] in (None, 200)
 
     async def snoop(self):
         """What alpha may ask for, and what it may not, about beta and about itself."""
@@ -199,7 +204,6 @@ async def memory(alpha):
 @attack
 async def connections(alpha):
     """Silent and slow connections to all ports: 600 to each, more than one address may have."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     head = lambda: b"GET /livez HTTP/1.1\r\nhost: x\r\nx-slow: "  # noqa: E731
     return [alpha.hold(300, port, message) for port in ("http", "otlp", "grpc") for message in (bytes, head)] + [
         alpha.hold(200, "grpc", lambda: grpc_head(alpha.tokens["alpha editor"])),
@@ -323,6 +327,7 @@ async def host_slots(alpha):
 
 
 async def main(name, path, seconds):
+    many_files()
     with open(path, encoding="utf-8") as file:
         alpha = Alpha(json.load(file), float(seconds))
     stopped = asyncio.Event()
@@ -336,7 +341,7 @@ async def main(name, path, seconds):
     broken = [repr(it) for it in ended if isinstance(it, Exception) and not isinstance(it, asyncio.CancelledError)]
     ledger = alpha.ledger
     print(json.dumps({"kinds": ledger.kinds, "statuses": ledger.statuses, "leaks": ledger.leaks, "searched": ledger.searched,
-                      "held": sum(map(len, alpha.held)), "refills": alpha.refills, "broken": broken}))
+                      "held": alpha.most_held, "broken": broken}))
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ import asyncio
 import base64
 import contextlib
 import json
+import resource
 import socket
 import time
 
 LOOPBACK = "127.0.0.1"
 WAIT_SECONDS = 40
+CONNECT_SECONDS = 5
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"  # and empty settings
 
 
@@ -141,31 +143,40 @@ def length(text):
     return bytes([size]) if size < 127 else bytes([127, size - 127])
 
 
-def unread(port, message, source):
+async def unread(port, message, source):
     """A connection that says something, or nothing, and whose answer nobody reads. None where there is no connection."""
-    line = socket.socket()
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    line.settimeout(0.5)
+    line, loop = None, asyncio.get_running_loop()
     try:
-        with contextlib.suppress(OSError):
-            line.bind((source, 0))
-        line.connect((LOOPBACK, port))
-        line.sendall(message)
+        async with asyncio.timeout(CONNECT_SECONDS):
+            line = socket.socket()
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            line.setblocking(False)
+            with contextlib.suppress(OSError):
+                line.bind((source, 0))
+            await loop.sock_connect(line, (LOOPBACK, port))
+            await loop.sock_sendall(line, message)
+            return line
     except OSError:
-        line.close()
+        if line:
+            line.close()
         return None
-    line.setblocking(False)
-    return line
 
 
-def is_closed(line):
-    """Whether the other side has ended it. What waits to be read is left there, for whoever does not read is the point."""
+def heard(line):
+    """The first bytes that wait to be read: None where there are none yet, empty where the other side has ended it. They are left
+    there, for whoever does not read is the point."""
     try:
-        return line.recv(1, socket.MSG_PEEK) == b""
+        return line.recv(len(b"HTTP/1.1 200"), socket.MSG_PEEK)
     except BlockingIOError:
-        return False
+        return None
     except OSError:
-        return True
+        return b""
+
+
+def many_files():
+    """Allows as many open connections as the system lets this process have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most if most != resource.RLIM_INFINITY else 20_000, most))
 
 
 async def every(seconds, count, act):
