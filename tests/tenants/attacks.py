@@ -5,6 +5,7 @@ what it saw as one line of JSON.
 With a `sink` in the context all of it goes there, with a header that says what the real server answered, and when."""
 
 import asyncio
+import collections
 import contextlib
 import json
 import os
@@ -16,14 +17,19 @@ import time
 from wire import Caller, Ledger, grpc_head, heard, many_files, request, unread
 
 ATTACKS = {}
+Attack = collections.namedtuple("Attack", "play did refused")
 FORMATS = ("pretty", "plain", "json", "ndjson", "junit", "tap", "markdown", "github", "html")
 YAML = {"content-type": "application/yaml"}
 JSON = {"content-type": "application/json"}
 
 
-def attack(play):
-    ATTACKS[play.__name__] = play
-    return play
+def attack(did, refused=()):
+    """An attack by the name of its function. `did` proves that it was carried out: answers by kind of request and status, and
+    `held`, connections at a time; so many of each at the least. Every request of a kind in `refused` must be refused."""
+    def kept(play):
+        ATTACKS[play.__name__] = Attack(play, did, refused)
+        return play
+    return kept
 
 
 class Alpha:
@@ -64,11 +70,15 @@ class Alpha:
                                 headers or JSON)
 
     async def start(self, caller, test, sets=()):
-        """A run; its id."""
+        """A run; its id, or None where it is too early for one more."""
         body = {"variableSets": list(sets)} if sets else b""
         status, data, _ = await self.api(caller, f"start {test}", "POST", f"/api/v1/tests/{test}/runs", body, JSON,
                                          call=self.context["calls"].get(test))
-        return json.loads(data)["id"] if status == 202 and "sink" not in self.context else self.context["ended"][0][0]
+        if "sink" in self.context:
+            return self.context["ended"][0][0]
+        if status not in (202, 429):
+            raise RuntimeError(f"the start of {test} was answered {status}: {data[:200]}")
+        return json.loads(data)["id"] if status == 202 else None
 
     async def loop(self, act, pause=0.0):
         caller = self.caller()
@@ -81,12 +91,13 @@ class Alpha:
         caller = self.caller()
         while self.goes_on:
             run, data, turns = await self.start(caller, test, sets), b"", 0
-            while self.goes_on and turns < 40 and b'"state":"ended"' not in data:
+            while run and self.goes_on and turns < 40 and b'"state":"ended"' not in data:
                 await asyncio.sleep(0.25)
                 turns += 1
                 _, data, _ = await self.api(caller, f"run {test}", "GET", f"/api/v1/runs/{run}")
                 if "sink" in self.context:
                     break
+            await asyncio.sleep(0)
 
     async def hold(self, count, port, message):
         """Keeps so many connections that are not read, and makes new ones for those that are closed or refused."""
@@ -168,7 +179,7 @@ def hard_test(claims):
         "method": "GET", "url": "http://127.0.0.1:9/"}}, "trace": lines}})
 
 
-@attack
+@attack({"start mask 202": 1, "start hard 202": 1, "judge 200": 1})
 async def threads(alpha):
     """500 secrets over large responses, many claims by expensive patterns, and judgements of them."""
     own = alpha.context["ended"][0][0]
@@ -177,7 +188,7 @@ async def threads(alpha):
         alpha.loop(judge) for _ in range(6)]
 
 
-@attack
+@attack({"list 200": 100, "held": 50})
 async def database_pool(alpha):
     """Lists, trends and histories as often as eight tokens may, and bodies that come slowly."""
     kinds = ["/api/v1/runs?limit=100", "/api/v1/tests/mask/trend?last=100", "/api/v1/tests?limit=100", "/api/v1/tests/mask/versions",
@@ -191,7 +202,7 @@ def slow_body(alpha):
     return message[:-400_000]
 
 
-@attack
+@attack({"start large 202": 1, "read large 200": 1, "export large 200": 1})
 async def memory(alpha):
     """Responses of 16 MB, outcomes of that size that are read, exports of that size."""
     own = alpha.context["large"]
@@ -201,7 +212,7 @@ async def memory(alpha):
     return [alpha.runs("large") for _ in range(8)] + [alpha.loop(read) for _ in range(6)] + [alpha.loop(send, 0.05) for _ in range(3)]
 
 
-@attack
+@attack({"held": 1500})
 async def connections(alpha):
     """Silent and slow connections to all ports: 600 to each, more than one address may have."""
     head = lambda: b"GET /livez HTTP/1.1\r\nhost: x\r\nx-slow: "  # noqa: E731
@@ -214,10 +225,11 @@ def slow_export(alpha):
     return request("POST", "/v1/traces", alpha.tokens["alpha editor"], b"{" + b" " * 5_000_000, JSON)[:-4_900_000]
 
 
-@attack
+@attack({"start hang 202": 1, "hold http 200": 100, "held": 100})
 async def live_streams(alpha):
     """More streams of events than there are, of a run that goes on, which nobody reads."""
-    run = await alpha.start(alpha.caller(), "hang")
+    while not (run := await alpha.start(alpha.caller(), "hang")):
+        await asyncio.sleep(0.1)
 
     def follow():
         headers = {"accept": "text/event-stream", "x-hold": "1"}
@@ -225,7 +237,7 @@ async def live_streams(alpha):
     return [alpha.hold(400, "http", follow)]
 
 
-@attack
+@attack({"hold http 200": 4, "held": 30})
 async def places(alpha):
     """Readers of traces and reports that do not read, and judgements."""
     run = alpha.context["traced"]
@@ -239,7 +251,8 @@ async def places(alpha):
     return [alpha.hold(60, "http", unread_answer)] + [alpha.loop(judge) for _ in range(8)] + [alpha.loop(read) for _ in range(4)]
 
 
-@attack
+@attack({"stranger 401": 1, "stranger 429": 1, "stranger's export 401": 1, "open to strangers 200": 1},
+        refused=("stranger", "stranger's export"))
 async def strangers(alpha):
     """No token, tokens that are expired, revoked or made up, and bytes that are no request."""
     shown = [None, alpha.tokens["expired"], alpha.tokens["revoked"]]
@@ -247,7 +260,8 @@ async def strangers(alpha):
     async def ask(caller):
         token = random.choice([*shown, f"qtt_{random.getrandbits(200):050x}", "x" * 7000])
         path = random.choice(("/api/v1/me", "/api/v1/runs?project=beta", "/metrics", "/api/v1/audit", "/readyz", "/auth/login"))
-        await caller.ask("stranger", alpha.context["http"], "GET", path, token)
+        kind = "open to strangers" if path in ("/readyz", "/auth/login") else "stranger"
+        await caller.ask(kind, alpha.context["http"], "GET", path, token)
 
     async def send(caller):
         body = spans(alpha.context, noted(alpha.context["notes"])[1][-5:])
@@ -257,7 +271,7 @@ async def strangers(alpha):
         alpha.hold(40, port, lambda: os.urandom(3000)) for port in ("http", "otlp", "grpc")]
 
 
-@attack
+@attack({"write test 200": 1, "write set 200": 1, "make token 403": 1}, refused=("make token",))
 async def database_size(alpha):
     """Documents, versions and variable sets as large as they may be, and tokens, which alpha may not make."""
     async def write(caller):
@@ -273,7 +287,7 @@ async def database_size(alpha):
     return [alpha.loop(write) for _ in range(6)]
 
 
-@attack
+@attack({"export ended 200": 1, "export stolen 200": 1, "export many 200": 1, "export garbage 400": 1})
 async def bus(alpha):
     """Spans for ended runs, for beta's, for very many ids, and bytes that cannot be read."""
     ended = [(trace, parent) for _, trace, parent in alpha.context["ended"] if trace]
@@ -304,7 +318,7 @@ async def bus(alpha):
     return [alpha.loop(ended_runs) for _ in range(4)] + [alpha.loop(it) for it in (stolen, many, garbage)]
 
 
-@attack
+@attack({"export 200": 1})
 async def disk(alpha):
     """As many spans as the journal takes: for the ids of ended runs, each as large as a trace may be."""
     ended = [(trace, parent) for _, trace, parent in alpha.context["ended"] if trace]
@@ -312,7 +326,7 @@ async def disk(alpha):
     return [alpha.loop(lambda caller: alpha.export(caller, "export", random.choice(bodies))) for _ in range(4)]
 
 
-@attack
+@attack({"start hang 202": 32, "start hang-there 202": 32})
 async def run_slots(alpha):
     """Runs whose system does not answer, at two hosts: as many as the server works on at a time, and more."""
     async def flood(caller):
@@ -320,7 +334,7 @@ async def run_slots(alpha):
     return [alpha.loop(flood, 0.02) for _ in range(4)]
 
 
-@attack
+@attack({"start hang-beta 202": 32})
 async def host_slots(alpha):
     """Runs against the very system that beta tests, at a path that does not answer."""
     return [alpha.loop(lambda caller: alpha.start(caller, "hang-beta"), 0.05) for _ in range(2)]
@@ -332,7 +346,7 @@ async def main(name, path, seconds):
         alpha = Alpha(json.load(file), float(seconds))
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
-    begun = [asyncio.create_task(it) for it in [*await ATTACKS[name](alpha), alpha.snoop()]]
+    begun = [asyncio.create_task(it) for it in [*await ATTACKS[name].play(alpha), alpha.snoop()]]
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stopped.wait(), max(0.1, alpha.until - time.monotonic()))
     for task in begun:

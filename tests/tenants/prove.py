@@ -18,6 +18,7 @@ from world import Cluster, Impossible  # noqa: E402
 RATIO_GOAL, PROBE_MS_GOAL, MEMORY_MIB_GOAL, RUNS_SHARE_GOAL = 4.0, 200, 1024, 0.8
 JOURNAL_MIB_GOAL = 4 * 512 + 128  # what the bus may have on disk, and its own files beside
 ROUNDS = 2
+REFUSALS = ("401", "403", "429", "0")
 SHORT_SECONDS = 2
 SHORT_PROBE_MS_GOAL = 1000  # a program that is not optimised, on a machine that builds and tests beside it
 
@@ -34,7 +35,7 @@ def main():
         sys.exit(f"there is no attack on {', '.join(unknown)}; there are: {', '.join([*ATTACKS, LARGE])}")
     if options.list:
         for name in options.only:
-            print(f"{name}: {(ATTACKS.get(name) or large_responses).__doc__}")
+            print(f"{name}: {(ATTACKS[name].play if name in ATTACKS else large_responses).__doc__}")
         return 0
     binary = os.environ.get("QUALITYTRACE", "")
     if not os.access(binary, os.X_OK):
@@ -119,7 +120,11 @@ def told(name, attacked, calm, is_short):
     unended, failed = (sum(phase[key] for phase in attacked) for key in ("unended", "failed"))
     lost = sum(phase["runs"] - len(phase["ends"]) - phase["unended"] - phase["unstarted"] for phase in attacked)
     leaked = sum(leak[1] for leak in leaks) + sum(phase["logLeaks"] for phase in both)
-    searched = sum(phase["searched"] + phase["attack"]["searched"] for phase in both)
+    searched = min(it["searched"] for phase in attacked for it in (phase, phase["attack"]))
+    of_alpha = [phase["attack"] for phase in both]
+    parts = len(ATTACKS[name].did) * len(attacked)
+    undone = [line for phase in attacked for line in missing(ATTACKS[name].did, phase["attack"])]
+    let_in = [line for told_ in of_alpha for line in admitted(ATTACKS[name].refused, told_["statuses"])]
     at = lambda percent, of: centile(percent, of) * 1000  # noqa: E731
     memory = max(phase["memory"] for phase in attacked)
     probe_goal = SHORT_PROBE_MS_GOAL if is_short else PROBE_MS_GOAL
@@ -134,7 +139,10 @@ def told(name, attacked, calm, is_short):
         row(name, "live streams of beta, fewest of a phase", min(phase["follows"] for phase in attacked), "streams", 1, least=True),
         row(name, "tasks of beta that broke", len(every(both, "broken")), "tasks", 0),
         row(name, "leaked", leaked, "bytes", 0),
-        row(name, "searched for canaries", round(searched / 1e6, 1), "MB", None),
+        row(name, "searched for canaries, least of a phase and a party", searched, "bytes", 1, least=True),
+        row(name, "attack carried out", parts - len(undone), "parts", parts, least=True),
+        row(name, "tasks of alpha that broke", len(every(of_alpha, "broken")), "tasks", 0),
+        row(name, "requests let in that must be refused", len(let_in), "statuses", 0),
         row(name, "probes, 99th percentile", round(centile(99, probes), 1), "ms", probe_goal),
         row(name, "probes, longest", round(max(probes), 1), "ms", probe_goal),
         row(name, "server's memory, most", memory, "MiB", None if is_short else MEMORY_MIB_GOAL),
@@ -162,7 +170,23 @@ def told(name, attacked, calm, is_short):
             print(f"    the attack broke: {problem}", file=sys.stderr)
     for leak in leaks[:3]:
         print(f"    leaked: {leak}", file=sys.stderr)
+    for line in undone + let_in:
+        print(f"    {line}", file=sys.stderr)
     return rows
+
+
+def missing(did, told_):
+    """What an attack was to do and did not."""
+    counts = told_["statuses"] | {"held": told_["held"]}
+    return [f"not carried out: `{what}` {counts.get(what, 0)} times, and should be {least} times at least"
+            for what, least in did.items() if counts.get(what, 0) < least]
+
+
+def admitted(kinds, statuses):
+    """What was answered otherwise than by a refusal, or by silence, and must not be."""
+    split = [(*key.rpartition(" ")[::2], count) for key, count in statuses.items()]
+    return [f"let in: `{kind}` was answered {status} {count} times" for kind, status, count in split
+            if kind in kinds and status not in REFUSALS]
 
 
 def row(name, what, value, unit, goal, least=False):

@@ -47,7 +47,7 @@ class Stage:
             server.good(200, "GET", "/api/v1/me", name)  # each was good once
             if name == "revoked" and server.api("DELETE", f"/api/v1/tokens/{made['id']}", "admin")[0] >= 300:
                 raise RuntimeError("a token was not taken back")
-        server.cluster.execute(server.database, "update tokens set expires_at_ns = 1 where name = 'expired'")
+        server.cluster.update(server.database, "update tokens set expires_at_ns = 1 where name = 'expired'")
         self.prepare_beta()
         self.prepare_alpha()
 
