@@ -116,14 +116,14 @@ def told(name, attacked, calm, is_short):
     probes = [took * 1000 for took in every(attacked, "probes")]
     leaks = [leak for phase in both for leak in phase["leaks"] + phase["attack"]["leaks"]]
     ends = every(attacked, "ends")
-    wrong, refused = every(attacked, "wrong"), every(attacked, "unfollowed")
-    unended, failed = (sum(phase[key] for phase in attacked) for key in ("unended", "failed"))
-    lost = sum(phase["runs"] - len(phase["ends"]) - phase["unended"] - phase["unstarted"] for phase in attacked)
+    wrong, refused = every(both, "wrong"), every(both, "unfollowed")
+    unended, failed = (sum(phase[key] for phase in both) for key in ("unended", "failed"))
+    lost = sum(phase["runs"] - len(phase["ends"]) - phase["unended"] - phase["unstarted"] for phase in both)
     leaked = sum(leak[1] for leak in leaks) + sum(phase["logLeaks"] for phase in both)
     searched = min(it["searched"] for phase in attacked for it in (phase, phase["attack"]))
     of_alpha = [phase["attack"] for phase in both]
-    parts = len(ATTACKS[name].did) * len(attacked)
-    undone = [line for phase in attacked for line in missing(ATTACKS[name].did, phase["attack"])]
+    parts = len(ATTACKS[name].did) * len(both)
+    undone = [line for phase in both for line in missing(ATTACKS[name].did, phase["attack"], phase in calm)]
     let_in = [line for told_ in of_alpha for line in admitted(ATTACKS[name].refused, told_["statuses"])]
     at = lambda percent, of: centile(percent, of) * 1000  # noqa: E731
     memory = max(phase["memory"] for phase in attacked)
@@ -132,11 +132,11 @@ def told(name, attacked, calm, is_short):
         row(name, "verdicts wrong or stolen", len(wrong), "verdicts", 0),
         row(name, "runs that did not end", unended, "runs", 0),
         row(name, "runs that have neither a verdict nor a failure", lost, "runs", 0),
-        row(name, "runs of beta", sum(phase["runs"] for phase in attacked), "runs",
-            round(RUNS_SHARE_GOAL * sum(phase["planned"] for phase in attacked), 1), least=True),
+        row(name, "runs of beta", sum(phase["runs"] for phase in both), "runs",
+            round(RUNS_SHARE_GOAL * sum(phase["planned"] for phase in both), 1), least=True),
         row(name, "requests of beta that failed", failed, "requests", 0),
         row(name, "live streams of beta that were refused or cut", len(refused), "streams", 0),
-        row(name, "live streams of beta, fewest of a phase", min(phase["follows"] for phase in attacked), "streams", 1, least=True),
+        row(name, "live streams of beta, fewest of a phase", min(phase["follows"] for phase in both), "streams", 1, least=True),
         row(name, "tasks of beta that broke", len(every(both, "broken")), "tasks", 0),
         row(name, "leaked", leaked, "bytes", 0),
         row(name, "searched for canaries, least of a phase and a party", searched, "bytes", 1, least=True),
@@ -175,11 +175,14 @@ def told(name, attacked, calm, is_short):
     return rows
 
 
-def missing(did, told_):
-    """What an attack was to do and did not."""
-    counts = told_["statuses"] | {"held": told_["held"]}
-    return [f"not carried out: `{what}` {counts.get(what, 0)} times, and should be {least} times at least"
-            for what, least in did.items() if counts.get(what, 0) < least]
+def missing(did, told_, is_calm):
+    """What an attack was to do and did not. A sink draws its statuses, so that any of them counts there."""
+    kind_of = lambda key: key.rpartition(" ")[0]  # noqa: E731
+    seen = told_["statuses"] | {"held": told_["held"]}
+    counts = {what: sum(count for key, count in seen.items() if key == what or is_calm and kind_of(key) == kind_of(what))
+              for what in did}
+    return [f"not carried out: `{what}` {counts[what]} times, and should be {least} times at least"
+            for what, least in did.items() if counts[what] < least]
 
 
 def admitted(kinds, statuses):

@@ -1,13 +1,15 @@
 """`sink.py PORT`: a bare server that answers each request as the request itself asks for, and does nothing with it. Whoever
 attacks it costs the machine what attacking the real one costs, so that what is left of the difference is the server's.
 
-`x-shape: BYTES,SECONDS,STATUS` says what is answered and when, `x-call: URL` what is called meanwhile, as a run's trigger is;
+`x-shape: BYTES,SECONDS,STATUS` says what is answered and when (0: nothing, and it is closed), `x-call: URL` what is called meanwhile, as a run's trigger is;
 `x-hold` asks for a stream of events that has no end."""
 
 import asyncio
 import contextlib
 import sys
 import urllib.parse
+
+from wire import many_files
 
 SOME = b"x" * (1 << 20)
 
@@ -43,6 +45,8 @@ async def answer(reader, writer):
             await asyncio.sleep(5)
     size, seconds, status = headers.get("x-shape", "2,0,200").split(",")
     await asyncio.sleep(float(seconds))
+    if status == "0":
+        return False
     writer.write(f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {size}\r\n\r\n".encode())
     left = int(size)
     while left > 0:
@@ -68,6 +72,7 @@ async def call(url):
 
 
 async def main(port):
+    many_files()
     server = await asyncio.start_server(serve, "127.0.0.1", port, backlog=512, limit=1 << 20)
     await server.serve_forever()
 

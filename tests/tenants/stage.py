@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from world import HERE, LOOPBACK, Server, ask, environment, free_port, span
+from world import HERE, LOOPBACK, Server, ask, free_port, span
 
 SOURCE = "127.0.0.9"  # where alpha calls from
 ELSEWHERE = "127.0.0.7"  # where alpha's system is; beta's is on 127.0.0.1
@@ -122,7 +122,7 @@ class Stage:
         more, sink = {}, None
         if shape is not None:
             port = free_port()
-            sink, more = self.piped("sink.py", port), {"sink": port, "shape": shape}
+            sink, more = self.server.beside(port, until_open=port, program="sink.py"), {"sink": port, "shape": shape}
         context = self.context(**more)
         attacker = self.piped("attacks.py", name, context, seconds + TAIL_SECONDS)
         time.sleep(0.7 if self.is_short else 2)  # until all of it is under way
@@ -143,10 +143,7 @@ class Stage:
                        "isAlive": self.server.process.poll() is None, "logLeaks": self.logged()}
 
     def piped(self, *words):
-        process = subprocess.Popen([sys.executable, str(HERE / words[0]), *map(str, words[1:])], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), start_new_session=True)
-        self.server.running.append(process)
-        return process
+        return self.server.run([sys.executable, HERE / words[0], *words[1:]], out=subprocess.PIPE)
 
     def probe(self, probes, done):
         while not done.wait(PROBE_SECONDS):
@@ -172,11 +169,11 @@ class Stage:
 
 def result(process, limit, what):
     try:
-        out, wrong = process.communicate(timeout=limit)
+        out, _ = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         process.kill()
-        out, wrong = process.communicate()
+        out, _ = process.communicate()
     lines = out.decode().strip().splitlines()
     if not lines:
-        raise RuntimeError(f"{what} ended without a word: {wrong.decode(errors='replace')[-500:]}")
+        raise RuntimeError(f"{what} ended without a word: {process.log.read_text(errors='replace')[-500:]}")
     return json.loads(lines[-1])

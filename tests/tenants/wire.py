@@ -11,11 +11,12 @@ import time
 LOOPBACK = "127.0.0.1"
 WAIT_SECONDS = 40
 CONNECT_SECONDS = 5
+UNANSWERED_SECONDS = 1  # what is broken off after this counts as not answered
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"  # and empty settings
 
 
 class Ledger:
-    """What came: by kind of request how many answers, their bytes and seconds, and by status; and what leaked."""
+    """What came: by kind of request and status how many answers, their bytes and seconds; and what leaked."""
 
     def __init__(self, canary):
         """No answer may have the canary. The search first shows that it finds each form of it, whatever stands around."""
@@ -27,7 +28,7 @@ class Ledger:
                 self.search("itself", form)
                 if len(self.leaks) != 1:
                     raise RuntimeError(f"the search finds {len(self.leaks)} canaries in {form}")
-        self.kinds, self.statuses, self.leaks, self.searched = {}, {}, [], 0
+        self.kinds, self.leaks, self.searched = {}, [], 0
 
     def search(self, where, data):
         self.searched += len(data)
@@ -37,10 +38,13 @@ class Ledger:
                 self.leaks.append([where, count, data[max(0, at - 60):at + 60].decode(errors="replace")])
 
     def add(self, kind, status, size, seconds):
-        count, bytes_, took = self.kinds.get(kind, (0, 0, 0.0))
-        self.kinds[kind] = (count + 1, bytes_ + size, took + seconds)
-        key = f"{kind} {status}"
-        self.statuses[key] = self.statuses.get(key, 0) + 1
+        of_kind = self.kinds.setdefault(kind, {})
+        count, bytes_, took = of_kind.get(status, (0, 0, 0.0))
+        of_kind[status] = (count + 1, bytes_ + size, took + seconds)
+
+    @property
+    def statuses(self):
+        return {f"{kind} {status}": it[0] for kind, of_kind in self.kinds.items() for status, it in of_kind.items()}
 
 
 def forms(canary):
@@ -74,6 +78,10 @@ class Caller:
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError, TimeoutError):
             self.drop(port)
             status, data = 0, b""
+        except asyncio.CancelledError:
+            if (took := time.monotonic() - began) > UNANSWERED_SECONDS:
+                self.ledger.add(kind, 0, 0, took)
+            raise
         took = time.monotonic() - began
         self.ledger.add(kind, status, len(data), took)
         self.ledger.search(f"{kind} {method} {path}", data)
