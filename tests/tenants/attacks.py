@@ -58,7 +58,7 @@ class Alpha:
         return self.context.get("sink") or self.context[name]
 
     def token(self):
-        """Each in turn: alpha has several, and rates go by token."""
+        """Each in turn: alpha has several, and there is a rate for each."""
         self.turn += 1
         return self.context["many"][self.turn % len(self.context["many"])]
 
@@ -196,7 +196,7 @@ async def threads(alpha):
 
 @attack({"list 200": 100, "held": 50})
 async def database_pool(alpha):
-    """Lists, trends and histories as often as eight tokens may, and bodies that come slowly."""
+    """Lists, trends and histories by 16 callers with eight tokens, without a pause, and 100 bodies that stop to come."""
     kinds = ["/api/v1/runs?limit=100", "/api/v1/tests/mask/trend?last=100", "/api/v1/tests?limit=100", "/api/v1/tests/mask/versions",
              "/api/v1/variable-sets?limit=100", "/api/v1/runs?limit=100&verdict=failed"]
     ask = lambda caller: alpha.api(caller, "list", "GET", random.choice(kinds))  # noqa: E731
@@ -210,7 +210,7 @@ def slow_body(alpha):
 
 @attack({"start large 202": 1, "read large 200": 1, "export large 200": 1})
 async def memory(alpha):
-    """Responses of 16 MB, outcomes of that size that are read, exports of that size."""
+    """Responses of 16 MB, outcomes of that size that are read, exports of 15 MB."""
     own = alpha.context["large"]
     read = lambda caller: alpha.api(caller, "read large", "GET", f"/api/v1/runs/{own}{random.choice(('', '/report'))}")  # noqa: E731
     export = spans(alpha.context, [(f"{7:032x}", None)], 15, alpha.context["megabyte"])
@@ -220,7 +220,7 @@ async def memory(alpha):
 
 @attack({"held": 1500})
 async def connections(alpha):
-    """Silent and slow connections to all ports: 600 to each, more than one address may have."""
+    """Silent and slow connections to all ports, more than one address is served: 600 to the API, 700 and 800 to OTLP."""
     head = lambda: b"GET /livez HTTP/1.1\r\nhost: x\r\nx-slow: "  # noqa: E731
     return [alpha.hold(300, port, message) for port in ("http", "otlp", "grpc") for message in (bytes, head)] + [
         alpha.hold(200, "grpc", lambda: grpc_head(alpha.tokens["alpha editor"])),
@@ -233,7 +233,7 @@ def slow_export(alpha):
 
 @attack({"start hang 202": 1, "hold http 200": 100, "held": 100})
 async def live_streams(alpha):
-    """More streams of events than there are, of a run that goes on, which nobody reads."""
+    """400 streams of events of a run that goes on, which nobody reads; one project may have 128."""
     while not (run := await alpha.start(alpha.caller(), "hang")):
         await asyncio.sleep(0.1)
 
@@ -245,7 +245,7 @@ async def live_streams(alpha):
 
 @attack({"hold http 200": 4, "held": 30})
 async def places(alpha):
-    """Readers of traces and reports that do not read, and judgements."""
+    """60 readers of traces and reports that do not read, readers that do, and judgements."""
     run = alpha.context["traced"]
 
     def unread_answer():
@@ -279,7 +279,7 @@ async def strangers(alpha):
 
 @attack({"write test 200": 1, "write set 200": 1, "make token 403": 1}, refused=("make token",))
 async def database_size(alpha):
-    """Documents, versions and variable sets as large as they may be, and tokens, which alpha may not make."""
+    """Versions of 50 tests of 400 kB, and of 50 sets of 200 secrets of 600 bytes; and tokens, which alpha may not make."""
     async def write(caller):
         alpha.turn += 1
         spec = {"id": f"doc{alpha.turn % 50}", "name": "n", "description": f"{alpha.turn} " + os.urandom(200_000).hex(),
@@ -326,7 +326,7 @@ async def bus(alpha):
 
 @attack({"export 200": 1})
 async def disk(alpha):
-    """As many spans as the journal takes: for the ids of ended runs, each as large as a trace may be."""
+    """As many spans as the journal takes: exports of 15 MB for the ids of ended runs."""
     ended = [(trace, parent) for _, trace, parent in alpha.context["ended"] if trace]
     bodies = [spans(alpha.context, [one], 15, alpha.context["megabyte"]) for one in ended]
     return [alpha.loop(lambda caller: alpha.export(caller, "export", random.choice(bodies))) for _ in range(4)]
