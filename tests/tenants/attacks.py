@@ -13,11 +13,13 @@ import random
 import signal
 import sys
 import time
+from pathlib import Path
 
 from wire import Caller, Ledger, grpc_head, heard, many_files, request, unread
 
 ATTACKS = {}
 Attack = collections.namedtuple("Attack", "play did refused")
+REFILL_MAX = 20
 FORMATS = ("pretty", "plain", "json", "ndjson", "junit", "tap", "markdown", "github", "html")
 YAML = {"content-type": "application/yaml"}
 JSON = {"content-type": "application/json"}
@@ -43,6 +45,11 @@ class Alpha:
     def goes_on(self):
         return time.monotonic() < self.until
 
+    def told(self):
+        ledger = self.ledger
+        return {"kinds": ledger.kinds, "statuses": ledger.statuses, "leaks": ledger.leaks, "searched": ledger.searched,
+                "held": self.most_held}
+
     def caller(self):
         return Caller(self.ledger, self.source, self.aim)
 
@@ -53,6 +60,10 @@ class Alpha:
         (status, (count, size, seconds)), = random.choices(list(seen.items()), [it[0] for it in seen.values()])
         headers = {"x-shape": f"{size // count},{seconds / count:.4f},{status}"}
         return self.context["sink"], headers | ({"x-call": call} if call else {})
+
+    def sized(self, count):
+        """So much, or of the short form a tenth."""
+        return count // self.context["part"]
 
     def port(self, name):
         return self.context.get("sink") or self.context[name]
@@ -106,20 +117,26 @@ class Alpha:
         return max(1, round(asked / max(1, started)))
 
     async def hold(self, count, port, message):
-        """Keeps so many connections that are not read, and makes new ones for those that are closed or refused."""
+        """Keeps so many connections that are not read, and makes new ones for those that are closed or refused: of the refused a
+        few at a time, since to ask as often as possible is another attack."""
         statuses, place = {}, len(self.held)  # by connection; None where no answer has come yet
         self.held.append(0)
+        room = count
         while self.goes_on:
-            for line in [line for line in statuses if not self.is_held(line, port, statuses)]:
-                del statuses[line]
-                line.close()
-            self.held[place] = len(statuses)
-            self.most_held = max(self.most_held, sum(self.held))
-            while len(statuses) < count and self.goes_on:
+            for number in range(min(room, count - len(statuses))):
                 if (line := await unread(self.port(port), message(), self.source)) is None:
                     break
                 statuses[line] = None
+                if number % 50 == 0:
+                    await asyncio.sleep(0)
             await asyncio.sleep(0.25)
+            room = count
+            for line in [line for line in statuses if not self.is_held(line, port, statuses)]:
+                if statuses.pop(line):
+                    room = REFILL_MAX
+                line.close()
+            self.held[place] = len(statuses)
+            self.most_held = max(self.most_held, sum(self.held))
 
     def is_held(self, line, port, statuses):
         """Whether the other side keeps a connection. The status of its answer is counted as `hold PORT STATUS`."""
@@ -188,8 +205,8 @@ def hard_test(claims):
 @attack({"start mask 202": 1, "start hard 202": 1, "judge 200": 1})
 async def threads(alpha):
     """500 secrets over large responses, many claims by expensive patterns, and judgements of them."""
-    own = alpha.context["ended"][0][0]
-    judge = lambda caller: alpha.api(caller, "judge", "POST", f"/api/v1/runs/{own}/judgements", hard_test(400), YAML)  # noqa: E731
+    own, claims = alpha.context["ended"][0][0], hard_test(alpha.sized(400))
+    judge = lambda caller: alpha.api(caller, "judge", "POST", f"/api/v1/runs/{own}/judgements", claims, YAML)  # noqa: E731
     return [alpha.runs("mask", ["many"]) for _ in range(4)] + [alpha.runs("hard", ["many"]) for _ in range(2)] + [
         alpha.loop(judge) for _ in range(6)]
 
@@ -213,7 +230,7 @@ async def memory(alpha):
     """Responses of 16 MB, outcomes of that size that are read, exports of 15 MB."""
     own = alpha.context["large"]
     read = lambda caller: alpha.api(caller, "read large", "GET", f"/api/v1/runs/{own}{random.choice(('', '/report'))}")  # noqa: E731
-    export = spans(alpha.context, [(f"{7:032x}", None)], 15, alpha.context["megabyte"])
+    export = spans(alpha.context, [(f"{7:032x}", None)], 15, alpha.sized(1_000_000))
     send = lambda caller: alpha.export(caller, "export large", export)  # noqa: E731
     return [alpha.runs("large") for _ in range(8)] + [alpha.loop(read) for _ in range(6)] + [alpha.loop(send, 0.05) for _ in range(3)]
 
@@ -222,13 +239,10 @@ async def memory(alpha):
 async def connections(alpha):
     """Silent and slow connections to all ports, more than one address is served: 600 to the API, 700 and 800 to OTLP."""
     head = lambda: b"GET /livez HTTP/1.1\r\nhost: x\r\nx-slow: "  # noqa: E731
+    slow = request("POST", "/v1/traces", alpha.tokens["alpha editor"], b"{" + b" " * 5_000_000, JSON)[:-4_900_000]
     return [alpha.hold(300, port, message) for port in ("http", "otlp", "grpc") for message in (bytes, head)] + [
         alpha.hold(200, "grpc", lambda: grpc_head(alpha.tokens["alpha editor"])),
-        alpha.hold(100, "otlp", lambda: slow_export(alpha))]
-
-
-def slow_export(alpha):
-    return request("POST", "/v1/traces", alpha.tokens["alpha editor"], b"{" + b" " * 5_000_000, JSON)[:-4_900_000]
+        alpha.hold(100, "otlp", lambda: slow)]
 
 
 @attack({"start hang 202": 1, "hold http 200": 100, "held": 100})
@@ -246,19 +260,18 @@ async def live_streams(alpha):
 @attack({"hold http 200": 4, "held": 30})
 async def places(alpha):
     """60 readers of traces and reports that do not read, readers that do, and judgements."""
-    run = alpha.context["traced"]
+    run, claims = alpha.context["traced"], hard_test(alpha.sized(100))
 
     def unread_answer():
         part = random.choice(("/trace", "/report?format=html", "/report?format=json"))
         path = f"/api/v1/runs/{run}{part}{'&' if '?' in part else '?'}project=alpha"
         return request("GET", path, alpha.token(), headers={"x-shape": "12000000,0,200"})
-    judge = lambda caller: alpha.api(caller, "judge", "POST", f"/api/v1/runs/{run}/judgements", hard_test(100), YAML)  # noqa: E731
+    judge = lambda caller: alpha.api(caller, "judge", "POST", f"/api/v1/runs/{run}/judgements", claims, YAML)  # noqa: E731
     read = lambda caller: alpha.api(caller, "read trace", "GET", f"/api/v1/runs/{run}/trace")  # noqa: E731
     return [alpha.hold(60, "http", unread_answer)] + [alpha.loop(judge) for _ in range(8)] + [alpha.loop(read) for _ in range(4)]
 
 
-@attack({"stranger 401": 1, "stranger 429": 1, "stranger's export 401": 1, "open to strangers 200": 1},
-        refused=("stranger", "stranger's export"))
+@attack({"stranger 401": 1, "stranger's export 401": 1, "open to strangers 200": 1}, refused=("stranger", "stranger's export"))
 async def strangers(alpha):
     """No token, tokens that are expired, revoked or made up, and bytes that are no request."""
     shown = [None, alpha.tokens["expired"], alpha.tokens["revoked"]]
@@ -282,11 +295,11 @@ async def database_size(alpha):
     """Versions of 50 tests of 400 kB, and of 50 sets of 200 secrets of 600 bytes; and tokens, which alpha may not make."""
     async def write(caller):
         alpha.turn += 1
-        spec = {"id": f"doc{alpha.turn % 50}", "name": "n", "description": f"{alpha.turn} " + os.urandom(200_000).hex(),
+        spec = {"id": f"doc{alpha.turn % 50}", "name": "n", "description": f"{alpha.turn} " + os.urandom(alpha.sized(200_000)).hex(),
                 "trigger": {"type": "http", "httpRequest": {"method": "GET", "url": "http://127.0.0.1:9/"}},
                 "trace": ["response.status = 200"]}
         await alpha.api(caller, "write test", "PUT", "/api/v1/documents", json.dumps({"type": "Test", "spec": spec}), YAML)
-        values = [{"key": f"K{number}", "value": os.urandom(300).hex(), "type": "secret"} for number in range(200)]
+        values = [{"key": f"K{number}", "value": os.urandom(300).hex(), "type": "secret"} for number in range(alpha.sized(200))]
         spec = {"id": f"set{alpha.turn % 50}", "name": "n", "values": values}
         await alpha.api(caller, "write set", "PUT", "/api/v1/documents", json.dumps({"type": "VariableSet", "spec": spec}), YAML)
         await alpha.api(caller, "make token", "POST", "/api/v1/tokens", {"name": "more", "role": "viewer", "projects": ["alpha"]}, JSON)
@@ -298,7 +311,7 @@ async def bus(alpha):
     """Spans for ended runs, for beta's, for very many ids, and bytes that cannot be read."""
     ended = [(trace, parent) for _, trace, parent in alpha.context["ended"] if trace]
     # Where the large ones find no room any more, smaller ones do: nothing is to be left for others.
-    bodies = {f"export ended 1/{part}": [spans(alpha.context, [one], 8, alpha.context["megabyte"] // part) for one in ended]
+    bodies = {f"export ended 1/{part}": [spans(alpha.context, [one], 8, alpha.sized(1_000_000) // part) for one in ended]
               for part in (1, 8, 64, 1000)}
 
     async def ended_runs(caller):
@@ -328,7 +341,7 @@ async def bus(alpha):
 async def disk(alpha):
     """As many spans as the journal takes: exports of 15 MB for the ids of ended runs."""
     ended = [(trace, parent) for _, trace, parent in alpha.context["ended"] if trace]
-    bodies = [spans(alpha.context, [one], 15, alpha.context["megabyte"]) for one in ended]
+    bodies = [spans(alpha.context, [one], 15, alpha.sized(1_000_000)) for one in ended]
     return [alpha.loop(lambda caller: alpha.export(caller, "export", random.choice(bodies))) for _ in range(4)]
 
 
@@ -346,22 +359,38 @@ async def host_slots(alpha):
     return [alpha.loop(lambda caller: alpha.start(caller, "hang-beta"), 0.05) for _ in range(2)]
 
 
+def missing(did, told, is_calm):
+    """What an attack was to do and did not. A sink draws its statuses, so that any of them counts there."""
+    kind_of = lambda key: key.rpartition(" ")[0]  # noqa: E731
+    seen = told["statuses"] | {"held": told["held"]}
+    counts = {what: sum(count for key, count in seen.items() if key == what or is_calm and kind_of(key) == kind_of(what))
+              for what in did}
+    return [f"`{what}` {counts[what]} times, and should be {least} times at least" for what, least in did.items()
+            if counts[what] < least]
+
+
+async def carried_out(alpha, did, note):
+    """Writes a note once all of the attack is under way."""
+    while missing(did, alpha.told(), "sink" in alpha.context):
+        await asyncio.sleep(0.05)
+    note.touch()
+
+
 async def main(name, path, seconds):
     many_files()
     with open(path, encoding="utf-8") as file:
         alpha = Alpha(json.load(file), float(seconds))
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
-    begun = [asyncio.create_task(it) for it in [*await ATTACKS[name].play(alpha), alpha.snoop()]]
+    note = carried_out(alpha, ATTACKS[name].did, Path(path).with_suffix(".carried"))
+    begun = [asyncio.create_task(it) for it in [*await ATTACKS[name].play(alpha), alpha.snoop(), note]]
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(stopped.wait(), max(0.1, alpha.until - time.monotonic()))
     for task in begun:
         task.cancel()
     ended = await asyncio.gather(*begun, return_exceptions=True)
     broken = [repr(it) for it in ended if isinstance(it, Exception) and not isinstance(it, asyncio.CancelledError)]
-    ledger = alpha.ledger
-    print(json.dumps({"kinds": ledger.kinds, "statuses": ledger.statuses, "leaks": ledger.leaks, "searched": ledger.searched,
-                      "held": alpha.most_held, "broken": broken}))
+    print(json.dumps(alpha.told() | {"broken": broken}))
 
 
 if __name__ == "__main__":

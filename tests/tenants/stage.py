@@ -15,6 +15,7 @@ from world import HERE, LOOPBACK, Server, ask, free_port, span
 SOURCE = "127.0.0.9"  # where alpha calls from
 ELSEWHERE = "127.0.0.7"  # where alpha's system is; beta's is on 127.0.0.1
 PROBE_SECONDS = 0.1
+CARRIED_SECONDS = 20  # how long is waited until an attack has done all that it is to do; else the load begins without that
 TAIL_SECONDS = 60  # how long a load may take to see its last runs end
 
 
@@ -50,6 +51,11 @@ class Stage:
         server.cluster.update(server.database, "update tokens set expires_at_ns = 1 where name = 'expired'")
         self.prepare_beta()
         self.prepare_alpha()
+        until = time.monotonic() + 20
+        while {server.api("GET", "/api/v1/me", name)[0] for name in ("expired", "revoked")} != {401}:
+            if time.monotonic() > until:
+                raise RuntimeError("a token that is expired or revoked is still good")
+            time.sleep(0.2)  # a good token is remembered for some seconds, whatever the database says
 
     def prepare_beta(self):
         canary, who = self.canaries["beta"], "beta editor"
@@ -76,7 +82,7 @@ class Stage:
         size = 400_000 if self.is_short else 4_000_000
         there, url = f"http://{ELSEWHERE}:{self.there}", {}
         url["mask"] = url["hard"] = f"{there}/big?n={size}&c=a"
-        url["large"] = f"{there}/big?n={4 * size}&c=%01"
+        url["large"] = f"{there}/big?n={size if self.is_short else 4 * size}&c=%01"
         url["quick"] = f"{there}/{canary}"
         url["hang"], url["hang-there"] = f"{there}/slow?s=900", f"http://127.0.0.8:{self.there}/slow?s=900"
         url["hang-beta"] = f"http://{LOOPBACK}:{self.system}/hang"
@@ -112,7 +118,7 @@ class Stage:
         told = {"http": server.http, "otlp": server.otlp, "grpc": server.grpc, "system": self.system, "tokens": server.tokens,
                 "many": self.extra, "canaries": self.canaries, "notes": str(self.notes), "tests": self.tests, "ended": self.ended,
                 "large": self.large, "traced": self.traced, "calls": self.calls, "source": SOURCE,
-                "megabyte": 100_000 if self.is_short else 1_000_000} | more
+                "part": 10 if self.is_short else 1} | more
         path = self.folder / f"context-{secrets.token_hex(4)}.json"
         path.write_text(json.dumps(told))
         return path
@@ -124,8 +130,11 @@ class Stage:
             port = free_port()
             sink, more = self.server.beside(port, until_open=port, program="sink.py"), {"sink": port, "shape": shape}
         context = self.context(**more)
-        attacker = self.piped("attacks.py", name, context, seconds + TAIL_SECONDS)
-        time.sleep(0.7 if self.is_short else 2)  # until all of it is under way
+        attacker = self.piped("attacks.py", name, context, seconds + CARRIED_SECONDS + TAIL_SECONDS)
+        time.sleep(0.7 if self.is_short else 2)
+        until = time.monotonic() + CARRIED_SECONDS
+        while not context.with_suffix(".carried").exists() and time.monotonic() < until and attacker.poll() is None:
+            time.sleep(0.05)
         probes, done = [], threading.Event()
         prober = threading.Thread(target=self.probe, args=(probes, done))
         prober.start()
