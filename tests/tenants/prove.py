@@ -44,7 +44,7 @@ def main():
         sys.exit("say which binary is meant: QUALITYTRACE=/path/to/qualitytrace ./prove.py")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     try:
-        cluster = Cluster()
+        cluster = Cluster("tenants")
     except Impossible as reason:
         sys.exit(str(reason))
     try:

@@ -1,12 +1,9 @@
-"""What cases stand in: folders, ports, processes that are stopped by their pid, and a Postgres where there is one."""
+"""What cases stand in: folders, processes that are stopped by their pid, and a Postgres where there is one."""
 
 import contextlib
-import glob
 import json
 import os
-import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -18,13 +15,8 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 
-
-class Impossible(Exception):
-    """The case cannot be played here."""
-
-
-class TooLong(Exception):
-    """Something took longer than it may."""
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+from common import LOOPBACK, Cluster, Impossible, TooLong, environment, free_port, stop  # noqa: E402, F401
 
 
 @dataclass
@@ -70,23 +62,11 @@ class Server:
 
     @property
     def url(self):
-        return f"http://127.0.0.1:{self.http}"
+        return f"http://{LOOPBACK}:{self.http}"
 
     @property
     def endpoint(self):
-        return f"http://127.0.0.1:{self.otlp}"
-
-
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
-def environment(**more):
-    """Ours, without what would steer the program under test or the SDK variables it sets."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("QUALITYTRACE", "OTEL_"))}
-    return kept | {"NO_COLOR": "1", "NO_PROXY": "*"} | more
+        return f"http://{LOOPBACK}:{self.otlp}"
 
 
 class World:
@@ -113,7 +93,7 @@ class World:
                     "password": urllib.parse.unquote(parts.password or "") or password,
                     "dbname": parts.path.strip("/") or "postgres"}
         with self.turn:
-            self.cluster = self.cluster or Cluster()
+            self.cluster = self.cluster or Cluster("traps")
             return self.cluster.database()
 
 
@@ -127,7 +107,7 @@ class Stage:
         self.names = {"python": sys.executable, "qualitytrace": around.binary, "port": self.port, "otlp": self.otlp}
 
     def environment(self):
-        return environment(PORT=str(self.port), PYTHONPATH=str(self.around.here), PYTHONDONTWRITEBYTECODE="1",
+        return environment(PORT=str(self.port), PYTHONPATH=str(self.around.here),
                            HOME=str(self.folder), XDG_CONFIG_HOME=str(self.folder / "config"))
 
     def filled(self, words):
@@ -139,7 +119,7 @@ class Stage:
 
     def start(self, words, until_open, env=None):
         """Starts a process beside, and waits until it listens."""
-        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.otlp}"} | (env or {})
+        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{LOOPBACK}:{self.otlp}"} | (env or {})
         log = (self.folder / f"beside-{len(self.running)}.log").open("wb")
         process = subprocess.Popen(
             self.filled(words), cwd=self.folder, env=self.environment() | env,
@@ -196,22 +176,12 @@ def wait(process, limit):
         time.sleep(0.005)
 
 
-def stop(process, first=signal.SIGTERM):
-    if process.poll() is None:
-        process.send_signal(first)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(15)
-    if process.poll() is None:
-        process.kill()
-        process.wait()
-
-
 def wait_open(port, process, log, limit=20):
     until = time.monotonic() + limit
     while time.monotonic() < until:
         if process.poll() is not None:
             break
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port), timeout=1):
             return
         time.sleep(0.02)
     raise TooLong(f"nothing listens on its port: {log.read_text(errors='replace')[-500:]}")
@@ -225,70 +195,3 @@ def wait_ready(server, process, limit=30):
                 return
         time.sleep(0.05)
     raise TooLong("a server did not get ready")
-
-
-class Cluster:
-    """A Postgres of our own: in a temporary folder, on a free loopback port, under another user where we are root."""
-
-    def __init__(self):
-        self.bin = binaries()
-        self.user = {}
-        if os.geteuid() == 0:
-            account = unprivileged()
-            self.user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-        self.folder = Path(tempfile.mkdtemp(prefix="verdict-traps-postgres-"))
-        if self.user:
-            os.chown(self.folder, self.user["user"], self.user["group"])
-        self.port, self.made = free_port(), 0
-        data = str(self.folder / "data")
-        self.call("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
-        self.process = subprocess.Popen(
-            [self.bin / "postgres", "-D", data, "-p", str(self.port), "-h", "127.0.0.1", "-k", str(self.folder), "-F"],
-            cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True, env=environment(), **self.user)
-        try:
-            self.wait()
-        except BaseException:
-            self.close()
-            raise
-
-    def wait(self, limit=30):
-        until = time.monotonic() + limit
-        while self.call("pg_isready", "-h", "127.0.0.1", "-p", str(self.port), check=False):
-            if time.monotonic() > until or self.process.poll() is not None:
-                raise Impossible("a Postgres was found and did not start")
-            time.sleep(0.1)
-
-    def call(self, name, *words, check=True):
-        done = subprocess.run([self.bin / name, *words], cwd="/", env=environment(), stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=60, **self.user)
-        if check and done.returncode:
-            raise Impossible(f"{name}: {(done.stderr or done.stdout).strip()[-200:]}")
-        return done.returncode
-
-    def database(self):
-        self.made += 1
-        name = f"traps_{self.made}"
-        self.call("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", name)
-        return {"host": "127.0.0.1", "port": self.port, "user": "postgres", "password": "unused", "dbname": name}
-
-    def close(self):
-        stop(self.process, signal.SIGINT)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def binaries():
-    needed = ("initdb", "postgres", "pg_isready", "createdb")
-    places = [os.environ.get("QUALITYTRACE_TEST_POSTGRES_BIN", ""), os.path.dirname(shutil.which("initdb") or "")]
-    places += sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
-    for place in filter(None, places):
-        if all(os.access(os.path.join(place, name), os.X_OK) for name in needed):
-            return Path(place)
-    raise Impossible("no Postgres: install one, or set QUALITYTRACE_TEST_POSTGRES_URL")
-
-
-def unprivileged():
-    for name in ("postgres", "nobody"):
-        with contextlib.suppress(KeyError):
-            return pwd.getpwnam(name)
-    raise Impossible("Postgres does not run as root, and there is no other user")

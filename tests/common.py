@@ -1,0 +1,119 @@
+"""What the programs of `traps` and `tenants` share: ports, processes, and a Postgres of their own."""
+
+import contextlib
+import glob
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+LOOPBACK = "127.0.0.1"
+
+
+class Impossible(Exception):
+    """The case cannot be played here."""
+
+
+class TooLong(Exception):
+    """Something took longer than it may."""
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind((LOOPBACK, 0))
+        return taken.getsockname()[1]
+
+
+def environment(**more):
+    """Ours, without what would steer the program under test or the SDK variables it sets."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("QUALITYTRACE", "OTEL_"))}
+    return kept | {"NO_COLOR": "1", "NO_PROXY": "*", "PYTHONDONTWRITEBYTECODE": "1"} | more
+
+
+def stop(process, first=signal.SIGTERM):
+    if process.poll() is None:
+        process.send_signal(first)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(15)
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+class Cluster:
+    """A Postgres of our own: in a temporary folder, on a free loopback port, under another user where we are root."""
+
+    def __init__(self, name):
+        self.name, self.bin, self.user = name, binaries(), {}
+        if os.geteuid() == 0:
+            account = unprivileged()
+            self.user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{name}-postgres-"))
+        if self.user:
+            os.chown(self.folder, self.user["user"], self.user["group"])
+        self.port, self.made = free_port(), 0
+        self.place = ("-h", LOOPBACK, "-p", str(self.port))
+        data = str(self.folder / "data")
+        self.call("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        self.process = subprocess.Popen(
+            [self.bin / "postgres", "-D", data, *self.place, "-k", str(self.folder), "-F"],
+            cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True, env=environment(), **self.user)
+        try:
+            self.wait()
+        except BaseException:
+            self.close()
+            raise
+
+    def wait(self, limit=30):
+        until = time.monotonic() + limit
+        while self.call("pg_isready", *self.place, check=False).returncode:
+            if time.monotonic() > until or self.process.poll() is not None:
+                raise Impossible("a Postgres was found and did not start")
+            time.sleep(0.1)
+
+    def call(self, name, *words, check=True):
+        done = subprocess.run([self.bin / name, *words], cwd="/", env=environment(), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60, **self.user)
+        if check and done.returncode:
+            raise Impossible(f"{name}: {(done.stderr or done.stdout).strip()[-200:]}")
+        return done
+
+    def database(self):
+        """The keys under `postgres` of a server's configuration, for a new database."""
+        self.made += 1
+        name = f"{self.name}_{self.made}"
+        self.call("createdb", *self.place, "-U", "postgres", name)
+        return {"host": LOOPBACK, "port": self.port, "user": "postgres", "password": "unused", "dbname": name}
+
+    def update(self, database, statement):
+        """Changes one row."""
+        done = self.call("psql", *self.place, "-U", "postgres", "-d", database, "-v", "ON_ERROR_STOP=1", "-c", statement)
+        if done.stdout.strip() != "UPDATE 1":
+            raise RuntimeError(f"`{statement}` was answered `{done.stdout.strip()}`, and not `UPDATE 1`")
+
+    def close(self):
+        stop(self.process, signal.SIGINT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def binaries():
+    needed = ("initdb", "postgres", "pg_isready", "createdb", "psql")
+    places = [os.environ.get("QUALITYTRACE_TEST_POSTGRES_BIN", ""), os.path.dirname(shutil.which("initdb") or "")]
+    places += sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
+    for place in filter(None, places):
+        if all(os.access(os.path.join(place, name), os.X_OK) for name in needed):
+            return Path(place)
+    raise Impossible("no Postgres: install one, or say where with QUALITYTRACE_TEST_POSTGRES_BIN")
+
+
+def unprivileged():
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name)
+    raise Impossible("Postgres does not run as root, and there is no other user")
