@@ -1,4 +1,4 @@
-"""What the programs of `traps` and `tenants` share: ports, processes, and a Postgres of their own."""
+"""What the programs of `traps` and `tenants` share: their arguments, ports, processes, and a Postgres of their own."""
 
 import contextlib
 import glob
@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -21,6 +22,28 @@ class Impossible(Exception):
 
 class TooLong(Exception):
     """Something took longer than it may."""
+
+
+def options_of(reader, known):
+    """Reads `--only`, `--list` and the program's own arguments, and does what `--list` asks for. `known(options)` gives by name what
+    each case is about. The options have the names to be played, and the binary under test."""
+    reader.add_argument("--only", nargs="+", metavar="NAME", help="these, and no others")
+    reader.add_argument("--list", action="store_true", help="tells what each is about, and runs nothing")
+    options = reader.parse_args()
+    cases = known(options)
+    options.only = options.only or list(cases)
+    if unknown := [name for name in options.only if name not in cases]:
+        sys.exit(f"there is no {', '.join(unknown)}; there are: {', '.join(cases)}")
+    if options.list:
+        for name in options.only:
+            print(f"{name}: {cases[name]}")
+        sys.exit(0)
+    binary = os.environ.get("QUALITYTRACE", "")
+    if not os.access(binary, os.X_OK):
+        sys.exit(f"say which binary is meant: QUALITYTRACE=/path/to/qualitytrace {sys.argv[0]}")
+    options.binary = Path(binary).resolve()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    return options
 
 
 def free_port():

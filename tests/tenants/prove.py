@@ -3,8 +3,6 @@
 
 import argparse
 import json
-import os
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -13,7 +11,7 @@ sys.dont_write_bytecode = True
 from attacks import ATTACKS, missing  # noqa: E402
 from flood import large_responses  # noqa: E402
 from stage import Stage  # noqa: E402
-from world import Cluster, Impossible  # noqa: E402
+from world import Cluster, Impossible, options_of  # noqa: E402
 
 RATIO_GOAL, PROBE_MS_GOAL, MEMORY_MIB_GOAL, RUNS_SHARE_GOAL = 4.0, 200, 1024, 0.8
 JOURNAL_MIB_GOAL = 4 * 512 + 128  # what the bus may have on disk, and its own files beside
@@ -27,28 +25,15 @@ def main():
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--seconds", type=float, default=60, help="of each attack, in two rounds (60)")
     reader.add_argument("--short", action="store_true", help="some seconds of each, on one server, without ratios: for ci")
-    reader.add_argument("--only", nargs="+", metavar="RESOURCE", help="these, and no others")
-    reader.add_argument("--list", action="store_true", help="tells what each attack does, and runs nothing")
     reader.add_argument("--keep", metavar="FILE", help="writes all that was seen there, as JSON")
-    options = reader.parse_args()
-    known = [*ATTACKS] if options.short else [*ATTACKS, LARGE]
-    options.only = options.only or known
-    if unknown := [name for name in options.only if name not in known]:
-        sys.exit(f"there is no attack on {', '.join(unknown)}; there are: {', '.join(known)}")
-    if options.list:
-        for name in options.only:
-            print(f"{name}: {(ATTACKS[name].play if name in ATTACKS else large_responses).__doc__}")
-        return 0
-    binary = os.environ.get("QUALITYTRACE", "")
-    if not os.access(binary, os.X_OK):
-        sys.exit("say which binary is meant: QUALITYTRACE=/path/to/qualitytrace ./prove.py")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    about = {name: it.play.__doc__ for name, it in ATTACKS.items()}
+    options = options_of(reader, lambda given: about if given.short else about | {LARGE: large_responses.__doc__})
     try:
         cluster = Cluster("tenants")
     except Impossible as reason:
         sys.exit(str(reason))
     try:
-        rows, seen = play(Path(binary).resolve(), cluster, options)
+        rows, seen = play(options.binary, cluster, options)
     finally:
         cluster.close()
     if options.keep:

@@ -4,9 +4,7 @@
 import argparse
 import importlib.util
 import json
-import os
 import re
-import signal
 import sys
 import tempfile
 import time
@@ -21,16 +19,14 @@ EXITS = {0: "passed", 1: "failed", 2: "refused", 3: "inconclusive"}
 
 
 def main():
-    options = arguments()
-    cases = chosen(options.only)
-    if options.list:
-        for name, expect in cases:
-            print(f"{name}: {expect['about']}")
-        return 0
-    binary = os.environ.get("QUALITYTRACE", "")
-    if not os.access(binary, os.X_OK):
-        sys.exit("say which binary is meant: QUALITYTRACE=/path/to/qualitytrace ./run.py")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    known = {path.parent.name: json.loads(path.read_text()) for path in sorted(HERE.glob("cases/*/expect.json"))}
+    known = dict(sorted(known.items(), key=lambda case: case[1].get("control", False)))  # traps first, and controls behind them
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("--repeat", type=int, metavar="N", default=1, help="each case N times; it is right if all are")
+    reader.add_argument("--jobs", type=int, metavar="N", default=1, help="so many cases at a time (1)")
+    reader.add_argument("--json", type=Path, metavar="FILE", help="writes what was seen to a file")
+    options = world.options_of(reader, lambda _: {name: expect["about"] for name, expect in known.items()})
+    cases = [(name, known[name]) for name in options.only]
     began, results = time.monotonic(), []
     name_width, right_width = (max(map(len, column)) for column in zip(*((it, of["right"]) for it, of in cases)))
 
@@ -38,7 +34,7 @@ def main():
         print(f"{name:<{name_width}} | {seen:<44} | {right:<{right_width}} | {verdict}", flush=True)
 
     row("case", "verdict seen", "right", "")
-    with world.World(Path(binary).resolve(), HERE) as around, ThreadPoolExecutor(options.jobs) as several:
+    with world.World(options.binary, HERE) as around, ThreadPoolExecutor(options.jobs) as several:
         plays = [several.submit(judge, around, name, expect, options.repeat) for name, expect in cases]
         for (name, expect), play in zip(cases, plays):
             result = play.result()
@@ -47,25 +43,6 @@ def main():
             for line in result["wrong"]:
                 print(f"{'':<{name_width}} |   {line}", flush=True)
     return summary(results, time.monotonic() - began, options.json)
-
-
-def arguments():
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("--only", nargs="+", metavar="NAME", default=[], help="these cases, and no others")
-    reader.add_argument("--repeat", type=int, metavar="N", default=1, help="each case N times; it is right if all are")
-    reader.add_argument("--jobs", type=int, metavar="N", default=1, help="so many cases at a time (1)")
-    reader.add_argument("--json", type=Path, metavar="FILE", help="writes what was seen to a file")
-    reader.add_argument("--list", action="store_true", help="tells what each case is about, and runs nothing")
-    return reader.parse_args()
-
-
-def chosen(only):
-    """The cases by name, traps first and controls behind them."""
-    known = {path.parent.name: json.loads(path.read_text()) for path in sorted(HERE.glob("cases/*/expect.json"))}
-    if unknown := [name for name in only if name not in known]:
-        sys.exit(f"there is no case {', '.join(unknown)}; there are: {', '.join(known)}")
-    picked = [(name, expect) for name, expect in known.items() if not only or name in only]
-    return sorted(picked, key=lambda case: case[1].get("control", False))
 
 
 def judge(around, name, expect, repeat):

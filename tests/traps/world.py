@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
-from common import LOOPBACK, Cluster, Impossible, TooLong, environment, free_port, stop  # noqa: E402, F401
+from common import LOOPBACK, Cluster, Impossible, TooLong, environment, free_port, options_of, stop  # noqa: E402, F401
 
 
 @dataclass
