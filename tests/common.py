@@ -58,6 +58,22 @@ def environment(**more):
     return kept | {"NO_COLOR": "1", "NO_PROXY": "*", "PYTHONDONTWRITEBYTECODE": "1"} | more
 
 
+def waited(limit, what, attempt, pause=0.1, process=None):
+    """What an attempt gives, made again until it gives something. `what` tells what did not come in time, or never will since a
+    process ended, whose log tells why."""
+    until = time.monotonic() + limit
+    while not (found := attempt()):
+        if time.monotonic() > until or process and process.poll() is not None:
+            raise TooLong(what + (f": {logged(process)}" if process else ""))
+        time.sleep(pause)
+    return found
+
+
+def logged(process):
+    """The end of what a process has written to its log."""
+    return process.log.read_text(errors="replace")[-500:]
+
+
 def stop(process, first=signal.SIGTERM):
     if process.poll() is None:
         process.send_signal(first)

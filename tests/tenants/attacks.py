@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from wire import Caller, Ledger, grpc_head, heard, many_files, request, unread
+from wire import SOURCE, Caller, Ledger, export_of, grpc_head, heard, many_files, request, span, unread
 
 ATTACKS = {}
 Attack = collections.namedtuple("Attack", "play did refused")
@@ -37,7 +37,7 @@ def attack(did, refused=()):
 class Alpha:
     def __init__(self, context, seconds):
         self.context, self.until = context, time.monotonic() + seconds
-        self.tokens, self.source = context["tokens"], context["source"]
+        self.tokens = context["tokens"]
         self.ledger = Ledger(context["canaries"]["beta"])
         self.held, self.most_held, self.turn = [], 0, 0
 
@@ -51,7 +51,7 @@ class Alpha:
                 "held": self.most_held}
 
     def caller(self):
-        return Caller(self.ledger, self.source, self.aim)
+        return Caller(self.ledger, SOURCE, self.aim)
 
     def aim(self, port, kind, call):
         if "sink" not in self.context:
@@ -113,7 +113,8 @@ class Alpha:
         """How often a run is asked for at the most: where a sink answers, as often as the real server was on the average."""
         if "sink" not in self.context:
             return 40
-        started, asked = (sum(it[0] for it in self.context["shape"].get(f"{kind} {test}", {}).values()) for kind in ("start", "run"))
+        shape = self.context["shape"]
+        started, asked = (sum(it[0] for it in shape.get(f"{kind} {test}", {}).values()) for kind in ("start", "run"))
         return max(1, round(asked / max(1, started)))
 
     async def hold(self, count, port, message):
@@ -124,7 +125,7 @@ class Alpha:
         room = count
         while self.goes_on:
             for number in range(min(room, count - len(statuses))):
-                if (line := await unread(self.port(port), message(), self.source)) is None:
+                if (line := await unread(self.port(port), message())) is None:
                     break
                 statuses[line] = None
                 if number % 50 == 0:
@@ -185,13 +186,9 @@ def noted(path):
 
 def spans(context, traces, count=1, size=10):
     """An export of alpha's as JSON: so many spans of each of these traces, with attributes of so many bytes."""
-    canary, now = context["canaries"]["alpha"], time.time_ns()
-    made = [{"traceId": trace, "spanId": f"{random.getrandbits(64) | 1:016x}", "parentSpanId": parent or f"{7:016x}", "name": "work",
-             "kind": 2, "startTimeUnixNano": str(now), "endTimeUnixNano": str(now + 1000),
-             "attributes": [{"key": "a", "value": {"stringValue": canary + "x" * size}}]}
-            for trace, parent in traces for _ in range(count)]
-    resource_ = {"attributes": [{"key": "service.name", "value": {"stringValue": f"{canary}-service"}}]}
-    return json.dumps({"resourceSpans": [{"resource": resource_, "scopeSpans": [{"spans": made}]}]}).encode()
+    canary = context["canaries"]["alpha"]
+    made = [span(trace, parent or f"{7:016x}", "work", a=canary + "x" * size) for trace, parent in traces for _ in range(count)]
+    return json.dumps(export_of(f"{canary}-service", made)).encode()
 
 
 def hard_test(claims):
@@ -295,7 +292,8 @@ async def database_size(alpha):
     """Versions of 50 tests of 400 kB, and of 50 sets of 200 secrets of 600 bytes; and tokens, which alpha may not make."""
     async def write(caller):
         alpha.turn += 1
-        spec = {"id": f"doc{alpha.turn % 50}", "name": "n", "description": f"{alpha.turn} " + os.urandom(alpha.sized(200_000)).hex(),
+        spec = {"id": f"doc{alpha.turn % 50}", "name": "n",
+                "description": f"{alpha.turn} " + os.urandom(alpha.sized(200_000)).hex(),
                 "trigger": {"type": "http", "httpRequest": {"method": "GET", "url": "http://127.0.0.1:9/"}},
                 "trace": ["response.status = 200"]}
         await alpha.api(caller, "write test", "PUT", "/api/v1/documents", json.dumps({"type": "Test", "spec": spec}), YAML)

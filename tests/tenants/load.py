@@ -7,7 +7,7 @@ import random
 import sys
 import time
 
-from wire import LOOPBACK, Caller, Ledger, every
+from wire import LOOPBACK, Caller, Ledger, every, export_of, span
 
 READS_EACH = 1 / 40  # seconds
 STARTS_EACH = 1 / 4
@@ -40,10 +40,10 @@ class Beta:
             if head.startswith("GET /hang"):  # alpha calls the same system
                 await asyncio.sleep(900)
             parent = next(line for line in head.lower().split("\r\n") if line.startswith("traceparent:"))
-            _, trace, span, _ = parent.partition(":")[2].strip().split("-")
-            self.notes.write(f"trace {trace} {span}\n")
+            _, trace, parent, _ = parent.partition(":")[2].strip().split("-")
+            self.notes.write(f"trace {trace} {parent}\n")
             self.notes.flush()
-            await self.export(trace, span)
+            await self.export(trace, parent)
             body = f"answer {self.canary}-response".encode()
             writer.write(f"HTTP/1.1 200 OK\r\nx-from: {self.canary}-header\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
             await writer.drain()
@@ -52,13 +52,7 @@ class Beta:
         writer.close()
 
     async def export(self, trace, parent):
-        now = time.time_ns()
-        value = lambda text: {"stringValue": f"{self.canary}-{text}"}  # noqa: E731
-        span = {"traceId": trace, "spanId": f"{random.getrandbits(64) | 1:016x}", "parentSpanId": parent, "name": "work", "kind": 2,
-                "startTimeUnixNano": str(now - 1_000_000), "endTimeUnixNano": str(now),
-                "attributes": [{"key": "order", "value": value("attribute")}]}
-        resource = {"attributes": [{"key": "service.name", "value": value("service")}]}
-        body = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [span]}]}]}
+        body = export_of(f"{self.canary}-service", [span(trace, parent, "work", order=f"{self.canary}-attribute")])
         until = time.monotonic() + RETRY_SECONDS
         while True:
             status, _, _ = await Caller(self.ledger).ask(

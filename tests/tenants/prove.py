@@ -10,10 +10,11 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 from attacks import ATTACKS, missing  # noqa: E402
 from flood import large_responses  # noqa: E402
+from goals import MEMORY_MIB_GOAL, PROBE_MS_GOAL, centile, probe_rows, row  # noqa: E402
 from stage import Stage  # noqa: E402
 from world import Cluster, Impossible, options_of  # noqa: E402
 
-RATIO_GOAL, PROBE_MS_GOAL, MEMORY_MIB_GOAL, RUNS_SHARE_GOAL = 4.0, 200, 1024, 0.8
+RATIO_GOAL, RUNS_SHARE_GOAL = 4.0, 0.8
 JOURNAL_MIB_GOAL = 4 * 512 + 128  # what the bus may have on disk, and its own files beside
 ROUNDS = 2
 REFUSALS = ("401", "403", "429", "503", "0")
@@ -101,7 +102,7 @@ def told(name, attacked, calm, is_short):
     both = attacked + calm
     every = lambda phases, key: [it for phase in phases for it in phase[key]]  # noqa: E731
     times, beside = every(attacked, "times"), every(calm, "times")
-    probes = [took * 1000 for took in every(attacked, "probes")]
+    probes = every(attacked, "probes")
     leaks = [leak for phase in both for leak in phase["leaks"] + phase["attack"]["leaks"]]
     ends = every(attacked, "ends")
     wrong, refused = every(both, "wrong"), every(both, "unfollowed")
@@ -116,7 +117,6 @@ def told(name, attacked, calm, is_short):
     let_in = [it for phase in attacked for it in admitted(ATTACKS[name].refused, phase["attack"]["statuses"])]
     at = lambda percent, of: centile(percent, of) * 1000  # noqa: E731
     memory = max(phase["memory"] for phase in attacked)
-    probe_goal = SHORT_PROBE_MS_GOAL if is_short else PROBE_MS_GOAL
     rows = [
         row(name, "verdicts wrong or stolen", len(wrong), "verdicts", 0),
         row(name, "runs that did not end", unended, "runs", 0),
@@ -131,8 +131,7 @@ def told(name, attacked, calm, is_short):
         row(name, "searched for canaries, least of a phase and a party", searched, "bytes", 1, least=True),
         row(name, "attack carried out", parts - len(undone), "parts", parts, least=True),
         row(name, "tasks of alpha that broke", len(every(of_alpha, "broken")), "tasks", 0),
-        row(name, "probes, 99th percentile", round(centile(99, probes), 1), "ms", probe_goal),
-        row(name, "probes, longest", round(max(probes), 1), "ms", probe_goal),
+        *probe_rows(name, probes, SHORT_PROBE_MS_GOAL if is_short else PROBE_MS_GOAL),
         row(name, "server's memory, most", memory, "MiB", None if is_short else MEMORY_MIB_GOAL),
         row(name, "data directory, largest", max(phase["journal"] for phase in attacked) >> 20, "MiB", JOURNAL_MIB_GOAL),
         row(name, "server alive", sum(phase["isAlive"] for phase in both), "phases", len(both), least=True),
@@ -150,7 +149,7 @@ def told(name, attacked, calm, is_short):
                  row(name, "samples", len(times), "", None)]
         sink, ratio = f"{sink:.1f}", f"{ratio:.2f}"
     print(f"{name:<16} | {len(wrong):>5} | {unended:>6} | {failed:>6} | {leaked:>6} | {at(99, times):>8.1f} | "
-          f"{sink:>8} | {ratio:>5} | {centile(99, probes):>10.1f} {max(probes):>11.1f} | {memory:>5}", flush=True)
+          f"{sink:>8} | {ratio:>5} | {centile(99, probes):>10.1f} {centile(100, probes):>11.1f} | {memory:>5}", flush=True)
     for phase in both:
         for test, right, verdict, why in phase["wrong"][:2]:
             print(f"    {test} is {verdict} and not {right}: {why[:300]}", file=sys.stderr)
@@ -171,16 +170,6 @@ def admitted(kinds, statuses):
     """What was answered otherwise than by a refusal, or by silence, and must not be."""
     split = [(*key.rpartition(" ")[::2], count) for key, count in statuses.items()]
     return [(kind, status, count) for kind, status, count in split if kind in kinds and status not in REFUSALS]
-
-
-def row(name, what, value, unit, goal, least=False):
-    met = None if goal is None else value >= goal if least else value <= goal
-    return {"name": f"{name}: {what}", "value": value, "unit": unit, "goal": goal, "met": met}
-
-
-def centile(percent, values):
-    values = sorted(values)
-    return values[min(len(values) - 1, len(values) * percent // 100)] if values else float("inf")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """`sink.py PORT`: a bare server that answers each request as the request itself asks for, and does nothing with it. Whoever
 attacks it costs the machine what attacking the real one costs, so that what is left of the difference is the server's.
 
-`x-shape: BYTES,SECONDS,STATUS` says what is answered and when (0: nothing, and it is closed), `x-call: URL` what is called meanwhile, as a run's trigger is;
-`x-hold` asks for a stream of events that has no end."""
+`x-shape: BYTES,SECONDS,STATUS` says what is answered and when (status 0: nothing, and the connection is closed), `x-call: URL` what
+is called meanwhile, as a run's trigger is; `x-hold` asks for a stream of events that has no end."""
 
 import asyncio
 import contextlib

@@ -3,18 +3,14 @@
 import contextlib
 import json
 import secrets
-import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
-from world import HERE, LOOPBACK, Server, ask, free_port, span
+from world import HERE, LOOPBACK, Server, free_port, logged, probing, span, waited
 
-SOURCE = "127.0.0.9"  # where alpha calls from
 ELSEWHERE = "127.0.0.7"  # where alpha's system is; beta's is on 127.0.0.1
-PROBE_SECONDS = 0.1
 CARRIED_SECONDS = 20  # how long is waited until an attack has done all that it is to do; else the load begins without that
 TAIL_SECONDS = 60  # how long a load may take to see its last runs end
 
@@ -51,15 +47,13 @@ class Stage:
         server.cluster.update(server.database, "update tokens set expires_at_ns = 1 where name = 'expired'")
         self.prepare_beta()
         self.prepare_alpha()
-        until = time.monotonic() + 20
-        while {server.api("GET", "/api/v1/me", name)[0] for name in ("expired", "revoked")} != {401}:
-            if time.monotonic() > until:
-                raise RuntimeError("a token that is expired or revoked is still good")
-            time.sleep(0.2)  # a good token is remembered for some seconds, whatever the database says
+        # The server remembers a good token for some seconds, whatever the database says.
+        waited(20, "a token that is expired or revoked is still good",
+               lambda: {server.api("GET", "/api/v1/me", name)[0] for name in ("expired", "revoked")} == {401})
 
     def prepare_beta(self):
-        canary, who = self.canaries["beta"], "beta editor"
-        self.put(who, "VariableSet", id="own", values=[{"key": "TOKEN", "value": f"{canary}-secret", "type": "secret"},
+        server, canary, who = self.server, self.canaries["beta"], "beta editor"
+        server.put(who, "VariableSet", id="own", values=[{"key": "TOKEN", "value": f"{canary}-secret", "type": "secret"},
                                                        {"key": "OPEN", "value": f"{canary}-variable"}])
         claims = {"passes": ["response.status = 200", 'count(span[name="work"]) = 1', f'response.body contains "{canary}-response"'],
                   "fails-response": ["response.status = 201"],
@@ -68,7 +62,7 @@ class Stage:
         for name, trace in claims.items():
             headers = [{"key": "x-key", "value": "${var:TOKEN}"}, {"key": "x-open", "value": "${var:OPEN}"}]
             request = {"method": "GET", "url": f"http://{LOOPBACK}:{self.system}/{canary}-path", "headers": headers}
-            self.put(who, "Test", id=name, name=f"{canary}-name", description=f"{canary}-document",
+            server.put(who, "Test", id=name, name=f"{canary}-name", description=f"{canary}-document",
                      settle={"timeout": "15s", "flush": "200ms"},
                      trigger={"type": "http", "timeout": "15s", "httpRequest": request}, trace=trace)
         # Half of them pass.
@@ -78,7 +72,7 @@ class Stage:
         server, who, canary = self.server, "alpha editor", self.canaries["alpha"]
         values = [{"key": f"S{number}", "value": secrets.token_hex(20), "type": "secret"} for number in range(499)]
         values.append({"key": "LAST", "value": "a" * 500, "type": "secret"})
-        self.put(who, "VariableSet", id="many", values=values)
+        server.put(who, "VariableSet", id="many", values=values)
         size = 400_000 if self.is_short else 4_000_000
         there, url = f"http://{ELSEWHERE}:{self.there}", {}
         url["mask"] = url["hard"] = f"{there}/big?n={size}&c=a"
@@ -91,7 +85,7 @@ class Stage:
         for name, it in url.items():
             claims = hard if name == "hard" else ['count(span[name="s"]) = 1'] if name == "traced" else ["response.status = 200"]
             settle = {"timeout": "4s", "flush": "500ms"} if name == "traced" else {"timeout": "2s"}
-            self.put(who, "Test", id=name, description=f"{canary}-document", settle=settle, trace=claims,
+            server.put(who, "Test", id=name, description=f"{canary}-document", settle=settle, trace=claims,
                      trigger={"type": "http", "timeout": "5m" if name.startswith("hang") else "30s",
                               "httpRequest": {"method": "GET", "url": it}})
         self.calls = {name: it for name, it in url.items() if not name.startswith("hang")}
@@ -99,7 +93,8 @@ class Stage:
         trace, parent = server.traced(who, runs[2])
         for turn in range(1 if self.is_short else 3):
             spans = [span(trace, parent, f"{canary}-{turn}-{number}", a="x" * 400_000) for number in range(2 if self.is_short else 10)]
-            server.export(who, spans)
+            if (status := server.export(who, spans)[0]) != 200:
+                raise RuntimeError(f"alpha's large export was answered {status}")
         verdicts = [server.ended(who, run, limit=40)["verdict"] for run in runs]
         if set(verdicts[:2] + verdicts[3:]) != {"passed"}:
             raise RuntimeError(f"alpha's own runs are {verdicts}")
@@ -108,17 +103,11 @@ class Stage:
         self.large, self.traced = runs[1], runs[2]
         self.ended = [[runs[0], None, None]] + [[run, *server.traced(who, run)] for run in runs[3:]]
 
-    def put(self, who, kind, **spec):
-        status, body = self.server.put(who, kind, **spec)
-        if status >= 300:
-            raise RuntimeError(f"`{spec['id']}` was not taken: {status} {body[:300]}")
-
     def context(self, **more):
         server = self.server
         told = {"http": server.http, "otlp": server.otlp, "grpc": server.grpc, "system": self.system, "tokens": server.tokens,
                 "many": self.extra, "canaries": self.canaries, "notes": str(self.notes), "tests": self.tests, "ended": self.ended,
-                "large": self.large, "traced": self.traced, "calls": self.calls, "source": SOURCE,
-                "part": 10 if self.is_short else 1} | more
+                "large": self.large, "traced": self.traced, "calls": self.calls, "part": 10 if self.is_short else 1} | more
         path = self.folder / f"context-{secrets.token_hex(4)}.json"
         path.write_text(json.dumps(told))
         return path
@@ -135,29 +124,20 @@ class Stage:
         until = time.monotonic() + CARRIED_SECONDS
         while not context.with_suffix(".carried").exists() and time.monotonic() < until and attacker.poll() is None:
             time.sleep(0.05)
-        probes, done = [], threading.Event()
-        prober = threading.Thread(target=self.probe, args=(probes, done))
-        prober.start()
         try:
-            seen = result(self.piped("load.py", context, seconds), seconds + TAIL_SECONDS, "the load")
+            with probing(self.server) as probes:
+                seen = result(self.piped("load.py", context, seconds), seconds + TAIL_SECONDS, "the load")
+            attacker.terminate()
+            told = result(attacker, 30, "the attack")
         finally:
-            done.set()
-            prober.join()
-            attacker.send_signal(signal.SIGTERM)
-        told = result(attacker, 30, "the attack")
-        if sink:
-            sink.kill()
-            sink.wait()
+            for process in filter(None, (attacker, sink)):
+                process.kill()
+                process.wait()
         return seen | {"attack": told, "probes": probes, "memory": self.server.memory(), "journal": self.journal(),
                        "isAlive": self.server.process.poll() is None, "logLeaks": self.logged()}
 
     def piped(self, *words):
         return self.server.run([sys.executable, HERE / words[0], *words[1:]], out=subprocess.PIPE)
-
-    def probe(self, probes, done):
-        while not done.wait(PROBE_SECONDS):
-            status, _, took = ask(self.server.http, "GET", "/livez", timeout=10)
-            probes.append(took if status == 200 else max(took, 10.0))
 
     def journal(self):
         """Bytes of spans on disk."""
@@ -184,5 +164,5 @@ def result(process, limit, what):
         out, _ = process.communicate()
     lines = out.decode().strip().splitlines()
     if not lines:
-        raise RuntimeError(f"{what} ended without a word: {process.log.read_text(errors='replace')[-500:]}")
+        raise RuntimeError(f"{what} ended without a word: {logged(process)}")
     return json.loads(lines[-1])

@@ -4,11 +4,13 @@ import asyncio
 import base64
 import contextlib
 import json
+import random
 import resource
 import socket
 import time
 
 LOOPBACK = "127.0.0.1"
+SOURCE = "127.0.0.9"  # where alpha and strangers call from, where the system has that address (Linux)
 WAIT_SECONDS = 40
 CONNECT_SECONDS = 5
 UNANSWERED_SECONDS = 1  # what is broken off after this counts as not answered
@@ -62,11 +64,7 @@ class Caller:
         self.ledger, self.source, self.aim, self.lines = ledger, source, aim or (lambda port, kind, call: (port, {})), {}
 
     async def connect(self, port):
-        place = (self.source, 0) if self.source else None
-        try:
-            return await asyncio.open_connection(LOOPBACK, port, local_addr=place, limit=1 << 20)
-        except OSError:  # a system without that address
-            return await asyncio.open_connection(LOOPBACK, port, limit=1 << 20)
+        return await asyncio.open_connection(sock=await connected(port, self.source), limit=1 << 20)
 
     async def ask(self, kind, port, method, path, token=None, body=b"", headers=None, call=None, limit=WAIT_SECONDS, kept=True):
         """Status, bytes and seconds; status 0 where no answer came in time. `call` is what the server will call for it."""
@@ -137,6 +135,23 @@ async def body_of(reader, head):
     return b""
 
 
+def span(trace, parent, name="s", **attributes):
+    """A span of OTLP as JSON has it."""
+    now = time.time_ns()
+    return {"traceId": trace, "spanId": f"{random.getrandbits(64) | 1:016x}", "parentSpanId": parent, "name": name, "kind": 2,
+            "startTimeUnixNano": str(now - 1_000_000), "endTimeUnixNano": str(now), "attributes": attributes_of(**attributes)}
+
+
+def export_of(service, spans):
+    """An export of spans of a service."""
+    resource_ = {"attributes": attributes_of(**{"service.name": service})}
+    return {"resourceSpans": [{"resource": resource_, "scopeSpans": [{"spans": spans}]}]}
+
+
+def attributes_of(**attributes):
+    return [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]
+
+
 def grpc_head(token):
     """A stream of gRPC that is opened and says nothing: a frame of headers, each written out."""
     fields = {":method": "POST", ":scheme": "http", ":path": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
@@ -151,18 +166,30 @@ def length(text):
     return bytes([size]) if size < 127 else bytes([127, size - 127])
 
 
-async def unread(port, message, source):
-    """A connection that says something, or nothing, and whose answer nobody reads. None where there is no connection."""
-    line, loop = None, asyncio.get_running_loop()
+async def connected(port, source=None, buffer=None):
+    """A connection that does not block, from this address, and with a small buffer where that is asked for."""
+    line = socket.socket()
+    try:
+        line.setblocking(False)
+        if buffer:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        if source:
+            with contextlib.suppress(OSError):  # a system without that address
+                line.bind((source, 0))
+        await asyncio.get_running_loop().sock_connect(line, (LOOPBACK, port))
+        return line
+    except BaseException:
+        line.close()
+        raise
+
+
+async def unread(port, message=b""):
+    """A connection of alpha's that says something, or nothing, and whose answer nobody reads. None where there is none."""
+    line = None
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            line = socket.socket()
-            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            line.setblocking(False)
-            with contextlib.suppress(OSError):
-                line.bind((source, 0))
-            await loop.sock_connect(line, (LOOPBACK, port))
-            await loop.sock_sendall(line, message)
+            line = await connected(port, SOURCE, buffer=4096)
+            await asyncio.get_running_loop().sock_sendall(line, message)
             return line
     except OSError:
         if line:
