@@ -2,6 +2,7 @@
 """The hostile tenant: alpha abuses one shared resource after the other, and beta must not notice. See README.md."""
 
 import argparse
+import contextlib
 import json
 import sys
 import tempfile
@@ -54,47 +55,50 @@ def play(binary, cluster, options):
     rows, seen = [], {}
     print(f"{'resource':<16} | {'wrong':>5} | {'no end':>6} | {'failed':>6} | {'leaked':>6} | {'p99 ms':>8} | {'sink ms':>8} | "
           f"{'ratio':>5} | {'probe ms, p99 and most':>22} | {'MiB':>5}", flush=True)
-    attacks = [name for name in options.only if name != LARGE]
-    if options.short:
-        with staged(binary, cluster, True) as stage:
-            for name in attacks:
-                if name in LASTING:
-                    with staged(binary, cluster, True) as other:
-                        seen[name] = [other.phase(name, SHORT_SECONDS)], []
-                else:
-                    seen[name] = [stage.phase(name, SHORT_SECONDS)], []
-                rows += told(name, *seen[name], is_short=True)
-    else:
-        for name in attacks:
-            attacked, calm = [], []
-            for _ in range(ROUNDS):
-                with staged(binary, cluster, False) as stage:
-                    attacked.append(stage.phase(name, options.seconds / ROUNDS))
-                with staged(binary, cluster, False) as stage:
-                    calm.append(stage.phase(name, options.seconds / ROUNDS, attacked[-1]["attack"]["kinds"]))
-            seen[name] = attacked, calm
-            rows += told(name, attacked, calm, is_short=False)
-        if LARGE in options.only:
-            with tempfile.TemporaryDirectory(prefix="tenant-prove-", ignore_cleanup_errors=True) as folder:
-                rows += large_responses(binary, cluster, Path(folder))
+    with staged(binary, cluster, True) if options.short else contextlib.nullcontext() as stage:
+        for name in options.only:
+            try:
+                if name == LARGE:
+                    with scratch() as folder:
+                        rows += large_responses(binary, cluster, folder)
+                    continue
+                phases = short(binary, cluster, name, stage) if options.short else full(binary, cluster, name, options.seconds)
+                seen[name] = phases
+                rows += told(name, *phases, options.short)
+            except Exception as reason:  # one broken attack must not hide the others
+                print(f"{name:<16} | broke: {type(reason).__name__}: {reason}", flush=True)
+                rows.append(row(name, "played to the end", 0, "attacks", 1, least=True))
     return rows, seen
 
 
-class staged:
+def short(binary, cluster, name, stage):
+    """What was seen of an attack of some seconds, and nothing beside a sink."""
+    with staged(binary, cluster, True) if name in LASTING else contextlib.nullcontext(stage) as stage:
+        return [stage.phase(name, SHORT_SECONDS)], []
+
+
+def full(binary, cluster, name, seconds):
+    """What was seen of an attack on servers, and of the same on sinks, in turns."""
+    attacked, calm = [], []
+    for _ in range(ROUNDS):
+        with staged(binary, cluster, False) as stage:
+            attacked.append(stage.phase(name, seconds / ROUNDS))
+        with staged(binary, cluster, False) as stage:
+            calm.append(stage.phase(name, seconds / ROUNDS, attacked[-1]["attack"]["kinds"]))
+    return attacked, calm
+
+
+@contextlib.contextmanager
+def staged(binary, cluster, is_short):
     """A stage in a folder of its own, closed at the end."""
+    with scratch() as folder, contextlib.closing(Stage(binary, cluster, folder, is_short)) as stage:
+        yield stage
 
-    def __init__(self, *words):
-        self.words = words
 
-    def __enter__(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="tenant-prove-", ignore_cleanup_errors=True)
-        binary, cluster, is_short = self.words
-        self.stage = Stage(binary, cluster, Path(self.folder.name), is_short)
-        return self.stage
-
-    def __exit__(self, *_):
-        self.stage.close()
-        self.folder.cleanup()
+@contextlib.contextmanager
+def scratch():
+    with tempfile.TemporaryDirectory(prefix="tenant-prove-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def told(name, attacked, calm, is_short):
