@@ -141,12 +141,12 @@ async fn what_holds_a_server_is_said() -> Result<()> {
     until_said(&server, "has delivered no spans for 5").await?;
     until_said(&server, "refused the connection: is it running?").await?;
     until_said(&server, "% full (").await?;
-    until_said(&server, "of the program wait for room in it").await?;
+    until_said(&server, "the program waits for room in it").await?;
     let status = ["telemetry", "status", "--server", &server.api];
     let told = qualitytrace(Path::new(BINARY), &status).await?;
     assert_eq!(told.code, Some(1), "{told:?}");
     for words in
-        ["telemetry.exporters.collector to http://127.0.0.1", ": failing for ", "wait for room"]
+        ["telemetry.exporters.collector to http://127.0.0.1", ": failing for ", "threads held"]
     {
         assert!(told.out.contains(words), "{words}: {told:?}");
     }
@@ -170,7 +170,7 @@ async fn what_holds_a_server_is_said() -> Result<()> {
         " no spans ",
         " delivers spans again",
         "; when it is full",
-        " wait for room",
+        "the program waits for room",
         "nobody waits",
         "has room again",
     ] {

@@ -236,7 +236,7 @@ fn a_buffer_that_fills_and_then_holds_is_said() {
     });
     program.begins_and_ends(
         Topic::Hold,
-        ["1 thread of the program waits for room in it", "threads waited "],
+        ["the program waits for room in it with 1 of its threads", "threads waited "],
     );
     program.begins_and_ends(
         Topic::Buffer,

@@ -62,7 +62,7 @@ fn lines(exporter: &Exporter) -> String {
     for (count, what) in [
         (exporter.rejected, "refused for good"),
         (exporter.dropped, "dropped"),
-        (exporter.holding, "threads wait for room"),
+        (exporter.holding, "threads held"),
     ] {
         if count > 0 {
             line += &format!(", {count} {what}");
@@ -92,7 +92,7 @@ mod tests {
                 "tracer.otel to http://c:4317/: failing for 12 s: `http://c:4317/` has no address\n  \
                  3 delivered, 14 queued, buffer 3 % full",
                 "m to http://d:4317/: delivering\n  4 delivered, 1 queued, buffer 100 % full, \
-                 2 refused for good, 2 dropped, 3 threads wait for room",
+                 2 refused for good, 2 dropped, 3 threads held",
             ]
         );
     }

@@ -99,12 +99,10 @@ impl Exporter {
             Say::Began { .. } => {
                 self.held[0] = self.held[1];
                 let waiting = look.counts.holding.max(1);
-                let (threads, wait) =
-                    if waiting == 1 { ("thread", "waits") } else { ("threads", "wait") };
                 Some((
                     false,
                     format!(
-                        "its buffer is full ({}): {waiting} {threads} of the program {wait} for room in it, and all that they serve; nothing else is at fault",
+                        "its buffer is full ({}): the program waits for room in it with {waiting} of its threads, and all that they serve; nothing else is at fault",
                         kept(look)
                     ),
                 ))

@@ -217,8 +217,8 @@ fn a_buffer_that_fills_and_holds_is_said() {
     stage.pass(10, |look| look.buffer = 0.5);
     stage.expect(
         "0.25 buffer begins: its buffer is 85 % full (7 items in `/data/tracer.otel`); when it is full, whoever ends a span waits\n\
-         2.25 hold begins: its buffer is full (7 items in `/data/tracer.otel`): 3 threads of the program wait for room in it, and all \
-         that they serve; nothing else is at fault\n\
+         2.25 hold begins: its buffer is full (7 items in `/data/tracer.otel`): the program waits for room in it with 3 of its \
+         threads, and all that they serve; nothing else is at fault\n\
          19.25 hold over: nobody waits for room in its buffer any more; threads waited 6.0 s in all\n\
          29.25 buffer over: its buffer has room again: it is 50 % full\n",
     );

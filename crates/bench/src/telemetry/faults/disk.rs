@@ -48,6 +48,7 @@ pub(super) async fn full(ground: &Ground) -> Result<Fault> {
             format!("pressure is told: {}", program.telemetry.pressure())
         });
         fault.promise(counts.is_balanced(), || format!("balanced: {counts:?}"));
+        program.told("cannot be written: No space left").await?;
         sleep(time).await;
         // Room again, and nobody there to send to: what is held goes on.
         disk.resize(8 * MIB)?;
@@ -57,6 +58,7 @@ pub(super) async fn full(ground: &Ground) -> Result<Fault> {
         let peer = Peer::start_at(([127, 0, 0, 1], port).into());
         program.until("a delivery", SOON, |counts| counts.delivered > 1000).await?;
         load.stop().await?;
+        program.told("can be written again").await?;
         let ended = program.ended();
         let counts = program.until("the end", SOON, |counts| counts.queued == 0).await?;
         fault.promise(counts.trouble.is_none(), || format!("the trouble is over: {counts:?}"));

@@ -107,6 +107,21 @@ impl Program {
         locked(&self.said).clone()
     }
 
+    /// What the operator was told, once that holds this word.
+    pub(super) async fn told(&self, word: &str) -> Result<Vec<String>> {
+        let began = Instant::now();
+        loop {
+            let said = self.said();
+            if said.iter().any(|line| line.contains(word)) {
+                return Ok(said);
+            }
+            if began.elapsed() > SOON {
+                bail!("waited {SOON:?} for `{word}`: {said:?}");
+            }
+            sleep(LOOK).await;
+        }
+    }
+
     /// The counts of the first exporter.
     pub(super) fn counts(&self) -> Counts {
         self.telemetry.counts().into_iter().next().unwrap_or_default()
