@@ -17,6 +17,9 @@ pub(crate) fn config(
     for note in &configured.config.telemetry.plan.notes {
         terminal.line(&format!("note: {note}"));
     }
+    for own in server::silent(&configured.config.telemetry, configured.config.listen) {
+        terminal.line(&format!("warning: {own}"));
+    }
     terminal.result(&format!("`{}` is right", configured.path.display()));
     Ok(Exit::Passed)
 }

@@ -73,6 +73,7 @@ pub(crate) async fn serve(
     let telemetry = Telemetry::start(&config, server::host());
     let telemetry = Arc::new(telemetry.map_err(|error| terminal.refuse(&error))?);
     let levels = log::start(config.log, &telemetry);
+    tell_silent(&telemetry, terminal);
     let handle = server::start(config.clone(), Arc::clone(&telemetry), world, work).await;
     let mut handle = handle.map_err(|error| terminal.refuse(&error))?;
     let addresses = handle.addresses();
@@ -107,6 +108,7 @@ pub(crate) async fn serve(
             Ok(()) => {
                 // It fails only after the end of the subscriber, which is that of the process.
                 let _ended = levels.reload(log::targets(again.log.level));
+                tell_silent(&telemetry, terminal);
                 Ok(again)
             }
             Err(error) => Err(terminal.refuse(&error)),
@@ -131,6 +133,13 @@ fn where_to(config: &Config, addresses: Listen) -> String {
     let Listen { http, otlp_grpc, otlp_http, probes } = addresses;
     let probes = probes.map(|probes| format!(", probes http://{probes}")).unwrap_or_default();
     format!("API {scheme}://{http}, OTLP {otlp_grpc} (gRPC) and {otlp_http} (HTTP){probes}")
+}
+
+/// Tells which exporters do not send, and what to write so that they do.
+fn tell_silent(telemetry: &Telemetry, terminal: &Terminal) {
+    for own in telemetry.silent() {
+        terminal.line(&format!("warning: {own}"));
+    }
 }
 
 /// Tells what telemetry did not reach its destination.

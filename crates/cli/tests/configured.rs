@@ -41,6 +41,28 @@ async fn a_configuration_is_checked_without_a_server() -> Result<()> {
         ("server: {bind: 0.0.0.0}\n", Some(2), "is not a loopback address"),
         ("nats: {endpoint: x}\n", Some(2), "`nats` does not work yet"),
         ("postgresConnString: x\n", Some(2), "instead: `postgres` with `host`"),
+        (
+            "tracer: {otel: {type: open-telemetry, endpoint: 'https://c:4317', tls: {caFile: nowhere.pem}}}\n",
+            Some(2),
+            "`nowhere.pem`",
+        ),
+        ("server: {provisioning: nowhere}\n", Some(2), "nowhere"),
+        (
+            "telemetry: {exporters: {c: {serviceName: '', exporter: {type: collector}}}}\n",
+            Some(2),
+            "serviceName` must be a name",
+        ),
+        // Nobody wrote where to, and the default is the server's own receiver.
+        (
+            "tracer: {otel: {type: open-telemetry}}\n",
+            Some(0),
+            "`tracer.otel` does not send: nobody wrote its endpoint",
+        ),
+        (
+            "tracer: {otel: {type: open-telemetry, endpoint: 'localhost:4317'}}\n",
+            Some(2),
+            "this server's own OTLP port",
+        ),
     ];
     for (text, code, words) in cases {
         fs::write(&file, text)?;
@@ -49,6 +71,20 @@ async fn a_configuration_is_checked_without_a_server() -> Result<()> {
         assert_eq!(checked.code, code, "{text}: {checked:?}");
         assert!(format!("{}{}", checked.out, checked.err).contains(words), "{text}: {checked:?}");
     }
+    Ok(())
+}
+
+/// The shortest tracer that the documentation of other programs shows.
+#[tokio::test]
+async fn a_tracer_without_an_endpoint_is_listed_as_not_sending() -> Result<()> {
+    let folder = TempDir::new()?;
+    let file = folder.path().join("quality-trace-config.toml");
+    let name = file.to_str().context("a path that is text")?;
+    fs::write(&file, "[tracer.otel]\ntype = \"open-telemetry\"\n")?;
+    let planned = qualitytrace(Path::new(BINARY), &["telemetry", "plan", "--config", name]).await?;
+    assert_eq!(planned.code, Some(0), "{planned:?}");
+    assert!(planned.out.contains("not sending: `tracer.otel`"), "{planned:?}");
+    assert!(planned.out.contains("`server.otlpGrpcPort`"), "{planned:?}");
     Ok(())
 }
 

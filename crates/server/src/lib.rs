@@ -55,7 +55,7 @@ pub use access::{
     table::{INGEST as INGEST_ROLES, Need, TABLE as ACCESS},
 };
 pub use api::openapi;
-pub use own_telemetry::{Telemetry, describe, host, probe};
+pub use own_telemetry::{OwnEndpoint, Telemetry, describe, host, probe, silent};
 #[cfg(feature = "planted")]
 pub use plant::plant;
 pub use provision::ProvisionError;
@@ -107,19 +107,11 @@ pub enum StartError {
     NotLoopback(SocketAddr),
     /// An exporter that would feed the server's own ingest.
     #[error(
-        "`{exporter}` sends to `{endpoint}`, which is this server's own OTLP port: give its `endpoint` the address \
-         of your Collector, or move the port with `{port_key}` (or `{port_flag}`)"
+        "`{}` sends to `{}`, which is this server's own OTLP port: give its `endpoint` the address \
+         of your Collector, or move the port with `{}` (or `{}`)",
+        .0.exporter, .0.endpoint, .0.port_key, .0.port_flag
     )]
-    OwnEndpoint {
-        /// The key of the exporter.
-        exporter: String,
-        /// Where it sends.
-        endpoint: String,
-        /// The key of the port.
-        port_key: &'static str,
-        /// The flag that overrules it.
-        port_flag: &'static str,
-    },
+    OwnEndpoint(Box<OwnEndpoint>),
     /// An address that is taken.
     #[error("cannot listen on `{address}`: {reason}; choose another one with `{setting}`")]
     Listen {
@@ -167,7 +159,7 @@ pub enum StartError {
 impl Faulty for StartError {
     fn fault(&self) -> Fault {
         match self {
-            Self::NotLoopback(_) | Self::OwnEndpoint { .. } | Self::Tls(_) => Fault::Invalid,
+            Self::NotLoopback(_) | Self::OwnEndpoint(_) | Self::Tls(_) => Fault::Invalid,
             Self::Listen { .. } => Fault::Conflict,
             Self::Db(error) => error.fault(),
             Self::Bus(error) => error.fault(),
@@ -193,7 +185,7 @@ pub async fn start(
     world: World,
     work: runtime::Handle,
 ) -> Result<Handle, StartError> {
-    let (tls, spans) = (check(&config)?, ingest::Settings::of(&config));
+    let (tls, spans) = (fits(&config)?, ingest::Settings::of(&config));
     // What the server's own files bring is read before anything is touched.
     let (otlp, provided) = provided(&config)?;
     let (db, calm_db) = records(&config, world, &work)?;
@@ -279,8 +271,17 @@ fn receiver_name(config: &Config) -> String {
     }
 }
 
-/// Refuses a configuration that cannot work, as far as that can be told without starting anything: its files are read.
-pub fn check(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
+/// Refuses a configuration that cannot work, as far as that can be told without starting anything: reads every file that it
+/// names.
+pub fn check(config: &Config) -> Result<(), StartError> {
+    fits(config)?;
+    telemetry::check(&config.telemetry.plan, &config.telemetry.roles(), &host())?;
+    provided(config)?;
+    Ok(())
+}
+
+/// Refuses what cannot work before anything is touched; how the API speaks TLS.
+fn fits(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
     if let (Some(address), Mode::Off) = (beyond(config.listen), config.access.mode) {
         return Err(StartError::NotLoopback(address));
     }

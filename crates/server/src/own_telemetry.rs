@@ -5,6 +5,7 @@
 //! a full one holds whoever ends a span. Deliberately absent: names of spans (`own_spans`).
 
 use std::{
+    fmt,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -28,7 +29,7 @@ use telemetry::{
             Event, Link, SpanContext, SpanKind, Status, TraceContextExt, TraceFlags, TraceState,
         },
     },
-    plan::Destination,
+    plan::{self, Destination},
 };
 
 use tokio::time::{sleep, timeout};
@@ -54,6 +55,8 @@ pub struct Telemetry {
     inner: telemetry::Telemetry,
     /// The exporter of trigger spans; changes with the configuration.
     application: Mutex<Option<String>>,
+    /// The exporters that do not send.
+    silent: Mutex<Vec<OwnEndpoint>>,
     prometheus: AtomicBool,
     metrics: OwnMetrics,
 }
@@ -63,12 +66,13 @@ impl Telemetry {
     /// refused.
     pub fn start(config: &config::Config, host: Host) -> Result<Self, StartError> {
         refuse_own_endpoints(&config.telemetry, config.listen)?;
+        let (plan, roles, silent) = carried_out(&config.telemetry, config.listen);
         let config = &config.telemetry;
-        let inner = telemetry::Telemetry::start(&config.plan, &config.roles(), host)?;
+        let inner = telemetry::Telemetry::start(&plan, &roles, host)?;
         let metrics = OwnMetrics::new(inner.meter_provider().meter(SCOPE));
-        let application = Mutex::new(config.application_exporter.clone());
+        let application = Mutex::new(roles.others.first().cloned());
         let prometheus = AtomicBool::new(config.plan.prometheus);
-        Ok(Self { inner, application, prometheus, metrics })
+        Ok(Self { inner, application, silent: Mutex::new(silent), prometheus, metrics })
     }
 
     /// Goes on by another configuration; what was accepted is kept. `listen` is where the server listens in fact.
@@ -79,11 +83,18 @@ impl Telemetry {
     ) -> Result<(), StartError> {
         let config = &config.telemetry;
         refuse_own_endpoints(config, listen)?;
-        self.inner.reload(&config.plan, &config.roles())?;
-        let mut application = self.application.lock().unwrap_or_else(PoisonError::into_inner);
-        application.clone_from(&config.application_exporter);
+        let (plan, roles, silent) = carried_out(config, listen);
+        self.inner.reload(&plan, &roles)?;
+        *self.application.lock().unwrap_or_else(PoisonError::into_inner) =
+            roles.others.into_iter().next();
+        *self.silent.lock().unwrap_or_else(PoisonError::into_inner) = silent;
         self.prometheus.store(config.plan.prometheus, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The exporters that do not send, since their default endpoint is this server's own.
+    pub fn silent(&self) -> Vec<OwnEndpoint> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sends one of the server's own spans, as a part of this trace.
@@ -148,35 +159,84 @@ impl Telemetry {
     }
 }
 
-/// Telemetry about ingest and export must not come back in as telemetry.
+/// Telemetry about ingest and export must not come back in as telemetry. What somebody wrote so is refused; an exporter whose
+/// endpoint nobody wrote is left out ([`silent`]).
 pub(crate) fn refuse_own_endpoints(
     telemetry: &config::Telemetry,
     listen: config::Listen,
 ) -> Result<(), StartError> {
+    let is_written =
+        |exporter: &&plan::Exporter| !telemetry.plan.by_default.contains(&exporter.name);
+    let roles = telemetry.roles();
+    let mut own = telemetry.plan.active(&roles).filter(is_written);
+    match own.find_map(|exporter| own_endpoint(exporter, listen)) {
+        Some(own) => Err(StartError::OwnEndpoint(Box::new(own))),
+        None => Ok(()),
+    }
+}
+
+/// An exporter that would send to this server itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnEndpoint {
+    /// The exporter.
+    pub exporter: String,
+    /// Where it would send.
+    pub endpoint: String,
+    /// The key of the port that it would find.
+    pub port_key: &'static str,
+    /// The flag that overrules it.
+    pub port_flag: &'static str,
+}
+
+impl fmt::Display for OwnEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { exporter, endpoint, port_key, port_flag } = self;
+        write!(
+            f,
+            "`{exporter}` does not send: nobody wrote its endpoint, and the default `{endpoint}` is this server's own receiver; \
+             write its `endpoint`, or another port here (`{port_key}`, `{port_flag}`)"
+        )
+    }
+}
+
+/// The exporters that do not send, since their default endpoint is this server's own.
+pub fn silent(telemetry: &config::Telemetry, listen: config::Listen) -> Vec<OwnEndpoint> {
+    let is_default =
+        |exporter: &&plan::Exporter| telemetry.plan.by_default.contains(&exporter.name);
+    let roles = telemetry.roles();
+    let own = telemetry.plan.active(&roles).filter(is_default);
+    own.filter_map(|exporter| own_endpoint(exporter, listen)).collect()
+}
+
+fn own_endpoint(exporter: &plan::Exporter, listen: config::Listen) -> Option<OwnEndpoint> {
     let own = [
         (listen.otlp_grpc.port(), "server.otlpGrpcPort", "--otlp-grpc"),
         (listen.otlp_http.port(), "server.otlpHttpPort", "--otlp-http"),
         (listen.http.port(), "server.httpPort", "--http"),
     ];
-    let roles = telemetry.roles();
-    for exporter in telemetry.plan.active(&roles) {
-        let Destination::Otlp(otlp) = &exporter.destination else { continue };
-        for signal in exporter.signals.carried() {
-            let endpoint = otlp.endpoint(signal);
-            let default = if endpoint.scheme_str() == Some("https") { 443 } else { 80 };
-            let port = endpoint.port_u16().unwrap_or(default);
-            let local = listen::names_this_machine(endpoint.host().unwrap_or_default());
-            if let Some((_, port_key, port_flag)) = own.iter().find(|it| local && it.0 == port) {
-                return Err(StartError::OwnEndpoint {
-                    exporter: exporter.name.clone(),
-                    endpoint: telemetry::plan::shown(endpoint),
-                    port_key,
-                    port_flag,
-                });
-            }
-        }
-    }
-    Ok(())
+    let Destination::Otlp(otlp) = &exporter.destination else { return None };
+    exporter.signals.carried().find_map(|signal| {
+        let endpoint = otlp.endpoint(signal);
+        let (host, port) = telemetry::config::address(endpoint);
+        let is_local = listen::names_this_machine(host);
+        let (_, port_key, port_flag) = own.into_iter().find(|it| is_local && it.0 == port)?;
+        let endpoint = plan::shown(endpoint);
+        Some(OwnEndpoint { exporter: exporter.name.clone(), endpoint, port_key, port_flag })
+    })
+}
+
+/// What is carried out of a configuration: all but the exporters that do not send.
+fn carried_out(
+    config: &config::Telemetry,
+    listen: config::Listen,
+) -> (plan::Plan, telemetry::Roles, Vec<OwnEndpoint>) {
+    let (mut plan, mut roles) = (config.plan.clone(), config.roles());
+    let silent = silent(config, listen);
+    let is_silent = |name: &String| silent.iter().any(|own| own.exporter == *name);
+    plan.exporters.retain(|exporter| !is_silent(&exporter.name));
+    roles.own = roles.own.filter(|name| !is_silent(name));
+    roles.others.retain(|name| !is_silent(name));
+    (plan, roles, silent)
 }
 
 /// Work for this place in a trace: what is logged meanwhile names it.
@@ -271,7 +331,9 @@ pub fn describe(config: &config::Config) -> String {
         Some(name) => format!("the trigger span of each run: to `{name}`\n"),
         None => "the trigger span of each run: kept in the run's own trace only\n".to_owned(),
     };
-    format!("{}\n{own}{application}", telemetry::config::describe(&telemetry.plan))
+    let silent = silent(telemetry, config.listen).into_iter();
+    let silent: String = silent.map(|own| format!("not sending: {own}\n")).collect();
+    format!("{}\n{own}{application}{silent}", telemetry::config::describe(&telemetry.plan))
 }
 
 /// Sends one item of each signal to every exporter that the server uses.

@@ -37,7 +37,7 @@ mod watch;
 pub use counts::{Counts, Report};
 pub use exporter::StartError;
 pub use host::{Host, Notice, Topic, suppress_this_thread};
-pub use life::{Telemetry, To};
+pub use life::{Telemetry, To, check};
 pub use plan::Roles;
 pub use probe::{Probe, probe};
 pub use span::FinishedSpan;

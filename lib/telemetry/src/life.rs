@@ -261,6 +261,13 @@ impl Drop for Telemetry {
     }
 }
 
+/// Whether a plan can be carried out: reads the files that its exporters name, and starts nothing.
+pub fn check(plan: &Plan, roles: &Roles, host: &Host) -> Result<(), StartError> {
+    let reader = Reader::new();
+    let active = active(plan, roles)?;
+    active.iter().try_for_each(|(plan, own)| Change::prepare(plan, *own, host, &reader).map(drop))
+}
+
 /// The exporters of a plan with what they carry by their roles, and whether that is the program's own.
 pub(crate) fn carriers(plan: &Plan, roles: &Roles) -> impl Iterator<Item = (plan::Exporter, bool)> {
     plan.active(roles).map(|exporter| {

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::App;
+use crate::own_telemetry::OwnEndpoint;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(read))
@@ -20,14 +21,15 @@ pub(super) struct TelemetryStatus {
 }
 
 /// How one exporter is doing.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ExporterStatus {
     /// The key that made it, such as `tracer.otel`.
     name: String,
     /// Where it sends, without secrets.
     destination: String,
-    /// `waiting` (nothing was tried so far), `delivering`, `failing`, or `catching-up` (what was kept is being sent).
+    /// `waiting` (nothing was tried so far), `delivering`, `failing`, `catching-up` (what was kept is being sent), or `not-sending`
+    /// (its default endpoint is this server's own receiver).
     state: &'static str,
     /// For how long it has been failing.
     failing_seconds: Option<f64>,
@@ -78,14 +80,24 @@ impl From<Status> for ExporterStatus {
     }
 }
 
+impl From<OwnEndpoint> for ExporterStatus {
+    fn from(own: OwnEndpoint) -> Self {
+        let reason = Some(own.to_string());
+        let OwnEndpoint { exporter: name, endpoint: destination, .. } = own;
+        Self { name, destination, state: "not-sending", reason, ..Self::default() }
+    }
+}
+
+fn all(app: &App) -> Vec<ExporterStatus> {
+    let telemetry = &app.watch.telemetry;
+    let sending = telemetry.library().status().into_iter().map(ExporterStatus::from);
+    sending.chain(telemetry.silent().into_iter().map(ExporterStatus::from)).collect()
+}
+
 /// The state of each exporter in few words.
 pub(super) fn states(app: &App) -> Vec<ExporterState> {
-    let state = |status: Status| ExporterState {
-        name: status.counts.exporter,
-        state: status.state.as_str(),
-        reason: status.counts.trouble,
-    };
-    app.watch.telemetry.library().status().into_iter().map(state).collect()
+    let state = |ExporterStatus { name, state, reason, .. }| ExporterState { name, state, reason };
+    all(app).into_iter().map(state).collect()
 }
 
 /// How the exporters of the server's own telemetry are doing.
@@ -97,6 +109,5 @@ pub(super) fn states(app: &App) -> Vec<ExporterState> {
     responses((status = 200, description = "The exporters.", body = TelemetryStatus)),
 )]
 pub(super) async fn read(State(app): State<App>) -> Json<TelemetryStatus> {
-    let exporters = app.watch.telemetry.library().status();
-    Json(TelemetryStatus { exporters: exporters.into_iter().map(ExporterStatus::from).collect() })
+    Json(TelemetryStatus { exporters: all(&app) })
 }

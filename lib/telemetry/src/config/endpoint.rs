@@ -40,6 +40,13 @@ pub(super) fn endpoints(
     }
     let in_file = common.is_some() || own.iter().any(Option::is_some);
     let origin = if in_file { Origin::File } else { Origin::Elsewhere };
+    let is_set = |signal: &Signal| {
+        let of_signal = otel::of_signal(*signal, "ENDPOINT");
+        ["OTEL_EXPORTER_OTLP_ENDPOINT", &of_signal].iter().any(|it| context.otel.get(it).is_some())
+    };
+    if !in_file && !shape.carried.iter().any(is_set) {
+        context.by_default.borrow_mut().push(shape.name.to_owned());
+    }
     let [traces, logs, metrics] = own.map(|own| (own, common.clone()));
     let resolve = |signal, (own, common)| match shape.transport {
         Transport::Grpc => bare(&resolved(signal, own, common, (shape, context))),

@@ -39,7 +39,14 @@ pub(super) fn telemetry(item: &Item<'_>, context: &Context<'_>, plan: &mut Plan)
 }
 
 fn collector(name: String, mut fields: Fields<'_>, context: &Context<'_>) -> Option<Exporter> {
-    let service_name = fields.string("serviceName").map(str::to_owned);
+    let service_name = fields.take("serviceName").and_then(|item| {
+        let name = item.string()?;
+        let is_empty = name.trim().is_empty();
+        if is_empty {
+            item.misfit("a name: without one nobody finds the service");
+        }
+        (!is_empty).then(|| name.to_owned())
+    });
     let interval = duration::take(&mut fields, "metricsReaderInterval", &SPAN)
         .or_else(|| context.otel.metrics_interval())
         .unwrap_or(Duration::from_secs(10));

@@ -104,6 +104,8 @@ struct Context<'a> {
     otel: Otel<'a>,
     found: &'a Diagnostics,
     notes: RefCell<Vec<String>>,
+    /// Exporters whose endpoint nobody wrote.
+    by_default: RefCell<Vec<String>>,
     /// `service.name` of what does not say its own.
     service_name: String,
 }
@@ -141,6 +143,7 @@ pub fn read(root: &mut Fields<'_>, defaults: &Defaults, found: &Diagnostics) -> 
         defaults,
         found,
         notes: RefCell::default(),
+        by_default: RefCell::default(),
         service_name: service_name.unwrap_or_else(|| defaults.service_name.clone()),
         otel,
     };
@@ -161,6 +164,7 @@ pub fn read(root: &mut Fields<'_>, defaults: &Defaults, found: &Diagnostics) -> 
     section("metrics", &mut |item| exporters::metrics(item, &context, &mut plan));
     section("tracer", &mut |item| exporters::tracers(item, &context, &mut plan));
     plan.notes = context.notes.into_inner();
+    plan.by_default = context.by_default.into_inner();
     notes::same_destination(&mut plan);
     plan
 }
