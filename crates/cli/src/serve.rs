@@ -70,10 +70,7 @@ pub(crate) async fn serve(
     if let Some(name) = environment.get("QUALITYTRACE_TEST_PLANT") {
         terminal.line(&format!("planted: {name}: {}", server::plant(name)));
     }
-    let telemetry = Telemetry::start(&config, server::host());
-    let telemetry = Arc::new(telemetry.map_err(|error| terminal.refuse(&error))?);
-    let levels = log::start(config.log, &telemetry);
-    tell_silent(&telemetry, terminal);
+    let (telemetry, levels) = observed(&config, terminal)?;
     let handle = server::start(config.clone(), Arc::clone(&telemetry), world, work).await;
     let mut handle = handle.map_err(|error| terminal.refuse(&error))?;
     let addresses = handle.addresses();
@@ -133,6 +130,15 @@ fn where_to(config: &Config, addresses: Listen) -> String {
     let Listen { http, otlp_grpc, otlp_http, probes } = addresses;
     let probes = probes.map(|probes| format!(", probes http://{probes}")).unwrap_or_default();
     format!("API {scheme}://{http}, OTLP {otlp_grpc} (gRPC) and {otlp_http} (HTTP){probes}")
+}
+
+/// Starts the server's own telemetry and its log.
+fn observed(config: &Config, terminal: &Terminal) -> Result<(Arc<Telemetry>, log::Levels), Exit> {
+    let telemetry = Telemetry::start(config, server::host());
+    let telemetry = Arc::new(telemetry.map_err(|error| terminal.refuse(&error))?);
+    let levels = log::start(config.log, &telemetry);
+    tell_silent(&telemetry, terminal);
+    Ok((telemetry, levels))
 }
 
 /// Tells which exporters do not send, and what to write so that they do.
