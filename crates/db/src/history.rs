@@ -73,7 +73,7 @@ struct Row {
 macro_rules! rows {
     ($db:expr, $file:literal, $($value:expr),*) => {{
         let rows = async {
-            let mut transaction = $db.pool.begin().await?;
+            let mut transaction = $db.begin().await?;
             let custom = sqlx::query!("set local plan_cache_mode = force_custom_plan");
             custom.execute(&mut *transaction).await?;
             let rows = sqlx::query_file_as!(Row, $file, $($value),*);

@@ -37,7 +37,7 @@ impl Db {
     /// Takes in what runs have seen, in the order in which they ended; as many services as [`Learned`] holds.
     pub async fn learn(&self, project: &Project, seen: &[Learned]) -> Result<(), DbError> {
         let learning = async {
-            let mut transaction = self.pool.begin().await?;
+            let mut transaction = self.begin().await?;
             sqlx::query!(
                 "select pg_advisory_xact_lock(hashtextextended('learned/' || $1::text, 0))",
                 project.as_str()

@@ -12,6 +12,7 @@
 mod answer;
 mod audit;
 mod awaited;
+mod begin;
 mod connect;
 mod document;
 mod error;

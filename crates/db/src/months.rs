@@ -55,7 +55,7 @@ impl Db {
     /// Makes the tables of the months to come and drops those that are over; nothing where another replica does it.
     pub async fn upkeep(&self, now: Timestamp, keep: Keep) -> Result<Option<Upkept>, DbError> {
         let upkeep = async {
-            let mut transaction = self.pool.begin().await?;
+            let mut transaction = self.begin().await?;
             let turn =
                 sqlx::query_scalar!("select pg_try_advisory_xact_lock($1) as \"is_ours!\"", TURN);
             if !turn.fetch_one(&mut *transaction).await? {

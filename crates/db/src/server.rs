@@ -72,7 +72,7 @@ impl Db {
         counts_for: Duration,
     ) -> Result<Option<KeyConflict>, DbError> {
         let entered = async {
-            let mut transaction = self.pool.begin().await?;
+            let mut transaction = self.begin().await?;
             sqlx::query!("select pg_advisory_xact_lock($1)", ENTER_LOCK)
                 .execute(&mut *transaction)
                 .await?;

@@ -1,7 +1,7 @@
 //! Documents applied, provisioned and deleted.
 
 use model::{DocumentKind, Project, TestId, Timestamp};
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::PgConnection;
 
 use super::{Applied, Applying, Expected, NewDocument, word};
 use crate::{Db, DbError, run::nanos, secret::Place};
@@ -38,7 +38,7 @@ impl Db {
         documents: &[NewDocument],
         applying: Applying,
     ) -> Result<Vec<Applied>, DbError> {
-        let mut transaction = self.begin().await?;
+        let mut transaction = self.begin().await.map_err(|error| self.error(error))?;
         let applied = self.apply_all(&mut transaction, documents, (applying, By::Request)).await?;
         transaction.commit().await.map_err(|error| self.error(error))?;
         Ok(applied)
@@ -51,7 +51,7 @@ impl Db {
         documents: &[NewDocument],
         at: Timestamp,
     ) -> Result<(Vec<Applied>, u64), DbError> {
-        let mut transaction = self.begin().await?;
+        let mut transaction = self.begin().await.map_err(|error| self.error(error))?;
         sqlx::query!("select pg_advisory_xact_lock($1)", PROVISION_LOCK)
             .fetch_one(&mut *transaction)
             .await
@@ -90,17 +90,13 @@ impl Db {
         id: &TestId,
         expected: Expected,
     ) -> Result<(), DbError> {
-        let mut transaction = self.begin().await?;
+        let mut transaction = self.begin().await.map_err(|error| self.error(error))?;
         let found = self.held_version(&mut transaction, (project, kind, id)).await?;
         if !expected.fits(found) || found.is_none() {
             return Err(DbError::Changed { kind, id: id.clone(), found });
         }
         self.remove(&mut transaction, (project, kind, id)).await?;
         transaction.commit().await.map_err(|error| self.error(error))
-    }
-
-    async fn begin(&self) -> Result<Transaction<'static, Postgres>, DbError> {
-        self.pool.begin().await.map_err(|error| self.error(error))
     }
 
     async fn apply_all(

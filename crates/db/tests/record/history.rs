@@ -1,12 +1,18 @@
 //! Lists of runs: what is in them, and that they cost the same however long the history is.
 
-use db::{Finished, Keep, Wanted};
+use std::{
+    future::poll_fn,
+    pin::pin,
+    task::{Context, Poll},
+};
+
+use db::{Connect, Db, Finished, Keep, Wanted};
 use model::{Event, RunId, Verdict, What};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Row};
 
 use crate::scratch::{
-    LEASE, Scratch, at, attempt, new_test, outcome, project, run_id, test_id, with,
+    LEASE, Scratch, at, attempt, new_run, new_test, outcome, project, run_id, test_id, with,
 };
 
 /// Ends the next run with this verdict.
@@ -18,6 +24,39 @@ async fn end(scratch: &Scratch, verdict: Verdict) -> RunId {
     let finished = Finished { outcome: &outcome, events: &events, trace: None };
     scratch.db.finish(taken.run_id, taken.epoch, &finished).await.expect("finished");
     taken.run_id
+}
+
+/// Drops something when it is woken after so many polls; whether it had ended by then.
+async fn broken_off(work: impl Future, polls: u32) -> bool {
+    let (mut work, mut left) = (pin!(work), polls);
+    let step = |context: &mut Context<'_>| {
+        if left == 0 {
+            return Poll::Ready(false);
+        }
+        left -= 1;
+        work.as_mut().poll(context).map(|_| true)
+    };
+    poll_fn(step).await
+}
+
+/// Whoever asks may go away at any moment, and what others write on the same connections is still committed.
+#[test]
+fn a_list_that_is_broken_off_leaves_no_transaction_open() {
+    with(|scratch| async move {
+        scratch.apply("one").await;
+        let one = Connect { pool_max: 1, ..scratch.connect.clone() };
+        let db = Db::connect(&one).await.expect("connected");
+        let all = Wanted { project: project(), limit: 500, ..Wanted::default() };
+        let (mut polls, mut written) = (1, 0);
+        while !broken_off(db.runs(&all), polls).await {
+            written += 1;
+            db.create_run(&new_run(written)).await.expect("accepted");
+            let seen = scratch.db.runs(&all).await.expect("listed").len();
+            assert_eq!(seen, written as usize, "after a list that ended at poll {polls}");
+            polls += 1;
+        }
+        assert!(written > 1, "it was broken off at {written} places");
+    });
 }
 
 #[test]
