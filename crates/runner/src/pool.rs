@@ -70,9 +70,12 @@ impl Share {
     }
 }
 
-/// The priority of a thread that gives way, on the scale of `nice`: a third of the share of one that does not.
+/// How much is added to the `nice` value of a thread that gives way: it has a third of the share of one that does not.
 #[cfg(target_os = "linux")]
-const NICE: i32 = 5;
+const NICE_MORE: i32 = 5;
+/// The greatest `nice` value.
+#[cfg(target_os = "linux")]
+const NICE_MAX: i32 = 19;
 
 /// Lets other threads go first. Priorities of single threads are Linux's; elsewhere all are equal.
 fn give_way() {
@@ -82,8 +85,10 @@ fn give_way() {
             static HAS_GIVEN_WAY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
         }
         if !HAS_GIVEN_WAY.replace(true) {
-            // Where it is not allowed, the thread computes as any other.
-            rustix::process::setpriority_process(None, NICE).ok();
+            // Added to what the process was started with. Where it is not allowed, the thread computes as any other.
+            if let Ok(nice) = rustix::process::getpriority_process(None) {
+                rustix::process::setpriority_process(None, (nice + NICE_MORE).min(NICE_MAX)).ok();
+            }
         }
     }
 }
@@ -106,6 +111,27 @@ mod tests {
 
     fn project(name: &str) -> Project {
         name.parse().expect("a name")
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_thread_that_gives_way_adds_to_the_nice_value_of_the_process() {
+        use rustix::process::{getpriority_process, setpriority_process};
+
+        let nice = || getpriority_process(None).expect("a thread has one");
+        // As a process that was started by `nice -n 3`: threads begin with the value of the thread that starts them.
+        let begin = (nice() + 3).min(19);
+        setpriority_process(None, begin).expect("a higher value is allowed");
+        let equal = Pool::new(2);
+        assert_eq!(equal.share(project("alpha")).run(nice).await, begin);
+        let pool = equal.giving_way();
+        for _ in 0..3 {
+            assert_eq!(
+                pool.share(project("alpha")).run(nice).await,
+                (begin + 5).min(19),
+                "once for each thread"
+            );
+        }
     }
 
     #[tokio::test]
