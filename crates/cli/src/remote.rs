@@ -122,8 +122,7 @@ pub(crate) async fn apply(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let known = at(&args.at, environment, terminal)?;
-    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
+    let server = connect(&args.at, environment, terminal)?;
     for file in files(&args.paths, terminal)? {
         let text = read(&file, terminal)?;
         let applied = server.apply(&text, &args.at.project).await;
@@ -141,10 +140,21 @@ pub(crate) async fn apply(
     Ok(Exit::Passed)
 }
 
-/// Which server is meant, and what is shown to it.
-fn at(at: &args::At, environment: &Environment, terminal: &Terminal) -> Result<Known, Exit> {
-    let known = profiles::known(at.server.as_deref(), &at.identity, environment);
-    known.map_err(|error| terminal.refuse(&error))
+/// A client of the server that the arguments name.
+fn connect(at: &args::At, environment: &Environment, terminal: &Terminal) -> Result<Server, Exit> {
+    connect_as(at.server.as_deref(), &at.identity, environment, terminal)
+}
+
+/// A client of this server, or of the one that was logged in to last.
+fn connect_as(
+    server: Option<&str>,
+    identity: &args::Identity,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Server, Exit> {
+    let known = profiles::known(server, identity, environment);
+    let known = known.map_err(|error| terminal.refuse(&error))?;
+    Server::new(&known).map_err(|error| terminal.refuse(&error))
 }
 
 /// Whom a server knows its caller as.

@@ -5,7 +5,7 @@ use model::{DocumentKind, TestId};
 use serde::Deserialize;
 use server::config::Environment;
 
-use super::{ClientError, Server, at};
+use super::{ClientError, Server, connect};
 use crate::{args, exit::Exit, terminal::Terminal};
 
 /// Items of a page.
@@ -32,8 +32,7 @@ pub(crate) async fn list(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let known = at(&args.at, environment, terminal)?;
-    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
+    let server = connect(&args.at, environment, terminal)?;
     let listed = server.list(args.kind, &args.at.project).await;
     for one in listed.map_err(|error| terminal.refuse(&error))? {
         terminal.result(&format!("{} `{}`: version {}", one.id, one.name, one.version));
@@ -47,8 +46,7 @@ pub(crate) async fn get(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let known = at(&args.at, environment, terminal)?;
-    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
+    let server = connect(&args.at, environment, terminal)?;
     let document = server.get(args.kind, &args.id, &args.at.project).await;
     let document = document.map_err(|error| terminal.refuse(&error))?;
     terminal.report(&format!("{}\n", report::harmless(document.trim_end())));
@@ -61,8 +59,7 @@ pub(crate) async fn delete(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let known = at(&args.at, environment, terminal)?;
-    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
+    let server = connect(&args.at, environment, terminal)?;
     let path = format!("/api/v1/{}/{}", args.kind.collection(), args.id.id);
     let mut request = server.request(Method::DELETE, &path).query(&[("project", &args.at.project)]);
     if let Some(version) = args.id.version {
@@ -79,8 +76,7 @@ pub(crate) async fn export(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let known = at(&args.at, environment, terminal)?;
-    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
+    let server = connect(&args.at, environment, terminal)?;
     let kinds = if args.kinds.is_empty() { &DocumentKind::ALL[..] } else { &args.kinds };
     let mut is_first = true;
     for kind in kinds {

@@ -19,14 +19,13 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{ClientError, PROJECT, Run, Server, live::RUN_MAX};
+use super::{ClientError, PROJECT, Run, Server, connect_as, live::RUN_MAX};
 use crate::{
     args,
     beside::Beside,
     chosen::{Item, Test, tests},
     documents::read,
     exit::Exit,
-    profiles,
     reports::Reports,
     run::{self, Agenda, JOBS, Line, Signals, Telling},
     terminal::Terminal,
@@ -96,10 +95,8 @@ async fn run_all(
         terminal.line(&format!("error: signals cannot be heard: {error}"));
         Exit::Inconclusive
     })?;
-    let known = profiles::known(args.server.as_deref(), &args.identity, environment);
-    let known = known.map_err(|error| terminal.refuse(&error))?;
+    let server = connect_as(args.server.as_deref(), &args.identity, environment, terminal)?;
     let (items, beside) = run::items(args, terminal)?;
-    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
     let names: Vec<_> =
         Agenda::new(&items, 1).cases().iter().map(|case| case.name.clone()).collect();
     reports.expect(names.len());

@@ -4,8 +4,8 @@ use hyper::Method;
 use serde::Deserialize;
 use server::config::Environment;
 
-use super::Server;
-use crate::{args, exit::Exit, profiles, terminal::Terminal};
+use super::connect_as;
+use crate::{args, exit::Exit, terminal::Terminal};
 
 #[derive(Debug, Deserialize)]
 struct Answer {
@@ -34,9 +34,7 @@ pub(crate) async fn status(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let known = profiles::known(args.server.as_deref(), &args.identity, environment);
-    let known = known.map_err(|error| terminal.refuse(&error))?;
-    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
+    let server = connect_as(args.server.as_deref(), &args.identity, environment, terminal)?;
     let asked = server.send::<Answer>(server.request(Method::GET, "/api/v1/telemetry")).await;
     let Answer { exporters } = asked.map_err(|error| terminal.refuse(&error))?;
     if exporters.is_empty() {

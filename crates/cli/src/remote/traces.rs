@@ -4,7 +4,7 @@ use hyper::Method;
 use model::{RunId, Trace};
 use server::config::Environment;
 
-use super::{Server, at};
+use super::connect;
 use crate::{args, exit::Exit, recording, terminal::Terminal};
 
 /// The trace that a run was judged by.
@@ -14,8 +14,7 @@ pub(crate) async fn trace(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Trace, Exit> {
-    let known = at(place, environment, terminal)?;
-    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
+    let server = connect(place, environment, terminal)?;
     let request = server.request(Method::GET, &format!("/api/v1/runs/{run}/trace"));
     let body = server.body(request.query(&[("project", &place.project)])).await;
     let body = body.map_err(|error| terminal.refuse(&error))?;

@@ -5,7 +5,7 @@ use model::{DocumentKind, TestId, Timestamp, Verdict};
 use serde::Deserialize;
 use server::config::Environment;
 
-use super::{ClientError, Server, at};
+use super::{ClientError, Server, connect};
 use crate::{args, exit::Exit, terminal::Terminal};
 
 #[derive(Debug, Deserialize)]
@@ -37,8 +37,7 @@ pub(crate) async fn trend(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let known = at(&args.at, environment, terminal)?;
-    let server = Server::new(&known).map_err(|error| terminal.refuse(&error))?;
+    let server = connect(&args.at, environment, terminal)?;
     let tests = match &args.tests[..] {
         [] => {
             let listed = server.list(DocumentKind::Test, &args.at.project).await;
