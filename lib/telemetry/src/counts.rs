@@ -104,9 +104,15 @@ impl Outlet {
     }
 
     pub(crate) fn counts(&self) -> Counts {
+        self.counts_and_write_error().0
+    }
+
+    /// The counts, and why the last write to the buffer failed, at the same moment.
+    pub(crate) fn counts_and_write_error(&self) -> (Counts, Option<String>) {
         let (journal, delivered, rejected) = self.lane.counts();
         let tally = &self.lane.tally;
-        Counts {
+        let write_error = journal.last_write_error;
+        let counts = Counts {
             exporter: self.name.clone(),
             accepted: journal.accepted + journal.recovered,
             recovered: journal.recovered,
@@ -122,13 +128,14 @@ impl Outlet {
             retries: tally.retries.load(Ordering::Relaxed),
             dead_letters: tally.dead_letters.load(Ordering::Relaxed),
             cut_bytes: journal.cut_bytes,
-            trouble: trouble(journal.last_write_error, tally.trouble().map(|why| why.message)),
-        }
+            trouble: trouble(write_error.as_deref(), tally.trouble().map(|why| why.message)),
+        };
+        (counts, write_error)
     }
 }
 
 /// The disk's trouble comes first: it holds producers, while the destination's alone fills the buffer.
-fn trouble(disk: Option<String>, destination: Option<String>) -> Option<String> {
+fn trouble(disk: Option<&str>, destination: Option<String>) -> Option<String> {
     let disk = disk.map(|said| format!("the buffer cannot be used: {said}"));
     let all: Vec<_> = disk.into_iter().chain(destination).collect();
     (!all.is_empty()).then(|| all.join("; "))

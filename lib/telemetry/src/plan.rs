@@ -24,7 +24,7 @@ pub struct Plan {
     pub disabled: bool,
     /// Attributes of the resource beside `service.name`.
     pub resource: Vec<(String, String)>,
-    /// The names of exporters whose endpoint nobody wrote, so that it is OpenTelemetry's default on this machine.
+    /// The names of exporters without an `endpoint`: they send to OpenTelemetry's default on this machine.
     pub by_default: Vec<String>,
     /// What is not wrong, but worth knowing: an ignored path, two exporters with one destination.
     pub notes: Vec<String>,

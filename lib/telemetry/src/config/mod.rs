@@ -104,7 +104,7 @@ struct Context<'a> {
     otel: Otel<'a>,
     found: &'a Diagnostics,
     notes: RefCell<Vec<String>>,
-    /// Exporters whose endpoint nobody wrote.
+    /// Exporters without an `endpoint`.
     by_default: RefCell<Vec<String>>,
     /// `service.name` of what does not say its own.
     service_name: String,
@@ -164,7 +164,8 @@ pub fn read(root: &mut Fields<'_>, defaults: &Defaults, found: &Diagnostics) -> 
     section("metrics", &mut |item| exporters::metrics(item, &context, &mut plan));
     section("tracer", &mut |item| exporters::tracers(item, &context, &mut plan));
     plan.notes = context.notes.into_inner();
-    plan.by_default = context.by_default.into_inner();
+    let is_planned = |name: &String| plan.exporters.iter().any(|exporter| exporter.name == *name);
+    plan.by_default = context.by_default.into_inner().into_iter().filter(is_planned).collect();
     notes::same_destination(&mut plan);
     plan
 }

@@ -133,8 +133,9 @@ impl Push {
         let Some(Ok(Ended { sent, outcome })) = self.under_way.join_next().await else { return };
         match outcome {
             Ok(Some((collected, answer))) => self.answered(collected, answer, sent),
-            Ok(None) => self.lane.tally.answered(Signal::Metrics, None),
+            Ok(None) => self.lane.tally.forget_trouble(Signal::Metrics),
             Err(error) => {
+                self.lane.tally.began(Signal::Metrics, sent);
                 self.failed(Why::new(
                     WhyKind::Io,
                     format!("metrics could not be collected: {error}"),
@@ -157,9 +158,8 @@ impl Push {
 
     /// Collects, or takes up what was collected, and sends it.
     fn start(&mut self, again: Option<Collected>, sent: Instant) {
-        self.lane.tally.began(Signal::Metrics, sent);
         let (reader, name) = (self.reader.clone(), self.service_name.clone());
-        let outlet = Arc::clone(&self.outlet);
+        let (lane, outlet) = (Arc::clone(&self.lane), Arc::clone(&self.outlet));
         self.under_way.spawn(async move {
             let collected = match again {
                 Some(collected) => Ok(Some(collected)),
@@ -167,6 +167,7 @@ impl Push {
             };
             let outcome = match collected {
                 Ok(Some(collected)) => {
+                    lane.tally.began(Signal::Metrics, sent);
                     let answer = outlet.send(Signal::Metrics, collected.request.clone()).await;
                     Ok(Some((collected, answer)))
                 }

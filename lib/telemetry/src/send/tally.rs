@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::answer::Why;
-use crate::{plan::Signal, watch::WayLook};
+use crate::{plan::Signal, watch::SignalSnapshot};
 
 /// What became of everything that an exporter's journal gave out, over all its senders.
 #[derive(Debug, Default)]
@@ -42,12 +42,12 @@ pub(crate) struct Tally {
     /// Data points in the collections that arrived.
     pub(crate) points: AtomicU64,
     /// How spans, logs and metrics fare.
-    ways: Mutex<[Way; 3]>,
+    signals: Mutex<[SignalState; 3]>,
 }
 
 /// How one signal fares.
 #[derive(Debug, Default)]
-struct Way {
+struct SignalState {
     /// Why it does not arrive just now.
     trouble: Option<Why>,
     /// The first attempt that was not answered well, with none that was since.
@@ -84,42 +84,48 @@ impl Tally {
 
     /// Why something is not delivered just now.
     pub(crate) fn trouble(&self) -> Option<Why> {
-        self.ways().iter().find_map(|way| way.trouble.clone())
+        self.signals().iter().find_map(|state| state.trouble.clone())
     }
 
     /// Why this signal is not delivered just now.
     pub(crate) fn set_trouble(&self, signal: Signal, trouble: Option<Why>) {
-        self.ways()[signal as usize].trouble = trouble;
+        self.signals()[signal as usize].trouble = trouble;
     }
 
     pub(crate) fn forget_troubles(&self) {
-        for way in &mut *self.ways() {
-            (way.trouble, way.unanswered_since) = (None, None);
+        for signal in [Signal::Spans, Signal::Logs, Signal::Metrics] {
+            self.forget_trouble(signal);
         }
+    }
+
+    /// Nothing of this signal is under way or to be sent.
+    pub(crate) fn forget_trouble(&self, signal: Signal) {
+        let state = &mut self.signals()[signal as usize];
+        (state.trouble, state.unanswered_since) = (None, None);
     }
 
     /// A request of this signal was begun.
     pub(crate) fn began(&self, signal: Signal, at: Instant) {
-        self.ways()[signal as usize].unanswered_since.get_or_insert(at);
+        self.signals()[signal as usize].unanswered_since.get_or_insert(at);
     }
 
     /// One was answered well; the oldest that still is under way began then.
     pub(crate) fn answered(&self, signal: Signal, oldest: Option<Instant>) {
-        let way = &mut self.ways()[signal as usize];
-        (way.unanswered_since, way.accepted) = (oldest, way.accepted + 1);
+        let state = &mut self.signals()[signal as usize];
+        (state.unanswered_since, state.accepted) = (oldest, state.accepted + 1);
     }
 
     /// How each signal fares.
-    pub(crate) fn look(&self) -> [WayLook; 3] {
-        self.ways().each_ref().map(|way| WayLook {
-            unanswered_since: way.unanswered_since,
-            accepted: way.accepted,
-            reason: way.trouble.as_ref().map(|why| why.message.clone()),
+    pub(crate) fn snapshot(&self) -> [SignalSnapshot; 3] {
+        self.signals().each_ref().map(|state| SignalSnapshot {
+            unanswered_since: state.unanswered_since,
+            accepted: state.accepted,
+            reason: state.trouble.as_ref().map(|why| why.message.clone()),
         })
     }
 
-    fn ways(&self) -> MutexGuard<'_, [Way; 3]> {
-        self.ways.lock().expect("no panic under this lock")
+    fn signals(&self) -> MutexGuard<'_, [SignalState; 3]> {
+        self.signals.lock().expect("no panic under this lock")
     }
 }
 

@@ -39,7 +39,7 @@ impl Alarm {
     }
 
     /// Whether it is on now; what is to be said.
-    pub(super) fn look(&mut self, now: Instant, is_on: bool) -> Option<Say> {
+    pub(super) fn observe(&mut self, now: Instant, is_on: bool) -> Option<Say> {
         if is_on {
             // What is off for a moment only was not off.
             let was_off = self.off_since.is_none_or(|since| now >= since + self.calm);
@@ -79,11 +79,11 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "a moment to count from")]
     fn heard(calm: u64, seconds: u64, is_on: impl Fn(u64) -> bool) -> Vec<(u64, Say)> {
         let (begin, mut alarm) = (Instant::now(), Alarm::over_after(Duration::from_secs(calm)));
-        let look = |second| {
-            let said = alarm.look(begin + Duration::from_secs(second), is_on(second));
+        let observe = |second| {
+            let said = alarm.observe(begin + Duration::from_secs(second), is_on(second));
             said.map(|said| (second, said))
         };
-        (0..seconds).filter_map(look).collect()
+        (0..seconds).filter_map(observe).collect()
     }
 
     #[test]

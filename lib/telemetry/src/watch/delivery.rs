@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Look,
+    Snapshot,
     alarm::{Alarm, Say},
     words::{items, kept, spoken},
 };
@@ -14,7 +14,7 @@ const FAILING_AFTER: Duration = Duration::from_secs(5);
 
 /// What a person was told of one signal.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct SignalWatch {
     signal: Signal,
     /// When a request was last accepted, as far as was seen, and how many had been then.
     progress: (u64, Instant),
@@ -34,11 +34,11 @@ struct Failure {
     back: Option<(Instant, u64)>,
 }
 
-impl Way {
-    pub(super) fn new(signal: Signal, look: &Look) -> Self {
+impl SignalWatch {
+    pub(super) fn new(signal: Signal, snapshot: &Snapshot) -> Self {
         Self {
             signal,
-            progress: (look.way(signal).accepted, look.now),
+            progress: (snapshot.signal(signal).accepted, snapshot.now),
             failing: None,
             alarm: Alarm::over_after(Duration::ZERO),
             beside: None,
@@ -67,33 +67,37 @@ impl Way {
 
     /// What is to be said now: that it begins or is over. Where another signal fails that a person was told of, it is the same
     /// trouble until that one gets through.
-    pub(super) fn look(&mut self, look: &Look, is_beside: bool) -> Option<(bool, String)> {
-        let over = self.note(look);
+    pub(super) fn observe(
+        &mut self,
+        snapshot: &Snapshot,
+        is_beside: bool,
+    ) -> Option<(bool, String)> {
+        let over = self.note(snapshot);
         if is_beside {
-            self.beside = Some(look.now);
+            self.beside = Some(snapshot.now);
         }
-        let is_alone = self.beside.is_none_or(|last| look.now >= last + FAILING_AFTER);
+        let is_alone = self.beside.is_none_or(|last| snapshot.now >= last + FAILING_AFTER);
         let is_on = self.failing.is_some() && (is_alone || self.alarm.is_told());
-        match self.alarm.look(look.now, is_on)? {
-            Say::Began { times } => Some((false, self.failing_words(look, times))),
+        match self.alarm.observe(snapshot.now, is_on)? {
+            Say::Began { times } => Some((false, self.failing_words(snapshot, times))),
             Say::Over => {
                 let signal = self.signal.as_str();
                 let calm = || format!("has delivered {signal} for a minute without failing");
-                Some((true, over.map_or_else(calm, |failure| failure.words(signal, look))))
+                Some((true, over.map_or_else(calm, |failure| failure.words(signal, snapshot))))
             }
         }
     }
 
     /// Notes how it fares; a failure that is over.
-    fn note(&mut self, look: &Look) -> Option<Failure> {
-        let (accepted, ended) = (look.way(self.signal).accepted, look.ended());
+    fn note(&mut self, snapshot: &Snapshot) -> Option<Failure> {
+        let (accepted, ended) = (snapshot.signal(self.signal).accepted, snapshot.ended());
         if accepted > self.progress.0 {
-            self.progress = (accepted, look.now);
+            self.progress = (accepted, snapshot.now);
         }
-        let stuck_since = self.stuck_since(look);
+        let stuck_since = self.stuck_since(snapshot);
         match (&mut self.failing, stuck_since) {
             (None, Some(since)) => {
-                let delivered = look.counts.delivered;
+                let delivered = snapshot.counts.delivered;
                 self.failing = Some(Failure { since, accepted, delivered, back: None });
                 None
             }
@@ -105,7 +109,7 @@ impl Way {
             (Some(failing), None) => {
                 // A new sender has forgotten the trouble; only what is accepted ends it.
                 if failing.back.is_none() && accepted > failing.accepted {
-                    failing.back = Some((look.now, ended + look.counts.queued));
+                    failing.back = Some((snapshot.now, ended + snapshot.counts.queued));
                 }
                 let is_sent = failing.back.is_some_and(|(_, until)| ended >= until);
                 self.failing.take_if(|_| is_sent)
@@ -115,29 +119,29 @@ impl Way {
     }
 
     /// Since when nothing gets through, if that is for long enough.
-    fn stuck_since(&self, look: &Look) -> Option<Instant> {
-        let is_long = |since: &Instant, max| look.now >= *since + max;
-        let since = look.way(self.signal).unanswered_since;
+    fn stuck_since(&self, snapshot: &Snapshot) -> Option<Instant> {
+        let is_long = |since: &Instant, max| snapshot.now >= *since + max;
+        let since = snapshot.signal(self.signal).unanswered_since;
         if let Some(since) = since.filter(|since| is_long(since, FAILING_AFTER)) {
             return Some(since);
         }
         // Nothing is even tried, and something waits.
-        let max = look.throttle + FAILING_AFTER;
-        let waits = look.counts.oldest.is_some_and(|oldest| oldest >= max);
+        let max = snapshot.throttle + FAILING_AFTER;
+        let waits = snapshot.counts.oldest.is_some_and(|oldest| oldest >= max);
         let (_, last) = self.progress;
         (self.signal == Signal::Spans && waits && is_long(&last, max)).then_some(last)
     }
 
-    fn failing_words(&self, look: &Look, times: u32) -> String {
+    fn failing_words(&self, snapshot: &Snapshot, times: u32) -> String {
         let signal = self.signal.as_str();
-        let long = spoken(self.failing_for(look.now).unwrap_or(FAILING_AFTER));
+        let long = spoken(self.failing_for(snapshot.now).unwrap_or(FAILING_AFTER));
         let often = if times > 1 { format!(", {times} times of late") } else { String::new() };
-        let hangs = || format!("`{}` has not answered, and is waited for", look.destination);
-        let reason = look.way(self.signal).reason.clone().unwrap_or_else(hangs);
+        let hangs = || format!("`{}` has not answered, and is waited for", snapshot.destination);
+        let reason = snapshot.signal(self.signal).reason.clone().unwrap_or_else(hangs);
         let kept = if self.signal == Signal::Metrics {
             "the next metrics replace those that did not arrive".to_owned()
         } else {
-            format!("kept until it does: {}", kept(look))
+            format!("kept until it does: {}", kept(snapshot))
         };
         format!("has delivered no {signal} for {long}{often}: {reason}; {kept}")
     }
@@ -145,14 +149,14 @@ impl Way {
 
 impl Failure {
     /// That it is over.
-    fn words(&self, signal: &str, look: &Look) -> String {
-        let back = self.back.map_or(look.now, |(back, _)| back);
+    fn words(&self, signal: &str, snapshot: &Snapshot) -> String {
+        let back = self.back.map_or(snapshot.now, |(back, _)| back);
         let away = spoken(back.saturating_duration_since(self.since));
-        let delivered = look.counts.delivered.saturating_sub(self.delivered);
+        let delivered = snapshot.counts.delivered.saturating_sub(self.delivered);
         if delivered == 0 || signal == Signal::Metrics.as_str() {
             return format!("delivers {signal} again, after {away}");
         }
-        let took = spoken(look.now.saturating_duration_since(back));
+        let took = spoken(snapshot.now.saturating_duration_since(back));
         let delivered = items(delivered);
         format!("delivers {signal} again, after {away}: {delivered} were delivered in {took}")
     }

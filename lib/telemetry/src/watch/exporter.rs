@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Delivery, Line, Look,
+    Delivery, Line, Snapshot,
     alarm::{Alarm, Say},
-    delivery::Way,
+    delivery::SignalWatch,
     words::{items, kept, spoken},
 };
 use crate::{host::Topic, plan::Signal};
@@ -19,133 +19,153 @@ const CALM: Duration = Duration::from_secs(5);
 
 /// What a person was told of one exporter.
 #[derive(Debug)]
-pub(super) struct Exporter {
-    ways: [Way; 3],
+pub(super) struct ExporterWatch {
+    signals: [SignalWatch; 3],
     filling: Alarm,
     holding: Alarm,
     drops: Alarm,
     disk: Alarm,
-    /// What was dropped, and for how long producers were held, when that was last said to begin, and at the last look.
-    dropped: [u64; 2],
-    held: [Duration; 2],
+    dropped: Mark<u64>,
+    held: Mark<Duration>,
 }
 
-impl Exporter {
-    pub(super) fn new(look: &Look) -> Self {
+/// A sum that only grows, at two moments.
+#[derive(Debug, Default)]
+struct Mark<T> {
+    /// When its growth was last said to begin.
+    begin: T,
+    /// At the last snapshot.
+    last: T,
+}
+
+impl ExporterWatch {
+    pub(super) fn new(snapshot: &Snapshot) -> Self {
         let calm = || Alarm::over_after(CALM);
         Self {
-            ways: SIGNALS.map(|signal| Way::new(signal, look)),
+            signals: SIGNALS.map(|signal| SignalWatch::new(signal, snapshot)),
             filling: calm(),
             holding: calm(),
             drops: calm(),
             disk: calm(),
-            dropped: [0; 2],
-            held: [Duration::ZERO; 2],
+            dropped: Mark::default(),
+            held: Mark::default(),
         }
     }
 
-    pub(super) fn state(&self, look: &Look) -> Delivery {
-        let has_accepted = SIGNALS.iter().any(|signal| look.way(*signal).accepted > 0);
-        match () {
-            () if self.ways.iter().any(Way::is_failing) => Delivery::Failing,
-            () if self.ways.iter().any(Way::is_catching_up) => Delivery::CatchingUp,
-            () if has_accepted => Delivery::Delivering,
-            () => Delivery::Waiting,
+    pub(super) fn state(&self, snapshot: &Snapshot) -> Delivery {
+        let has_accepted = SIGNALS.iter().any(|signal| snapshot.signal(*signal).accepted > 0);
+        if self.signals.iter().any(SignalWatch::is_failing) {
+            Delivery::Failing
+        } else if self.signals.iter().any(SignalWatch::is_catching_up) {
+            Delivery::CatchingUp
+        } else if has_accepted {
+            Delivery::Delivering
+        } else {
+            Delivery::Waiting
         }
     }
 
     pub(super) fn failing_for(&self, now: Instant) -> Option<Duration> {
-        self.ways.iter().filter_map(|way| way.failing_for(now)).max()
+        self.signals.iter().filter_map(|signal| signal.failing_for(now)).max()
     }
 
-    /// Whether producers are held, or were since the last look.
-    pub(super) fn is_held(&self, look: &Look) -> bool {
-        look.counts.holding > 0 || look.counts.held > self.held[1]
+    /// Whether producers are held, or were since the last snapshot.
+    pub(super) fn is_held(&self, snapshot: &Snapshot) -> bool {
+        snapshot.counts.holding > 0 || snapshot.counts.held > self.held.last
     }
 
     /// What is to be said now.
-    pub(super) fn look(&mut self, look: &Look) -> Vec<Line> {
+    pub(super) fn observe(&mut self, snapshot: &Snapshot) -> Vec<Line> {
         let mut lines = Vec::new();
-        for at in 0..self.ways.len() {
-            let is_beside = (0..self.ways.len()).any(|it| it != at && self.ways[it].is_told());
-            let said = self.ways[at].look(look, is_beside);
+        for at in 0..self.signals.len() {
+            let is_beside =
+                (0..self.signals.len()).any(|it| it != at && self.signals[it].is_told());
+            let said = self.signals[at].observe(snapshot, is_beside);
             lines.extend(said.map(|(is_over, line)| (Topic::Delivery, is_over, line)));
         }
-        if look.is_buffered {
-            lines.extend(self.disk(look).map(|(is_over, line)| (Topic::Disk, is_over, line)));
-            lines.extend(self.filling(look).map(|(is_over, line)| (Topic::Buffer, is_over, line)));
-            lines.extend(self.holding(look).map(|(is_over, line)| (Topic::Hold, is_over, line)));
-            lines.extend(self.drops(look).map(|(is_over, line)| (Topic::Drops, is_over, line)));
+        if snapshot.is_buffered {
+            lines.extend(self.disk(snapshot).map(|(is_over, line)| (Topic::Disk, is_over, line)));
+            lines.extend(
+                self.filling(snapshot).map(|(is_over, line)| (Topic::Buffer, is_over, line)),
+            );
+            lines
+                .extend(self.holding(snapshot).map(|(is_over, line)| (Topic::Hold, is_over, line)));
+            lines.extend(self.drops(snapshot).map(|(is_over, line)| (Topic::Drops, is_over, line)));
         }
-        (self.dropped[1], self.held[1]) = (look.counts.dropped, look.counts.held);
+        (self.dropped.last, self.held.last) = (snapshot.counts.dropped, snapshot.counts.held);
         lines
     }
 
-    fn filling(&mut self, look: &Look) -> Option<(bool, String)> {
+    fn filling(&mut self, snapshot: &Snapshot) -> Option<(bool, String)> {
         let least = if self.filling.is_told() { FILLED } else { FILLING };
-        let percent = (look.buffer * 100.0).floor();
-        let what = if look.lossy { "what comes is dropped" } else { "whoever ends a span waits" };
-        Some(match self.filling.look(look.now, look.buffer >= least)? {
+        let percent = (snapshot.buffer * 100.0).floor();
+        let what =
+            if snapshot.lossy { "what comes is dropped" } else { "threads that end a span wait" };
+        Some(match self.filling.observe(snapshot.now, snapshot.buffer >= least)? {
             Say::Began { .. } => (
                 false,
-                format!("its buffer is {percent} % full ({}); when it is full, {what}", kept(look)),
+                format!(
+                    "its buffer is {percent} % full ({}); when it is full, {what}",
+                    kept(snapshot)
+                ),
             ),
             Say::Over => (true, format!("its buffer has room again: it is {percent} % full")),
         })
     }
 
-    fn holding(&mut self, look: &Look) -> Option<(bool, String)> {
-        match self.holding.look(look.now, self.is_held(look))? {
+    fn holding(&mut self, snapshot: &Snapshot) -> Option<(bool, String)> {
+        match self.holding.observe(snapshot.now, self.is_held(snapshot))? {
             Say::Began { .. } => {
-                self.held[0] = self.held[1];
-                let waiting = look.counts.holding.max(1);
+                self.held.begin = self.held.last;
+                let waiting = snapshot.counts.holding.max(1);
                 Some((
                     false,
                     format!(
                         "its buffer is full ({}): the program waits for room in it with {waiting} of its threads, and all that they serve; nothing else is at fault",
-                        kept(look)
+                        kept(snapshot)
                     ),
                 ))
             }
             Say::Over => {
-                let held = spoken(look.counts.held.saturating_sub(self.held[0]));
+                let held = spoken(snapshot.counts.held.saturating_sub(self.held.begin));
                 Some((
                     true,
                     format!(
-                        "nobody waits for room in its buffer any more; threads waited {held} in all"
+                        "no thread waits for room in its buffer any more; threads waited {held} in all"
                     ),
                 ))
             }
         }
     }
 
-    fn drops(&mut self, look: &Look) -> Option<(bool, String)> {
-        let is_on = look.counts.dropped > self.dropped[1];
-        match self.drops.look(look.now, is_on)? {
+    fn drops(&mut self, snapshot: &Snapshot) -> Option<(bool, String)> {
+        let is_on = snapshot.counts.dropped > self.dropped.last;
+        match self.drops.observe(snapshot.now, is_on)? {
             Say::Began { .. } => {
-                self.dropped[0] = self.dropped[1];
-                let why = if look.lossy { "`lossy: true`" } else { "`buffer.on-full`" };
+                self.dropped.begin = self.dropped.last;
+                let why = if snapshot.lossy { "`lossy: true`" } else { "`buffer.on-full`" };
                 Some((
                     false,
                     format!(
                         "its buffer is full ({}), and what comes is dropped, as {why} says",
-                        kept(look)
+                        kept(snapshot)
                     ),
                 ))
             }
             Say::Over => {
-                let dropped = look.counts.dropped - self.dropped[0];
+                let dropped = snapshot.counts.dropped - self.dropped.begin;
                 Some((true, format!("nothing is dropped any more; {} were", items(dropped))))
             }
         }
     }
 
-    fn disk(&mut self, look: &Look) -> Option<(bool, String)> {
-        let folder = look.folder.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
-        Some(match self.disk.look(look.now, look.disk.is_some())? {
+    fn disk(&mut self, snapshot: &Snapshot) -> Option<(bool, String)> {
+        let folder =
+            snapshot.folder.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
+        Some(match self.disk.observe(snapshot.now, snapshot.disk.is_some())? {
             Say::Began { .. } => {
-                let said = look.disk.as_deref().unwrap_or_default();
-                let waits = items(look.counts.queued);
+                let said = snapshot.disk.as_deref().unwrap_or_default();
+                let waits = items(snapshot.counts.queued);
                 (
                     false,
                     format!(

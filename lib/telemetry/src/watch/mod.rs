@@ -1,7 +1,8 @@
 //! What a person is told of an exporter: that it delivers nothing, why, and what is kept; that its buffer fills, is full, drops, or
 //! cannot be written; and when each of these is over.
 //!
-//! A thread looks at all exporters a few times a second, and says what changed. Looking from outside, it sees also what hangs.
+//! A thread takes a snapshot of all exporters a few times a second, and says what changed. Since it is no part of the sending, it
+//! also notices an exporter that hangs.
 //! Deliberately absent: what is done about any of it.
 
 mod alarm;
@@ -23,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::exporter::Exporter;
+use self::exporter::ExporterWatch;
 use crate::{
     counts::Counts,
     host::{Host, Notice, Topic, suppress_this_thread},
@@ -31,8 +32,8 @@ use crate::{
     plan::Signal,
 };
 
-/// How often exporters are looked at.
-const EVERY: Duration = Duration::from_millis(250);
+/// How often a snapshot is taken.
+const INTERVAL: Duration = Duration::from_millis(250);
 
 /// How an exporter is doing.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,18 +79,18 @@ impl Delivery {
 /// All exporters, as a person was told of them.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    exporters: Mutex<HashMap<String, Exporter>>,
+    exporters: Mutex<HashMap<String, ExporterWatch>>,
     /// When producers were last seen to be held by a full buffer.
     held_at: Mutex<Option<Instant>>,
 }
 
-/// Ends the thread that looks when it is dropped.
+/// Ends the thread that takes snapshots when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watcher(#[expect(dead_code, reason = "it is dropped")] SyncSender<()>);
 
 /// An exporter at a moment.
 #[derive(Clone, Debug)]
-struct Look {
+struct Snapshot {
     now: Instant,
     counts: Counts,
     destination: String,
@@ -102,19 +103,19 @@ struct Look {
     lossy: bool,
     buffer: f64,
     /// How spans, logs and metrics fare.
-    ways: [WayLook; 3],
-    /// What the disk has to say.
+    signals: [SignalSnapshot; 3],
+    /// Why the last write to the buffer failed.
     disk: Option<String>,
 }
 
 /// One signal at a moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WayLook {
+pub(crate) struct SignalSnapshot {
     /// The first attempt that was not answered well, with none that was since.
     pub(crate) unanswered_since: Option<Instant>,
     /// Requests that were answered well.
     pub(crate) accepted: u64,
-    /// What the destination, or the way to it, has to say.
+    /// Why the last request failed.
     pub(crate) reason: Option<String>,
 }
 
@@ -122,18 +123,18 @@ pub(crate) struct WayLook {
 type Line = (Topic, bool, String);
 
 impl Watch {
-    /// Starts to look, until the watcher is dropped.
+    /// Starts the thread that takes snapshots, until the watcher is dropped.
     pub(crate) fn start(self: &Arc<Self>, state: &Arc<State>, host: &Host) -> io::Result<Watcher> {
         let (ends, ended) = sync_channel::<()>(1);
         let (watch, state, host) = (Arc::downgrade(self), Arc::downgrade(state), host.clone());
-        let look = move || {
+        let observe = move || {
             suppress_this_thread();
-            while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+            while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 let (Some(watch), Some(state)) = (watch.upgrade(), state.upgrade()) else { return };
-                watch.look(&state, &host);
+                watch.observe(&state, &host);
             }
         };
-        thread::Builder::new().name("telemetry-watch".to_owned()).spawn(look)?;
+        thread::Builder::new().name("telemetry-watch".to_owned()).spawn(observe)?;
         Ok(Watcher(ends))
     }
 
@@ -142,14 +143,14 @@ impl Watch {
         let known = self.known();
         let outlets = &state.pipeline.load().outlets;
         let status = |outlet: &Arc<Outlet>| {
-            let look = Look::at(outlet, now);
+            let snapshot = Snapshot::at(outlet, now);
             let told = known.get(&outlet.name);
             Status {
-                state: told.map(|told| told.state(&look)).unwrap_or_default(),
+                state: told.map(|told| told.state(&snapshot)).unwrap_or_default(),
                 failing_for: told.and_then(|told| told.failing_for(now)),
-                destination: look.destination,
-                buffer: look.buffer,
-                counts: look.counts,
+                destination: snapshot.destination,
+                buffer: snapshot.buffer,
+                counts: snapshot.counts,
             }
         };
         outlets.iter().map(status).collect()
@@ -158,24 +159,25 @@ impl Watch {
     /// Whether producers were held by a full buffer at some time since then.
     pub(crate) fn was_held_since(&self, since: Instant) -> bool {
         let held_at = *self.held_at.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is held between two looks is seen by the later one.
-        held_at.is_some_and(|at| at + EVERY >= since)
+        // What is held between two snapshots is seen in the later one.
+        held_at.is_some_and(|at| at + INTERVAL >= since)
     }
 
-    fn look(&self, state: &State, host: &Host) {
+    fn observe(&self, state: &State, host: &Host) {
         let outlets = state.pipeline.load_full();
         let mut told = Vec::new();
         let mut known = self.known();
         known.retain(|name, _| outlets.outlets.iter().any(|outlet| outlet.name == *name));
         for outlet in &outlets.outlets {
-            let look = Look::at(outlet, (host.now)());
-            let exporter = known.entry(outlet.name.clone()).or_insert_with(|| Exporter::new(&look));
-            if exporter.is_held(&look) {
-                *self.held_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(look.now);
+            let snapshot = Snapshot::at(outlet, (host.now)());
+            let exporter =
+                known.entry(outlet.name.clone()).or_insert_with(|| ExporterWatch::new(&snapshot));
+            if exporter.is_held(&snapshot) {
+                *self.held_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot.now);
             }
-            told.extend(exporter.look(&look).into_iter().map(|line| (outlet, line)));
+            told.extend(exporter.observe(&snapshot).into_iter().map(|line| (outlet, line)));
         }
-        // Whoever hears it may ask how exporters are doing.
+        // Unlocked first: the host's function may ask for the status of exporters.
         drop(known);
         for (outlet, (topic, is_over, message)) in &told {
             let (exporter, is_over) = (outlet.name.as_str(), *is_over);
@@ -183,14 +185,14 @@ impl Watch {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Exporter>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, ExporterWatch>> {
         self.exporters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Look {
-    fn way(&self, signal: Signal) -> &WayLook {
-        &self.ways[signal as usize]
+impl Snapshot {
+    fn signal(&self, signal: Signal) -> &SignalSnapshot {
+        &self.signals[signal as usize]
     }
 
     /// Items that are not queued any more.
@@ -199,7 +201,7 @@ impl Look {
     }
 
     fn at(outlet: &Outlet, now: Instant) -> Self {
-        let tally = &outlet.lane.tally;
+        let (counts, disk) = outlet.counts_and_write_error();
         Self {
             now,
             destination: outlet.destination.clone(),
@@ -208,9 +210,9 @@ impl Look {
             is_buffered: outlet.spans || outlet.logs,
             lossy: outlet.lossy,
             buffer: outlet.journal.pressure(),
-            ways: tally.look(),
-            disk: outlet.journal.counts().last_write_error,
-            counts: outlet.counts(),
+            signals: outlet.lane.tally.snapshot(),
+            disk,
+            counts,
         }
     }
 }

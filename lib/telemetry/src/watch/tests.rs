@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Delivery, Look, WayLook, exporter::Exporter};
+use super::{Delivery, SignalSnapshot, Snapshot, exporter::ExporterWatch};
 use crate::{counts::Counts, plan::Signal};
 
 /// An exporter that is looked at four times a second, and what was said of it.
 struct Stage {
     begin: Instant,
-    look: Look,
-    exporter: Exporter,
+    snapshot: Snapshot,
+    exporter: ExporterWatch,
     said: String,
 }
 
@@ -17,7 +17,7 @@ impl Stage {
     #[expect(clippy::disallowed_methods, reason = "a moment to count from")]
     fn new() -> Self {
         let now = Instant::now();
-        let look = Look {
+        let snapshot = Snapshot {
             now,
             counts: Counts { exporter: "tracer.otel".to_owned(), ..Counts::default() },
             destination: "http://collector:4317/".to_owned(),
@@ -26,19 +26,19 @@ impl Stage {
             is_buffered: true,
             lossy: false,
             buffer: 0.0,
-            ways: Default::default(),
+            signals: Default::default(),
             disk: None,
         };
-        Self { begin: now, exporter: Exporter::new(&look), look, said: String::new() }
+        Self { begin: now, exporter: ExporterWatch::new(&snapshot), snapshot, said: String::new() }
     }
 
-    /// So many seconds pass, in which each look is changed like this.
-    fn pass(&mut self, seconds: u32, change: impl Fn(&mut Look)) -> &mut Self {
+    /// So many seconds pass, in which each snapshot is changed like this.
+    fn pass(&mut self, seconds: u32, change: impl Fn(&mut Snapshot)) -> &mut Self {
         for _ in 0..seconds * 4 {
-            self.look.now += Duration::from_millis(250);
-            change(&mut self.look);
-            for (topic, is_over, line) in self.exporter.look(&self.look) {
-                let at = self.look.now.duration_since(self.begin).as_secs_f64();
+            self.snapshot.now += Duration::from_millis(250);
+            change(&mut self.snapshot);
+            for (topic, is_over, line) in self.exporter.observe(&self.snapshot) {
+                let at = self.snapshot.now.duration_since(self.begin).as_secs_f64();
                 let state = if is_over { "over" } else { "begins" };
                 self.said += &format!("{at} {} {state}: {line}\n", topic.as_str());
             }
@@ -52,33 +52,33 @@ impl Stage {
     }
 
     fn state(&self) -> Delivery {
-        self.exporter.state(&self.look)
+        self.exporter.state(&self.snapshot)
     }
 }
 
-fn fails(look: &mut Look) {
-    let spans = &mut look.ways[Signal::Spans as usize];
-    spans.unanswered_since.get_or_insert(look.now);
+fn fails(snapshot: &mut Snapshot) {
+    let spans = &mut snapshot.signals[Signal::Spans as usize];
+    spans.unanswered_since.get_or_insert(snapshot.now);
     spans.reason = Some("`http://collector:4317/` refused the connection".to_owned());
-    look.counts.queued += 1;
+    snapshot.counts.queued += 1;
 }
 
-fn delivers(look: &mut Look) {
-    arrives(look, Signal::Spans);
-    let sent = look.counts.queued.min(10);
-    look.counts.queued -= sent;
-    look.counts.delivered += sent;
+fn delivers(snapshot: &mut Snapshot) {
+    arrives(snapshot, Signal::Spans);
+    let sent = snapshot.counts.queued.min(10);
+    snapshot.counts.queued -= sent;
+    snapshot.counts.delivered += sent;
 }
 
-fn metrics_fail(look: &mut Look) {
-    let metrics = &mut look.ways[Signal::Metrics as usize];
-    metrics.unanswered_since.get_or_insert(look.now);
+fn metrics_fail(snapshot: &mut Snapshot) {
+    let metrics = &mut snapshot.signals[Signal::Metrics as usize];
+    metrics.unanswered_since.get_or_insert(snapshot.now);
     metrics.reason = Some("`http://collector:4318/v1/metrics` answered 503".to_owned());
 }
 
-fn arrives(look: &mut Look, signal: Signal) {
-    let way = &mut look.ways[signal as usize];
-    (way.unanswered_since, way.reason, way.accepted) = (None, None, way.accepted + 1);
+fn arrives(snapshot: &mut Snapshot, signal: Signal) {
+    let state = &mut snapshot.signals[signal as usize];
+    (state.unanswered_since, state.reason, state.accepted) = (None, None, state.accepted + 1);
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn a_destination_that_is_away_is_said_once_and_that_it_is_back() {
 fn one_that_does_not_answer_is_said_to_hang() {
     let mut stage = Stage::new();
     stage.pass(1, delivers);
-    stage.pass(8, |look| {
-        look.ways[Signal::Spans as usize].unanswered_since.get_or_insert(look.now);
+    stage.pass(8, |snapshot| {
+        snapshot.signals[Signal::Spans as usize].unanswered_since.get_or_insert(snapshot.now);
     });
     stage.expect(
         "6.25 delivery begins: has delivered no spans for 5.0 s: `http://collector:4317/` has not answered, and is waited for; kept \
@@ -117,9 +117,9 @@ fn one_that_does_not_answer_is_said_to_hang() {
 fn what_waits_while_nothing_is_tried_is_said() {
     let mut stage = Stage::new();
     for waiting in 1..=10 {
-        stage.pass(1, |look| {
-            look.counts.queued = 3;
-            look.counts.oldest = Some(Duration::from_secs(waiting));
+        stage.pass(1, |snapshot| {
+            snapshot.counts.queued = 3;
+            snapshot.counts.oldest = Some(Duration::from_secs(waiting));
         });
     }
     assert!(
@@ -135,7 +135,9 @@ fn another_sender_is_no_recovery() {
     stage.pass(6, fails);
     stage.said.clear();
     // A new plan: what troubled the old sender is forgotten, and nothing was sent so far.
-    let forget = |look: &mut Look| look.ways[Signal::Spans as usize] = WayLook::default();
+    let forget = |snapshot: &mut Snapshot| {
+        snapshot.signals[Signal::Spans as usize] = SignalSnapshot::default();
+    };
     stage.pass(5, forget).expect("");
     assert_eq!(stage.state(), Delivery::Failing);
     stage.pass(5, delivers);
@@ -159,8 +161,8 @@ fn one_that_comes_and_goes_is_said_at_most_once_a_minute() {
 #[test]
 fn metrics_are_replaced() {
     let mut stage = Stage::new();
-    stage.look.is_buffered = false;
-    stage.pass(6, metrics_fail).pass(1, |look| arrives(look, Signal::Metrics));
+    stage.snapshot.is_buffered = false;
+    stage.pass(6, metrics_fail).pass(1, |snapshot| arrives(snapshot, Signal::Metrics));
     stage.expect(
         "5.25 delivery begins: has delivered no metrics for 5.0 s: `http://collector:4318/v1/metrics` answered 503; the next metrics \
          replace those that did not arrive\n\
@@ -171,13 +173,13 @@ fn metrics_are_replaced() {
 #[test]
 fn one_destination_that_is_away_is_one_line_for_all_signals() {
     let mut stage = Stage::new();
-    let away = |look: &mut Look| {
-        fails(look);
-        metrics_fail(look);
+    let away = |snapshot: &mut Snapshot| {
+        fails(snapshot);
+        metrics_fail(snapshot);
     };
     stage.pass(2, fails).pass(20, away);
     // Metrics come a little later.
-    stage.pass(3, delivers).pass(10, |look| arrives(look, Signal::Metrics));
+    stage.pass(3, delivers).pass(10, |snapshot| arrives(snapshot, Signal::Metrics));
     let lines: Vec<_> = stage.said.lines().collect();
     assert_eq!(lines.len(), 2, "{}", stage.said);
     assert!(lines[1].contains("delivers spans again"), "{}", stage.said);
@@ -186,9 +188,9 @@ fn one_destination_that_is_away_is_one_line_for_all_signals() {
 #[test]
 fn one_that_takes_spans_and_no_metrics_is_said_to() {
     let mut stage = Stage::new();
-    let away = |look: &mut Look| {
-        fails(look);
-        metrics_fail(look);
+    let away = |snapshot: &mut Snapshot| {
+        fails(snapshot);
+        metrics_fail(snapshot);
     };
     stage.pass(20, away).pass(30, delivers);
     let lines: Vec<_> = stage.said.lines().collect();
@@ -202,24 +204,24 @@ fn one_that_takes_spans_and_no_metrics_is_said_to() {
 #[test]
 fn a_buffer_that_fills_and_holds_is_said() {
     let mut stage = Stage::new();
-    stage.pass(2, |look| (look.buffer, look.counts.queued) = (0.85, 7));
-    stage.pass(2, |look| {
-        look.buffer = 1.0;
-        look.counts.holding = 3;
-        look.counts.held += Duration::from_millis(750);
+    stage.pass(2, |snapshot| (snapshot.buffer, snapshot.counts.queued) = (0.85, 7));
+    stage.pass(2, |snapshot| {
+        snapshot.buffer = 1.0;
+        snapshot.counts.holding = 3;
+        snapshot.counts.held += Duration::from_millis(750);
     });
     // Now and then somebody finds room: it is one time of holding.
     for _ in 0..5 {
-        stage.pass(1, |look| look.counts.holding = 0);
-        stage.pass(1, |look| look.counts.holding = 1);
+        stage.pass(1, |snapshot| snapshot.counts.holding = 0);
+        stage.pass(1, |snapshot| snapshot.counts.holding = 1);
     }
-    stage.pass(10, |look| (look.counts.holding, look.buffer) = (0, 0.75));
-    stage.pass(10, |look| look.buffer = 0.5);
+    stage.pass(10, |snapshot| (snapshot.counts.holding, snapshot.buffer) = (0, 0.75));
+    stage.pass(10, |snapshot| snapshot.buffer = 0.5);
     stage.expect(
-        "0.25 buffer begins: its buffer is 85 % full (7 items in `/data/tracer.otel`); when it is full, whoever ends a span waits\n\
+        "0.25 buffer begins: its buffer is 85 % full (7 items in `/data/tracer.otel`); when it is full, threads that end a span wait\n\
          2.25 hold begins: its buffer is full (7 items in `/data/tracer.otel`): the program waits for room in it with 3 of its \
          threads, and all that they serve; nothing else is at fault\n\
-         19.25 hold over: nobody waits for room in its buffer any more; threads waited 6.0 s in all\n\
+         19.25 hold over: no thread waits for room in its buffer any more; threads waited 6.0 s in all\n\
          29.25 buffer over: its buffer has room again: it is 50 % full\n",
     );
 }
@@ -227,11 +229,11 @@ fn a_buffer_that_fills_and_holds_is_said() {
 #[test]
 fn drops_and_a_disk_that_refuses_are_said() {
     let mut stage = Stage::new();
-    (stage.look.lossy, stage.look.counts.queued) = (true, 9);
-    stage.pass(3, |look| look.counts.dropped += 10);
+    (stage.snapshot.lossy, stage.snapshot.counts.queued) = (true, 9);
+    stage.pass(3, |snapshot| snapshot.counts.dropped += 10);
     stage.pass(6, |_| {});
-    stage.pass(2, |look| look.disk = Some("No space left on device".to_owned()));
-    stage.pass(6, |look| look.disk = None);
+    stage.pass(2, |snapshot| snapshot.disk = Some("No space left on device".to_owned()));
+    stage.pass(6, |snapshot| snapshot.disk = None);
     stage.expect(
         "0.25 drops begins: its buffer is full (9 items in `/data/tracer.otel`), and what comes is dropped, as `lossy: true` says\n\
          8.25 drops over: nothing is dropped any more; 120 items were\n\

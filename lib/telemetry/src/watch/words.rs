@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::Look;
+use super::Snapshot;
 
 /// What is kept where.
-pub(super) fn kept(look: &Look) -> String {
-    let items = items(look.counts.queued);
-    match &look.folder {
+pub(super) fn kept(snapshot: &Snapshot) -> String {
+    let items = items(snapshot.counts.queued);
+    match &snapshot.folder {
         Some(folder) => format!("{items} in `{}`", folder.display()),
         None => format!("{items} in memory"),
     }

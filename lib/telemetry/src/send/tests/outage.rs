@@ -142,13 +142,13 @@ fn an_operators_mistake_holds_and_is_trouble() {
         assert!((2..20).contains(&count), "{count}");
         let trouble = bench.tally().trouble().expect("it is trouble").message;
         assert!(trouble.contains(said), "{trouble}");
-        assert!(bench.tally().look().iter().any(|way| way.unanswered_since.is_some()));
+        assert!(bench.tally().snapshot().iter().any(|signal| signal.unanswered_since.is_some()));
         assert_eq!(bench.lane.journal.counts().queued, 600);
         // Mended, everything arrives.
         peer.reply_always(Reply::Accept);
         bench.drain();
         assert_eq!(bench.tally().trouble(), None);
-        assert!(bench.tally().look().iter().all(|way| way.unanswered_since.is_none()));
+        assert!(bench.tally().snapshot().iter().all(|signal| signal.unanswered_since.is_none()));
         assert_eq!(bench.said(), [""; 0]);
         bench.end(600, 0);
     }
@@ -180,7 +180,7 @@ fn a_signal_that_is_refused_does_not_make_the_other_a_recovery() {
     peer.wait_for("both", |seen| seen.len() >= 2);
     let seen = peer.wait_until(Duration::from_millis(300));
     assert_eq!(seen.len(), 2);
-    assert!(bench.tally().look().iter().any(|way| way.unanswered_since.is_some()));
+    assert!(bench.tally().snapshot().iter().any(|signal| signal.unanswered_since.is_some()));
     bench.end(0, 0);
 }
 

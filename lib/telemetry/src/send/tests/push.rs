@@ -124,6 +124,18 @@ fn instruments_that_somebody_else_has_broken_are_trouble() {
     assert!(trouble.contains("metrics could not be collected"), "{trouble}");
     assert!(trouble.contains("an instrument's callback has panicked"), "{trouble}");
     assert!(count(&bench.tally().pushes_failed) > 0);
+    let [_, _, metrics] = bench.tally().snapshot();
+    assert!(metrics.unanswered_since.is_some(), "it is said after a while");
+    bench.end(0, 0);
+}
+
+#[test]
+fn metrics_of_which_there_are_none_are_neither_delivered_nor_waited_for() {
+    let peer = Peer::start();
+    let (bench, _provider) = pushing(Duration::from_millis(20), Transport::Http, &peer);
+    bench.sender().drain(after(0.2));
+    let [_, _, metrics] = bench.tally().snapshot();
+    assert_eq!((metrics.accepted, metrics.unanswered_since), (0, None));
     bench.end(0, 0);
 }
 
@@ -136,6 +148,6 @@ fn a_push_to_the_wrong_place_is_trouble() {
     peer.wait_for("some attempts", |seen| seen.len() >= 3);
     let trouble = bench.tally().trouble().expect("it is trouble").message;
     assert!(trouble.contains("/v1/metrics` answered 404 Not Found; check the endpoint"));
-    assert!(bench.tally().look().iter().any(|way| way.unanswered_since.is_some()));
+    assert!(bench.tally().snapshot().iter().any(|signal| signal.unanswered_since.is_some()));
     bench.end(0, 0);
 }
