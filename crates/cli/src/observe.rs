@@ -17,7 +17,7 @@ pub(crate) fn config(
     for note in &configured.config.telemetry.plan.notes {
         terminal.line(&format!("note: {note}"));
     }
-    for own in server::silent(&configured.config.telemetry, configured.config.listen) {
+    for own in server::not_sending(&configured.config.telemetry, configured.config.listen) {
         terminal.line(&format!("warning: {own}"));
     }
     terminal.result(&format!("`{}` is right", configured.path.display()));
@@ -39,11 +39,15 @@ pub(crate) async fn telemetry(
         args::Telemetry::Status(args) => remote::status(args, environment, terminal).await,
         args::Telemetry::Probe(args) => {
             let configured = configuration::read(args, environment, terminal)?;
-            let probed = server::probe(&configured.config, &server::host());
+            let (probed, not_sending) = server::probe(&configured.config, &server::host());
             if probed.is_empty() {
-                terminal.result("no exporter is used: nothing leaves this server");
+                terminal.result("no exporter sends: nothing leaves this server");
             }
             let mut exits = Vec::new();
+            for own in not_sending {
+                terminal.result(&format!("not sending: {own}"));
+                exits.push(Exit::Failed);
+            }
             for probe in probed {
                 terminal.result(&probe.to_string());
                 exits.push(if probe.arrived() { Exit::Passed } else { Exit::Failed });

@@ -70,7 +70,7 @@ pub(crate) async fn serve(
     if let Some(name) = environment.get("QUALITYTRACE_TEST_PLANT") {
         terminal.line(&format!("planted: {name}: {}", server::plant(name)));
     }
-    let (telemetry, levels) = observed(&config, terminal)?;
+    let (telemetry, levels) = start_telemetry(&config, terminal)?;
     let handle = server::start(config.clone(), Arc::clone(&telemetry), world, work).await;
     let mut handle = handle.map_err(|error| terminal.refuse(&error))?;
     let addresses = handle.addresses();
@@ -105,7 +105,7 @@ pub(crate) async fn serve(
             Ok(()) => {
                 // It fails only after the end of the subscriber, which is that of the process.
                 let _ended = levels.reload(log::targets(again.log.level));
-                tell_silent(&telemetry, terminal);
+                tell_not_sending(&telemetry, terminal);
                 Ok(again)
             }
             Err(error) => Err(terminal.refuse(&error)),
@@ -133,17 +133,20 @@ fn where_to(config: &Config, addresses: Listen) -> String {
 }
 
 /// Starts the server's own telemetry and its log.
-fn observed(config: &Config, terminal: &Terminal) -> Result<(Arc<Telemetry>, log::Levels), Exit> {
+fn start_telemetry(
+    config: &Config,
+    terminal: &Terminal,
+) -> Result<(Arc<Telemetry>, log::Levels), Exit> {
     let telemetry = Telemetry::start(config, server::host());
     let telemetry = Arc::new(telemetry.map_err(|error| terminal.refuse(&error))?);
     let levels = log::start(config.log, &telemetry);
-    tell_silent(&telemetry, terminal);
+    tell_not_sending(&telemetry, terminal);
     Ok((telemetry, levels))
 }
 
 /// Tells which exporters do not send, and what to write so that they do.
-fn tell_silent(telemetry: &Telemetry, terminal: &Terminal) {
-    for own in telemetry.silent() {
+fn tell_not_sending(telemetry: &Telemetry, terminal: &Terminal) {
+    for own in telemetry.not_sending() {
         terminal.line(&format!("warning: {own}"));
     }
 }

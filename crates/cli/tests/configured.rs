@@ -52,11 +52,11 @@ async fn a_configuration_is_checked_without_a_server() -> Result<()> {
             Some(2),
             "serviceName` must be a name",
         ),
-        // Nobody wrote where to, and the default is the server's own receiver.
+        // It has no endpoint, and the default is the server's own receiver.
         (
             "tracer: {otel: {type: open-telemetry}}\n",
             Some(0),
-            "`tracer.otel` does not send: nobody wrote its endpoint",
+            "`tracer.otel` does not send: it has no `endpoint`, and the default",
         ),
         (
             "tracer: {otel: {type: open-telemetry, endpoint: 'localhost:4317'}}\n",
@@ -85,6 +85,9 @@ async fn a_tracer_without_an_endpoint_is_listed_as_not_sending() -> Result<()> {
     assert_eq!(planned.code, Some(0), "{planned:?}");
     assert!(planned.out.contains("not sending: `tracer.otel`"), "{planned:?}");
     assert!(planned.out.contains("`server.otlpGrpcPort`"), "{planned:?}");
+    let probed = qualitytrace(Path::new(BINARY), &["telemetry", "probe", "--config", name]).await?;
+    assert_eq!(probed.code, Some(1), "{probed:?}");
+    assert!(probed.out.contains("not sending: `tracer.otel`"), "{probed:?}");
     Ok(())
 }
 

@@ -55,7 +55,7 @@ pub use access::{
     table::{INGEST as INGEST_ROLES, Need, TABLE as ACCESS},
 };
 pub use api::openapi;
-pub use own_telemetry::{OwnEndpoint, Telemetry, describe, host, probe, silent};
+pub use own_telemetry::{OwnEndpoint, Telemetry, describe, host, not_sending, probe};
 #[cfg(feature = "planted")]
 pub use plant::plant;
 pub use provision::ProvisionError;

@@ -56,7 +56,7 @@ pub struct Telemetry {
     /// The exporter of trigger spans; changes with the configuration.
     application: Mutex<Option<String>>,
     /// The exporters that do not send.
-    silent: Mutex<Vec<OwnEndpoint>>,
+    not_sending: Mutex<Vec<OwnEndpoint>>,
     prometheus: AtomicBool,
     metrics: OwnMetrics,
 }
@@ -66,13 +66,13 @@ impl Telemetry {
     /// refused.
     pub fn start(config: &config::Config, host: Host) -> Result<Self, StartError> {
         refuse_own_endpoints(&config.telemetry, config.listen)?;
-        let (plan, roles, silent) = carried_out(&config.telemetry, config.listen);
+        let (plan, roles, not_sending) = effective(&config.telemetry, config.listen);
         let config = &config.telemetry;
         let inner = telemetry::Telemetry::start(&plan, &roles, host)?;
         let metrics = OwnMetrics::new(inner.meter_provider().meter(SCOPE));
         let application = Mutex::new(roles.others.first().cloned());
         let prometheus = AtomicBool::new(config.plan.prometheus);
-        Ok(Self { inner, application, silent: Mutex::new(silent), prometheus, metrics })
+        Ok(Self { inner, application, not_sending: Mutex::new(not_sending), prometheus, metrics })
     }
 
     /// Goes on by another configuration; what was accepted is kept. `listen` is where the server listens in fact.
@@ -83,18 +83,18 @@ impl Telemetry {
     ) -> Result<(), StartError> {
         let config = &config.telemetry;
         refuse_own_endpoints(config, listen)?;
-        let (plan, roles, silent) = carried_out(config, listen);
+        let (plan, roles, not_sending) = effective(config, listen);
         self.inner.reload(&plan, &roles)?;
         *self.application.lock().unwrap_or_else(PoisonError::into_inner) =
             roles.others.into_iter().next();
-        *self.silent.lock().unwrap_or_else(PoisonError::into_inner) = silent;
+        *self.not_sending.lock().unwrap_or_else(PoisonError::into_inner) = not_sending;
         self.prometheus.store(config.plan.prometheus, Ordering::Relaxed);
         Ok(())
     }
 
     /// The exporters that do not send, since their default endpoint is this server's own.
-    pub fn silent(&self) -> Vec<OwnEndpoint> {
-        self.silent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn not_sending(&self) -> Vec<OwnEndpoint> {
+        self.not_sending.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sends one of the server's own spans, as a part of this trace.
@@ -159,8 +159,8 @@ impl Telemetry {
     }
 }
 
-/// Telemetry about ingest and export must not come back in as telemetry. What somebody wrote so is refused; an exporter whose
-/// endpoint nobody wrote is left out ([`silent`]).
+/// Telemetry about ingest and export must not come back in as telemetry. An endpoint that is written so is refused; an exporter
+/// without one, whose default is this server, is left out ([`not_sending`]).
 pub(crate) fn refuse_own_endpoints(
     telemetry: &config::Telemetry,
     listen: config::Listen,
@@ -193,14 +193,14 @@ impl fmt::Display for OwnEndpoint {
         let Self { exporter, endpoint, port_key, port_flag } = self;
         write!(
             f,
-            "`{exporter}` does not send: nobody wrote its endpoint, and the default `{endpoint}` is this server's own receiver; \
+            "`{exporter}` does not send: it has no `endpoint`, and the default `{endpoint}` is this server's own receiver; \
              write its `endpoint`, or another port here (`{port_key}`, `{port_flag}`)"
         )
     }
 }
 
 /// The exporters that do not send, since their default endpoint is this server's own.
-pub fn silent(telemetry: &config::Telemetry, listen: config::Listen) -> Vec<OwnEndpoint> {
+pub fn not_sending(telemetry: &config::Telemetry, listen: config::Listen) -> Vec<OwnEndpoint> {
     let is_default =
         |exporter: &&plan::Exporter| telemetry.plan.by_default.contains(&exporter.name);
     let roles = telemetry.roles();
@@ -225,18 +225,18 @@ fn own_endpoint(exporter: &plan::Exporter, listen: config::Listen) -> Option<Own
     })
 }
 
-/// What is carried out of a configuration: all but the exporters that do not send.
-fn carried_out(
+/// The plan and the roles without the exporters that do not send, and those.
+fn effective(
     config: &config::Telemetry,
     listen: config::Listen,
 ) -> (plan::Plan, telemetry::Roles, Vec<OwnEndpoint>) {
     let (mut plan, mut roles) = (config.plan.clone(), config.roles());
-    let silent = silent(config, listen);
-    let is_silent = |name: &String| silent.iter().any(|own| own.exporter == *name);
-    plan.exporters.retain(|exporter| !is_silent(&exporter.name));
-    roles.own = roles.own.filter(|name| !is_silent(name));
-    roles.others.retain(|name| !is_silent(name));
-    (plan, roles, silent)
+    let not_sending = not_sending(config, listen);
+    let is_left_out = |name: &String| not_sending.iter().any(|own| own.exporter == *name);
+    plan.exporters.retain(|exporter| !is_left_out(&exporter.name));
+    roles.own = roles.own.filter(|name| !is_left_out(name));
+    roles.others.retain(|name| !is_left_out(name));
+    (plan, roles, not_sending)
 }
 
 /// Work for this place in a trace: what is logged meanwhile names it.
@@ -331,12 +331,13 @@ pub fn describe(config: &config::Config) -> String {
         Some(name) => format!("the trigger span of each run: to `{name}`\n"),
         None => "the trigger span of each run: kept in the run's own trace only\n".to_owned(),
     };
-    let silent = silent(telemetry, config.listen).into_iter();
-    let silent: String = silent.map(|own| format!("not sending: {own}\n")).collect();
-    format!("{}\n{own}{application}{silent}", telemetry::config::describe(&telemetry.plan))
+    let not_sending = not_sending(telemetry, config.listen).into_iter();
+    let not_sending: String = not_sending.map(|own| format!("not sending: {own}\n")).collect();
+    format!("{}\n{own}{application}{not_sending}", telemetry::config::describe(&telemetry.plan))
 }
 
-/// Sends one item of each signal to every exporter that the server uses.
-pub fn probe(config: &config::Config, host: &Host) -> Vec<telemetry::Probe> {
-    telemetry::probe(&config.telemetry.plan, &config.telemetry.roles(), host)
+/// Sends one item of each signal to every exporter that the server uses, and names those that do not send.
+pub fn probe(config: &config::Config, host: &Host) -> (Vec<telemetry::Probe>, Vec<OwnEndpoint>) {
+    let (plan, roles, not_sending) = effective(&config.telemetry, config.listen);
+    (telemetry::probe(&plan, &roles, host), not_sending)
 }

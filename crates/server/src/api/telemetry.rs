@@ -91,7 +91,7 @@ impl From<OwnEndpoint> for ExporterStatus {
 fn all(app: &App) -> Vec<ExporterStatus> {
     let telemetry = &app.watch.telemetry;
     let sending = telemetry.library().status().into_iter().map(ExporterStatus::from);
-    sending.chain(telemetry.silent().into_iter().map(ExporterStatus::from)).collect()
+    sending.chain(telemetry.not_sending().into_iter().map(ExporterStatus::from)).collect()
 }
 
 /// The state of each exporter in few words.
