@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail};
 
 pub use api::{Api, answer};
 pub use cluster::Cluster;
-pub use collector::{Collected, CollectedSpan, Collector};
+pub use collector::{Collected, CollectedLog, CollectedSpan, Collector};
 pub use database::Database;
 pub use gate::{Gate, Hold};
 pub use relay::Relay;

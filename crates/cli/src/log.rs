@@ -30,9 +30,6 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// The crates of this program. Others speak when something is odd, or to those who debug.
-const OURS: &[&str] = &["qualitytrace", "server", "db", "bus", "drivers", "runner", "telemetry"];
-
 /// The level, to be changed.
 pub(crate) type Levels = reload::Handle<Targets, tracing_subscriber::Registry>;
 
@@ -60,8 +57,11 @@ pub(crate) fn targets(level: Level) -> Targets {
         Level::Warn => LevelFilter::WARN,
         Level::Error => LevelFilter::ERROR,
     };
-    let others = if ours == LevelFilter::INFO { LevelFilter::WARN } else { ours };
-    Targets::new().with_default(others).with_targets(OURS.iter().map(|name| (*name, ours)))
+    // Libraries are quiet below a warning: what they log there quotes values.
+    let others = ours.min(LevelFilter::WARN);
+    Targets::new()
+        .with_default(others)
+        .with_targets(server::CRATES.iter().map(|name| (*name, ours)))
 }
 
 /// An object a line.

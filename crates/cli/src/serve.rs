@@ -76,10 +76,7 @@ pub(crate) async fn serve(
     let addresses = handle.addresses();
     let where_to = where_to(&config, addresses);
     let mut waits = handle.waits_for();
-    terminal.result(&match &waits {
-        None => format!("ready: {where_to}"),
-        Some(why) => format!("started: {where_to}, not ready: {why}"),
-    });
+    tell_ready(&telemetry, terminal, &where_to, waits.as_deref());
     let mut ready = pin!(handle.ready());
     let mut running = config;
     let exit = loop {
@@ -92,7 +89,7 @@ pub(crate) async fn serve(
             }
             () = &mut ready, if waits.is_some() => {
                 waits = None;
-                terminal.result(&format!("ready: {where_to}"));
+                tell_ready(&telemetry, terminal, &where_to, None);
                 continue;
             }
             _ = signals.hang_up.recv() => {}
@@ -106,6 +103,7 @@ pub(crate) async fn serve(
                 // It fails only after the end of the subscriber, which is that of the process.
                 let _ended = levels.reload(log::targets(again.log.level));
                 tell_not_sending(&telemetry, terminal);
+                telemetry.tell_reloaded();
                 Ok(again)
             }
             Err(error) => Err(terminal.refuse(&error)),
@@ -142,6 +140,15 @@ fn start_telemetry(
     let levels = log::start(config.log, &telemetry);
     tell_not_sending(&telemetry, terminal);
     Ok((telemetry, levels))
+}
+
+/// Tells where the server listens, and whether it serves.
+fn tell_ready(telemetry: &Telemetry, terminal: &Terminal, where_to: &str, waits: Option<&str>) {
+    terminal.result(&match waits {
+        None => format!("ready: {where_to}"),
+        Some(why) => format!("started: {where_to}, not ready: {why}"),
+    });
+    telemetry.tell_ready(waits);
 }
 
 /// Tells which exporters do not send, and what to write so that they do.

@@ -66,6 +66,10 @@ telemetry:
         collector:
           endpoint: 127.0.0.1:{collector}
           headers: {{authorization: 'Bearer s3cr3t-of-the-exporter-43'}}
+tracer:
+  logs: {{type: open-telemetry, endpoint: 'http://127.0.0.1:{collector}', level: trace, enable: {{log-exporter: true}}}}
+metrics:
+  open-telemetry: {{transport: grpc, endpoint: 'http://127.0.0.1:{collector}', interval: 500ms}}
 server:
   auth:
     mode: on
@@ -349,6 +353,13 @@ async fn runs_full_of_secrets_leave_none() -> Result<()> {
         let wanted = 4 * (tokens.len() + 1);
         let collected = collector.wait_for(WAIT_MAX, |it| spans(it) >= wanted).await?;
         assert!(spans(&collected) >= wanted, "there is something to look through");
+        for sign in ["resourceLogs", "resourceMetrics"] {
+            let is_written = |_: &bench::parts::Collected| {
+                collector.written().is_ok_and(|text| text.contains(sign))
+            };
+            let collected = collector.wait_for(WAIT_MAX, is_written).await?;
+            assert!(is_written(&collected), "{sign} to look through");
+        }
         server.child.kill().await?;
         told.push(fs::read_to_string(&server.log)?);
         tokens.push(server.token["qtt_".len()..].to_owned());

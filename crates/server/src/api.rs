@@ -274,7 +274,7 @@ async fn ready(State(app): State<App>, parts: Parts) -> Response {
         Some(why) => return not_ready(&app, &why).into_response(),
         None => broken(&app).await,
     };
-    app.opening.tell(why.as_deref());
+    app.opening.tell(why.as_deref(), &app.watch.telemetry);
     match why {
         None if guard::may_know(&app, &parts).await => {
             let exporters = telemetry::states(&app);

@@ -45,10 +45,47 @@ pub struct Metric {
     pub meaning: &'static str,
 }
 
+/// An event of the log.
+#[derive(Debug)]
+pub struct Event {
+    /// Its name.
+    pub name: &'static str,
+    /// Its severity.
+    pub severity: &'static str,
+    /// Its attributes.
+    pub attributes: &'static [&'static str],
+    /// When it is logged.
+    pub meaning: &'static str,
+}
+
+/// The names of events.
+pub(crate) mod event {
+    pub(crate) const READY: &str = "qualitytrace.server.ready";
+    pub(crate) const NOT_READY: &str = "qualitytrace.server.not_ready";
+    pub(crate) const RELOADED: &str = "qualitytrace.server.reloaded";
+    pub(crate) const EXPORTER_TROUBLE: &str = "qualitytrace.exporter.trouble";
+    pub(crate) const EXPORTER_RECOVERED: &str = "qualitytrace.exporter.recovered";
+    pub(crate) const RUN_ACCEPTED: &str = "qualitytrace.run.accepted";
+    pub(crate) const RUN_ENDED: &str = "qualitytrace.run.ended";
+    pub(crate) const RUN_SUPERSEDED: &str = "qualitytrace.run.superseded";
+    pub(crate) const RUN_OVERTAKEN: &str = "qualitytrace.run.overtaken";
+    pub(crate) const LOGIN: &str = "qualitytrace.login";
+    pub(crate) const DOCUMENT_CHANGED: &str = "qualitytrace.document.changed";
+}
+
 /// Attributes that more than one place writes.
 pub(crate) mod attribute {
     pub(crate) const VERDICT: &str = "qualitytrace.run.verdict";
+    pub(crate) const PROVISIONAL: &str = "qualitytrace.run.provisional_verdict";
     pub(crate) const RUN_ID: &str = "qualitytrace.run.id";
+    pub(crate) const PROJECT: &str = "qualitytrace.project";
+    pub(crate) const TEST_ID: &str = "qualitytrace.test.id";
+    pub(crate) const DOCUMENT_KIND: &str = "qualitytrace.document.kind";
+    pub(crate) const DOCUMENT_ID: &str = "qualitytrace.document.id";
+    pub(crate) const DOCUMENT_VERSION: &str = "qualitytrace.document.version";
+    pub(crate) const EXPORTER: &str = "otel.component.name";
+    pub(crate) const TOPIC: &str = "qualitytrace.exporter.topic";
+    pub(crate) const OUTCOME: &str = "qualitytrace.login.outcome";
     pub(crate) const SETTLE_WHOLE: &str = "qualitytrace.settle.whole";
     pub(crate) const SETTLE_REASON: &str = "qualitytrace.settle.reason";
     pub(crate) const SETTLE_WAITED: &str = "qualitytrace.settle.waited";
@@ -316,6 +353,88 @@ pub const METRICS: &[&Metric] = &[
     &DB_DURATION,
 ];
 
+/// Every event of the server's log that has a name.
+pub const EVENTS: &[Event] = &[
+    Event {
+        name: event::READY,
+        severity: "info",
+        attributes: &[],
+        meaning: "The server serves: after its start, or again.",
+    },
+    Event {
+        name: event::NOT_READY,
+        severity: "warn",
+        attributes: &[],
+        meaning: "The server does not serve. The body tells why.",
+    },
+    Event {
+        name: event::RELOADED,
+        severity: "info",
+        attributes: &[],
+        meaning: "The configuration was read again, and what can change while the server runs has changed.",
+    },
+    Event {
+        name: event::EXPORTER_TROUBLE,
+        severity: "warn",
+        attributes: &[attribute::EXPORTER, attribute::TOPIC],
+        meaning: "An exporter does not deliver, its buffer fills, is full or cannot be written, or it drops. The body tells why and what is kept.",
+    },
+    Event {
+        name: event::EXPORTER_RECOVERED,
+        severity: "info",
+        attributes: &[attribute::EXPORTER, attribute::TOPIC],
+        meaning: "That is over.",
+    },
+    Event {
+        name: event::RUN_ACCEPTED,
+        severity: "info",
+        attributes: &[attribute::RUN_ID, attribute::PROJECT, attribute::TEST_ID],
+        meaning: "A run was accepted, by the API or as a step of a suite.",
+    },
+    Event {
+        name: event::RUN_ENDED,
+        severity: "info",
+        attributes: &[
+            attribute::RUN_ID,
+            attribute::PROJECT,
+            attribute::TEST_ID,
+            attribute::TEST_CASE,
+            attribute::VERDICT,
+            attribute::SETTLE_REASON,
+        ],
+        meaning: "A run has its final verdict. `qualitytrace.settle.reason` tells whether its trace was whole, and what kept it from being so.",
+    },
+    Event {
+        name: event::RUN_SUPERSEDED,
+        severity: "info",
+        attributes: &[attribute::RUN_ID, attribute::VERDICT, attribute::PROVISIONAL],
+        meaning: "The final verdict of a run is another than its provisional one.",
+    },
+    Event {
+        name: event::RUN_OVERTAKEN,
+        severity: "warn",
+        attributes: &[attribute::RUN_ID, attribute::VERDICT],
+        meaning: "Spans came after the final verdict of a run, with which it would have been this one.",
+    },
+    Event {
+        name: event::LOGIN,
+        severity: "info; warn where it failed",
+        attributes: &[attribute::OUTCOME],
+        meaning: "A person logged in (`success`) or could not (`failure`). Who and from where is in the audit log only.",
+    },
+    Event {
+        name: event::DOCUMENT_CHANGED,
+        severity: "info",
+        attributes: &[
+            attribute::PROJECT,
+            attribute::DOCUMENT_KIND,
+            attribute::DOCUMENT_ID,
+            attribute::DOCUMENT_VERSION,
+        ],
+        meaning: "A document has a new version, or was deleted; then there is no version.",
+    },
+];
+
 /// The catalogue as a part of a page.
 pub fn markdown() -> String {
     let list = |names: &[&str]| match names {
@@ -336,6 +455,13 @@ pub fn markdown() -> String {
         attribute::ERROR,
         attribute::EXCEPTION_TYPE
     ));
+    out.push_str(
+        "\n| event of the log | severity | attributes | when |\n| --- | --- | --- | --- |\n",
+    );
+    for event in EVENTS {
+        let Event { name, severity, attributes, meaning } = event;
+        out.push_str(&format!("| `{name}` | {severity} | {} | {meaning} |\n", list(attributes)));
+    }
     out.push_str("\n| metric | instrument | unit | attributes | meaning |\n| --- | --- | --- | --- | --- |\n");
     for metric in METRICS {
         let Metric { name, instrument, unit, attributes, meaning } = metric;

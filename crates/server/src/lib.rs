@@ -18,6 +18,7 @@ mod journal_key;
 mod listen;
 mod liveness;
 mod opening;
+mod own_events;
 mod own_metrics;
 mod own_spans;
 mod own_telemetry;
@@ -55,7 +56,7 @@ pub use access::{
     table::{INGEST as INGEST_ROLES, Need, TABLE as ACCESS},
 };
 pub use api::openapi;
-pub use own_telemetry::{OwnEndpoint, Telemetry, describe, host, not_sending, probe};
+pub use own_telemetry::{CRATES, OwnEndpoint, Telemetry, describe, host, not_sending, probe};
 #[cfg(feature = "planted")]
 pub use plant::plant;
 pub use provision::ProvisionError;

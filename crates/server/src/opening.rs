@@ -20,6 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    Telemetry,
     access::login_cookie::LoginKeys,
     ingest::Ingest,
     interests::Interests,
@@ -125,13 +126,14 @@ impl Opening {
     }
 
     /// Says in the log what is broken, once, and that it is not any more.
-    pub(crate) fn tell(&self, broken: Option<&str>) {
+    pub(crate) fn tell(&self, broken: Option<&str>, telemetry: &Telemetry) {
         let mut told = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
         match (told.as_deref(), broken) {
             (Some(_), None) => tracing::info!("ready again"),
             (told, Some(why)) if told != Some(why) => tracing::warn!(why, "not ready"),
             _ => return,
         }
+        telemetry.tell_ready(broken);
         *told = broken.map(str::to_owned);
     }
 

@@ -136,7 +136,7 @@ fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
     if let Some(settlement) = &outcome.settlement {
         let waited = Duration::from_nanos(settlement.waited_ns).as_secs_f64();
         attributes.push((attribute::SETTLE_WHOLE.to_owned(), Value::Bool(settlement.is_whole())));
-        attributes.push(text(attribute::SETTLE_REASON, &reason(settlement)));
+        attributes.push(text(attribute::SETTLE_REASON, &settle_reason(settlement)));
         attributes.push((attribute::SETTLE_WAITED.to_owned(), Value::Double(waited)));
         let spans = i64::try_from(settlement.spans).unwrap_or(i64::MAX);
         attributes.push((attribute::SETTLE_SPANS.to_owned(), Value::Int(spans)));
@@ -145,7 +145,7 @@ fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
 }
 
 /// What kept the trace from being whole, in words without values.
-fn reason(settlement: &Settlement) -> String {
+pub(crate) fn settle_reason(settlement: &Settlement) -> String {
     let word = |unsettled: &Unsettled| match unsettled {
         Unsettled::NoTelemetry => "no telemetry",
         Unsettled::NotAnswered => "not answered",

@@ -24,6 +24,7 @@ use telemetry::{
     opentelemetry::{
         Context, InstrumentationScope, KeyValue,
         context::{FutureExt, WithContext},
+        logs::Severity,
         metrics::MeterProvider,
         trace::{
             Event, Link, SpanContext, SpanKind, Status, TraceContextExt, TraceFlags, TraceState,
@@ -36,7 +37,10 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    StartError, config, listen,
+    StartError,
+    catalogue::{attribute, event},
+    config, listen,
+    own_events::{self, Announcement, Announcer},
     own_metrics::{self, OwnMetrics, Waiting},
     traceparent::TraceParent,
 };
@@ -47,7 +51,11 @@ const WAITING_POLL: Duration = Duration::from_secs(5);
 /// From this share of a buffer on, new runs are refused; the rest is for those in flight.
 const PRESSURE_MAX: f64 = 0.8;
 
-const SCOPE: &str = "qualitytrace";
+pub(crate) const SCOPE: &str = "qualitytrace";
+
+/// The crates of this program, as the targets of its log begin.
+pub const CRATES: &[&str] =
+    &["qualitytrace", "server", "db", "bus", "drivers", "runner", "telemetry"];
 
 /// The server's exporters and instruments.
 #[derive(Debug)]
@@ -59,20 +67,31 @@ pub struct Telemetry {
     not_sending: Mutex<Vec<OwnEndpoint>>,
     prometheus: AtomicBool,
     metrics: OwnMetrics,
+    announcer: Announcer,
 }
 
 impl Telemetry {
     /// Starts the exporters. None of them needs its Collector to be there; one that would send to the server itself is
     /// refused.
-    pub fn start(config: &config::Config, host: Host) -> Result<Self, StartError> {
+    pub fn start(config: &config::Config, mut host: Host) -> Result<Self, StartError> {
         refuse_own_endpoints(&config.telemetry, config.listen)?;
         let (plan, roles, not_sending) = effective(&config.telemetry, config.listen);
         let config = &config.telemetry;
+        let (announcer, announcements) = own_events::announcer();
+        announce_notices(&mut host, announcer.clone());
         let inner = telemetry::Telemetry::start(&plan, &roles, host)?;
+        announcements.start(inner.logger_provider()).map_err(telemetry::StartError::Thread)?;
         let metrics = OwnMetrics::new(inner.meter_provider().meter(SCOPE));
         let application = Mutex::new(roles.others.first().cloned());
         let prometheus = AtomicBool::new(config.plan.prometheus);
-        Ok(Self { inner, application, not_sending: Mutex::new(not_sending), prometheus, metrics })
+        Ok(Self {
+            inner,
+            application,
+            not_sending: Mutex::new(not_sending),
+            prometheus,
+            metrics,
+            announcer,
+        })
     }
 
     /// Goes on by another configuration; what was accepted is kept. `listen` is where the server listens in fact.
@@ -95,6 +114,22 @@ impl Telemetry {
     /// The exporters that do not send, since their default endpoint is this server's own.
     pub fn not_sending(&self) -> Vec<OwnEndpoint> {
         self.not_sending.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells exporters that the server serves, or why it does not.
+    pub fn tell_ready(&self, unready: Option<&str>) {
+        let (name, severity, body) = match unready {
+            None => (event::READY, Severity::Info, "ready".to_owned()),
+            Some(why) => (event::NOT_READY, Severity::Warn, format!("not ready: {why}")),
+        };
+        self.announcer.announce(Announcement { name, severity, body, attributes: Vec::new() });
+    }
+
+    /// Tells exporters that the configuration was read again.
+    pub fn tell_reloaded(&self) {
+        let body = "the configuration was read again".to_owned();
+        let (name, severity) = (event::RELOADED, Severity::Info);
+        self.announcer.announce(Announcement { name, severity, body, attributes: Vec::new() });
     }
 
     /// Sends one of the server's own spans, as a part of this trace.
@@ -155,6 +190,7 @@ impl Telemetry {
 
     /// Sends what is queued, and ends. Blocks for up to `max`.
     pub(crate) fn shutdown(&self, max: Duration) -> Report {
+        self.announcer.flush();
         self.inner.shutdown(max)
     }
 }
@@ -257,8 +293,8 @@ fn finished(trace: TraceId, followed: bool, span: SpanData) -> FinishedSpan {
         Kind::Unspecified | Kind::Internal | Kind::Other(_) => SpanKind::Internal,
     };
     (finished.start, finished.end) = (system_time(span.start), system_time(span.end));
-    finished.attributes = span.attributes.into_iter().map(attribute).collect();
-    finished.events = span.events.into_iter().map(event).collect();
+    finished.attributes = span.attributes.into_iter().map(key_value).collect();
+    finished.events = span.events.into_iter().map(span_event).collect();
     finished.links = span.links.iter().filter_map(link).collect();
     finished.status = match span.status.code {
         StatusCode::Error => Status::error(span.status.message),
@@ -269,8 +305,8 @@ fn finished(trace: TraceId, followed: bool, span: SpanData) -> FinishedSpan {
     finished
 }
 
-fn event(event: EventData) -> Event {
-    let attributes = event.attributes.into_iter().map(attribute).collect();
+fn span_event(event: EventData) -> Event {
+    let attributes = event.attributes.into_iter().map(key_value).collect();
     Event::new(event.name, system_time(event.at), attributes, event.dropped_attributes)
 }
 
@@ -278,7 +314,7 @@ fn link(link: &LinkData) -> Option<Link> {
     Some(Link::with_context(context(link.trace_id?, link.span_id?, true)))
 }
 
-fn attribute((key, value): (String, Value)) -> KeyValue {
+fn key_value((key, value): (String, Value)) -> KeyValue {
     match value {
         Value::Bool(value) => KeyValue::new(key, value),
         Value::Int(value) => KeyValue::new(key, value),
@@ -305,6 +341,7 @@ fn system_time(at: Timestamp) -> SystemTime {
 /// How the server appears to its telemetry, and where it hears of trouble.
 pub fn host() -> Host {
     let mut host = Host::new(concat!("qualitytrace/", env!("CARGO_PKG_VERSION")));
+    host.crates = CRATES.iter().map(|name| (*name).to_owned()).collect();
     // Called where nothing is exported, so that trouble with an exporter is not sent to it.
     host.notice = Arc::new(|notice| {
         let (exporter, topic, message) = (notice.exporter, notice.topic.as_str(), notice.message);
@@ -315,6 +352,24 @@ pub fn host() -> Host {
         }
     });
     host
+}
+
+/// What goes wrong with an exporter is an event for all of them, also for that one, when it delivers again.
+fn announce_notices(host: &mut Host, announcer: Announcer) {
+    let notice = Arc::clone(&host.notice);
+    host.notice = Arc::new(move |said| {
+        notice(said);
+        let (name, severity) = match said.is_over {
+            true => (event::EXPORTER_RECOVERED, Severity::Info),
+            false => (event::EXPORTER_TROUBLE, Severity::Warn),
+        };
+        let attributes = vec![
+            (attribute::EXPORTER, said.exporter.to_owned()),
+            (attribute::TOPIC, said.topic.as_str().to_owned()),
+        ];
+        let body = format!("`{}` {}", said.exporter, said.message);
+        announcer.announce(Announcement { name, severity, body, attributes });
+    });
 }
 
 /// What a configuration will do, for people; secrets are hidden.

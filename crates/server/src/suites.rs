@@ -195,6 +195,7 @@ impl<'a> Going<'a> {
         };
         match self.worker.db.start_step((*id, *epoch), step, (&run, &secrets)).await {
             Ok(_) => {
+                crate::own_events::run_accepted(run.id, &run.project, &run.test);
                 self.awaited.insert(news_of(run.id));
                 self.worker.bus.hint(api::runs_waiting());
                 Ok(())

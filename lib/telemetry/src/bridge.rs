@@ -28,7 +28,12 @@ impl Telemetry {
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
     {
         let tracer = self.tracer_provider().tracer(BRIDGE_SCOPE);
-        let spans = tracing_opentelemetry::layer().with_tracer(tracer).with_level(true);
+        // Neither paths of the build nor names of threads: they say nothing about the work.
+        let spans = tracing_opentelemetry::layer()
+            .with_tracer(tracer)
+            .with_level(true)
+            .with_location(false)
+            .with_threads(false);
         let logs = OpenTelemetryTracingBridge::new(self.logger_provider());
         let of = |kind| Wanted { state: Arc::clone(self.state()), kind };
         spans.with_filter(of(Kind::Spans)).and_then(logs.with_filter(of(Kind::Logs)))
@@ -78,6 +83,8 @@ impl<S: Subscriber> Filter<S> for Wanted {
         // A span without a parent would begin a context that is not suppressed, so that a sender's own are refused here.
         *meta.level() <= self.level()
             && Host::exports(&self.state.scopes, meta.target())
+            && (*meta.level() <= LevelFilter::WARN
+                || Host::is_own(&self.state.crates, meta.target()))
             && !opentelemetry::Context::is_current_telemetry_suppressed()
     }
 

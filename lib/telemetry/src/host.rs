@@ -22,6 +22,9 @@ pub struct Host {
     /// Which instrumentation scopes, and which targets of the `tracing` bridge, are exported: those that begin with
     /// one of these. Empty is all.
     pub scopes: Vec<String>,
+    /// The crates of the program, by their names in targets of the `tracing` bridge. Of all other crates, only warnings and errors
+    /// are exported: what libraries log below that is for those who debug them, and may quote values. Empty is all crates.
+    pub crates: Vec<String>,
     /// Hears what goes wrong and when it is over, once for each change. Called on threads of telemetry's own, where nothing is
     /// recorded: it may log, and the log will not be exported.
     pub notice: Arc<dyn Fn(&Notice<'_>) + Send + Sync>,
@@ -85,6 +88,7 @@ impl Host {
             user_agent: user_agent.into(),
             resource: Vec::new(),
             scopes: Vec::new(),
+            crates: Vec::new(),
             notice: Arc::new(|_| {}),
             now: Instant::now,
             wall: SystemTime::now,
@@ -96,6 +100,12 @@ impl Host {
     pub(crate) fn exports(scopes: &[String], name: &str) -> bool {
         scopes.is_empty() || scopes.iter().any(|scope| name.starts_with(scope.as_str()))
     }
+
+    /// Whether this target of the `tracing` bridge is in a crate of the program.
+    pub(crate) fn is_own(crates: &[String], target: &str) -> bool {
+        let (name, _) = target.split_once("::").unwrap_or((target, ""));
+        crates.is_empty() || crates.iter().any(|own| own == name)
+    }
 }
 
 impl fmt::Debug for Host {
@@ -104,6 +114,7 @@ impl fmt::Debug for Host {
             .field("user_agent", &self.user_agent)
             .field("resource", &self.resource)
             .field("scopes", &self.scopes)
+            .field("crates", &self.crates)
             .finish_non_exhaustive()
     }
 }

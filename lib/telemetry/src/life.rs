@@ -80,7 +80,7 @@ impl Telemetry {
         let attributes = plan.resource.iter();
         host.resource
             .extend(attributes.map(|(key, value)| KeyValue::new(key.clone(), value.clone())));
-        let state = Arc::new(State::new(host.scopes.clone()));
+        let state = Arc::new(State::new(host.scopes.clone(), host.crates.clone()));
         let reader = Reader::new();
         let resource = Resource::builder_empty().with_attributes(host.resource.clone()).build();
         let traces = SdkTracerProvider::builder()

@@ -46,6 +46,8 @@ pub(crate) struct State {
     pub(crate) marks: Marks,
     /// Scopes and targets that are exported; empty is all.
     pub(crate) scopes: Vec<String>,
+    /// The crates of the program; empty is all.
+    pub(crate) crates: Vec<String>,
 }
 
 /// Who gets what.
@@ -125,13 +127,14 @@ pub(crate) fn draw(trace: TraceId) -> u64 {
 }
 
 impl State {
-    pub(crate) fn new(scopes: Vec<String>) -> Self {
+    pub(crate) fn new(scopes: Vec<String>, crates: Vec<String>) -> Self {
         Self {
             pipeline: ArcSwap::default(),
             threshold_max: AtomicU64::new(NOBODY),
             differs: AtomicBool::default(),
             marks: Marks::default(),
             scopes,
+            crates,
         }
     }
 

@@ -10,7 +10,7 @@ use std::{
 
 use opentelemetry::{
     Context, InstrumentationScope, KeyValue, TraceId,
-    logs::Severity,
+    logs::{LogRecord as _, Severity},
     trace::{Link, Span as _, SpanKind, SpanRef, TraceContextExt, TraceState},
 };
 use opentelemetry_sdk::{
@@ -112,8 +112,17 @@ impl ShouldSample for Sampler {
     }
 }
 
+/// Whether this is the name that `tracing` gives to an event without one: its place in the code, a path of the build included.
+fn is_place(name: &str) -> bool {
+    let line = name.strip_prefix("event ").and_then(|place| place.rsplit_once(".rs:"));
+    line.is_some_and(|(_, line)| line.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 impl LogProcessor for Logs {
     fn emit(&self, record: &mut SdkLogRecord, scope: &InstrumentationScope) {
+        if record.event_name().is_some_and(is_place) {
+            record.set_event_name("");
+        }
         self.0.log(record, scope);
     }
 

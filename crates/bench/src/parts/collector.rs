@@ -35,6 +35,17 @@ pub struct Collector {
 pub struct Collected {
     /// Every span, in the order written.
     pub spans: Vec<CollectedSpan>,
+    /// Every log record, in the order written.
+    pub logs: Vec<CollectedLog>,
+}
+
+/// One log record as the Collector wrote it.
+#[derive(Clone, Debug)]
+pub struct CollectedLog {
+    /// The name of its scope: for what `tracing` logs, the target.
+    pub scope: String,
+    /// The record as JSON.
+    pub json: Value,
 }
 
 /// One span as the Collector wrote it.
@@ -73,6 +84,14 @@ impl Collector {
         for line in text.lines() {
             // The last line may be half written.
             let Ok(request) = serde_json::from_str::<Value>(line) else { continue };
+            for resource in list(&request, "resourceLogs") {
+                for scope in list(resource, "scopeLogs") {
+                    let name = scope["scope"]["name"].as_str().unwrap_or_default();
+                    let read =
+                        |log: &Value| CollectedLog { scope: name.to_owned(), json: log.clone() };
+                    collected.logs.extend(list(scope, "logRecords").map(read));
+                }
+            }
             for resource in list(&request, "resourceSpans") {
                 let service = service_name(resource);
                 for scope in list(resource, "scopeSpans") {
@@ -131,6 +150,29 @@ impl Collected {
     }
 }
 
+impl CollectedLog {
+    /// The name of the event; empty for none.
+    pub fn event(&self) -> &str {
+        self.json["eventName"].as_str().unwrap_or_default()
+    }
+
+    /// Its severity, as a number of OpenTelemetry's.
+    pub fn severity(&self) -> u64 {
+        self.json["severityNumber"].as_u64().unwrap_or_default()
+    }
+
+    /// The keys of its attributes.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        list(&self.json, "attributes").filter_map(|attribute| attribute["key"].as_str())
+    }
+
+    /// An attribute that is a text.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        let attribute = list(&self.json, "attributes").find(|attribute| attribute["key"] == key)?;
+        attribute["value"]["stringValue"].as_str()
+    }
+}
+
 /// Starts a Collector in its folder, and waits until it listens on these ports.
 pub(super) async fn start(folder: &Path, ports: &[u16]) -> Result<Child> {
     let binary = setting("QUALITYTRACE_TEST_COLLECTOR_BIN")?;
@@ -168,7 +210,8 @@ fn configuration(port: u16, forward: Option<u16>, file: &Path) -> String {
         "receivers:\n  otlp: {{protocols: {{grpc: {{endpoint: '127.0.0.1:{port}'}}}}}}\n\
          exporters:\n  file: {{path: '{}', flush_interval: 50ms}}\n{forwarder}\
          service:\n  telemetry: {{metrics: {{level: none}}, logs: {{level: warn}}}}\n  \
-         pipelines: {{traces: {{receivers: [otlp], exporters: {exporters}}}}}\n",
+         pipelines:\n    traces: {{receivers: [otlp], exporters: {exporters}}}\n    \
+         logs: {{receivers: [otlp], exporters: [file]}}\n    metrics: {{receivers: [otlp], exporters: [file]}}\n",
         file.display()
     )
 }

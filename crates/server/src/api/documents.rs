@@ -293,7 +293,10 @@ async fn delete(
     match app.watch.db(*context, Call("UPDATE", "documents"), deleted).await {
         Err(db::DbError::Changed { found: None, .. }) => Err(missing(kind, id, None)),
         Err(error) => Err(error.into()),
-        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Ok(()) => {
+            crate::own_events::document_changed(&asked.project, (kind, id), None);
+            Ok(StatusCode::NO_CONTENT)
+        }
     }
 }
 
@@ -351,7 +354,15 @@ async fn keep(
         version: applied.version,
         changed: applied.changed,
     });
-    Ok(changes.collect())
+    let changes: Vec<_> = changes.collect();
+    for change in changes.iter().filter(|change| change.changed) {
+        crate::own_events::document_changed(
+            project,
+            (change.kind, &change.id),
+            Some(change.version),
+        );
+    }
+    Ok(changes)
 }
 
 /// What `If-Match` and `If-None-Match` ask for.

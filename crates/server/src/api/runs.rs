@@ -179,6 +179,7 @@ pub(super) async fn start(
             return answered(&app, context, (&new.project, run)).await;
         }
     };
+    crate::own_events::run_accepted(new.id, &new.project, &new.test);
     app.watch.hint(context, &*app.bus, runs_waiting());
     if is_planted(Plant::HintTwice) {
         app.watch.hint(context, &*app.bus, runs_waiting());

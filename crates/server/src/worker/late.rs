@@ -147,7 +147,10 @@ async fn write(worker: &Worker, (run, epoch): (RunId, i64), overtaken: &Overtake
     let (began, at) = (Instant::now(), worker.world.now());
     loop {
         match worker.db.overtaken(run, epoch, overtaken, at).await {
-            Ok(()) => return worker.bus.hint(api::run_news(run)),
+            Ok(()) => {
+                crate::own_events::run_overtaken(run, overtaken);
+                return worker.bus.hint(api::run_news(run));
+            }
             Err(error) if error.fault().is_transient() && began.elapsed() < WRITE_MAX => {
                 sleep(RETRY).await;
             }

@@ -423,11 +423,7 @@ fn tell(
         &RunSpan { trace, outcome, suite: taken.suite.as_deref(), trigger: linked, steps: &steps },
     );
     telemetry.metrics().ran(outcome, &steps);
-    tracing::debug!(
-        run = outcome.run_id.map(tracing::field::display),
-        verdict = outcome.verdict.as_str(),
-        "a run ended"
-    );
+    crate::own_events::run_ended(taken, outcome);
     if let (Some(trace_id), Some(trigger)) = (ended.outcome.trace_id, trigger) {
         let trigger = own_spans::trigger_for_application(trigger.clone());
         telemetry.application(trace_id, trigger);

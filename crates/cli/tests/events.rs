@@ -1,0 +1,157 @@
+//! What the log exporter carries: every event of the catalogue by its name, with severity and its place in a trace, and nothing of
+//! libraries, statements or the build. All parts are real.
+
+use std::{collections::BTreeSet, fs, path::Path, time::Duration};
+
+use anyhow::{Context, Result};
+use bench::parts::{
+    Collected, CollectedLog, Collector, Database, Server, Target, free_port, qualitytrace,
+};
+use server::catalogue::EVENTS;
+use tempfile::TempDir;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// OpenTelemetry's number of `WARN`.
+const WARN: u64 = 13;
+
+/// Parts of statements, of paths of a build, and of what libraries log about a connection.
+const FOREIGN: &[&str] = &[
+    "SELECT ",
+    "select ",
+    "INSERT INTO",
+    "insert into",
+    "UPDATE ",
+    "rows_affected",
+    ".cargo/registry",
+    "/src/",
+    ".rs:",
+    "h2::",
+    "hyper",
+    "rustls",
+    "sqlx",
+];
+
+fn test(url: &str) -> String {
+    format!(
+        "type: Test
+spec:
+  id: cart
+  name: the cart answers
+  trigger: {{type: http, httpRequest: {{method: GET, url: '{url}/cart'}}}}
+  settle: {{flush: 100ms}}
+  specs:
+    - selector: span[name=\"GET /cart\"]
+      assertions: ['attr:http.response.status_code = 200']
+"
+    )
+}
+
+fn configuration(
+    database: &Database,
+    data: &Path,
+    ports: (u16, u16),
+    level: &str,
+) -> Result<String> {
+    let (collector, refused) = ports;
+    Ok(format!(
+        "{}
+server: {{dataDirectory: '{}'}}
+log: {{level: {level}, format: json}}
+tracer:
+  all: {{type: open-telemetry, endpoint: 'http://127.0.0.1:{collector}', level: {level}, throttle: 100ms, enable: {{log-exporter: true}}}}
+  away: {{type: open-telemetry, endpoint: 'http://127.0.0.1:{refused}'}}
+",
+        database.section()?,
+        data.display()
+    ))
+}
+
+fn named<'a>(collected: &'a Collected, event: &str) -> Vec<&'a CollectedLog> {
+    collected.logs.iter().filter(|log| log.event() == event).collect()
+}
+
+/// Every name and every attribute of an event stands in the catalogue, which is what people read.
+fn assert_is_of_the_catalogue(log: &CollectedLog) {
+    if log.event().is_empty() {
+        return;
+    }
+    let event = EVENTS.iter().find(|event| event.name == log.event());
+    assert!(event.is_some(), "`{}` is not in the catalogue", log.event());
+    let Some(event) = event else { return };
+    let word = if log.severity() < WARN { "info" } else { "warn" };
+    assert!(event.severity.contains(word), "{word}: {event:?}");
+    for key in log.keys() {
+        assert!(
+            event.attributes.contains(&key),
+            "`{key}` of `{}` is not in the catalogue",
+            log.event()
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()> {
+    let database = Database::create("events").await?;
+    let folder = TempDir::new()?;
+    let ports = (free_port()?, free_port()?);
+    let collector = Collector::start(ports.0, None).await?;
+    let text = configuration(&database, folder.path(), ports, "trace")?;
+    let server = Server::start_with(Path::new(BINARY), &text, "127.0.0.1:0").await?;
+    let target = Target::start(Some(server.otlp_grpc)).await?;
+    let file = folder.path().join("cart.yaml");
+    fs::write(&file, test(&target.url))?;
+    let file = file.to_str().context("a path that is text")?;
+    let passed = qualitytrace(Path::new(BINARY), &["run", file, "--server", &server.api]).await?;
+    assert_eq!(passed.code, Some(0), "{passed:?}");
+    server.signal("-HUP").await?;
+    let wanted = [
+        "qualitytrace.server.ready",
+        "qualitytrace.server.reloaded",
+        "qualitytrace.document.changed",
+        "qualitytrace.run.accepted",
+        "qualitytrace.run.ended",
+        "qualitytrace.exporter.trouble",
+    ];
+    let has_all = |it: &Collected| wanted.iter().all(|name| !named(it, name).is_empty());
+    let collected = collector.wait_for(WAIT_MAX, has_all).await?;
+    let names: BTreeSet<_> = collected.logs.iter().map(CollectedLog::event).collect();
+    assert!(has_all(&collected), "{names:?}");
+
+    let [ended] = named(&collected, "qualitytrace.run.ended")[..] else {
+        panic!("one run: {names:?}")
+    };
+    assert_eq!(ended.text("qualitytrace.run.verdict"), Some("passed"));
+    assert_eq!(ended.text("test.case.name"), Some("the cart answers"));
+    assert_eq!(ended.text("qualitytrace.settle.reason"), Some("whole"));
+    let [accepted] = named(&collected, "qualitytrace.run.accepted")[..] else {
+        panic!("one run: {names:?}")
+    };
+    for event in [ended, accepted] {
+        let place = ["traceId", "spanId"].map(|key| event.json[key].as_str().unwrap_or_default());
+        let is_sent = collected.spans.iter().any(|span| [&*span.trace_id, &*span.span_id] == place);
+        assert!(is_sent, "it names a span that is sent: {}", event.json);
+    }
+    let trouble = named(&collected, "qualitytrace.exporter.trouble");
+    assert_eq!(trouble[0].text("otel.component.name"), Some("tracer.away"), "{}", trouble[0].json);
+
+    for log in &collected.logs {
+        assert_is_of_the_catalogue(log);
+        let said = log.json.to_string();
+        let foreign =
+            FOREIGN.iter().find(|part| said.contains(**part) || log.scope.contains(**part));
+        assert!(log.severity() >= WARN || foreign.is_none(), "{foreign:?}: {} {said}", log.scope);
+    }
+    let stderr = server.log()?;
+    assert!(
+        stderr.contains("\"level\":\"debug\"") || stderr.contains("\"level\":\"info\""),
+        "{stderr}"
+    );
+    for line in stderr.lines() {
+        let foreign = FOREIGN.iter().find(|part| line.contains(**part));
+        assert!(foreign.is_none(), "{foreign:?}: {line}");
+    }
+    assert_eq!(server.terminate().await?, Some(0));
+    collector.kill().await?;
+    database.remove().await
+}

@@ -1,0 +1,175 @@
+//! What the server logs of its work: its events, by the names of the catalogue.
+//!
+//! An event of a request or a run is logged where that is worked on, so that it names its place in the trace. An event of a thread on
+//! which nothing is recorded ([`telemetry::suppress_this_thread`]) goes to exporters by a thread of its own, which a full buffer
+//! may hold.
+//!
+//! Deliberately absent: anything that a test, a response or a person wrote, names and ids aside.
+
+use std::{
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread,
+    time::Duration,
+};
+
+use db::Taken;
+use model::{DocumentKind, Outcome, Overtaken, Project, RunId, TestId};
+use telemetry::opentelemetry::logs::{AnyValue, LogRecord as _, Logger, LoggerProvider, Severity};
+
+use crate::{
+    catalogue::{attribute, event},
+    own_spans::settle_reason,
+};
+
+/// Events that wait for the thread which hands them to exporters. The log on stderr has them all.
+const WAITING_MAX: usize = 64;
+/// How long a shutdown waits for these.
+const FLUSH_MAX: Duration = Duration::from_secs(1);
+
+pub(crate) fn run_accepted(run: RunId, project: &Project, test: &TestId) {
+    tracing::info!(
+        name: event::RUN_ACCEPTED,
+        { {attribute::RUN_ID} = %run, {attribute::PROJECT} = %project, {attribute::TEST_ID} = %test },
+        "a run was accepted"
+    );
+}
+
+pub(crate) fn run_ended(taken: &Taken, outcome: &Outcome) {
+    let reason = outcome.settlement.as_ref().map(settle_reason);
+    tracing::info!(
+        name: event::RUN_ENDED,
+        {
+            {attribute::RUN_ID} = %taken.run_id,
+            {attribute::PROJECT} = %taken.project,
+            {attribute::TEST_ID} = %taken.test.id,
+            {attribute::TEST_CASE} = outcome.test,
+            {attribute::VERDICT} = outcome.verdict.as_str(),
+            {attribute::SETTLE_REASON} = reason
+        },
+        "a run ended: {}",
+        outcome.verdict.as_str()
+    );
+    if let Some(superseded) = &outcome.superseded {
+        tracing::info!(
+            name: event::RUN_SUPERSEDED,
+            {
+                {attribute::RUN_ID} = %taken.run_id,
+                {attribute::VERDICT} = outcome.verdict.as_str(),
+                {attribute::PROVISIONAL} = superseded.verdict.as_str()
+            },
+            "spans replaced the provisional verdict of a run before it was final"
+        );
+    }
+}
+
+pub(crate) fn run_overtaken(run: RunId, overtaken: &Overtaken) {
+    tracing::warn!(
+        name: event::RUN_OVERTAKEN,
+        { {attribute::RUN_ID} = %run, {attribute::VERDICT} = overtaken.verdict.as_str() },
+        "spans that came after the final verdict of a run would have changed it"
+    );
+}
+
+pub(crate) fn logged_in() {
+    tracing::info!(name: event::LOGIN, { {attribute::OUTCOME} = "success" }, "a person logged in");
+}
+
+pub(crate) fn login_failed() {
+    tracing::warn!(
+        name: event::LOGIN,
+        { {attribute::OUTCOME} = "failure" },
+        "a login failed; the audit log has the reason"
+    );
+}
+
+/// A document has a new version, or none any more.
+pub(crate) fn document_changed(
+    project: &Project,
+    (kind, id): (DocumentKind, &TestId),
+    version: Option<i32>,
+) {
+    tracing::info!(
+        name: event::DOCUMENT_CHANGED,
+        {
+            {attribute::PROJECT} = %project,
+            {attribute::DOCUMENT_KIND} = kind.as_str(),
+            {attribute::DOCUMENT_ID} = %id,
+            {attribute::DOCUMENT_VERSION} = version
+        },
+        "a document was {}",
+        if version.is_some() { "changed" } else { "deleted" }
+    );
+}
+
+/// An event that is logged on a thread which records nothing.
+#[derive(Debug)]
+pub(crate) struct Announcement {
+    pub(crate) name: &'static str,
+    pub(crate) severity: Severity,
+    pub(crate) body: String,
+    pub(crate) attributes: Vec<(&'static str, String)>,
+}
+
+enum Entry {
+    Event(Announcement),
+    Flush(SyncSender<()>),
+}
+
+/// Hands events of threads that record nothing to exporters.
+#[derive(Clone, Debug)]
+pub(crate) struct Announcer(SyncSender<Entry>);
+
+/// The other end of an announcer, until there are exporters.
+pub(crate) struct Announcements(Receiver<Entry>);
+
+pub(crate) fn announcer() -> (Announcer, Announcements) {
+    let (sender, receiver) = sync_channel(WAITING_MAX);
+    (Announcer(sender), Announcements(receiver))
+}
+
+impl Announcer {
+    /// Hands it on, and never waits. What finds no place is on stderr only.
+    pub(crate) fn announce(&self, event: Announcement) {
+        drop(self.0.try_send(Entry::Event(event)));
+    }
+
+    /// Waits a moment until what was announced is with the exporters.
+    pub(crate) fn flush(&self) {
+        let (done, is_done) = sync_channel(1);
+        if self.0.try_send(Entry::Flush(done)).is_ok() {
+            let _is_late = is_done.recv_timeout(FLUSH_MAX);
+        }
+    }
+}
+
+impl Announcements {
+    /// Starts the thread; it ends with the last announcer.
+    pub(crate) fn start(
+        self,
+        logs: &impl LoggerProvider<Logger: Send + 'static>,
+    ) -> std::io::Result<()> {
+        let logger = logs.logger(super::own_telemetry::SCOPE);
+        let hand_on = move || {
+            for entry in self.0 {
+                match entry {
+                    Entry::Event(event) => emit(&logger, event),
+                    // Whoever waits may be gone.
+                    Entry::Flush(done) => drop(done.try_send(())),
+                }
+            }
+        };
+        thread::Builder::new().name("telemetry-events".to_owned()).spawn(hand_on).map(drop)
+    }
+}
+
+fn emit(logger: &impl Logger, event: Announcement) {
+    let mut record = logger.create_log_record();
+    record.set_event_name(event.name);
+    record.set_severity_number(event.severity);
+    record.set_severity_text(event.severity.name());
+    record.set_body(AnyValue::from(event.body));
+    for (key, value) in event.attributes {
+        record.add_attribute(key, value);
+    }
+    logger.emit(record);
+}
