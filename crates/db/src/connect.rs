@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use sqlx::{
-    ConnectOptions as _, Executor,
+    ConnectOptions as _, Connection as _, Executor,
     postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
 };
 
@@ -16,6 +16,9 @@ const PARAMS: &str = "`sslmode`, `sslrootcert`, `sslcert`, `sslkey`, `applicatio
 /// run is looked for among the months, which takes longer than to find it; and the plans that tests look at are those that
 /// are carried out. Lists of runs say otherwise for themselves.
 const PLANS: &str = "set plan_cache_mode = force_generic_plan";
+
+/// How long a connection that was tested is used without another test.
+const TESTED_FOR: Duration = Duration::from_secs(1);
 
 /// Where Postgres is, and how to speak to it.
 ///
@@ -74,6 +77,17 @@ impl Connect {
             .acquire_timeout(self.acquire_timeout)
             // Whoever waits in vain says so; a slow one is told by who asked.
             .acquire_slow_threshold(self.acquire_timeout)
+            // A connection is tested when it is given back; once more only where it has lain since, so that a busy server does not ask
+            // Postgres twice for each statement.
+            .test_before_acquire(false)
+            .before_acquire(|connection, meta| {
+                Box::pin(async move {
+                    if meta.idle_for >= TESTED_FOR {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .after_connect(|connection, _| {
                 Box::pin(async move { connection.execute(PLANS).await.map(drop) })
             }))
