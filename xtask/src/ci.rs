@@ -90,7 +90,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests",
         what: "all other tests",
-        services: &["postgres", "collector", "keycloak", "sdks", "contract"],
+        services: &["postgres", "collector", "keycloak", "sdks", "contract", "prometheus"],
         run: tests,
     },
 ];

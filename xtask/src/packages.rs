@@ -1,6 +1,11 @@
-//! Debian packages: installed as root or through a sudo that asks nothing, and otherwise asked for.
+//! Debian packages: installed as root or through a sudo that asks nothing, and otherwise asked for; or only downloaded,
+//! which any user may do.
 
-use std::process::Command;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -11,6 +16,17 @@ pub(crate) type Meanwhile = (&'static str, &'static str);
 
 /// A shell's way to write a line into a file, in a folder that may be new.
 const WRITE: &str = r#"mkdir -p "$(dirname "$1")" && printf '%s\n' "$2" > "$1""#;
+
+/// apt, without questions, after whoever else installs something.
+const APT: &[&str] = &[
+    "env",
+    "DEBIAN_FRONTEND=noninteractive",
+    "apt-get",
+    "-q",
+    "-y",
+    "-o",
+    "DPkg::Lock::Timeout=300",
+];
 
 /// Installs a package of the distribution, or says who has to.
 pub(crate) fn install(
@@ -29,15 +45,8 @@ pub(crate) fn install(
         "apt: another checkout is installing; waiting",
     )?;
     eprintln!("{why}: installing the package `{package}`; under a minute");
-    let log = machine.cache.join("logs/apt.log");
-    let root = |words: &[&str]| {
-        let words = [&become_root[..], words].concat();
-        spawn::long(machine, Command::new(words[0]).args(&words[1..]), &log)
-    };
-    let apt = |arguments: &[&str]| {
-        let quiet = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y"];
-        root(&[&quiet[..], &["-o", "DPkg::Lock::Timeout=300"], arguments].concat())
-    };
+    let root = |words: &[&str]| as_root(machine, &become_root, words);
+    let apt = |arguments: &[&str]| root(&[APT, arguments].concat());
     if let Some((file, line)) = meanwhile {
         eprintln!("  meanwhile `{file}` says `{line}`");
         root(&["sh", "-c", WRITE, "write", file, line])?;
@@ -52,12 +61,45 @@ pub(crate) fn install(
     removed
 }
 
+/// Puts a package of the distribution into a folder, as a file, and installs nothing.
+pub(crate) fn download(machine: &Machine, package: &str, folder: &Path) -> Result<PathBuf> {
+    if machine.in_path("apt-get").is_none() {
+        bail!(
+            "there is no `apt-get` to get `{package}` with: install it so that its programs are in `PATH`"
+        );
+    }
+    let mut apt = Command::new("apt-get");
+    apt.args(["-q", "download", package]).current_dir(folder);
+    let mut get = || spawn::long(machine, &mut apt, &log(machine));
+    // As above: missing and stale package lists are mended by an update.
+    get().or_else(|error| match become_root(machine) {
+        Some(become_root) => {
+            as_root(machine, &become_root, &[APT, &["update"]].concat()).and_then(|()| get())
+        }
+        None => Err(error.context("this user may not run `apt-get update`: run it as root")),
+    })?;
+    let files = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
+    let mut files = files.into_iter().map(|file| file.path());
+    files
+        .find(|file| file.extension().is_some_and(|extension| extension == "deb"))
+        .with_context(|| format!("`apt-get download {package}` ended well, but left no package"))
+}
+
 /// Makes sure that there is a browser to look at pages with.
 pub(crate) fn browser(machine: &Machine) -> Result<()> {
     match machine.in_path("chromium") {
         Some(_) => Ok(()),
         None => install(machine, "chromium", "there is no `chromium` to open pages in", None),
     }
+}
+
+fn as_root(machine: &Machine, become_root: &[&str], words: &[&str]) -> Result<()> {
+    let words = [become_root, words].concat();
+    spawn::long(machine, Command::new(words[0]).args(&words[1..]), &log(machine))
+}
+
+fn log(machine: &Machine) -> PathBuf {
+    machine.cache.join("logs/apt.log")
 }
 
 /// The words to put before a command that needs root; none when there is no way to become it unasked.

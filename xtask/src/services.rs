@@ -12,6 +12,7 @@ mod keycloak;
 mod ports;
 mod postgres;
 mod process;
+mod prometheus;
 mod record;
 mod sdks;
 
@@ -93,6 +94,7 @@ const ALL: &[Part] = &[
     Part::Service(&keycloak::Keycloak),
     Part::Programs(&sdks::SDKS),
     Part::Programs(&contract::CONTRACT),
+    Part::Programs(&prometheus::PROMETHEUS),
 ];
 
 /// A free port can be taken by someone else before the server binds it; then others are tried.
