@@ -121,8 +121,14 @@ metrics:
     let form = page.headers().get("content-type").cloned();
     assert_eq!(form.context("a form")?, "text/plain; version=0.0.4; charset=utf-8");
     let page = page.text().await?;
-    let counted = page.lines().find(|line| line.starts_with("qualitytrace_runs_total{"));
-    assert!(counted.is_some_and(|line| line.contains("passed") && line.ends_with(" 1")), "{page}");
+    for (verdict, runs) in [("passed", 1), ("failed", 0), ("inconclusive", 0)] {
+        let counted = page.lines().any(|line| {
+            line.starts_with("qualitytrace_runs_total{")
+                && line.contains(&format!("\"{verdict}\""))
+                && line.ends_with(&format!(" {runs}"))
+        });
+        assert!(counted, "{verdict}: {page}");
+    }
     ran.end().await?;
 
     let ids = |collector: &Collector| BTreeSet::from_iter(collector.written().span_ids);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use drivers::receiver::Witness;
-use model::{Outcome, Step, StepTime, Timestamp};
+use model::{Outcome, Step, StepTime, Timestamp, Verdict};
 use telemetry::opentelemetry::{
     KeyValue,
     metrics::{Counter, Histogram, Meter},
@@ -53,12 +53,17 @@ impl OwnMetrics {
                 .build()
         };
         let runs = &catalogue::RUNS;
+        let runs = meter
+            .u64_counter(runs.name)
+            .with_unit(runs.unit)
+            .with_description(runs.meaning)
+            .build();
+        // PromQL's `rate` and `increase` do not count the first value of a series, so each series begins at 0.
+        for verdict in [Verdict::Passed, Verdict::Failed, Verdict::Inconclusive] {
+            runs.add(0, &[KeyValue::new(attribute::VERDICT, verdict.as_str())]);
+        }
         Self {
-            runs: meter
-                .u64_counter(runs.name)
-                .with_unit(runs.unit)
-                .with_description(runs.meaning)
-                .build(),
+            runs,
             run: histogram(&catalogue::RUN_DURATION),
             queue: histogram(&catalogue::QUEUE_DURATION),
             settle: histogram(&catalogue::SETTLE_DURATION),
