@@ -38,6 +38,7 @@ const WORDS: &[&str] = &[
     "otel_component_name",
     "rate",
     "sum",
+    "unless",
     "up",
     "__range",
     "m",

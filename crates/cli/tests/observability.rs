@@ -1,0 +1,258 @@
+//! `examples/observability` as a person starts it who follows its README: the built binary with access on, a real
+//! Collector and a real Prometheus, each with its token. The files are used as they are, but for ports and the name of
+//! the database. Deliberately absent: Grafana, which only shows what Prometheus answers.
+
+#[path = "observability/stand.rs"]
+mod stand;
+
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    fs::{self, File},
+    io::Write,
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use bench::parts::{free_port, setting};
+use serde_json::Value;
+use stand::{Stand, example};
+use url::Url;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
+
+/// Blocks of the README.
+const RUN: usize = 2;
+const ASK: usize = 3;
+
+/// Queries that have no answer on a healthy server, and why.
+const EMPTY: [(&str, &str); 1] = [(
+    r#"sum(rate(db_client_operation_duration_seconds_count{error_type!=""}[5m]))"#,
+    "no statement has failed",
+)];
+
+/// What Grafana puts in place of its variable: the time that a dashboard shows.
+const RANGE: (&str, &str) = ("$__range", "1h");
+
+/// A Collector that takes hardly anything: what is sent there is lost for good.
+const SMALL_COLLECTOR: &str = "
+receivers: {otlp: {protocols: {http: {endpoint: '127.0.0.1:PORT', max_request_body_size: 64}}}}
+exporters: {nop: {}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {traces: {receivers: [otlp], exporters: [nop]}}
+";
+
+/// What sends there.
+const SMALL_TRACER: &str = "
+tracer: {small: {type: open-telemetry, transport: http, endpoint: 'http://127.0.0.1:PORT'}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prometheus_answers_every_query_and_fires_an_alert() -> Result<()> {
+    let stand = Stand::start().await?;
+    each_token_is_needed(&stand).await?;
+    stand.passes(RUN).await?;
+    every_query_is_answered(&stand).await?;
+    let asked = stand.passes(ASK).await?;
+    assert!(asked.contains("SUCCESS") && asked.contains("\"passed\""), "{asked}");
+    every_rule_is_evaluated(&stand).await?;
+    the_collector_has_all_of_it(&stand).await?;
+    lost_telemetry_fires_an_alert(&stand).await?;
+    stand.end().await
+}
+
+/// Without the tokens of the README, neither Prometheus nor the Collector would get in.
+async fn each_token_is_needed(stand: &Stand) -> Result<()> {
+    let client = reqwest::Client::new();
+    let (metrics, spans) = (stand.url("11633") + "/metrics", stand.url("14318") + "/v1/traces");
+    let cases = [
+        (client.get(&metrics), None, 401),
+        (client.get(&metrics), Some("collector"), 403),
+        (client.get(&metrics), Some("prometheus"), 200),
+        (client.post(&spans), None, 401),
+        (client.post(&spans), Some("prometheus"), 403),
+        (client.post(&spans), Some("collector"), 200),
+    ];
+    for (request, bearer, expected) in cases {
+        let request = request.header("content-type", "application/x-protobuf");
+        let request = match bearer {
+            Some(name) => request.bearer_auth(stand.token(name)?),
+            None => request,
+        };
+        let answer = request.send().await?;
+        assert_eq!(answer.status(), expected, "{bearer:?}: {}", answer.url());
+    }
+    Ok(())
+}
+
+/// Every query of every dashboard has a number for an answer, but for those that are listed.
+async fn every_query_is_answered(stand: &Stand) -> Result<()> {
+    let queries = queries()?;
+    assert!(queries.len() > 20, "{queries:?}");
+    let listed: BTreeSet<_> = EMPTY.iter().map(|(query, _)| *query).collect();
+    let unanswered = RefCell::new(Vec::new());
+    let answered = stand.until("an answer to every query", async || {
+        // Rates need a run before and after a scrape.
+        stand.passes_again(RUN).await?;
+        let mut without = Vec::new();
+        for query in queries.iter().filter(|query| !listed.contains(query.as_str())) {
+            if !is_answered(stand, query).await? {
+                without.push(query.clone());
+            }
+        }
+        let is_all = without.is_empty();
+        unanswered.replace(without);
+        Ok(is_all.then_some(()))
+    });
+    answered.await.with_context(|| format!("without an answer: {unanswered:?}"))?;
+    for (query, why) in EMPTY {
+        assert!(queries.contains(query), "`{query}` is in no dashboard");
+        assert!(!is_answered(stand, query).await?, "`{query}` has an answer, although {why}");
+    }
+    Ok(())
+}
+
+/// The queries of the dashboards.
+fn queries() -> Result<BTreeSet<String>> {
+    let mut queries = BTreeSet::new();
+    for path in golden::files(&example().join("dashboards"), &["json"]) {
+        let board: Value = serde_json::from_slice(&fs::read(&path)?)?;
+        for panel in board["panels"].as_array().context("panels")? {
+            let targets = panel["targets"].as_array().into_iter().flatten();
+            for target in targets {
+                let query = target["expr"].as_str().with_context(|| panel.to_string())?;
+                queries.insert(query.replace(RANGE.0, RANGE.1));
+            }
+        }
+    }
+    Ok(queries)
+}
+
+/// Whether Prometheus has at least one number for this query. That it cannot evaluate it is an error.
+async fn is_answered(stand: &Stand, query: &str) -> Result<bool> {
+    let answer = prometheus(stand, "query", &[("query", query)]).await?;
+    let found = answer["result"].as_array().context("a result")?;
+    let is_number = |sample: &Value| {
+        let value = sample["value"][1].as_str().and_then(|value| value.parse::<f64>().ok());
+        value.is_some_and(f64::is_finite)
+    };
+    Ok(found.iter().any(is_number))
+}
+
+/// Asks Prometheus.
+async fn prometheus(stand: &Stand, what: &str, parameters: &[(&str, &str)]) -> Result<Value> {
+    let url = format!("{}/api/v1/{what}", stand.url("9090"));
+    let url = Url::parse_with_params(&url, parameters)?;
+    let mut answer: Value = reqwest::get(url.clone()).await?.json().await?;
+    ensure!(answer["status"] == "success", "{url}: {answer}");
+    Ok(answer["data"].take())
+}
+
+/// Prometheus has evaluated every rule of the file without an error, and none of them fires.
+async fn every_rule_is_evaluated(stand: &Stand) -> Result<()> {
+    let rules = stand
+        .until("every rule evaluated", async || {
+            let groups = prometheus(stand, "rules", &[]).await?;
+            let groups = groups["groups"].as_array().context("groups")?.clone();
+            let rules = groups.iter().filter_map(|group| group["rules"].as_array()).flatten();
+            let rules: Vec<_> = rules.cloned().collect();
+            Ok(rules.iter().all(|rule| rule["health"] != "unknown").then_some(rules))
+        })
+        .await?;
+    for rule in &rules {
+        assert_eq!(rule["health"], "ok", "{rule}");
+    }
+    let names: Vec<_> = rules.iter().filter_map(|rule| rule["name"].as_str()).collect();
+    assert_eq!(names, alerts()?);
+    assert_eq!(firing(stand).await?, [] as [(String, String); 0]);
+    Ok(())
+}
+
+/// The alerts of the example, in the order of the file.
+fn alerts() -> Result<Vec<String>> {
+    let text = fs::read_to_string(example().join("alerts.yaml"))?;
+    let names = text.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+    let names: Vec<_> = names.map(str::to_owned).collect();
+    ensure!(!names.is_empty(), "{text}");
+    Ok(names)
+}
+
+/// The alerts that fire, each with the exporter that it names.
+async fn firing(stand: &Stand) -> Result<Vec<(String, String)>> {
+    let alerts = prometheus(stand, "alerts", &[]).await?;
+    let alerts = alerts["alerts"].as_array().context("alerts")?;
+    let firing = alerts.iter().filter(|alert| alert["state"] == "firing").map(|alert| {
+        let label = |name: &str| alert["labels"][name].as_str().unwrap_or_default().to_owned();
+        (label("alertname"), label("otel_component_name"))
+    });
+    Ok(firing.collect())
+}
+
+/// The Collector has the server's metrics for Prometheus, and has stored spans of the server and of the shop.
+async fn the_collector_has_all_of_it(stand: &Stand) -> Result<()> {
+    let client = reqwest::Client::new();
+    let (server, collector) = (stand.url("11633") + "/metrics", stand.url("8889") + "/metrics");
+    stand
+        .until("the same metrics at the server and the Collector", async || {
+            let at_server = client.get(&server).bearer_auth(stand.token("prometheus")?);
+            let at_server = families(&at_server.send().await?.text().await?);
+            let at_collector = families(&client.get(&collector).send().await?.text().await?);
+            let is_all = at_server.contains("qualitytrace_runs_total");
+            Ok((is_all && at_server == at_collector).then_some(()))
+        })
+        .await?;
+    stand
+        .until("spans in the store", async || {
+            let stored = fs::read_to_string(stand.path().join("traces.jsonl"))?;
+            let has = |name: &str| stored.contains(&format!("\"name\":\"{name}\""));
+            Ok((has("qualitytrace.run") && has("POST /orders")).then_some(()))
+        })
+        .await
+}
+
+/// The metrics of a page.
+fn families(page: &str) -> BTreeSet<String> {
+    let lines = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    lines.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// One more exporter, whose Collector refuses every span, makes an alert fire that names this exporter and no other.
+async fn lost_telemetry_fires_an_alert(stand: &Stand) -> Result<()> {
+    let port = free_port()?.to_string();
+    fs::write(stand.path().join("small.yaml"), SMALL_COLLECTOR.replace("PORT", &port))?;
+    let _small = stand.spawn("otelcol --config small.yaml")?;
+    let config = stand.path().join("quality-trace-config.yaml");
+    // The server takes the change over while it runs.
+    let mut config = File::options().append(true).open(config)?;
+    config.write_all(SMALL_TRACER.replace("PORT", &port).as_bytes())?;
+    let firing = stand
+        .until("an alert", async || {
+            stand.passes_again(RUN).await?;
+            Ok(Some(firing(stand).await?).filter(|firing| !firing.is_empty()))
+        })
+        .await?;
+    let expected = ("QualitytraceExporterLoses".to_owned(), "tracer.small".to_owned());
+    assert_eq!(firing, [expected]);
+    Ok(())
+}
+
+/// Alerts that take minutes to fire are held against series that are written down.
+#[test]
+fn every_alert_fires_when_it_must_and_not_before() -> Result<()> {
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/observability/alerts.yaml");
+    let text = fs::read_to_string(cases)?;
+    for alert in alerts()? {
+        assert!(text.contains(&format!("        alertname: {alert}\n")), "{alert} never fires");
+        assert!(
+            text.contains(&format!("alertname: {alert}, exp_alerts: []")),
+            "{alert} always fires"
+        );
+    }
+    let ended = Command::new(setting("QUALITYTRACE_TEST_PROMTOOL")?)
+        .args(["test", "rules", cases])
+        .output()?;
+    let said = [ended.stdout, ended.stderr].concat();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&said));
+    Ok(())
+}
