@@ -8,6 +8,7 @@
 mod collector;
 mod contract;
 mod golang;
+mod jaeger;
 mod keycloak;
 mod ports;
 mod postgres;
@@ -36,6 +37,12 @@ pub(crate) trait Service {
 
     /// Makes sure that the server's program is on this machine. May take minutes the first time, and then says so.
     fn install(&self, machine: &Machine) -> Result<()>;
+
+    /// Whether commands that do not name it use it. A server whose installation takes too long says no until it is
+    /// installed, and a person has it installed by its name.
+    fn is_used_unnamed(&self, _: &Machine) -> bool {
+        true
+    }
 
     /// The folder for what the server keeps: made empty before each start, removed after each stop.
     fn data(&self, machine: &Machine) -> PathBuf;
@@ -92,6 +99,7 @@ const ALL: &[Part] = &[
     Part::Service(&postgres::Postgres),
     Part::Service(&collector::Collector),
     Part::Service(&keycloak::Keycloak),
+    Part::Service(&jaeger::Jaeger),
     Part::Programs(&sdks::SDKS),
     Part::Programs(&contract::CONTRACT),
     Part::Programs(&prometheus::PROMETHEUS),
@@ -106,13 +114,17 @@ const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 
 pub(crate) fn help() -> String {
     let names: Vec<_> = ALL.iter().map(|part| format!("  {}\n", part.name())).collect();
-    format!("Services (all of them where none is named):\n{}", names.concat())
+    format!(
+        "Services (where none is named all of them, jaeger only if it is installed):\n{}",
+        names.concat()
+    )
 }
 
 /// `services up`: starts what is not running, installs what is only installed.
 pub(crate) fn up(machine: &Machine, names: &[&str]) -> Result<()> {
     for part in chosen(names)? {
         match part {
+            Part::Service(service) if names.is_empty() && is_skipped(machine, service) => {}
             Part::Service(service) => {
                 let (record, new) = ensure(machine, service)?;
                 let how = if new { "started" } else { "already running" };
@@ -215,7 +227,8 @@ impl Part {
     }
 }
 
-/// Does `work` with the named services up, handing it their variables; stops afterwards those that it had to start.
+/// Does `work` with these services up, handing it their variables; stops afterwards those that it had to start. Nobody
+/// named them on the command line: one that is only installed by its name is skipped, by its name, where it is not.
 pub(crate) fn with(
     machine: &Machine,
     names: &[&str],
@@ -227,6 +240,7 @@ pub(crate) fn with(
         // No name means no service here: the caller says what its work needs.
         for part in if names.is_empty() { Vec::new() } else { chosen(names)? } {
             match part {
+                Part::Service(service) if is_skipped(machine, service) => {}
                 Part::Service(service) => {
                     let (record, new) = ensure(machine, service)?;
                     if new {
@@ -245,6 +259,18 @@ pub(crate) fn with(
         }
     }
     result
+}
+
+/// Whether a service is left out where nobody named it; says so.
+fn is_skipped(machine: &Machine, service: &dyn Service) -> bool {
+    let is_used = service.is_used_unnamed(machine);
+    if !is_used {
+        let name = service.name();
+        eprintln!(
+            "{name}: skipped, because it is not installed; `cargo xtask services up {name}` installs it"
+        );
+    }
+    !is_used
 }
 
 fn chosen(names: &[&str]) -> Result<Vec<Part>> {

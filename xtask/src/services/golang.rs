@@ -38,6 +38,12 @@ impl<'a> Go<'a> {
         Ok(Self { machine, folder, proxy, log })
     }
 
+    /// A folder that Go knows by this name, such as `GOMODCACHE`.
+    pub(super) fn env(&self, name: &str) -> Result<PathBuf> {
+        let mut go = Command::new("go");
+        spawn::output(go.args(["env", name]).current_dir(self.folder)).map(PathBuf::from)
+    }
+
     /// Runs Go, or a tool that calls it, in the folder.
     pub(super) fn run(&self, command: &mut Command) -> Result<()> {
         command.current_dir(self.folder).env("GOPROXY", &self.proxy);

@@ -1,0 +1,107 @@
+//! Jaeger v2, a store of traces: built from its Go module, because no package registry has it ready.
+//!
+//! The build takes ten minutes on two cores. It is done only for a person who names the service; everything else uses it
+//! where the cache has it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::{Launch, Service, golang::Go, ports};
+use crate::{cache, machine::Machine};
+
+pub(super) struct Jaeger;
+
+/// Of the Go module. Its `cmd/jaeger` is Jaeger v2.
+const MODULE: &str = "github.com/jaegertracing/jaeger";
+const VERSION: &str = "v1.76.0";
+
+const CONFIG: &str = include_str!("jaeger-config.yaml");
+
+const PROGRAM: &str = "jaeger";
+
+impl Service for Jaeger {
+    fn name(&self) -> &'static str {
+        "jaeger"
+    }
+
+    fn install(&self, machine: &Machine) -> Result<()> {
+        program(machine).map(drop)
+    }
+
+    fn is_used_unnamed(&self, machine: &Machine) -> bool {
+        machine.cache.join(key()).join("bin").join(PROGRAM).is_file()
+    }
+
+    fn data(&self, machine: &Machine) -> PathBuf {
+        machine.state().join("jaeger")
+    }
+
+    fn launch(&self, machine: &Machine, data: &Path) -> Result<Launch> {
+        let [otlp_grpc, otlp_http, query_grpc, query_http, health] = ports::free()?;
+        let config = data.join("config.yaml");
+        fs::write(&config, CONFIG)
+            .with_context(|| format!("`{}` cannot be written", config.display()))?;
+        let mut command = Command::new(program(machine)?);
+        command.arg("--config").arg(&config).current_dir(data);
+        let addresses = [
+            ("JAEGER_OTLP_GRPC", otlp_grpc),
+            ("JAEGER_OTLP_HTTP", otlp_http),
+            ("JAEGER_QUERY_GRPC", query_grpc),
+            ("JAEGER_QUERY_HTTP", query_http),
+            ("JAEGER_HEALTH", health),
+        ];
+        command.envs(addresses.map(|(name, address)| (name, address.to_string())));
+        Ok(Launch {
+            command,
+            ready: Box::new(move || ports::answers_at(health, "/status")),
+            address: query_http.to_string(),
+            connect: format!("http://{query_http}; OTLP gRPC {otlp_grpc}, HTTP http://{otlp_http}"),
+            variables: vec![
+                ("QUALITYTRACE_TEST_JAEGER", format!("http://{query_http}")),
+                ("QUALITYTRACE_TEST_JAEGER_OTLP", otlp_grpc.to_string()),
+            ],
+        })
+    }
+}
+
+/// Its folder in the cache.
+pub(super) fn key() -> String {
+    format!("jaeger-{VERSION}")
+}
+
+/// Its program, built now if this machine does not have it.
+fn program(machine: &Machine) -> Result<PathBuf> {
+    let key = key();
+    let bin = cache::install(&machine.cache, &key, &[PROGRAM], |part| build(machine, &key, part))?;
+    Ok(bin.join(PROGRAM))
+}
+
+/// Builds in a copy of the module: only there the checksums of its own `go.sum` count.
+fn build(machine: &Machine, key: &str, part: &Path) -> Result<()> {
+    let go = Go::find(machine, key, part)?;
+    eprintln!(
+        "{key}: building Jaeger from the Go module registry; some 10 minutes on two cores, most of it compiling, once \
+         per machine"
+    );
+    let module = format!("{MODULE}@{VERSION}");
+    go.run(Command::new("go").args(["mod", "download", &module]))?;
+    let downloaded = go.env("GOMODCACHE")?.join(&module);
+    if !downloaded.is_dir() {
+        bail!("{key}: the module is not in `{}`", downloaded.display());
+    }
+    let source = part.join("source");
+    let copy = Command::new("cp").arg("-r").arg(&downloaded).arg(&source).status()?;
+    let writable = Command::new("chmod").args(["-R", "u+w"]).arg(&source).status()?;
+    if !(copy.success() && writable.success()) {
+        bail!("{key}: `{}` cannot be copied", downloaded.display());
+    }
+    let mut build = Command::new("go");
+    build.args(["build", "-C", "source", "-trimpath", "-o", "../bin/jaeger", "./cmd/jaeger"]);
+    go.run(&mut build)?;
+    cache::remove(&source)
+}
