@@ -95,6 +95,11 @@ impl<'a> Reports<'a> {
         Ok(Self { targets, told: Vec::new(), is_alone: false, terminal })
     }
 
+    /// Whether one of them shows traces.
+    pub(crate) fn show_traces(&self) -> bool {
+        self.targets.iter().any(|target| target.format == Format::Html)
+    }
+
     /// Says how many outcomes will come.
     pub(crate) fn expect(&mut self, count: usize) {
         self.is_alone = count == 1;
@@ -138,8 +143,7 @@ impl<'a> Reports<'a> {
                 self.terminal.report(&report::render(target.format, alone, colour));
             }
         }
-        let is_drawn = self.targets.iter().any(|target| target.format == Format::Html);
-        let trace = trace.filter(|_| is_drawn);
+        let trace = trace.filter(|_| self.show_traces());
         told.waterfall =
             trace.map(|trace| Waterfall::of(trace, outcome, &|text| secrets.hide(text)));
         self.told.push(told);

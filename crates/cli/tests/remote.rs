@@ -136,8 +136,41 @@ async fn a_run_on_a_server_is_told_and_reported_as_one_here() -> Result<()> {
     let wrong = ["run", &path, "--server", &server.api, "--test", "wrong", "--report", &report];
     assert_eq!(qualitytrace(Path::new(BINARY), &wrong).await?.code, Some(1));
     assert!(fs::read_to_string(&junit)?.contains("<testcase"), "reports are the same");
+    keeps_traces(&server).await?;
     assert_eq!(server.terminate().await?, Some(0));
     database.remove().await
+}
+
+/// The trace of a run on a server is in the folder and on the page that are asked for, and is judged there again.
+async fn keeps_traces(server: &Server) -> Result<()> {
+    let (folder, target) = (TempDir::new()?, Target::start(Some(server.otlp_grpc)).await?);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (tests, traces, page) = (path("traced.yaml"), path("traces"), path("out.html"));
+    let text = format!(
+        "type: Test
+spec:
+  id: traced
+  name: traced
+  trigger: {{type: http, httpRequest: {{method: GET, url: '{}/cart'}}}}
+  settle: {{timeout: 20s, flush: 100ms}}
+  trace: ['count(span[name=\"GET /cart\"]) = 1']
+",
+        target.url
+    );
+    fs::write(&tests, text)?;
+    let report = format!("html={page}");
+    let run = ["run", &tests, "--server", &server.api, "--traces", &traces, "--report", &report];
+    let ran = qualitytrace(Path::new(BINARY), &run).await?;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let files: Vec<_> = fs::read_dir(&traces)?.collect::<Result<_, _>>()?;
+    let [file] = &files[..] else { anyhow::bail!("one run has one trace: {files:?}") };
+    let name = file.file_name().to_string_lossy().into_owned();
+    ensure!(name.starts_with("traced-") && name.ends_with(".pb"), "{name}");
+    assert!(fs::read_to_string(&page)?.contains("select items"), "the page shows the spans");
+    let file = file.path().display().to_string();
+    let checked = qualitytrace(Path::new(BINARY), &["check", &tests, "--trace", &file]).await?;
+    assert_eq!(checked.code, Some(0), "{}{}", checked.out, checked.err);
+    Ok(())
 }
 
 /// A command that runs, and what it says.

@@ -41,7 +41,7 @@ pub(crate) struct Run {
         env = "QUALITYTRACE_SERVER",
         conflicts_with_all = [
             "command", "ready", "drain", "otlp", "protocol", "repeat", "retries", "timeout", "watch", "shard",
-            "last_failed", "traces", "files", "secrets",
+            "last_failed", "files", "secrets",
         ]
     )]
     pub(crate) server: Option<String>,

@@ -5,12 +5,13 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use hyper::Method;
-use model::{Outcome, RunId, TestId};
+use model::{Outcome, RunId, TestId, Trace};
 use serde::Deserialize;
 use server::config::Environment;
 use tokio::{
@@ -19,7 +20,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{ClientError, PROJECT, Run, Server, connect_as, live::RUN_MAX};
+use super::{ClientError, PROJECT, Run, Server, connect_as, live::RUN_MAX, traces};
 use crate::{
     args,
     beside::Beside,
@@ -56,7 +57,22 @@ struct Step {
 /// What came of a case, and its place among all.
 struct Told {
     place: usize,
-    result: Result<Outcome, ClientError>,
+    result: Result<Finished, ClientError>,
+}
+
+/// An outcome and the trace that it is about, where that is asked for.
+struct Finished {
+    outcome: Outcome,
+    /// None also where nothing was fired. An error says why it could not be had or kept.
+    trace: Result<Option<Trace>, String>,
+}
+
+/// What becomes of traces.
+struct Traces {
+    /// Whether a report shows them.
+    are_shown: bool,
+    /// Where they are kept.
+    folder: Option<PathBuf>,
 }
 
 /// What every item needs.
@@ -67,6 +83,9 @@ struct Ground {
     start: Arc<str>,
     /// What a case is called, by its place.
     names: Arc<Vec<String>>,
+    /// Its test.
+    tests: Arc<Vec<TestId>>,
+    traces: Arc<Traces>,
     terminal: Terminal,
     telling: Telling,
     told: mpsc::Sender<Told>,
@@ -97,8 +116,9 @@ async fn run_all(
     })?;
     let server = connect_as(args.server.as_deref(), &args.identity, environment, terminal)?;
     let (items, beside) = run::items(args, terminal)?;
-    let names: Vec<_> =
-        Agenda::new(&items, 1).cases().iter().map(|case| case.name.clone()).collect();
+    let cases = Agenda::new(&items, 1);
+    let (names, tests): (Vec<_>, Vec<_>) =
+        cases.cases().iter().map(|case| (case.name.clone(), case.test.plan.id.clone())).unzip();
     reports.expect(names.len());
     tokio::select! {
         kept = keep(&server, &items, &beside, terminal) => kept?,
@@ -109,6 +129,11 @@ async fn run_all(
         server: Arc::new(server),
         start: start(args).into(),
         names: Arc::new(names),
+        tests: Arc::new(tests),
+        traces: Arc::new(Traces {
+            are_shown: reports.show_traces(),
+            folder: args.output.traces.clone(),
+        }),
         terminal: terminal.clone(),
         telling: run::telling(args),
         told,
@@ -233,9 +258,15 @@ impl Going<'_, '_> {
                 self.ground.terminal.line(&format!("error: {}: {error}", self.ground.names[place]));
                 self.exits.push(model::Faulty::fault(&error).into());
             }
-            Ok(outcome) => {
+            Ok(Finished { outcome, trace }) => {
                 self.exits.push(outcome.verdict.into());
-                self.reports.add_at(place, outcome, None);
+                let trace = trace.unwrap_or_else(|why| {
+                    let name = &self.ground.names[place];
+                    self.ground.terminal.line(&format!("error: no trace of {name}: {why}"));
+                    self.exits.push(Exit::Refused);
+                    None
+                });
+                self.reports.add_at(place, outcome, trace.as_ref());
             }
             Err(error) => {
                 let name = &self.ground.names[place];
@@ -288,9 +319,7 @@ async fn one(ground: Ground, item: Item, place: usize) {
                 let why = error.to_string();
                 ground.tell(place, Err(error)).await;
                 for place in places.skip(1) {
-                    ground
-                        .tell(place, Ok(Outcome::open(ground.names[place].clone(), why.clone())))
-                        .await;
+                    ground.tell(place, Ok(ground.open(place, why.clone()))).await;
                 }
             }
         }
@@ -298,7 +327,7 @@ async fn one(ground: Ground, item: Item, place: usize) {
 }
 
 impl Ground {
-    async fn test(&self, test: &TestId, place: usize) -> Result<Outcome, ClientError> {
+    async fn test(&self, test: &TestId, place: usize) -> Result<Finished, ClientError> {
         let line = self.line(place);
         let start = self.server.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
         let start = start.body(self.start.to_string());
@@ -306,14 +335,24 @@ impl Ground {
         self.follow(id, place, &line).await
     }
 
-    async fn follow(&self, run: RunId, place: usize, line: &Line) -> Result<Outcome, ClientError> {
+    async fn follow(&self, run: RunId, place: usize, line: &Line) -> Result<Finished, ClientError> {
         let stop = format!("/api/v1/runs/{run}/stop");
         self.note(|stops| stops.insert(stop.clone()));
         let result = self.server.follow(run, line).await;
         self.note(|stops| stops.remove(&stop));
         let mut outcome = result?;
         outcome.test.clone_from(&self.names[place]);
-        Ok(outcome)
+        let Traces { are_shown, folder } = &*self.traces;
+        let trace = match *are_shown || folder.is_some() {
+            true => traces::kept(&self.server, run, &self.tests[place], folder.as_deref()).await,
+            false => Ok(None),
+        };
+        Ok(Finished { outcome, trace })
+    }
+
+    /// A case that did not run, and why.
+    fn open(&self, place: usize, why: String) -> Finished {
+        Finished { outcome: Outcome::open(self.names[place].clone(), why), trace: Ok(None) }
     }
 
     /// Runs a suite, whose first step has this place. Steps that were followed are told here.
@@ -360,7 +399,7 @@ impl Ground {
         for (at, step) in suite_run.steps.iter().enumerate().filter(|(_, step)| step.run.is_none())
         {
             let why = step.reason.clone().unwrap_or_else(|| "it did not start".to_owned());
-            self.tell(first + at, Ok(Outcome::open(self.names[first + at].clone(), why))).await;
+            self.tell(first + at, Ok(self.open(first + at, why))).await;
         }
         Ok(())
     }
@@ -370,7 +409,7 @@ impl Ground {
         Line::of(&self.names[place], &doing, &self.terminal, self.telling)
     }
 
-    async fn tell(&self, place: usize, result: Result<Outcome, ClientError>) {
+    async fn tell(&self, place: usize, result: Result<Finished, ClientError>) {
         // The receiver outlives all who send, but for a signal, after which nobody listens.
         self.told.send(Told { place, result }).await.ok();
     }

@@ -1,11 +1,13 @@
 //! Traces of runs on a server.
 
+use std::path::Path;
+
 use hyper::Method;
-use model::{RunId, Trace};
+use model::{RunId, TestId, Trace};
 use server::config::Environment;
 
-use super::connect;
-use crate::{args, exit::Exit, recording, terminal::Terminal};
+use super::{ClientError, Server, connect};
+use crate::{args, exit::Exit, recording, run, terminal::Terminal};
 
 /// The trace that a run was judged by.
 pub(crate) async fn trace(
@@ -22,4 +24,24 @@ pub(crate) async fn trace(
         terminal.line(&format!("error: cannot read the trace of the run `{run}`: {why}"));
         Exit::Refused
     })
+}
+
+/// The trace that a run was judged by, kept as a file where a folder is named; none where nothing was fired.
+pub(super) async fn kept(
+    server: &Server,
+    run: RunId,
+    test: &TestId,
+    folder: Option<&Path>,
+) -> Result<Option<Trace>, String> {
+    let request = server.request(Method::GET, &format!("/api/v1/runs/{run}/trace"));
+    let body = match server.body(request).await {
+        Ok(body) => body,
+        Err(ClientError::Refused { status: 404, .. }) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let trace = recording::of_bytes(&body, None)?;
+    if let Some(folder) = folder {
+        run::keep_trace(folder, test, &trace)?;
+    }
+    Ok(Some(trace))
 }

@@ -54,6 +54,7 @@ use session::Session;
 pub(crate) use signals::Signals;
 use state::Failed;
 use system::{Launch, Life, System};
+pub(crate) use traces::keep as keep_trace;
 use watches::Watches;
 
 /// Where tests are looked for when nobody says.

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use model::{TestId, Trace};
 
 /// Writes a trace as OTLP into the folder, which is made if it is not there.
-pub(super) fn keep(folder: &Path, test: &TestId, trace: &Trace) -> Result<(), String> {
+pub(crate) fn keep(folder: &Path, test: &TestId, trace: &Trace) -> Result<(), String> {
     let file = folder.join(format!("{test}-{}.pb", trace.id()));
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(&file, otlp::encode(trace)));
     written.map_err(|error| format!("`{}`: {error}", file.display()))
