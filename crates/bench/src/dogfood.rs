@@ -16,13 +16,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use model::Outcome;
+use model::{Outcome, Verdict};
 use report::Format;
+use serde_json::Value;
 use source::Colour;
 use tempfile::TempDir;
 
 use crate::{
-    parts::{Server, qualitytrace},
+    parts::Server,
     table::{Goal, Row},
 };
 use offline::Traces;
@@ -38,7 +39,7 @@ struct Asked {
     faults: Option<String>,
     /// Where the observer's past is.
     history: Option<PathBuf>,
-    /// Where the traces of the suite are left.
+    /// Where all that a run leaves is kept: reports, traces, trend, exported metrics and logs, logs of the servers.
     keep: Option<PathBuf>,
     /// What is tested, such as a commit.
     revision: Option<String>,
@@ -82,29 +83,36 @@ fn asked(rest: &[String]) -> Result<Asked> {
 
 /// Runs the suite once, and asks of its traces all that can be asked of them afterwards.
 async fn once(binary: &Path, asked: &Asked) -> Result<Vec<Row>> {
-    let history = asked.history.as_deref();
-    let stand = Stand::start(binary, None, history).await?;
-    let tests = suite::apply(&stand).await?;
-    let revision = asked.revision.as_deref().unwrap_or("unknown");
-    let ran = suite::run(&stand, &tests, revision).await?;
     let temporary = TempDir::new()?;
-    let keep = asked.keep.as_deref().unwrap_or(temporary.path());
-    let traces = Traces::get(&stand, &ran, keep).await?;
-    let told = qualitytrace(binary, &["trend", "--server", &stand.observer_url]).await?;
-    say(&format!("{}{}", told.out, told.err));
-    stand.end(history).await?;
-
-    if let Some(summary) = &asked.summary {
-        summarise(summary, &ran)?;
+    let out = asked.keep.as_deref().unwrap_or(temporary.path());
+    fs::create_dir_all(out)?;
+    // The script finds it from wherever it is.
+    let out = out.canonicalize()?;
+    let database = stand::past(binary, asked.history.as_deref()).await?;
+    let revision = asked.revision.as_deref().unwrap_or("unknown");
+    let is_passed = stand::suite(binary, &database, &out, revision).await?;
+    if let Some(history) = &asked.history {
+        database.dump(history).await?;
     }
-    let mut wrong: Vec<_> =
-        ran.iter().filter(|ran| ran.verdict != "passed").map(suite::complaint).collect();
-    let passed = ran.len() - wrong.len();
-    wrong.extend(traces.always(binary).await?);
+    database.remove().await?;
+    say(&fs::read_to_string(out.join("trend.txt"))?);
+
+    let outcomes = outcomes(&out.join("report.json"))?;
+    if let Some(summary) = &asked.summary {
+        summarise(summary, &outcomes)?;
+    }
+    let passed = outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Passed).count();
+    let traces = Traces::read(&out.join("traces"))?;
+    let mut wrong = traces.always(binary).await?;
     let (shapes, unlike) = traces.shapes(binary).await?;
     wrong.extend(unlike);
     wrong.iter().for_each(|wrong| say(wrong));
-    ensure!(wrong.is_empty(), "{passed} of {} tests passed; {} complaints", ran.len(), wrong.len());
+    let complaints = wrong.len();
+    ensure!(
+        is_passed && wrong.is_empty(),
+        "{passed} of {} tests passed; {complaints} complaints",
+        outcomes.len()
+    );
     let killed = traces.mutants(binary).await?;
     let row = |name: &str, value, unit, least| {
         let goal = Some(Goal::AtLeast(least));
@@ -117,18 +125,26 @@ async fn once(binary: &Path, asked: &Asked) -> Result<Vec<Row>> {
     ])
 }
 
+/// The outcomes in a report as JSON.
+fn outcomes(file: &Path) -> Result<Vec<Outcome>> {
+    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let read = |line| {
+        let mut line: Value = serde_json::from_str(line)?;
+        Ok(serde_json::from_value(line["outcome"].take())?)
+    };
+    text.lines().map(read).collect()
+}
+
 #[expect(clippy::print_stderr, reason = "progress of a long command")]
 fn say(text: &str) {
     eprintln!("{text}");
 }
 
 /// Adds a table of the suite to a file, and prints what GitHub shows beside the lines of the tests.
-fn summarise(file: &Path, ran: &[suite::Ran]) -> Result<()> {
-    let read = |ran: &suite::Ran| Ok(serde_json::from_value::<Outcome>(ran.outcome.clone())?);
-    let outcomes = ran.iter().map(read).collect::<Result<Vec<_>>>()?;
+fn summarise(file: &Path, outcomes: &[Outcome]) -> Result<()> {
     let mut file = fs::OpenOptions::new().append(true).create(true).open(file)?;
-    file.write_all(report::render(Format::Markdown, &outcomes, Colour::Never).as_bytes())?;
-    say(&report::render(Format::Github, &outcomes, Colour::Never));
+    file.write_all(report::render(Format::Markdown, outcomes, Colour::Never).as_bytes())?;
+    say(&report::render(Format::Github, outcomes, Colour::Never));
     Ok(())
 }
 

@@ -58,16 +58,21 @@ pub fn setting(name: &str) -> Result<String> {
 
 /// A port that is free now and stays so while nobody listens on it.
 pub fn free_port() -> Result<u16> {
+    free_ports(1)
+}
+
+/// The first of so many ports in a row that are free now.
+pub fn free_ports(row: u16) -> Result<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let count = PORTS.end - PORTS.start;
+    let count = PORTS.end - PORTS.start - row;
     // Processes that run at the same time look in different places.
     let first = (std::process::id() % u32::from(count / 64)) as u16 * 64;
     for _ in 0..count {
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let next = NEXT.fetch_add(row, Ordering::Relaxed);
         let port = PORTS.start + (first.wrapping_add(next)) % count;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        if (port..port + row).all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()) {
             return Ok(port);
         }
     }
-    bail!("no port from {} to {} is free", PORTS.start, PORTS.end)
+    bail!("no {row} ports in a row from {} to {} are free", PORTS.start, PORTS.end)
 }

@@ -78,7 +78,7 @@ pub(super) async fn measure(binary: &Path, only: &str) -> Result<Vec<Row>> {
 
 /// The verdicts of the tests that may find this fault.
 async fn verdicts(binary: &Path, fault: &str, finder: &str) -> Result<BTreeMap<String, String>> {
-    let stand = Stand::start(binary, Some(fault), None).await?;
+    let stand = Stand::start(binary, Some(fault)).await?;
     let mut tests = suite::apply(&stand).await?;
     tests.retain(|test| test == finder || LOOKED_AT.contains(&test.as_str()));
     let ran = suite::run(&stand, &tests, fault).await?;
@@ -90,6 +90,6 @@ async fn verdicts(binary: &Path, fault: &str, finder: &str) -> Result<BTreeMap<S
     let mut verdicts: BTreeMap<_, _> = ran.into_iter().map(|ran| (ran.test, ran.verdict)).collect();
     let always = if always.is_empty() { "passed" } else { FAILED };
     verdicts.insert("always".to_owned(), always.to_owned());
-    stand.end(None).await?;
+    stand.end().await?;
     Ok(verdicts)
 }

@@ -27,6 +27,19 @@ pub(super) struct Traces {
 }
 
 impl Traces {
+    /// Takes the traces that `run --traces` left.
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+            let file = entry?.path();
+            let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let (test, _) = stem.rsplit_once('-').context("a trace is named for its test")?;
+            files.push((test.to_owned(), file));
+        }
+        files.sort();
+        Ok(Self { files, folder: folder.to_owned() })
+    }
+
     /// Gets the traces from the observer.
     pub(super) async fn get(stand: &Stand, ran: &[Ran], folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder)?;

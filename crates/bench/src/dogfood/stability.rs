@@ -58,7 +58,7 @@ impl Drop for Busy {
 
 /// Repeats the suite until there are enough verdicts or the time is up.
 pub(super) async fn measure(binary: &Path) -> Result<Vec<Row>> {
-    let stand = Stand::start(binary, None, None).await?;
+    let stand = Stand::start(binary, None).await?;
     let tests = suite::apply(&stand).await?;
     let busy = Busy::start()?;
     let began = Instant::now();
@@ -77,7 +77,7 @@ pub(super) async fn measure(binary: &Path) -> Result<Vec<Row>> {
     }
     drop(busy);
     let minutes = began.elapsed().as_secs_f64() / 60.0;
-    stand.end(None).await?;
+    stand.end().await?;
     let row = |name: &str, value: f64, unit, goal| Row { name: name.to_owned(), value, unit, goal };
     ensure!(failed == 0, "{failed} of {verdicts} verdicts are wrong");
     let share = f64::from(inconclusive) / verdicts.max(1) as f64 * 100.0;

@@ -1,237 +1,115 @@
-//! The stand: a *subject* that is tested and an *observer* that tests it, both the built binary.
+//! The stand: a *subject* that is tested and an *observer* that tests it, both the built binary, as `run.sh` starts them.
 //!
-//! The subject's telemetry goes to a real Collector, which sends it on to the observer. A second Collector, which traces
-//! itself, sends spans to the subject: what is received from a sender that tells of a trace must not become a part of it.
+//! That script is what a person runs too. Here it gets ports and databases of its own, so that several stands can be up at a
+//! time. Deliberately absent: how the servers are configured and prepared, which is the script's.
 
-use std::path::Path;
+use std::{path::Path, process::Stdio, time::Duration};
 
-use anyhow::{Context, Result, ensure};
-use serde_json::json;
+use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
-use tokio::process::Child;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStdin, Command},
+    time::timeout,
+};
 
-use super::{files, say};
-use crate::parts::{Api, Database, Server, Target, collector_of, free_port, qualitytrace};
+use super::{folder, say};
+use crate::parts::{Api, Database, Server, free_ports, setting};
 
-/// Runs that the subject has behind it when it is tested: a list of them shows who asks for each alone.
-const PAST_RUNS: usize = 12;
-/// How long the subject may take for one of them.
-const PAST_MAX: std::time::Duration = std::time::Duration::from_secs(60);
-/// The variable by which a build with planted faults is told which one to show.
-pub(super) const PLANT: &str = "QUALITYTRACE_TEST_PLANT";
-
-/// Keys of variable sets; nothing that they seal outlives the stand.
-const SECRETS: &str =
-    "secrets: {keys: ['dogfood:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f']}";
-const LOSE: &str = "update document_versions set sealed = '\\x00' where document_id = 'lost'";
+/// The addresses that the script takes, from `PORT` on.
+const PORTS: u16 = 11;
+/// How long the servers may take to end.
+const END_MAX: Duration = Duration::from_secs(60);
+/// What the script runs to keep everything up: it says so, and goes on until its input ends.
+const HOLD: [&str; 3] = ["sh", "-c", "echo up; exec cat"];
+const UP: &str = "up";
 
 /// Everything that runs, until it is dropped.
 pub(super) struct Stand {
     /// The observer's API.
     pub(super) observer: Api,
-    /// Where it is.
-    pub(super) observer_url: String,
-    servers: [Server; 2],
-    databases: [Database; 2],
-    _collectors: [(Child, TempDir); 2],
-    _target: Target,
-}
-
-/// Who may ask the subject.
-struct Tokens {
-    admin: String,
-    viewer: String,
+    script: Child,
+    /// The script goes on as long as this is open.
+    hold: ChildStdin,
+    database: Database,
+    _out: TempDir,
 }
 
 impl Stand {
-    /// Starts all of it, and prepares the subject; `plant` names a fault that the subject shows.
-    pub(super) async fn start(
-        binary: &Path,
-        plant: Option<&str>,
-        history: Option<&Path>,
-    ) -> Result<Self> {
-        let (observer, database) = observing(binary, history).await?;
-        let databases = [database, Database::create("subject").await?];
-        let (port, relayed) = (free_port()?, free_port()?);
-        let collector = collector_of(&forwarding(port, observer.otlp_grpc), &[port]).await?;
-        let told: Vec<_> = plant.map(|plant| (PLANT, plant)).into_iter().collect();
-        let subject = Server::start_told(binary, &observed(&databases[1], port)?, &told).await?;
-        let relay = collector_of(&relaying(relayed, subject.otlp_grpc, port), &[relayed]).await?;
-        let target = Target::start(Some(subject.otlp_grpc)).await?;
-        let tokens = Tokens {
-            admin: token(binary, &subject, "admin").await?,
-            viewer: token(binary, &subject, "viewer").await?,
-        };
-        let past = prepare(&subject, &target, &tokens, plant).await?;
-        // A fault of a real database: what was kept cannot be opened any more.
-        databases[1].execute(LOSE).await?;
-        let stand = Self {
-            observer: Api::new(&observer.api)?,
-            observer_url: observer.api.clone(),
-            servers: [subject, observer],
-            databases,
-            _collectors: [collector, relay],
-            _target: target,
-        };
-        let relay = format!("http://127.0.0.1:{relayed}");
-        stand.observer.apply(&stand.variables(&tokens, &past, &relay)).await?;
-        Ok(stand)
+    /// Starts all of it; `plant` names a fault that the subject shows.
+    pub(super) async fn start(binary: &Path, plant: Option<&str>) -> Result<Self> {
+        let (database, out) = (Database::create("observer").await?, TempDir::new()?);
+        let (mut command, url) = script(binary, &database, out.path())?;
+        command.args(HOLD).envs(plant.map(|plant| ("PLANT", plant)));
+        let mut script = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let hold = script.stdin.take().context("the script has an input")?;
+        let stdout = script.stdout.take().context("the script has an output")?;
+        let mut lines = BufReader::new(stdout).lines();
+        loop {
+            match lines.next_line().await? {
+                Some(line) if line == UP => break,
+                Some(_) => {}
+                None => bail!("the stand is not up: {}", script.wait().await?),
+            }
+        }
+        Ok(Self { observer: Api::new(&url)?, script, hold, database, _out: out })
     }
 
-    /// What the tests know of the subject: the variable set `subject`.
-    fn variables(&self, tokens: &Tokens, past: &str, relay: &str) -> String {
-        let secret = |key: &str, value: &str| json!({"key": key, "value": value, "type": "secret"});
-        let plain = |key: &str, value: &str| json!({"key": key, "value": value});
-        let values = [
-            plain("SUBJECT", &self.servers[0].api),
-            plain("RELAY", relay),
-            plain("PAST", past),
-            secret("TOKEN", &tokens.admin),
-            secret("VIEWER", &tokens.viewer),
-        ];
-        let spec = json!({"id": "subject", "name": "the subject", "values": values});
-        json!({"type": "VariableSet", "spec": spec}).to_string()
-    }
-
-    /// Ends everything in order, leaves the observer's past in `history`, and tells whether the servers ended well.
-    pub(super) async fn end(self, history: Option<&Path>) -> Result<()> {
-        for server in self.servers {
-            ensure!(server.terminate().await? == Some(0), "a server did not end well");
-        }
-        if let Some(history) = history {
-            self.databases[0].dump(history).await?;
-        }
-        for database in self.databases {
-            database.remove().await?;
-        }
-        Ok(())
+    /// Ends everything in order, and tells whether it ended well.
+    pub(super) async fn end(mut self) -> Result<()> {
+        drop(self.hold);
+        let status = timeout(END_MAX, self.script.wait()).await??;
+        ensure!(status.success(), "the stand did not end well: {status}");
+        self.database.remove().await
     }
 }
 
-/// A token of the subject, made as its operator does.
-async fn token(binary: &Path, subject: &Server, role: &str) -> Result<String> {
-    let config = subject.config.to_str().context("a path that is text")?;
-    let arguments = ["token", "create", "--config", config, "--role", role, "--name", role];
-    let made = qualitytrace(binary, &arguments).await?;
-    ensure!(made.code == Some(0), "no token is made: {made:?}");
-    Ok(made.out.trim().to_owned())
+/// Runs the suite once as a person does. What it leaves is in `out`. Tells whether all tests passed.
+pub(super) async fn suite(
+    binary: &Path,
+    observer: &Database,
+    out: &Path,
+    revision: &str,
+) -> Result<bool> {
+    let (mut command, _) = script(binary, observer, out)?;
+    let status = command.env("REVISION", revision).stdin(Stdio::null()).status().await?;
+    match status.code() {
+        Some(0) => Ok(true),
+        // Of `qualitytrace run`: failed, inconclusive.
+        Some(1 | 3) => Ok(false),
+        _ => bail!("the suite did not run to its end: {status}"),
+    }
 }
 
-/// Gives the subject its documents and a past, and tells the id of its last run.
-async fn prepare(
-    subject: &Server,
-    target: &Target,
-    tokens: &Tokens,
-    plant: Option<&str>,
-) -> Result<String> {
-    let api = Api::new(&subject.api)?.with_token(&tokens.admin);
-    for (_, text) in files("subject")? {
-        api.apply(&text.replace("http://shop.test", &target.url)).await?;
-    }
-    let body = json!({"variableSets": ["shop"]});
-    let mut past = String::new();
-    for at in 0..PAST_RUNS {
-        past = api.start_once("cart", &body, &format!("dogfood-{at}")).await?;
-    }
-    let run = api.ended(&past, PAST_MAX).await?;
-    let is_right = run["verdict"] == "passed" || plant.is_some();
-    ensure!(is_right, "the subject's first run did not pass: {run:#}");
-    Ok(past)
+/// The script with all that it wants, and where the observer will be.
+fn script(binary: &Path, observer: &Database, out: &Path) -> Result<(Command, String)> {
+    let port = free_ports(PORTS)?;
+    let mut command = Command::new("sh");
+    command.arg(folder().join("run.sh")).envs(observer.client()?);
+    command.env("OBSERVER_DB", observer.name()).env("PORT", port.to_string());
+    command.env("QUALITYTRACE", binary).env("OUT", out);
+    command.env("OTELCOL", setting("QUALITYTRACE_TEST_COLLECTOR_BIN")?);
+    Ok((command, format!("http://127.0.0.1:{port}")))
 }
 
-/// The observer and its record: as it was left the last time, where that is known and still understood.
-async fn observing(binary: &Path, history: Option<&Path>) -> Result<(Server, Database)> {
+/// The observer's database: as it was left the last time, where that is known and still understood.
+pub(super) async fn past(binary: &Path, history: Option<&Path>) -> Result<Database> {
     if let Some(history) = history.filter(|history| history.exists()) {
         let database = Database::create("observer").await?;
-        let server = match database.restore(history).await {
-            Ok(()) => started(binary, &database).await,
-            Err(error) => Err(error),
-        };
-        match server {
-            Ok(server) => return Ok((server, database)),
+        match understood(binary, &database, history).await {
+            Ok(()) => return Ok(database),
             Err(error) => {
                 say(&format!("the observer begins anew: its past is not understood: {error:#}"));
                 database.remove().await?;
             }
         }
     }
-    let database = Database::create("observer").await?;
-    Ok((started(binary, &database).await?, database))
+    Database::create("observer").await
 }
 
-async fn started(binary: &Path, observer: &Database) -> Result<Server> {
-    Server::start_with(binary, &observer_of(observer)?, "127.0.0.1:0").await
-}
-
-fn observer_of(database: &Database) -> Result<String> {
-    let retention = "retention: {runs: 90d, traces: 1d}";
-    Ok(format!("{}\n{SECRETS}\n{retention}\n", database.section()?))
-}
-
-fn observed(database: &Database, collector: u16) -> Result<String> {
-    Ok(format!(
-        "{}
-{SECRETS}
-telemetry:
-  exporters:
-    collector:
-      serviceName: quality-trace
-      sampling: 100
-      metricsReaderInterval: 1s
-      throttle: 50ms
-      exporter:
-        type: collector
-        collector:
-          endpoint: 127.0.0.1:{collector}
-server:
-  auth: {{mode: on, ingest: {{required: false}}}}
-  triggers: {{networks: {{allow: [loopback]}}}}
-  limits: {{requestsPerSecond: 10000, projectRequestsPerSecond: 10000}}
-  telemetry:
-    exporter: collector
-    applicationExporter: collector
-",
-        database.section()?
-    ))
-}
-
-fn forwarding(port: u16, observer: u16) -> String {
-    format!(
-        "receivers: {{otlp: {{protocols: {{grpc: {{endpoint: '127.0.0.1:{port}'}}}}}}}}
-exporters:
-  otlp: {{endpoint: '127.0.0.1:{observer}', tls: {{insecure: true}}}}
-  nop: {{}}
-service:
-  telemetry: {{metrics: {{level: none}}, logs: {{level: warn}}}}
-  pipelines:
-    traces: {{receivers: [otlp], exporters: [otlp]}}
-    metrics: {{receivers: [otlp], exporters: [nop]}}
-"
-    )
-}
-
-/// A Collector that hands on to the subject what it is sent, and traces doing so.
-fn relaying(port: u16, subject: u16, collector: u16) -> String {
-    format!(
-        "receivers: {{otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{port}'}}}}}}}}
-exporters:
-  otlp:
-    endpoint: '127.0.0.1:{subject}'
-    tls: {{insecure: true}}
-    sending_queue: {{enabled: false}}
-service:
-  telemetry:
-    resource: {{service.name: relay}}
-    metrics: {{level: none}}
-    logs: {{level: warn}}
-    traces:
-      propagators: [tracecontext]
-      processors:
-        - batch:
-            schedule_delay: 50
-            exporter: {{otlp: {{protocol: grpc, endpoint: 'http://127.0.0.1:{collector}', insecure: true}}}}
-  pipelines:
-    traces: {{receivers: [otlp], exporters: [otlp]}}
-"
-    )
+async fn understood(binary: &Path, database: &Database, history: &Path) -> Result<()> {
+    database.restore(history).await?;
+    let server = Server::start_with(binary, &database.section()?, "127.0.0.1:0").await?;
+    ensure!(server.terminate().await? == Some(0), "the server did not end well");
+    Ok(())
 }

@@ -47,6 +47,24 @@ impl Database {
         ))
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What programs of Postgres want in their environment, they themselves included.
+    pub fn client(&self) -> Result<[(&'static str, String); 5]> {
+        let options: PgConnectOptions = self.url.parse()?;
+        let bin = setting("QUALITYTRACE_TEST_POSTGRES_BIN")?;
+        Ok([
+            ("PGHOST", options.get_host().to_owned()),
+            ("PGPORT", options.get_port().to_string()),
+            ("PGUSER", options.get_username().to_owned()),
+            ("PGPASSWORD", setting("QUALITYTRACE_TEST_POSTGRES_PASSWORD")?),
+            ("PATH", format!("{bin}:{}", setting("PATH")?)),
+        ])
+    }
+
     /// Where Postgres listens.
     pub(crate) fn address(&self) -> Result<(String, u16)> {
         let options: PgConnectOptions = self.url.parse()?;
@@ -89,12 +107,9 @@ impl Database {
 
     /// A program of Postgres on this database.
     async fn tool(&self, name: &str, arguments: &[&str], file: &Path) -> Result<()> {
-        let options: PgConnectOptions = self.url.parse()?;
         let bin = PathBuf::from(setting("QUALITYTRACE_TEST_POSTGRES_BIN")?);
         let mut command = Command::new(bin.join(name));
-        command.args(["--host", options.get_host(), "--username", options.get_username()]);
-        command.args(["--port", &options.get_port().to_string(), "--dbname", &self.name]);
-        command.env("PGPASSWORD", setting("QUALITYTRACE_TEST_POSTGRES_PASSWORD")?).args(arguments);
+        command.args(["--dbname", &self.name]).args(arguments).envs(self.client()?);
         if file != Path::new("") {
             command.arg(file);
         }

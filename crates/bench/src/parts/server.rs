@@ -67,16 +67,7 @@ impl Server {
     /// Starts `binary serve` with this configuration, OTLP by gRPC on `otlp_grpc`, and waits until it is ready.
     pub async fn start_with(binary: &Path, configuration: &str, otlp_grpc: &str) -> Result<Self> {
         // On a busy machine it may have to say first that it waits for its database.
-        Self::start_until("ready: ", binary, configuration, otlp_grpc, &[]).await
-    }
-
-    /// The same, with these variables in its environment.
-    pub async fn start_told(
-        binary: &Path,
-        configuration: &str,
-        variables: &[(&str, &str)],
-    ) -> Result<Self> {
-        Self::start_until("ready: ", binary, configuration, "127.0.0.1:0", variables).await
+        Self::start_until("ready: ", binary, configuration, otlp_grpc).await
     }
 
     /// Starts it likewise, and waits until it listens: its database may be away.
@@ -85,7 +76,7 @@ impl Server {
         configuration: &str,
         otlp_grpc: &str,
     ) -> Result<Self> {
-        Self::start_until("", binary, configuration, otlp_grpc, &[]).await
+        Self::start_until("", binary, configuration, otlp_grpc).await
     }
 
     async fn start_until(
@@ -93,7 +84,6 @@ impl Server {
         binary: &Path,
         configuration: &str,
         otlp_grpc: &str,
-        variables: &[(&str, &str)],
     ) -> Result<Self> {
         let folder = TempDir::new()?;
         let config = folder.path().join("quality-trace-config.yaml");
@@ -105,7 +95,6 @@ impl Server {
             .arg("--config")
             .arg(&config)
             .env("STATE_DIRECTORY", folder.path())
-            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(folder.path().join(LOG))?)
             .kill_on_drop(true)
