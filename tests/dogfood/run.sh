@@ -1,7 +1,7 @@
 #!/bin/sh
 # Qualitytrace tests Qualitytrace: starts an observer and a subject, and runs the suite, or the command in the arguments.
 # It needs `qualitytrace`, `otelcol`, curl, and Postgres: PGHOST, PGPORT, PGUSER, PGPASSWORD, and its programs in PATH.
-# Results are in OUT. The observer's database stays, so that the trend has a past.
+# Results are in OUT. The observer's database stays, so that the trend has a past. JAEGER is the OTLP address of a Jaeger.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd) port=${PORT:-14300} pids=
 qualitytrace=${QUALITYTRACE:-qualitytrace} otelcol=${OTELCOL:-otelcol}
@@ -9,7 +9,7 @@ at() { echo "127.0.0.1:$((port + $1))"; }
 export OUT="${OUT:-dogfood}" OBSERVER_DB="${OBSERVER_DB:-observer}" SUBJECT_DB="subject_$port" WORK="$(mktemp -d)"
 export OBSERVER="http://$(at 0)" OBSERVER_OTLP="$(at 1)" SUBJECT="http://$(at 3)" SUBJECT_OTLP="$(at 4)" SHOP="http://$(at 6)"
 export COLLECTOR="$(at 7)" COLLECTOR_HEALTH="$(at 8)" RELAY="$(at 9)" RELAY_HEALTH="$(at 10)"
-mkdir -p "$OUT"
+rm -rf "$OUT/traces" && mkdir -p "$OUT" # Traces of an earlier run would be taken for ours.
 
 finish() { # Ends all in reverse order. A program that does not end well fails the script.
   code=$? && trap - EXIT INT TERM
@@ -31,7 +31,7 @@ serve() { # NAME PORT: starts a server with its file in `stand`.
 }
 psql -qXd "$OBSERVER_DB" -c '' 2> "$WORK/none" || createdb "$OBSERVER_DB"
 serve observer 0
-up collector "http://$COLLECTOR_HEALTH" "$otelcol" --config "$here/stand/collector.yaml"
+up collector "http://$COLLECTOR_HEALTH" "$otelcol" --config "$here/stand/collector.yaml" ${JAEGER:+--config "$here/stand/jaeger.yaml"}
 [ -z "${PLANT:-}" ] || export QUALITYTRACE_TEST_PLANT="$PLANT"
 createdb "$SUBJECT_DB" && serve subject 3
 up relay "http://$RELAY_HEALTH" "$otelcol" --config "$here/stand/relay.yaml"

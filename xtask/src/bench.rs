@@ -74,6 +74,9 @@ pub(crate) fn compat(machine: &Machine, rest: &[&str]) -> Result<()> {
 /// The binary with planted faults, beside the one without.
 const PLANTED: &str = "qualitytrace-planted";
 
+/// The services that the suite uses. Jaeger is skipped where it is not installed.
+pub(crate) const DOGFOOD_NEEDS: &[&str] = &["postgres", "collector", "jaeger"];
+
 /// `cargo xtask dogfood`: the suite of `tests/dogfood`, or with `--faults` proof that it can fail.
 pub(crate) fn dogfood(machine: &Machine, rest: &[&str], variables: &Variables) -> Result<()> {
     let debug = machine.target().join("debug");

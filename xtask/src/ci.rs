@@ -72,7 +72,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "dogfood",
         what: "Qualitytrace tests Qualitytrace, and finds every fault that is planted",
-        services: &["postgres", "collector"],
+        services: bench::DOGFOOD_NEEDS,
         run: dogfood,
     },
     Step {

@@ -45,7 +45,8 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   prove tenants [--seconds N]       one project abuses each shared resource for a minute, and another must not notice:
                                     verdicts, leaks, latency beside a bare sink; --short, --only NAME…, --list
   prove dogfood                     repeats that suite on a busy machine until 1,000 verdicts are in
-  dogfood [--keep DIR]              Qualitytrace tests Qualitytrace: the suite of `tests/dogfood`
+  dogfood [--keep DIR]              Qualitytrace tests Qualitytrace: `tests/dogfood/run.sh`, and what its traces must
+                                    show; reports, traces and trend stay in DIR
   dogfood --faults [NAME]           plants faults into the server, one at a time, and names what finds each
   compat --corpus DIR               compile the predecessor's documents in a folder as they are
   compat --verdicts DIR             compare with the predecessor's measured answers in a folder
@@ -93,11 +94,9 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
         ["bench", name, rest @ ..] => bench::run(machine, name, rest),
         ["prove", rest @ ..] => bench::prove(machine, rest),
         ["compat", rest @ ..] => bench::compat(machine, rest),
-        ["dogfood", rest @ ..] => {
-            services::with(machine, &["postgres", "collector"], |variables| {
-                bench::dogfood(machine, rest, variables)
-            })
-        }
+        ["dogfood", rest @ ..] => services::with(machine, bench::DOGFOOD_NEEDS, |variables| {
+            bench::dogfood(machine, rest, variables)
+        }),
         _ => bail!(
             "`cargo xtask {}` is not a command; `cargo xtask --help` lists them",
             arguments.join(" ")

@@ -3,7 +3,9 @@
 //! The server's own telemetry is an interface, and `tests/dogfood` holds it: tests in the product's own language, run by one
 //! server against another. Deliberately absent: what a test of the API can say without a trace; that is in the scenarios.
 
+mod exported;
 mod faults;
+mod jaeger;
 mod offline;
 mod stability;
 mod stand;
@@ -81,7 +83,7 @@ fn asked(rest: &[String]) -> Result<Asked> {
     Ok(asked)
 }
 
-/// Runs the suite once, and asks of its traces all that can be asked of them afterwards.
+/// Runs the suite once, and asks of its traces and of what the subject exported all that can be asked of them afterwards.
 async fn once(binary: &Path, asked: &Asked) -> Result<Vec<Row>> {
     let temporary = TempDir::new()?;
     let out = asked.keep.as_deref().unwrap_or(temporary.path());
@@ -106,6 +108,8 @@ async fn once(binary: &Path, asked: &Asked) -> Result<Vec<Row>> {
     let mut wrong = traces.always(binary).await?;
     let (shapes, unlike) = traces.shapes(binary).await?;
     wrong.extend(unlike);
+    wrong.extend(exported::check(&out.join("telemetry.jsonl"), &traces)?);
+    wrong.extend(jaeger::check(&traces).await?);
     wrong.iter().for_each(|wrong| say(wrong));
     let complaints = wrong.len();
     ensure!(

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use model::Trace;
 use serde_json::Value;
 
 use super::{Stand, folder, suite::Ran};
@@ -38,6 +39,16 @@ impl Traces {
         }
         files.sort();
         Ok(Self { files, folder: folder.to_owned() })
+    }
+
+    /// The traces themselves, by test.
+    pub(super) fn all(&self) -> Result<Vec<(&str, Trace)>> {
+        let mut all = Vec::new();
+        for (test, file) in &self.files {
+            let read = otlp::read(&fs::read(file)?)?;
+            all.extend(read.into_iter().map(|trace| (test.as_str(), trace)));
+        }
+        Ok(all)
     }
 
     /// Gets the traces from the observer.

@@ -23,6 +23,8 @@ const END_MAX: Duration = Duration::from_secs(60);
 /// What the script runs to keep everything up: it says so, and goes on until its input ends.
 const HOLD: [&str; 3] = ["sh", "-c", "echo up; exec cat"];
 const UP: &str = "up";
+/// Jaeger, where it is installed: what it is asked by, and where it receives OTLP.
+const JAEGER: [&str; 2] = ["QUALITYTRACE_TEST_JAEGER", "QUALITYTRACE_TEST_JAEGER_OTLP"];
 
 /// Everything that runs, until it is dropped.
 pub(super) struct Stand {
@@ -72,6 +74,9 @@ pub(super) async fn suite(
     revision: &str,
 ) -> Result<bool> {
     let (mut command, _) = script(binary, observer, out)?;
+    if let Some([_, otlp]) = jaeger() {
+        command.env("JAEGER", otlp);
+    }
     let status = command.env("REVISION", revision).stdin(Stdio::null()).status().await?;
     match status.code() {
         Some(0) => Ok(true),
@@ -79,6 +84,12 @@ pub(super) async fn suite(
         Some(1 | 3) => Ok(false),
         _ => bail!("the suite did not run to its end: {status}"),
     }
+}
+
+/// Where Jaeger is, if it is installed: its API, and where it receives OTLP.
+pub(super) fn jaeger() -> Option<[String; 2]> {
+    let [api, otlp] = JAEGER.map(|name| setting(name).ok());
+    Some([api?, otlp?])
 }
 
 /// The script with all that it wants, and where the observer will be.
