@@ -145,12 +145,18 @@ fn one(machine: &Machine, step: &Step, variables: &Variables) -> Result<()> {
     Ok(())
 }
 
+/// The named steps, or all of them; with `--without` in front all but the named.
 fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
+    let (is_without, names) = match names {
+        ["--without", names @ ..] if !names.is_empty() => (true, names),
+        names => (false, names),
+    };
     if let Some(unknown) = names.iter().find(|name| STEPS.iter().all(|step| step.name != **name)) {
         let known: Vec<_> = STEPS.iter().map(|step| step.name).collect();
         bail!("`{unknown}` is not a step of ci; the steps are {}", known.join(", "));
     }
-    Ok(STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name)).collect())
+    let is_chosen = |step: &&Step| names.is_empty() || names.contains(&step.name) != is_without;
+    Ok(STEPS.iter().filter(is_chosen).collect())
 }
 
 /// Cargo as every step calls it: queries are checked against what `generate` wrote, whatever database a person names.
@@ -278,6 +284,18 @@ mod tests {
             chosen(&["wasm", "format"]).expect("both exist").iter().map(|step| step.name).collect();
         assert_eq!(names, ["format", "wasm"]);
         assert_eq!(chosen(&[]).expect("all").len(), STEPS.len());
+    }
+
+    #[test]
+    fn all_steps_but_the_named_run_and_they_exist() {
+        let names: Vec<_> = chosen(&["--without", "tests", "dogfood"])
+            .expect("both exist")
+            .iter()
+            .map(|step| step.name)
+            .collect();
+        assert_eq!(names.len(), STEPS.len() - 2);
+        assert!(!names.contains(&"tests") && !names.contains(&"dogfood"));
+        assert!(chosen(&["--without", "fmt"]).is_err() && chosen(&["--without"]).is_err());
     }
 
     #[test]

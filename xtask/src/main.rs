@@ -31,6 +31,7 @@ const HELP: &str = "\
 Usage: cargo xtask COMMAND [ARGUMENT…]
 
   ci [STEP…]                        everything that must hold before a merge, or just the named steps
+  ci --without STEP…                all steps but the named ones
   generate [NAME…]                  write the generated files anew, or just the named ones
   services up|down|status [NAME…]   real servers for the tests, on free loopback ports, one set per checkout
   services env [NAME…]              how tests find them: eval \"$(cargo xtask services env)\"
