@@ -135,8 +135,8 @@ async fn the_api_is_served_by_tls_and_the_log_names_the_trace() -> Result<()> {
     asked?;
     let line = line??;
     assert_eq!(
-        (line["level"].as_str(), line["verdict"].as_str()),
-        (Some("debug"), Some("inconclusive")),
+        (line["level"].as_str(), line["qualitytrace.run.verdict"].as_str()),
+        (Some("info"), Some("inconclusive")),
         "{line}"
     );
     assert_eq!(line["trace_id"].as_str().map(str::len), Some(32), "{line}");

@@ -46,8 +46,7 @@ pub(crate) fn run_ended(taken: &Taken, outcome: &Outcome) {
             {attribute::VERDICT} = outcome.verdict.as_str(),
             {attribute::SETTLE_REASON} = reason
         },
-        "a run ended: {}",
-        outcome.verdict.as_str()
+        "a run ended"
     );
     if let Some(superseded) = &outcome.superseded {
         tracing::info!(
