@@ -95,7 +95,7 @@ async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()
     let database = Database::create("events").await?;
     let folder = TempDir::new()?;
     let ports = (free_port()?, free_port()?);
-    let collector = Collector::start(ports.0, None).await?;
+    let collector = Collector::start_for_all(ports.0).await?;
     let text = configuration(&database, folder.path(), ports, "trace")?;
     let server = Server::start_with(Path::new(BINARY), &text, "127.0.0.1:0").await?;
     let target = Target::start(Some(server.otlp_grpc)).await?;

@@ -336,7 +336,7 @@ async fn runs_full_of_secrets_leave_none() -> Result<()> {
     let state = TempDir::new()?;
     let database = Database::create("kept_secrets").await?;
     let port = free_port()?;
-    let collector = Collector::start(port, None).await?;
+    let collector = Collector::start_for_all(port).await?;
     let otlp = free_port()?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let target = listener.local_addr()?.to_string();

@@ -159,7 +159,7 @@ async fn what_holds_a_server_is_said() -> Result<()> {
         assert_eq!(status??, StatusCode::NOT_FOUND);
     }
     until_said(&server, "delivers spans again, after ").await?;
-    until_said(&server, "nobody waits for room in its buffer any more").await?;
+    until_said(&server, "no thread waits for room in its buffer any more").await?;
     until_said(&server, "its buffer has room again").await?;
     // This Collector takes spans alone, and that is said too.
     until_said(&server, "has delivered no metrics for ").await?;
@@ -171,7 +171,7 @@ async fn what_holds_a_server_is_said() -> Result<()> {
         " delivers spans again",
         "; when it is full",
         "the program waits for room",
-        "nobody waits",
+        "no thread waits",
         "has room again",
     ] {
         assert_eq!(lines(words), 1, "once each: {words}: {log}");

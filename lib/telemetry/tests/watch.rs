@@ -240,7 +240,7 @@ fn a_buffer_that_fills_and_then_holds_is_said() {
     );
     program.begins_and_ends(
         Topic::Buffer,
-        ["when it is full, whoever ends a span waits", "its buffer has room again"],
+        ["when it is full, threads that end a span wait", "its buffer has room again"],
     );
     assert_eq!(program.heard(Topic::Drops).len(), 0);
     assert!(program.telemetry.shutdown(SOON).is_delivered());

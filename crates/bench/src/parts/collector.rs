@@ -77,6 +77,18 @@ impl Collector {
         Ok(Self { child, folder })
     }
 
+    /// Starts a Collector that receives spans, logs and metrics; what [`Self::start`] makes takes spans alone.
+    pub async fn start_for_all(port: u16) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let mut text = configuration(port, None, &folder.path().join("spans.json"));
+        for signal in ["logs", "metrics"] {
+            text += &format!("    {signal}: {{receivers: [otlp], exporters: [file]}}\n");
+        }
+        fs::write(folder.path().join(CONFIGURATION), text)?;
+        let child = start(folder.path(), &[port]).await?;
+        Ok(Self { child, folder })
+    }
+
     /// What has been written so far.
     pub fn collected(&self) -> Result<Collected> {
         let text = fs::read_to_string(self.file()).unwrap_or_default();
@@ -210,8 +222,7 @@ fn configuration(port: u16, forward: Option<u16>, file: &Path) -> String {
         "receivers:\n  otlp: {{protocols: {{grpc: {{endpoint: '127.0.0.1:{port}'}}}}}}\n\
          exporters:\n  file: {{path: '{}', flush_interval: 50ms}}\n{forwarder}\
          service:\n  telemetry: {{metrics: {{level: none}}, logs: {{level: warn}}}}\n  \
-         pipelines:\n    traces: {{receivers: [otlp], exporters: {exporters}}}\n    \
-         logs: {{receivers: [otlp], exporters: [file]}}\n    metrics: {{receivers: [otlp], exporters: [file]}}\n",
+         pipelines:\n    traces: {{receivers: [otlp], exporters: {exporters}}}\n",
         file.display()
     )
 }

@@ -14,7 +14,7 @@ use golden::Golden;
 use model::{Judgement, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Verdict};
 use otlp::Batch;
 
-use super::{Instrument, METRICS, SPANS, TRIGGER, attribute, markdown};
+use super::{EVENTS, Instrument, METRICS, SPANS, TRIGGER, attribute, markdown};
 use crate::{
     Telemetry,
     config::{self, Environment},
@@ -256,7 +256,8 @@ fn pages_name_only_what_is_in_the_catalogue() {
     let own = |name: &&str| name.starts_with("qualitytrace.") || name.starts_with("test.case");
     let spans = SPANS.iter().flat_map(|span| span.attributes.iter().chain([&span.name]));
     let metrics = METRICS.iter().flat_map(|metric| metric.attributes.iter().chain([&metric.name]));
-    let known: BTreeSet<&str> = spans.chain(metrics).copied().filter(own).collect();
+    let events = EVENTS.iter().flat_map(|event| event.attributes.iter().chain([&event.name]));
+    let known: BTreeSet<&str> = spans.chain(metrics).chain(events).copied().filter(own).collect();
     assert!(known.contains(attribute::VERDICT));
     for page in ["docs/telemetry.md", "examples/observability/README.md"] {
         let text = fs::read_to_string(root().join(page)).expect("a page");
