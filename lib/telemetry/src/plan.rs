@@ -318,6 +318,9 @@ pub enum Signal {
 }
 
 impl Signal {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Spans, Self::Logs, Self::Metrics];
+
     /// The word for it in messages.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -9,8 +9,6 @@ use source::{Fields, Item};
 use super::{Context, otel, otlp::Shape};
 use crate::plan::{Endpoints, Signal, Transport};
 
-const SIGNALS: [Signal; 3] = [Signal::Spans, Signal::Logs, Signal::Metrics];
-
 /// The longest URL that is read; what is put behind it still fits the type that holds it.
 const URL_BYTES_MAX: usize = 2048;
 
@@ -33,7 +31,7 @@ pub(super) fn endpoints(
     // What carries nothing but metrics needs one endpoint.
     if shape.carried != [Signal::Metrics] {
         let mut fields = fields.section("endpoints");
-        for (signal, own) in SIGNALS.into_iter().zip(&mut own) {
+        for (signal, own) in Signal::ALL.into_iter().zip(&mut own) {
             *own = fields.take(word(signal)).and_then(|item| url(&item));
         }
         fields.finish();
@@ -119,7 +117,7 @@ fn by_path(uri: &Uri, signal: Signal) -> Uri {
         return with_path(uri, &format!("/v1/{}", word(signal)));
     }
     let path = uri.path();
-    let before = SIGNALS.iter().find_map(|other| {
+    let before = Signal::ALL.iter().find_map(|other| {
         path.strip_suffix(word(*other)).filter(|before| before.ends_with("/v1/"))
     });
     match before {

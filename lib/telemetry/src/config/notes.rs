@@ -10,7 +10,7 @@ pub(super) fn same_destination(plan: &mut Plan) {
     let mut notes = Vec::new();
     for (at, second) in plan.exporters.iter().enumerate() {
         for first in &plan.exporters[..at] {
-            let shared: Vec<_> = [Signal::Spans, Signal::Logs, Signal::Metrics]
+            let shared: Vec<_> = Signal::ALL
                 .into_iter()
                 .filter(|signal| {
                     target(first, *signal).is_some_and(|t| Some(t) == target(second, *signal))

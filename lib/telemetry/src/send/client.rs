@@ -79,8 +79,8 @@ pub(crate) enum ClientError {
 impl Client {
     /// Reads the files that the plan names; nothing is connected yet.
     pub(crate) fn new(otlp: &Otlp, user_agent: &str) -> Result<Self, ClientError> {
-        let uris = [Signal::Spans, Signal::Logs, Signal::Metrics]
-            .map(|signal| destination(otlp.transport, otlp.endpoint(signal), signal));
+        let uris =
+            Signal::ALL.map(|signal| destination(otlp.transport, otlp.endpoint(signal), signal));
         let [traces, logs, metrics] = uris;
         let (traces, logs, metrics) = (traces?, logs?, metrics?);
         let is_tls = [&traces, &logs, &metrics].iter().any(|it| it.scheme_str() == Some("https"));

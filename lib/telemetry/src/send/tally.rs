@@ -93,7 +93,7 @@ impl Tally {
     }
 
     pub(crate) fn forget_troubles(&self) {
-        for signal in [Signal::Spans, Signal::Logs, Signal::Metrics] {
+        for signal in Signal::ALL {
             self.forget_trouble(signal);
         }
     }

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{host::Topic, plan::Signal};
 
-const SIGNALS: [Signal; 3] = [Signal::Spans, Signal::Logs, Signal::Metrics];
 /// From where on a buffer is said to fill, and below which it no longer does.
 const FILLING: f64 = 0.8;
 const FILLED: f64 = 0.7;
@@ -25,13 +24,13 @@ pub(super) struct ExporterWatch {
     holding: Alarm,
     drops: Alarm,
     disk: Alarm,
-    dropped: Mark<u64>,
-    held: Mark<Duration>,
+    dropped: Growth<u64>,
+    held: Growth<Duration>,
 }
 
 /// A sum that only grows, at two moments.
 #[derive(Debug, Default)]
-struct Mark<T> {
+struct Growth<T> {
     /// When its growth was last said to begin.
     begin: T,
     /// At the last snapshot.
@@ -42,18 +41,18 @@ impl ExporterWatch {
     pub(super) fn new(snapshot: &Snapshot) -> Self {
         let calm = || Alarm::over_after(CALM);
         Self {
-            signals: SIGNALS.map(|signal| SignalWatch::new(signal, snapshot)),
+            signals: Signal::ALL.map(|signal| SignalWatch::new(signal, snapshot)),
             filling: calm(),
             holding: calm(),
             drops: calm(),
             disk: calm(),
-            dropped: Mark::default(),
-            held: Mark::default(),
+            dropped: Growth::default(),
+            held: Growth::default(),
         }
     }
 
     pub(super) fn state(&self, snapshot: &Snapshot) -> Delivery {
-        let has_accepted = SIGNALS.iter().any(|signal| snapshot.signal(*signal).accepted > 0);
+        let has_accepted = Signal::ALL.iter().any(|signal| snapshot.signal(*signal).accepted > 0);
         if self.signals.iter().any(SignalWatch::is_failing) {
             Delivery::Failing
         } else if self.signals.iter().any(SignalWatch::is_catching_up) {

@@ -239,7 +239,7 @@ fn headers_go_with_every_request_of_both_transports() {
             header("x-scope", "b"),
             header("content-type", "text/plain"),
         ];
-        let signals = [Signal::Spans, Signal::Logs, Signal::Metrics];
+        let signals = Signal::ALL;
         assert_eq!(send(&otlp, &signals), [Answer::Accepted, Answer::Accepted, Answer::Accepted]);
         let seen = peer.seen();
         for seen in &seen {
