@@ -1,6 +1,6 @@
 //! The whole thread: how long a server takes to be ready, and a verdict to follow the last span.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use model::{Outcome, Step};
@@ -15,8 +15,8 @@ use crate::{
 
 /// Repetitions, of which the median counts.
 const ROUNDS: usize = 9;
-/// The quiet that the measured test asks for, in milliseconds.
-const QUIET_MS: f64 = 50.0;
+/// The quiet that the measured test asks for.
+const QUIET: Duration = Duration::from_millis(50);
 
 /// Measures, and gives one row for each figure.
 pub async fn measure() -> Result<Vec<Row>> {
@@ -25,7 +25,7 @@ pub async fn measure() -> Result<Vec<Row>> {
     let mut rows = vec![
         row("start to ready, empty database (once)", first),
         row("start to ready", median(ready)),
-        row("quiet asked for by the test", QUIET_MS),
+        row("quiet asked for by the test", QUIET.as_secs_f64() * 1e3),
     ];
     for (place, figures) in
         [("local", locally(&binary).await?), ("server", remotely(&binary).await?)]
@@ -80,7 +80,7 @@ async fn remotely(binary: &Path) -> Result<Figures> {
 async fn rounds(binary: &Path, target: &Target, arguments: &[&str]) -> Result<Figures> {
     let folder = TempDir::new()?;
     let file = folder.path().join("cart.yaml");
-    fs::write(&file, test(&target.url))?;
+    fs::write(&file, target.test(QUIET))?;
     let file = file.to_str().context("a path that is text")?;
     let mut figures = Figures::default();
     for _ in 0..ROUNDS {
@@ -103,26 +103,6 @@ fn last_span_to_verdict(outcome: &Outcome) -> Result<f64> {
     let judge =
         outcome.steps.iter().find(|step| step.step == Step::Judge).context("it was judged")?;
     Ok(silent as f64 / 1e6 + judge.ended.since(judge.began).as_secs_f64() * 1e3)
-}
-
-fn test(url: &str) -> String {
-    format!(
-        "type: Test
-spec:
-  name: the cart answers
-  trigger:
-    type: http
-    httpRequest:
-      method: GET
-      url: {url}/cart
-  settle:
-    flush: {QUIET_MS}ms
-  specs:
-    - selector: span[name=\"GET /cart\"]
-      assertions:
-        - attr:http.response.status_code = 200
-"
-    )
 }
 
 fn row(name: &str, value: f64) -> Row {

@@ -12,6 +12,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output},
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -56,7 +57,7 @@ impl Ran {
         let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
         let target = Target::start(Some(server.otlp_grpc)).await?;
         let file = folder.path().join("cart.yaml");
-        fs::write(&file, test(&target.url))?;
+        fs::write(&file, target.test(Duration::from_millis(100)))?;
         let file = file.to_str().context("a path that is text")?;
         let run = ["run", file, "--server", &server.api];
         let passed = qualitytrace(Path::new(BINARY), &run).await?;
@@ -69,21 +70,6 @@ impl Ran {
         assert_eq!(self.server.terminate().await?, Some(0));
         self.database.remove().await
     }
-}
-
-fn test(url: &str) -> String {
-    format!(
-        "type: Test
-spec:
-  id: cart
-  name: the cart answers
-  trigger: {{type: http, httpRequest: {{method: GET, url: '{url}/cart'}}}}
-  settle: {{flush: 100ms}}
-  specs:
-    - selector: span[name=\"GET /cart\"]
-      assertions: ['attr:http.response.status_code = 200']
-"
-    )
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,7 +17,6 @@ const START_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Api {
     url: String,
-    token: Option<String>,
     client: Client,
 }
 
@@ -25,21 +24,12 @@ impl Api {
     /// A client of the server at this URL.
     pub fn new(url: &str) -> Result<Self> {
         let client = Client::builder().no_proxy().timeout(REQUEST_MAX).build()?;
-        Ok(Self { url: url.to_owned(), token: None, client })
-    }
-
-    /// The same, with this token shown.
-    pub fn with_token(self, token: &str) -> Self {
-        Self { token: Some(token.to_owned()), ..self }
+        Ok(Self { url: url.to_owned(), client })
     }
 
     /// A request to a path, to be sent by [`answer`].
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.client.request(method, format!("{}{path}", self.url));
-        match &self.token {
-            Some(token) => request.bearer_auth(token),
-            None => request,
-        }
+        self.client.request(method, format!("{}{path}", self.url))
     }
 
     /// Keeps the documents of a file.

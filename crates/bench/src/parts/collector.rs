@@ -70,18 +70,19 @@ pub struct CollectedSpan {
 impl Collector {
     /// Starts a Collector that receives OTLP by gRPC on `port` and also sends everything on to `forward`.
     pub async fn start(port: u16, forward: Option<u16>) -> Result<Self> {
-        let folder = TempDir::new()?;
-        let text = configuration(port, forward, &folder.path().join("spans.json"));
-        fs::write(folder.path().join(CONFIGURATION), text)?;
-        let child = start(folder.path(), &[port]).await?;
-        Ok(Self { child, folder })
+        Self::start_with(port, forward, &[]).await
     }
 
     /// Starts a Collector that receives spans, logs and metrics; what [`Self::start`] makes takes spans alone.
     pub async fn start_for_all(port: u16) -> Result<Self> {
+        Self::start_with(port, None, &["logs", "metrics"]).await
+    }
+
+    /// One that takes these signals beside spans.
+    async fn start_with(port: u16, forward: Option<u16>, signals: &[&str]) -> Result<Self> {
         let folder = TempDir::new()?;
-        let mut text = configuration(port, None, &folder.path().join("spans.json"));
-        for signal in ["logs", "metrics"] {
+        let mut text = configuration(port, forward, &folder.path().join("spans.json"));
+        for signal in signals {
             text += &format!("    {signal}: {{receivers: [otlp], exporters: [file]}}\n");
         }
         fs::write(folder.path().join(CONFIGURATION), text)?;

@@ -59,6 +59,23 @@ struct Shop {
 }
 
 impl Target {
+    /// A test of `GET /cart` that passes, with this `settle.flush`.
+    pub fn test(&self, flush: Duration) -> String {
+        let (url, flush) = (&self.url, flush.as_millis());
+        format!(
+            "type: Test
+spec:
+  id: cart
+  name: the cart answers
+  trigger: {{type: http, httpRequest: {{method: GET, url: '{url}/cart'}}}}
+  settle: {{flush: {flush}ms}}
+  specs:
+    - selector: span[name=\"GET /cart\"]
+      assertions: ['attr:http.response.status_code = 200']
+"
+        )
+    }
+
     /// Starts a target that exports by gRPC to this port; without one it has no telemetry.
     pub async fn start(otlp_grpc: Option<u16>) -> Result<Self> {
         let provider = otlp_grpc.map(provider).transpose()?;
