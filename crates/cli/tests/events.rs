@@ -5,8 +5,10 @@ use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use bench::parts::{
-    Collected, CollectedLog, Collector, Database, Server, Target, free_port, qualitytrace,
+    Api, Collected, CollectedLog, Collector, Database, Server, Target, answer, free_port,
+    qualitytrace,
 };
+use reqwest::Method;
 use server::catalogue::EVENTS;
 use tempfile::TempDir;
 
@@ -14,6 +16,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// OpenTelemetry's number of `WARN`.
 const WARN: u64 = 13;
+const VERSION: &str = "qualitytrace.document.version";
 
 /// Parts of statements, of paths of a build, and of what libraries log about a connection.
 const FOREIGN: &[&str] = &[
@@ -31,21 +34,6 @@ const FOREIGN: &[&str] = &[
     "rustls",
     "sqlx",
 ];
-
-fn test(url: &str) -> String {
-    format!(
-        "type: Test
-spec:
-  id: cart
-  name: the cart answers
-  trigger: {{type: http, httpRequest: {{method: GET, url: '{url}/cart'}}}}
-  settle: {{flush: 100ms}}
-  specs:
-    - selector: span[name=\"GET /cart\"]
-      assertions: ['attr:http.response.status_code = 200']
-"
-    )
-}
 
 fn configuration(
     database: &Database,
@@ -90,6 +78,30 @@ fn assert_is_of_the_catalogue(log: &CollectedLog) {
     }
 }
 
+/// Applies a test by the route for tests alone, once more without a change, and deletes it.
+async fn change_documents(server: &Server, target: &Target) -> Result<()> {
+    let (api, path) = (Api::new(&server.api)?, "/api/v1/tests");
+    let text = target.test(Duration::from_millis(100)).replace("id: cart", "id: other");
+    for _ in 0..2 {
+        let (status, body) = answer(api.request(Method::PUT, path).body(text.clone())).await?;
+        assert_eq!(status, 200, "{body}");
+    }
+    let (status, body) = answer(api.request(Method::DELETE, &format!("{path}/other"))).await?;
+    assert_eq!(status, 204, "{body}");
+    Ok(())
+}
+
+/// Each change of a document once, with its version where it has one.
+fn assert_changes(collected: &Collected) {
+    let changes = named(collected, "qualitytrace.document.changed");
+    let changes: Vec<_> = changes
+        .iter()
+        .map(|log| (log.text("qualitytrace.document.id"), log.keys().any(|key| key == VERSION)))
+        .collect();
+    let (first, second) = (Some("cart"), Some("other"));
+    assert_eq!(changes, [(first, true), (second, true), (second, false)]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()> {
     let database = Database::create("events").await?;
@@ -100,10 +112,11 @@ async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()
     let server = Server::start_with(Path::new(BINARY), &text, "127.0.0.1:0").await?;
     let target = Target::start(Some(server.otlp_grpc)).await?;
     let file = folder.path().join("cart.yaml");
-    fs::write(&file, test(&target.url))?;
+    fs::write(&file, target.test(Duration::from_millis(100)))?;
     let file = file.to_str().context("a path that is text")?;
     let passed = qualitytrace(Path::new(BINARY), &["run", file, "--server", &server.api]).await?;
     assert_eq!(passed.code, Some(0), "{passed:?}");
+    change_documents(&server, &target).await?;
     server.signal("-HUP").await?;
     let wanted = [
         "qualitytrace.server.ready",
@@ -113,7 +126,10 @@ async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()
         "qualitytrace.run.ended",
         "qualitytrace.exporter.trouble",
     ];
-    let has_all = |it: &Collected| wanted.iter().all(|name| !named(it, name).is_empty());
+    let has_all = |it: &Collected| {
+        let changes = named(it, "qualitytrace.document.changed").len();
+        changes >= 3 && wanted.iter().all(|name| !named(it, name).is_empty())
+    };
     let collected = collector.wait_for(WAIT_MAX, has_all).await?;
     let names: BTreeSet<_> = collected.logs.iter().map(CollectedLog::event).collect();
     assert!(has_all(&collected), "{names:?}");
@@ -132,6 +148,7 @@ async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()
         let is_sent = collected.spans.iter().any(|span| [&*span.trace_id, &*span.span_id] == place);
         assert!(is_sent, "it names a span that is sent: {}", event.json);
     }
+    assert_changes(&collected);
     let trouble = named(&collected, "qualitytrace.exporter.trouble");
     assert_eq!(trouble[0].text("otel.component.name"), Some("tracer.away"), "{}", trouble[0].json);
 

@@ -431,7 +431,7 @@ pub const EVENTS: &[Event] = &[
             attribute::DOCUMENT_ID,
             attribute::DOCUMENT_VERSION,
         ],
-        meaning: "A document has a new version, or was deleted; then there is no version.",
+        meaning: "A document has a new version by the API, or was deleted; then there is no version.",
     },
 ];
 

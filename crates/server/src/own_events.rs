@@ -12,19 +12,18 @@ use std::{
     time::Duration,
 };
 
-use db::Taken;
+use db::{Applied, NewDocument, Taken};
 use model::{DocumentKind, Outcome, Overtaken, Project, RunId, TestId};
 use telemetry::opentelemetry::logs::{AnyValue, LogRecord as _, Logger, LoggerProvider, Severity};
 
 use crate::{
     catalogue::{attribute, event},
     own_spans::settle_reason,
+    own_telemetry::SCOPE,
 };
 
 /// Events that wait for the thread which hands them to exporters. The log on stderr has them all.
 const WAITING_MAX: usize = 64;
-/// How long a shutdown waits for these.
-const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) fn run_accepted(run: RunId, project: &Project, test: &TestId) {
     tracing::info!(
@@ -81,11 +80,23 @@ pub(crate) fn login_failed() {
     );
 }
 
-/// A document has a new version, or none any more.
-pub(crate) fn document_changed(
+/// Documents were applied: those that have a new version are events.
+pub(crate) fn documents_applied(documents: &[NewDocument], applied: &[Applied]) {
+    for (document, applied) in documents.iter().zip(applied).filter(|(_, it)| it.changed) {
+        let NewDocument { project, kind, id, .. } = document;
+        document_changed(project, (*kind, id), Some(applied.version), "a document was changed");
+    }
+}
+
+pub(crate) fn document_deleted(project: &Project, kind: DocumentKind, id: &TestId) {
+    document_changed(project, (kind, id), None, "a document was deleted");
+}
+
+fn document_changed(
     project: &Project,
     (kind, id): (DocumentKind, &TestId),
     version: Option<i32>,
+    message: &str,
 ) {
     tracing::info!(
         name: event::DOCUMENT_CHANGED,
@@ -95,14 +106,13 @@ pub(crate) fn document_changed(
             {attribute::DOCUMENT_ID} = %id,
             {attribute::DOCUMENT_VERSION} = version
         },
-        "a document was {}",
-        if version.is_some() { "changed" } else { "deleted" }
+        "{message}"
     );
 }
 
 /// An event that is logged on a thread which records nothing.
 #[derive(Debug)]
-pub(crate) struct Announcement {
+pub(crate) struct LogEvent {
     pub(crate) name: &'static str,
     pub(crate) severity: Severity,
     pub(crate) body: String,
@@ -110,44 +120,44 @@ pub(crate) struct Announcement {
 }
 
 enum Entry {
-    Event(Announcement),
+    Event(LogEvent),
     Flush(SyncSender<()>),
 }
 
 /// Hands events of threads that record nothing to exporters.
 #[derive(Clone, Debug)]
-pub(crate) struct Announcer(SyncSender<Entry>);
+pub(crate) struct EventQueue(SyncSender<Entry>);
 
-/// The other end of an announcer, until there are exporters.
-pub(crate) struct Announcements(Receiver<Entry>);
+/// The other end of a queue, until there are exporters.
+pub(crate) struct EventReader(Receiver<Entry>);
 
-pub(crate) fn announcer() -> (Announcer, Announcements) {
+pub(crate) fn event_queue() -> (EventQueue, EventReader) {
     let (sender, receiver) = sync_channel(WAITING_MAX);
-    (Announcer(sender), Announcements(receiver))
+    (EventQueue(sender), EventReader(receiver))
 }
 
-impl Announcer {
+impl EventQueue {
     /// Hands it on, and never waits. What finds no place is on stderr only.
-    pub(crate) fn announce(&self, event: Announcement) {
+    pub(crate) fn push(&self, event: LogEvent) {
         drop(self.0.try_send(Entry::Event(event)));
     }
 
-    /// Waits a moment until what was announced is with the exporters.
-    pub(crate) fn flush(&self) {
+    /// Waits a moment until what was pushed is with the exporters.
+    pub(crate) fn flush(&self, max: Duration) {
         let (done, is_done) = sync_channel(1);
         if self.0.try_send(Entry::Flush(done)).is_ok() {
-            let _is_late = is_done.recv_timeout(FLUSH_MAX);
+            let _is_late = is_done.recv_timeout(max);
         }
     }
 }
 
-impl Announcements {
-    /// Starts the thread; it ends with the last announcer.
+impl EventReader {
+    /// Starts the thread; it ends with the last queue.
     pub(crate) fn start(
         self,
         logs: &impl LoggerProvider<Logger: Send + 'static>,
     ) -> std::io::Result<()> {
-        let logger = logs.logger(super::own_telemetry::SCOPE);
+        let logger = logs.logger(SCOPE);
         let hand_on = move || {
             for entry in self.0 {
                 match entry {
@@ -161,7 +171,7 @@ impl Announcements {
     }
 }
 
-fn emit(logger: &impl Logger, event: Announcement) {
+fn emit(logger: &impl Logger, event: LogEvent) {
     let mut record = logger.create_log_record();
     record.set_event_name(event.name);
     record.set_severity_number(event.severity);

@@ -40,7 +40,7 @@ use crate::{
     StartError,
     catalogue::{attribute, event},
     config, listen,
-    own_events::{self, Announcement, Announcer},
+    own_events::{self, EventQueue, LogEvent},
     own_metrics::{self, OwnMetrics, Waiting},
     traceparent::TraceParent,
 };
@@ -50,6 +50,9 @@ const WAITING_POLL: Duration = Duration::from_secs(5);
 
 /// From this share of a buffer on, new runs are refused; the rest is for those in flight.
 const PRESSURE_MAX: f64 = 0.8;
+
+/// How long a shutdown waits until events that are queued are with the exporters.
+const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) const SCOPE: &str = "qualitytrace";
 
@@ -67,7 +70,7 @@ pub struct Telemetry {
     not_sending: Mutex<Vec<OwnEndpoint>>,
     prometheus: AtomicBool,
     metrics: OwnMetrics,
-    announcer: Announcer,
+    events: EventQueue,
 }
 
 impl Telemetry {
@@ -77,10 +80,10 @@ impl Telemetry {
         refuse_own_endpoints(&config.telemetry, config.listen)?;
         let (plan, roles, not_sending) = effective(&config.telemetry, config.listen);
         let config = &config.telemetry;
-        let (announcer, announcements) = own_events::announcer();
-        announce_notices(&mut host, announcer.clone());
+        let (events, reader) = own_events::event_queue();
+        queue_notices(&mut host, events.clone());
         let inner = telemetry::Telemetry::start(&plan, &roles, host)?;
-        announcements.start(inner.logger_provider()).map_err(telemetry::StartError::Thread)?;
+        reader.start(inner.logger_provider()).map_err(telemetry::StartError::Thread)?;
         let metrics = OwnMetrics::new(inner.meter_provider().meter(SCOPE));
         let application = Mutex::new(roles.others.first().cloned());
         let prometheus = AtomicBool::new(config.plan.prometheus);
@@ -90,7 +93,7 @@ impl Telemetry {
             not_sending: Mutex::new(not_sending),
             prometheus,
             metrics,
-            announcer,
+            events,
         })
     }
 
@@ -122,14 +125,14 @@ impl Telemetry {
             None => (event::READY, Severity::Info, "ready".to_owned()),
             Some(why) => (event::NOT_READY, Severity::Warn, format!("not ready: {why}")),
         };
-        self.announcer.announce(Announcement { name, severity, body, attributes: Vec::new() });
+        self.events.push(LogEvent { name, severity, body, attributes: Vec::new() });
     }
 
     /// Tells exporters that the configuration was read again.
     pub fn tell_reloaded(&self) {
         let body = "the configuration was read again".to_owned();
         let (name, severity) = (event::RELOADED, Severity::Info);
-        self.announcer.announce(Announcement { name, severity, body, attributes: Vec::new() });
+        self.events.push(LogEvent { name, severity, body, attributes: Vec::new() });
     }
 
     /// Sends one of the server's own spans, as a part of this trace.
@@ -190,8 +193,9 @@ impl Telemetry {
 
     /// Sends what is queued, and ends. Blocks for up to `max`.
     pub(crate) fn shutdown(&self, max: Duration) -> Report {
-        self.announcer.flush();
-        self.inner.shutdown(max)
+        let flush = FLUSH_MAX.min(max / 10);
+        self.events.flush(flush);
+        self.inner.shutdown(max - flush)
     }
 }
 
@@ -355,7 +359,7 @@ pub fn host() -> Host {
 }
 
 /// What goes wrong with an exporter is an event for all of them, also for that one, when it delivers again.
-fn announce_notices(host: &mut Host, announcer: Announcer) {
+fn queue_notices(host: &mut Host, events: EventQueue) {
     let notice = Arc::clone(&host.notice);
     host.notice = Arc::new(move |said| {
         notice(said);
@@ -368,7 +372,7 @@ fn announce_notices(host: &mut Host, announcer: Announcer) {
             (attribute::TOPIC, said.topic.as_str().to_owned()),
         ];
         let body = format!("`{}` {}", said.exporter, said.message);
-        announcer.announce(Announcement { name, severity, body, attributes });
+        events.push(LogEvent { name, severity, body, attributes });
     });
 }
 

@@ -18,7 +18,7 @@ use runner::suite::next;
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::{api, worker::Worker};
+use crate::{api, own_events, worker::Worker};
 
 /// Suites in flight at the most.
 const SUITES_MAX: usize = 64;
@@ -195,7 +195,7 @@ impl<'a> Going<'a> {
         };
         match self.worker.db.start_step((*id, *epoch), step, (&run, &secrets)).await {
             Ok(_) => {
-                crate::own_events::run_accepted(run.id, &run.project, &run.test);
+                own_events::run_accepted(run.id, &run.project, &run.test);
                 self.awaited.insert(news_of(run.id));
                 self.worker.bus.hint(api::runs_waiting());
                 Ok(())

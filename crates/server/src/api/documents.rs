@@ -29,6 +29,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
+    own_events,
     own_spans::Call,
     plant::{Plant, is_planted},
     provision,
@@ -294,7 +295,7 @@ async fn delete(
         Err(db::DbError::Changed { found: None, .. }) => Err(missing(kind, id, None)),
         Err(error) => Err(error.into()),
         Ok(()) => {
-            crate::own_events::document_changed(&asked.project, (kind, id), None);
+            own_events::document_deleted(&asked.project, kind, id);
             Ok(StatusCode::NO_CONTENT)
         }
     }
@@ -347,6 +348,7 @@ async fn keep(
     let applying = Applying { at: Some(app.world.now()), expected };
     let applied = app.db.apply(&new, applying);
     let applied = app.watch.db(*context, Call("INSERT", "document_versions"), applied).await?;
+    own_events::documents_applied(&new, &applied);
     let changes = new.into_iter().zip(applied).map(|(new, applied)| Change {
         kind: new.kind,
         id: new.id,
@@ -354,15 +356,7 @@ async fn keep(
         version: applied.version,
         changed: applied.changed,
     });
-    let changes: Vec<_> = changes.collect();
-    for change in changes.iter().filter(|change| change.changed) {
-        crate::own_events::document_changed(
-            project,
-            (change.kind, &change.id),
-            Some(change.version),
-        );
-    }
-    Ok(changes)
+    Ok(changes.collect())
 }
 
 /// What `If-Match` and `If-None-Match` ask for.

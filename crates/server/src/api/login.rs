@@ -22,6 +22,7 @@ use crate::{
         session::{COOKIE, COOKIE_TLS, value},
         token::{self, Wanted},
     },
+    own_events,
     own_spans::Call,
     proxies::Origin,
     traceparent::TraceParent,
@@ -134,7 +135,7 @@ async fn end(
     let created = app.db.create_token(&kept);
     app.watch.db(context, Call("INSERT", "tokens"), created).await?;
     audit.answered(n, StatusCode::SEE_OTHER).await;
-    crate::own_events::logged_in();
+    own_events::logged_in();
     let (name, path) = here.login();
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/api/v1/me")]).into_response();
     let over = here.cookie(name, "", &format!("Path={path}; Max-Age=0"))?;

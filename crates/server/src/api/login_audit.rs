@@ -11,6 +11,7 @@ use db::{NewAudit, NewToken};
 use super::{App, login::BACK, problem::Problem};
 use crate::{
     access::{oidc::OidcError, token},
+    own_events,
     own_spans::Call,
     traceparent::TraceParent,
 };
@@ -51,7 +52,7 @@ impl LoginAudit<'_> {
     /// Notes that somebody could not log in.
     pub(super) async fn failed(&self, error: &OidcError, status: StatusCode) {
         let Some(omitted) = self.app.access.failures.count(self.address) else { return };
-        crate::own_events::login_failed();
+        own_events::login_failed();
         let person = error.person();
         let entry = NewAudit {
             who: person.map_or("unknown", |(name, _)| name).to_owned(),

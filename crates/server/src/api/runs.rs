@@ -27,6 +27,7 @@ use super::{
     run_stopped, runs_waiting,
 };
 use crate::{
+    own_events,
     own_spans::Call,
     plant::{Plant, is_planted},
     traceparent::TraceParent,
@@ -179,7 +180,7 @@ pub(super) async fn start(
             return answered(&app, context, (&new.project, run)).await;
         }
     };
-    crate::own_events::run_accepted(new.id, &new.project, &new.test);
+    own_events::run_accepted(new.id, &new.project, &new.test);
     app.watch.hint(context, &*app.bus, runs_waiting());
     if is_planted(Plant::HintTwice) {
         app.watch.hint(context, &*app.bus, runs_waiting());

@@ -15,7 +15,7 @@ use super::{
     openapi,
     problem::Problem,
 };
-use crate::{own_spans::Call, traceparent::TraceParent};
+use crate::{own_events, own_spans::Call, traceparent::TraceParent};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(apply))
@@ -95,6 +95,7 @@ pub(super) async fn apply(
     let applying = Applying { at: Some(app.world.now()), expected: Expected::Anything };
     let kept = app.db.apply(&new, applying);
     let kept = app.watch.db(context, Call("INSERT", "test_versions"), kept).await?;
+    own_events::documents_applied(&new, &kept);
     let tests = new.into_iter().zip(kept).map(|(new, kept)| Kept {
         id: new.id,
         name: new.name,

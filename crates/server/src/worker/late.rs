@@ -18,7 +18,7 @@ use super::{
     Worker,
     ports::{Listening, RETRY, WorkerPorts},
 };
-use crate::api;
+use crate::{api, own_events};
 
 /// How long a run is listened to at the least.
 const LISTEN_MIN: Duration = Duration::from_secs(10);
@@ -148,7 +148,7 @@ async fn write(worker: &Worker, (run, epoch): (RunId, i64), overtaken: &Overtake
     loop {
         match worker.db.overtaken(run, epoch, overtaken, at).await {
             Ok(()) => {
-                crate::own_events::run_overtaken(run, overtaken);
+                own_events::run_overtaken(run, overtaken);
                 return worker.bus.hint(api::run_news(run));
             }
             Err(error) if error.fault().is_transient() && began.elapsed() < WRITE_MAX => {

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     api,
     gates::gates,
+    own_events,
     own_spans::{self, RunSpan, RunTrace, send_run},
     variables::variables,
 };
@@ -423,7 +424,7 @@ fn tell(
         &RunSpan { trace, outcome, suite: taken.suite.as_deref(), trigger: linked, steps: &steps },
     );
     telemetry.metrics().ran(outcome, &steps);
-    crate::own_events::run_ended(taken, outcome);
+    own_events::run_ended(taken, outcome);
     if let (Some(trace_id), Some(trigger)) = (ended.outcome.trace_id, trigger) {
         let trigger = own_spans::trigger_for_application(trigger.clone());
         telemetry.application(trace_id, trigger);
