@@ -43,6 +43,10 @@ use late::{Late, Lates};
 use learning::Learning;
 use slots::{Slot, Slots};
 
+/// How long a worker leaves between two looks for runs, so that it asks the database once for those that come together.
+const PACE: Duration = Duration::from_millis(10);
+/// How long it gathers free slots before it looks for runs that wait for one. Most often none does.
+const GATHER: Duration = Duration::from_millis(25);
 /// How long runs in flight may go on after the server was told to stop.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// How long it may take to give back the runs that did not end, and to keep what was learned.
@@ -108,34 +112,40 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     let mut keeping = JoinSet::new();
     keeping.spawn_on(flights::keep(Arc::clone(&worker)), &worker.calm);
     let mut hints = worker.bus.hints();
-    let (mut is_due, mut looked) = (true, Instant::now());
+    let mut looked = Instant::now();
+    // When to look for runs; none while nothing calls for it.
+    let mut due = Some(looked);
     while !stop.is_cancelled() {
         let slots = worker.config.runs_max.saturating_sub(worker.shared.slots.taken());
-        if is_due && slots > 0 {
-            for held in take(&worker, slots, &mut runs).await {
-                let own = held.trace.own();
-                let run = run::one(Arc::clone(&worker), held);
-                runs.spawn(own_telemetry::within(own, run));
+        if due.is_some_and(|due| due <= Instant::now()) {
+            if slots > 0 {
+                for held in take(&worker, slots, &mut runs).await {
+                    let own = held.trace.own();
+                    let run = run::one(Arc::clone(&worker), held);
+                    runs.spawn(own_telemetry::within(own, run));
+                }
             }
+            (due, looked) = (None, Instant::now());
         }
-        if is_due {
-            looked = Instant::now();
-        }
-        is_due = tokio::select! {
-            () = stop.cancelled() => false,
-            // A hint or a free slot: look again. The poll finds runs whose worker died.
-            () = worker.called(&mut hints) => true,
-            () = worker.shared.slots.freed() => true,
-            () = sleep_until(looked + worker.config.poll) => true,
+        let again = tokio::select! {
+            () = stop.cancelled() => None,
+            () = worker.called(&mut hints) => Some(looked + PACE),
+            () = worker.shared.slots.freed() => match worker.shared.slots.taken() {
+                0 => Some(looked),
+                _ => Some(Instant::now() + GATHER),
+            },
+            // The poll finds runs whose worker died.
+            () = sleep_until(due.unwrap_or(looked + worker.config.poll)) => Some(looked),
             Some(ended) = runs.join_next(), if !runs.is_empty() => {
                 lates.extend(&worker, ended);
                 while let Some(ended) = runs.try_join_next() {
                     lates.extend(&worker, ended);
                 }
-                false
+                None
             }
-            () = lates.ended(), if !lates.is_empty() => false,
+            () = lates.ended(), if !lates.is_empty() => None,
         };
+        due = due.into_iter().chain(again).min();
     }
     drain(&worker, runs, lates).await;
     learning.shutdown().await;
