@@ -71,7 +71,7 @@ with recursive running as materialized (
 )
 select taken.id as "id!", taken.project as "project!", epoch as "epoch!", stalls as "stalls!",
     accepted_at_ns as "accepted_at_ns!", traceparent, trace_id, span_id, attempted_at_ns,
-    case when answer is not null then coalesce(answer_bytes, 0) end as answer_bytes, vars::text as vars, secrets_sealed, timeout_ms, stop_at_ns, provisional,
+    case when answer is not null then coalesce(answer_bytes, 0) end as answer_bytes, vars::text as vars, revision, starter, secrets_sealed, timeout_ms, stop_at_ns, provisional,
     (select json_object_agg(service, learned)::text from learned
      where learned.project = taken.project) as learned,
     (select learned_tests.learned::text from learned_tests

@@ -47,7 +47,7 @@ pub use error::DbError;
 pub use history::{ListedRun, Wanted};
 pub use lease::Finished;
 pub use months::{Keep, Upkept};
-pub use run::{Accepted, IdempotencyKey, NewRun, RunVars, State, StoredRun};
+pub use run::{Accepted, IdempotencyKey, NewRun, RunVars, Starter, State, StoredRun};
 pub use secret::SecretKeys;
 pub use secret_output::SecretValues;
 pub use server::{KeyConflict, NewServer, OtherServer, Side};

@@ -29,6 +29,21 @@ pub struct NewRun {
     pub timeout: Option<Duration>,
     /// By what a repeated request is known.
     pub key: Option<IdempotencyKey>,
+    /// Who started it.
+    pub starter: Starter,
+}
+
+/// Who started a run, by kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Starter {
+    /// Somebody who need not say who they are, since access is off.
+    Anyone,
+    /// A program, by its token.
+    Token,
+    /// A person who has logged in.
+    Person,
+    /// A suite, of which it is a step.
+    Suite,
 }
 
 /// The values that a run is started with. Never secrets: those stay in variable sets, which it names.
@@ -121,6 +136,25 @@ impl RunVars {
     }
 }
 
+impl Starter {
+    const ALL: [Self; 4] = [Self::Anyone, Self::Token, Self::Person, Self::Suite];
+
+    /// The kind as one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anyone => "anyone",
+            Self::Token => "token",
+            Self::Person => "person",
+            Self::Suite => "suite",
+        }
+    }
+
+    /// The kind of this word.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|starter| starter.as_str() == word)
+    }
+}
+
 impl State {
     /// The state as one word.
     pub fn as_str(self) -> &'static str {
@@ -156,8 +190,8 @@ impl Db {
                  returning key
              ), run as (
                  insert into runs (project, id, test_id, test_version, host, accepted_at_ns, traceparent,
-                     vars, timeout_ms, revision, events_last)
-                 select project, $2, id, version, host, $4, $5, $7::text::json, $8, $11, 1 from test
+                     vars, timeout_ms, revision, events_last, starter)
+                 select project, $2, id, version, host, $4, $5, $7::text::json, $8, $11, 1, $12 from test
                  where $9::text is null or exists (select from key)
                  returning project, id, events_last
              ), event as (
@@ -176,6 +210,7 @@ impl Db {
             run.key.as_ref().map(|key| key.key.as_str()),
             run.key.as_ref().map(|key| key.request.as_str()),
             run.vars.revision.as_deref(),
+            run.starter.as_str(),
         )
         .fetch_optional(&self.pool)
         .await;

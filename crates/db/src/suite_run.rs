@@ -257,8 +257,8 @@ impl Db {
                  returning suite_run, step
              ), run as (
                  insert into runs (project, id, test_id, test_version, host, accepted_at_ns, traceparent, vars,
-                     revision, suite_run, suite_step, events_last, secrets_sealed)
-                 select project, $6, test.id, version, host, $7, $8, $9::text::json, $11, suite_run, step, 1, $12
+                     revision, suite_run, suite_step, events_last, secrets_sealed, starter)
+                 select project, $6, test.id, version, host, $7, $8, $9::text::json, $11, suite_run, step, 1, $12, $13
                  from test cross join step
                  returning project, id, events_last
              ), event as (
@@ -278,6 +278,7 @@ impl Db {
             accepted,
             run.vars.revision.as_deref(),
             sealed,
+            run.starter.as_str(),
         )
         .fetch_optional(&self.pool)
         .await

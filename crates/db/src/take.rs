@@ -14,7 +14,7 @@ use model::{
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Db, DbError, RunVars, SecretValues, StoredTest,
+    Db, DbError, RunVars, SecretValues, Starter, StoredTest,
     run::{moment, read, span_id, trace_id, verdict},
 };
 
@@ -73,6 +73,8 @@ pub struct Taken {
     pub traceparent: Option<String>,
     /// The values that it was started with.
     pub vars: RunVars,
+    /// Who started it; none for a run of a server that did not tell.
+    pub starter: Option<Starter>,
     /// Of those, the ones that nobody may see.
     pub secrets: SecretValues,
     /// How long it may take, where its start says so.
@@ -117,6 +119,8 @@ struct Row {
     attempted_at_ns: Option<i64>,
     answer_bytes: Option<i64>,
     vars: Option<String>,
+    revision: Option<String>,
+    starter: Option<String>,
     secrets_sealed: Option<Vec<u8>>,
     timeout_ms: Option<i64>,
     stop_at_ns: Option<i64>,
@@ -203,7 +207,11 @@ impl Row {
             answer_bytes: self.answer_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(0)),
             accepted_at: moment(self.accepted_at_ns),
             traceparent: self.traceparent,
-            vars: parsed(run_id, self.vars)?.unwrap_or_default(),
+            vars: RunVars {
+                revision: self.revision,
+                ..parsed(run_id, self.vars)?.unwrap_or_default()
+            },
+            starter: self.starter.as_deref().and_then(Starter::parse),
             secrets: db.open_values(run_id, "variables", self.secrets_sealed)?,
             timeout: self
                 .timeout_ms

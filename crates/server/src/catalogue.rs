@@ -80,6 +80,9 @@ pub(crate) mod attribute {
     pub(crate) const RUN_ID: &str = "qualitytrace.run.id";
     pub(crate) const PROJECT: &str = "qualitytrace.project";
     pub(crate) const TEST_ID: &str = "qualitytrace.test.id";
+    pub(crate) const TEST_VERSION: &str = "qualitytrace.test.version";
+    pub(crate) const REVISION: &str = "vcs.ref.head.revision";
+    pub(crate) const STARTER: &str = "qualitytrace.run.starter";
     pub(crate) const DOCUMENT_KIND: &str = "qualitytrace.document.kind";
     pub(crate) const DOCUMENT_ID: &str = "qualitytrace.document.id";
     pub(crate) const DOCUMENT_VERSION: &str = "qualitytrace.document.version";
@@ -141,6 +144,11 @@ pub const SPANS: &[Span] = &[
         parent: "the request that started the run",
         attributes: &[
             attribute::RUN_ID,
+            attribute::PROJECT,
+            attribute::TEST_ID,
+            attribute::TEST_VERSION,
+            attribute::REVISION,
+            attribute::STARTER,
             attribute::TEST_SUITE,
             attribute::TEST_CASE,
             attribute::TEST_STATUS,
@@ -150,7 +158,7 @@ pub const SPANS: &[Span] = &[
             attribute::SETTLE_WAITED,
             attribute::SETTLE_SPANS,
         ],
-        meaning: "A run, from its acceptance to its record, linked to the trigger's span in the trace under test. `test.case.result.status` is `pass` or `fail`, and absent where the run is inconclusive. `test.suite.name` is there where the run is a step of a suite.",
+        meaning: "A run, from its acceptance to its record, linked to the trigger's span in the trace under test. `test.case.result.status` is `pass` or `fail`, and absent where the run is inconclusive. `test.suite.name` is there where the run is a step of a suite, and `vcs.ref.head.revision` where its start named one. `qualitytrace.run.starter` is who started it: `person`, `token`, `suite`, or `anyone` where access is off.",
     },
     Span {
         name: "qualitytrace.run.queue",

@@ -31,15 +31,23 @@ pub(crate) struct Identity {
 
 /// Who the server is that has this folder. Reads files, so that it blocks.
 pub(crate) fn identity(folder: Option<&Path>, world: World) -> Identity {
-    let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
-    let host = read(HOST).filter(|host| !host.is_empty()).unwrap_or_else(|| "server".to_owned());
-    let host: String = host.chars().take(HOST_MAX).collect();
+    let host = host();
     let known = folder.and_then(|folder| number(folder, world)).zip(read(BOOT));
     let id = match known {
         Some((number, boot)) => hashed(&[&number, &boot, &host]),
         None => world.random(),
     };
     Identity { id, host }
+}
+
+/// The name of this machine.
+pub(crate) fn host() -> String {
+    let host = read(HOST).filter(|host| !host.is_empty()).unwrap_or_else(|| "server".to_owned());
+    host.chars().take(HOST_MAX).collect()
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
 /// The number in the folder, which is made where there is none; none where the folder does not keep one.
@@ -61,7 +69,8 @@ fn number(folder: &Path, world: World) -> Option<String> {
     }
 }
 
-fn hashed(parts: &[&str]) -> [u8; 16] {
+/// Sixteen bytes that only these texts in this order have.
+pub(crate) fn hashed(parts: &[&str]) -> [u8; 16] {
     let hash = digest::digest(&digest::SHA256, parts.join("\n").as_bytes());
     hash.as_ref().first_chunk().copied().unwrap_or_default()
 }

@@ -13,6 +13,7 @@ mod followers;
 mod gates;
 mod identity;
 mod ingest;
+mod instance;
 mod interests;
 mod journal_key;
 mod listen;

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use db::Taken;
 use model::{
     Answer, Fault, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Unsettled,
     Verdict, World,
@@ -63,8 +64,7 @@ impl RunTrace {
 pub(crate) struct RunSpan<'a> {
     pub(crate) trace: RunTrace,
     pub(crate) outcome: &'a Outcome,
-    /// The suite that it is a step of.
-    pub(crate) suite: Option<&'a str>,
+    pub(crate) taken: &'a Taken,
     /// The trace under test and the trigger's span in it; none where nothing was sent.
     pub(crate) trigger: Option<(TraceId, SpanId)>,
     /// All steps in the order they began, queue and record included.
@@ -79,7 +79,7 @@ pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
     root.start = run.steps.iter().map(|step| step.began).min().unwrap_or_default();
     root.end = run.steps.iter().map(|step| step.ended).max().unwrap_or_default();
     root.attributes = run_attributes(run.outcome);
-    root.attributes.extend(run.suite.map(|suite| text(attribute::TEST_SUITE, suite)));
+    root.attributes.extend(taken_attributes(run.taken));
     let linked = run.trigger.filter(|_| !is_planted(Plant::DroppedLink));
     root.links.extend(linked.map(|(trace_id, span_id)| LinkData {
         trace_id: Some(trace_id),
@@ -119,6 +119,23 @@ pub(crate) fn send_judgement(
     (span.start, span.end) = times;
     span.attributes = run_attributes(outcome);
     watch.telemetry.own(&within, span);
+}
+
+/// What a run was taken with: whose it is, which test in which version, for which revision of the system, and who started it.
+fn taken_attributes(taken: &Taken) -> impl Iterator<Item = (String, Value)> {
+    let version = Value::Int(taken.test.version.into());
+    let suite = taken.suite.as_deref().map(|suite| text(attribute::TEST_SUITE, suite));
+    let revision = taken.vars.revision.as_deref();
+    let revision = revision.map(|revision| text(attribute::REVISION, revision));
+    [
+        text(attribute::PROJECT, taken.project.as_str()),
+        text(attribute::TEST_ID, taken.test.id.as_str()),
+        (attribute::TEST_VERSION.to_owned(), version),
+    ]
+    .into_iter()
+    .chain(suite)
+    .chain(revision)
+    .chain(taken.starter.map(|starter| text(attribute::STARTER, starter.as_str())))
 }
 
 fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
@@ -168,13 +185,19 @@ pub(crate) fn settle_reason(settlement: &Settlement) -> String {
 }
 
 /// The trigger's span as the application's trace store gets it: without what the response held.
-pub(crate) fn trigger_for_application(mut span: SpanData) -> SpanData {
+pub(crate) fn trigger_for_application(mut span: SpanData, taken: &Taken) -> SpanData {
     let is_content = |key: &str| {
         [".response.body", ".response.headers", ".response.stderr"]
             .iter()
             .any(|end| key.ends_with(end))
     };
     span.attributes.retain(|(key, _)| !is_content(key));
+    // Whoever looks at the application's traces sees which test fired.
+    span.attributes.extend([
+        text(attribute::RUN_ID, &taken.run_id.to_string()),
+        text(attribute::TEST_ID, taken.test.id.as_str()),
+        text(attribute::TEST_CASE, &taken.test.name),
+    ]);
     span
 }
 

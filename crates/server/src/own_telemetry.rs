@@ -39,7 +39,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     StartError,
     catalogue::{attribute, event},
-    config, listen,
+    config,
+    instance::Instance,
+    listen,
     own_events::{self, EventQueue, LogEvent},
     own_metrics::{self, OwnMetrics, Waiting},
     traceparent::TraceParent,
@@ -56,6 +58,9 @@ const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) const SCOPE: &str = "qualitytrace";
 
+const INSTANCE_ID: &str = "service.instance.id";
+const VERSION: &str = "service.version";
+
 /// The crates of this program, as the targets of its log begin.
 pub const CRATES: &[&str] =
     &["qualitytrace", "server", "db", "bus", "drivers", "runner", "telemetry"];
@@ -71,6 +76,8 @@ pub struct Telemetry {
     prometheus: AtomicBool,
     metrics: OwnMetrics,
     events: EventQueue,
+    /// Its id is ours as long as this is held.
+    _instance: Instance,
 }
 
 impl Telemetry {
@@ -79,6 +86,8 @@ impl Telemetry {
     pub fn start(config: &config::Config, mut host: Host) -> Result<Self, StartError> {
         refuse_own_endpoints(&config.telemetry, config.listen)?;
         let (plan, roles, not_sending) = effective(&config.telemetry, config.listen);
+        let instance = Instance::of(&config.data_directory, host.random);
+        host.resource.push(KeyValue::new(INSTANCE_ID, instance.id.clone()));
         let config = &config.telemetry;
         let (events, reader) = own_events::event_queue();
         queue_notices(&mut host, events.clone());
@@ -94,6 +103,7 @@ impl Telemetry {
             prometheus,
             metrics,
             events,
+            _instance: instance,
         })
     }
 
@@ -345,6 +355,7 @@ fn system_time(at: Timestamp) -> SystemTime {
 /// How the server appears to its telemetry, and where it hears of trouble.
 pub fn host() -> Host {
     let mut host = Host::new(concat!("qualitytrace/", env!("CARGO_PKG_VERSION")));
+    host.resource.push(KeyValue::new(VERSION, env!("CARGO_PKG_VERSION")));
     host.crates = CRATES.iter().map(|name| (*name).to_owned()).collect();
     // Called where nothing is exported, so that trouble with an exporter is not sent to it.
     host.notice = Arc::new(|notice| {

@@ -11,7 +11,9 @@ use std::{
 };
 
 use bus::{Bus, Hints};
-use db::{DbError, NewRun, RunVars, SecretValues, StepOutcome, StepRun, SuiteOutcome, TakenSuite};
+use db::{
+    DbError, NewRun, RunVars, SecretValues, Starter, StepOutcome, StepRun, SuiteOutcome, TakenSuite,
+};
 use lang::{Reference, Step};
 use model::{Faulty, Place, RunId, Verdict};
 use runner::suite::next;
@@ -192,6 +194,7 @@ impl<'a> Going<'a> {
             vars,
             timeout: None,
             key: None,
+            starter: Starter::Suite,
         };
         match self.worker.db.start_step((*id, *epoch), step, (&run, &secrets)).await {
             Ok(_) => {

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use bench::parts::Database;
-use db::{Connect, Db, NewRun, RunVars, Taking};
+use db::{Connect, Db, NewRun, RunVars, Starter, Taking};
 use model::{Project, RunId, Timestamp, World};
 use reqwest::{Client, Method};
 use serde_json::Value;
@@ -212,6 +212,7 @@ async fn a_run_that_ended_two_workers_ends_as_inconclusive() -> Result<()> {
         vars: RunVars::default(),
         timeout: None,
         key: None,
+        starter: Starter::Token,
     };
     record.create_run(&new).await?;
     for epoch in 1..=2 {

@@ -9,8 +9,6 @@ use std::{
 };
 
 use journal::{Full, Journal, Options};
-use opentelemetry::KeyValue;
-use opentelemetry_sdk::Resource;
 use thiserror::Error;
 
 use crate::{
@@ -251,16 +249,7 @@ fn full(plan: &plan::Exporter) -> Full {
 
 /// The resource, as it stands at the head of each segment and of each request.
 pub(crate) fn head(plan: &plan::Exporter, host: &Host) -> Vec<u8> {
-    let resource = Resource::builder_empty()
-        .with_attributes(host.resource.iter().cloned())
-        .with_attributes([
-            KeyValue::new("telemetry.sdk.name", "opentelemetry"),
-            KeyValue::new("telemetry.sdk.language", "rust"),
-            KeyValue::new("telemetry.distro.name", env!("CARGO_PKG_NAME")),
-            KeyValue::new("telemetry.distro.version", env!("CARGO_PKG_VERSION")),
-        ])
-        .with_service_name(plan.service_name.clone())
-        .build();
+    let resource = host.resource().with_service_name(plan.service_name.clone()).build();
     let mut head = Vec::new();
     encode::resource(&mut head, &resource);
     head

@@ -11,6 +11,10 @@ use std::{
 };
 
 use opentelemetry::{Context, ContextGuard, KeyValue};
+use opentelemetry_sdk::{
+    Resource,
+    resource::{ResourceBuilder, TelemetryResourceDetector},
+};
 
 /// What a program hands to its telemetry.
 #[derive(Clone)]
@@ -94,6 +98,17 @@ impl Host {
             wall: SystemTime::now,
             random: || RandomState::new().build_hasher().finish(),
         }
+    }
+
+    /// The resource of all signals, but for `service.name`.
+    pub(crate) fn resource(&self) -> ResourceBuilder {
+        Resource::builder_empty()
+            .with_detector(Box::new(TelemetryResourceDetector))
+            .with_attributes([
+                KeyValue::new("telemetry.distro.name", env!("CARGO_PKG_NAME")),
+                KeyValue::new("telemetry.distro.version", env!("CARGO_PKG_VERSION")),
+            ])
+            .with_attributes(self.resource.iter().cloned())
     }
 
     /// Whether this scope or target is exported.

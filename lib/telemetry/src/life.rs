@@ -12,7 +12,7 @@ use std::{
 
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::{
-    Resource, logs::SdkLoggerProvider, metrics::SdkMeterProvider, trace::SdkTracerProvider,
+    logs::SdkLoggerProvider, metrics::SdkMeterProvider, trace::SdkTracerProvider,
 };
 
 use crate::{
@@ -82,7 +82,7 @@ impl Telemetry {
             .extend(attributes.map(|(key, value)| KeyValue::new(key.clone(), value.clone())));
         let state = Arc::new(State::new(host.scopes.clone(), host.crates.clone()));
         let reader = Reader::new();
-        let resource = Resource::builder_empty().with_attributes(host.resource.clone()).build();
+        let resource = host.resource().build();
         let traces = SdkTracerProvider::builder()
             .with_resource(resource.clone())
             .with_sampler(Sampler(Arc::clone(&state)))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use db::{Accepted, DbError, Finished, IdempotencyKey, NewRun, RunVars, State, Wanted};
+use db::{Accepted, DbError, Finished, IdempotencyKey, NewRun, RunVars, Starter, State, Wanted};
 use model::{Event, Fault, Faulty, Overtaken, Verdict, What};
 use tokio::task::JoinSet;
 
@@ -68,11 +68,11 @@ fn what_a_run_is_started_with_reaches_its_owner() {
             revision: Some("abc".to_owned()),
         };
         let timeout = Some(Duration::from_millis(1500));
-        let run = NewRun { vars: vars.clone(), timeout, ..new_run(1) };
+        let starter = Starter::Person;
+        let run = NewRun { vars: vars.clone(), timeout, starter, ..new_run(1) };
         scratch.db.create_run(&run).await.expect("accepted");
         let taken = scratch.take(LEASE).await;
-        // The revision is for lists, and its owner has no use for it.
-        let vars = RunVars { revision: None, ..vars };
+        assert_eq!(taken.starter, Some(starter));
         assert_eq!((taken.vars, taken.timeout, taken.stop_at), (vars, timeout, None));
         let newest = Wanted { project: project(), limit: 1, ..Wanted::default() };
         let listed = scratch.db.runs(&newest).await.expect("listed");

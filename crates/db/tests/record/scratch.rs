@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use db::{Connect, Db, DbError, NewRun, NewTest, RunVars, SecretKeys, Taken, Taking, Took};
+use db::{
+    Connect, Db, DbError, NewRun, NewTest, RunVars, SecretKeys, Starter, Taken, Taking, Took,
+};
 use model::{
     Answer, Attempt, Body, Judgement, Outcome, Progress, Project, Response, RunId, SpanId, TestId,
     Timestamp, TraceId, Verdict, World,
@@ -173,6 +175,7 @@ pub(crate) fn new_run(number: u32) -> NewRun {
         vars: RunVars::default(),
         timeout: None,
         key: None,
+        starter: Starter::Token,
     }
 }
 

@@ -23,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use db::{Db, DbError, PersonId, StoredToken, TokenKind};
+use db::{Db, DbError, PersonId, Starter, StoredToken, TokenKind};
 use drivers::{
     connections,
     receiver::{Entry, Gate, Sender},
@@ -124,6 +124,15 @@ impl Caller {
     pub(crate) fn anyone() -> Self {
         let name = "anyone".to_owned();
         Self { name, role: Role::Admin, projects: None, token: None, person: None }
+    }
+
+    /// As what they start a run.
+    pub(crate) fn starter(&self) -> Starter {
+        match (&self.token, &self.person) {
+            (_, Some(_)) => Starter::Person,
+            (Some(_), None) => Starter::Token,
+            (None, None) => Starter::Anyone,
+        }
     }
 
     /// Whose runs what they send reaches.

@@ -27,6 +27,7 @@ use super::{
     run_stopped, runs_waiting,
 };
 use crate::{
+    access::Caller,
     own_events,
     own_spans::Call,
     plant::{Plant, is_planted},
@@ -154,6 +155,7 @@ pub(super) async fn start(
     State(app): State<App>,
     Asked(Owner { project }): Asked<Owner>,
     Extension(context): Extension<TraceParent>,
+    Extension(caller): Extension<Caller>,
     Named(test): Named<TestId>,
     headers: HeaderMap,
     Document(body): Document,
@@ -171,6 +173,7 @@ pub(super) async fn start(
         timeout: start.timeout_seconds.map(Duration::from_secs_f64),
         vars: start.vars(),
         key,
+        starter: caller.starter(),
     };
     let created = app.db.create_run(&new);
     let accepted = app.watch.db(context, Call("INSERT", "runs"), created).await;

@@ -421,12 +421,12 @@ fn tell(
     let linked = outcome.trace_id.zip(trigger.map(|trigger| trigger.id));
     send_run(
         telemetry,
-        &RunSpan { trace, outcome, suite: taken.suite.as_deref(), trigger: linked, steps: &steps },
+        &RunSpan { trace, outcome, taken, trigger: linked, steps: &steps },
     );
     telemetry.metrics().ran(outcome, &steps);
     own_events::run_ended(taken, outcome);
     if let (Some(trace_id), Some(trigger)) = (ended.outcome.trace_id, trigger) {
-        let trigger = own_spans::trigger_for_application(trigger.clone());
+        let trigger = own_spans::trigger_for_application(trigger.clone(), taken);
         telemetry.application(trace_id, trigger);
     }
 }

@@ -1,0 +1,137 @@
+//! By what telemetry tells one server from another: `service.instance.id`.
+//!
+//! It is kept in the data directory, so that a server that starts again goes on with its series. No two processes have the same
+//! one: each holds a lock on the file of its own, and of servers that share a directory the second has the second file. The
+//! name of the machine is a part of it, so that a copy of the directory on another machine has an id of its own.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Seek as _, Write as _},
+    path::Path,
+};
+
+use crate::identity::{hashed, hex, host};
+
+/// The folder in the data directory.
+const FOLDER: &str = "instances";
+/// Servers that may share a data directory and are known again.
+const SHARED_MAX: u32 = 64;
+/// Hexadecimal digits of the number in a file.
+const DIGITS: usize = 32;
+
+/// The id of a server, as long as this is held.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    /// A UUID.
+    pub(crate) id: String,
+    /// Locked; none where the data directory keeps nothing, and the id is that of this process alone.
+    _file: Option<File>,
+}
+
+impl Instance {
+    /// The id of the server that has this data directory. Reads files, so that it blocks.
+    pub(crate) fn of(directory: &Path, random: fn() -> u64) -> Self {
+        let number = || format!("{:016x}{:016x}", random(), random());
+        let folder = directory.join(FOLDER);
+        let (number, file) = match claimed(&folder, number) {
+            Ok((number, file)) => (number, Some(file)),
+            Err(error) => {
+                tracing::warn!(folder = %folder.display(), %error, "`service.instance.id` is another one after a restart");
+                (number(), None)
+            }
+        };
+        Self { id: uuid(hashed(&[&number, &host()])), _file: file }
+    }
+}
+
+/// The number of the first file that no other process holds, which is made where there is none.
+fn claimed(folder: &Path, made: impl Fn() -> String) -> io::Result<(String, File)> {
+    fs::create_dir_all(folder)?;
+    for place in 0..SHARED_MAX {
+        let path = folder.join(place.to_string());
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => return Ok((number(&mut file, &made)?, file)),
+            Err(fs::TryLockError::WouldBlock) => {}
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::Error::other(format!("{SHARED_MAX} servers share it")))
+}
+
+/// The number in a file; another one where that is torn.
+fn number(file: &mut File, made: impl Fn() -> String) -> io::Result<String> {
+    let mut number = String::new();
+    let read = file.take(DIGITS as u64 + 1).read_to_string(&mut number);
+    let is_hex = number.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if read.is_ok() && is_hex && number.len() == DIGITS {
+        return Ok(number);
+    }
+    let number = made();
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(number.as_bytes())?;
+    file.sync_all()?;
+    Ok(number)
+}
+
+/// The bytes as a UUID of a form of our own (RFC 9562, version 8).
+fn uuid(mut bytes: [u8; 16]) -> String {
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let digits = hex(&bytes);
+    let (a, b, c, d, e) =
+        (&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]);
+    format!("{a}-{b}-{c}-{d}-{e}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        sync::atomic::{AtomicU64, Ordering},
+    };
+
+    use super::Instance;
+
+    static DRAWS: AtomicU64 = AtomicU64::new(0);
+
+    fn random() -> u64 {
+        DRAWS.fetch_add(1, Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_server_that_starts_again_has_its_id_and_one_beside_it_another() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let of = || Instance::of(directory.path(), random);
+        let (one, other) = (of(), of());
+        assert_ne!(one.id, other.id, "both live");
+        let ids = [one.id.clone(), other.id.clone()];
+        drop(one);
+        let again = of();
+        assert_eq!(again.id, ids[0], "it starts again");
+        drop((again, other));
+        let (one, other) = (of(), of());
+        assert_eq!([one.id, other.id], ids);
+    }
+
+    #[test]
+    fn a_torn_file_and_a_folder_that_keeps_nothing_end_nothing() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let of = || Instance::of(directory.path(), random).id;
+        let first = of();
+        fs::write(directory.path().join("instances/0"), "torn").expect("written");
+        let mended = of();
+        assert_ne!(mended, first);
+        assert_eq!(of(), mended);
+        fs::remove_dir_all(directory.path().join("instances")).expect("removed");
+        fs::write(directory.path().join("instances"), "no folder").expect("written");
+        assert_ne!(of(), of(), "each process has one of its own");
+    }
+
+    #[test]
+    fn an_id_is_a_uuid() {
+        assert_eq!(super::uuid([0xff; 16]), "ffffffff-ffff-8fff-bfff-ffffffffffff");
+    }
+}
