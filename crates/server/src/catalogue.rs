@@ -4,11 +4,19 @@
 //! nowhere, and `docs/telemetry.md` is made of this. Deliberately absent: how anything gets out, and ingest, which is
 //! counted and never traced.
 
+mod page;
+
+pub use page::markdown;
+
+use telemetry::plan::Level;
+
 /// A span.
 #[derive(Debug)]
 pub struct Span {
     /// Its name; what stands in `<…>` varies.
     pub name: &'static str,
+    /// Its level; a statement in a step that waits has that of the step.
+    pub level: Level,
     /// Its kind.
     pub kind: &'static str,
     /// What it hangs below.
@@ -126,6 +134,7 @@ pub(crate) const JUDGEMENT: &str = "qualitytrace.judgement";
 pub const SPANS: &[Span] = &[
     Span {
         name: "<METHOD> <route>",
+        level: Level::Info,
         kind: "server",
         parent: "the caller's span, if it sent a `traceparent`; else it is a root",
         attributes: &[
@@ -140,6 +149,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: RUN,
+        level: Level::Info,
         kind: "internal",
         parent: "the request that started the run",
         attributes: &[
@@ -162,6 +172,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: "qualitytrace.run.queue",
+        level: Level::Trace,
         kind: "internal",
         parent: RUN,
         attributes: &[],
@@ -169,6 +180,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: "qualitytrace.run.compile",
+        level: Level::Debug,
         kind: "internal",
         parent: RUN,
         attributes: &[],
@@ -176,6 +188,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: "qualitytrace.run.resolve",
+        level: Level::Debug,
         kind: "internal",
         parent: RUN,
         attributes: &[],
@@ -183,6 +196,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: "qualitytrace.run.trigger",
+        level: Level::Debug,
         kind: "internal",
         parent: RUN,
         attributes: &[attribute::ERROR],
@@ -190,6 +204,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: "qualitytrace.run.settle",
+        level: Level::Trace,
         kind: "internal",
         parent: RUN,
         attributes: &[],
@@ -197,6 +212,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: "qualitytrace.run.judge",
+        level: Level::Debug,
         kind: "internal",
         parent: RUN,
         attributes: &[],
@@ -204,6 +220,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: "qualitytrace.run.linger",
+        level: Level::Trace,
         kind: "internal",
         parent: RUN,
         attributes: &[],
@@ -211,6 +228,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: "qualitytrace.run.record",
+        level: Level::Debug,
         kind: "internal",
         parent: RUN,
         attributes: &[],
@@ -218,6 +236,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: JUDGEMENT,
+        level: Level::Info,
         kind: "internal",
         parent: "the request that asked",
         attributes: &[
@@ -234,6 +253,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: "<OPERATION> <table>",
+        level: Level::Debug,
         kind: "client",
         parent: "the request or the step of a run that asked",
         attributes: &[
@@ -246,6 +266,7 @@ pub const SPANS: &[Span] = &[
     },
     Span {
         name: "send <subject>",
+        level: Level::Trace,
         kind: "producer",
         parent: "the request that had news",
         attributes: &[
@@ -442,49 +463,6 @@ pub const EVENTS: &[Event] = &[
         meaning: "A document has a new version by the API, or was deleted; then there is no version.",
     },
 ];
-
-/// The catalogue as a part of a page.
-pub fn markdown() -> String {
-    let list = |names: &[&str]| match names {
-        [] => "none".to_owned(),
-        names => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
-    };
-    let mut out = String::new();
-    for span in SPANS {
-        let Span { name, kind, parent, attributes, meaning } = span;
-        let parent = if *parent == RUN { format!("`{RUN}`") } else { (*parent).to_owned() };
-        let attributes = list(attributes);
-        out.push_str(&format!(
-            "- **`{name}`** ({kind}), below {parent}. {meaning} Attributes: {attributes}.\n"
-        ));
-    }
-    out.push_str(&format!(
-        "\nA span that failed has the status *error*, `{}`, and an event `{EXCEPTION}` with `{}`, without a message: messages quote values.\n",
-        attribute::ERROR,
-        attribute::EXCEPTION_TYPE
-    ));
-    out.push_str(
-        "\n| event of the log | severity | attributes | when |\n| --- | --- | --- | --- |\n",
-    );
-    for event in EVENTS {
-        let Event { name, severity, attributes, meaning } = event;
-        out.push_str(&format!("| `{name}` | {severity} | {} | {meaning} |\n", list(attributes)));
-    }
-    out.push_str("\n| metric | instrument | unit | attributes | meaning |\n| --- | --- | --- | --- | --- |\n");
-    for metric in METRICS {
-        let Metric { name, instrument, unit, attributes, meaning } = metric;
-        let instrument = match instrument {
-            Instrument::Counter => "counter",
-            Instrument::Gauge => "gauge",
-            Instrument::Histogram => "histogram",
-        };
-        let attributes = list(attributes);
-        out.push_str(&format!(
-            "| `{name}` | {instrument} | `{unit}` | {attributes} | {meaning} |\n"
-        ));
-    }
-    out
-}
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,8 @@ use model::{
     trace::{EventData, Kind, LinkData, SpanData, Status, StatusCode, Value},
 };
 
+use telemetry::{ParentState, plan::Level};
+
 use crate::{
     catalogue::{EXCEPTION, JUDGEMENT, RUN, attribute},
     own_telemetry::Telemetry,
@@ -41,6 +43,7 @@ impl RunTrace {
             span_id: span(),
             sampled: true,
             followed: false,
+            level: Level::Info,
         };
         Self {
             own: parent.map_or_else(root, |parent| parent.at(span())),
@@ -56,7 +59,7 @@ impl RunTrace {
 
     /// The place of a step.
     pub(crate) fn step(&self, step: Step) -> TraceParent {
-        self.own.at(self.steps[step as usize])
+        TraceParent { level: step_level(step), ..self.own.at(self.steps[step as usize]) }
     }
 }
 
@@ -91,7 +94,7 @@ pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
             continue;
         }
         let name = format!("{RUN}.{}", step.step.as_str());
-        let id = run.trace.step(step.step).span_id;
+        let TraceParent { span_id: id, level, .. } = run.trace.step(step.step);
         let mut child = SpanData::new(id, Some(own.span_id), name);
         child.kind = Kind::Internal;
         (child.start, child.end) = (step.began, step.ended);
@@ -101,9 +104,18 @@ pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
         if let (Step::Trigger, Some(Answer::NoAnswer(none))) = (step.step, &run.outcome.answer) {
             fail(&mut child, none.kind.as_str(), none.kind.as_str());
         }
-        telemetry.own(&own, child);
+        telemetry.own(&own, (level, ParentState::UnderWay), child);
     }
-    telemetry.own(&own, root);
+    // The request that started it was answered at once.
+    telemetry.own(&own, (Level::Info, ParentState::Ended(Level::Info)), root);
+}
+
+/// What only waits is finer than what works.
+fn step_level(step: Step) -> Level {
+    match step {
+        Step::Queue | Step::Settle | Step::Linger => Level::Trace,
+        Step::Compile | Step::Resolve | Step::Trigger | Step::Judge | Step::Record => Level::Debug,
+    }
 }
 
 /// Sends the span of a judgement that somebody asked for, as a part of `within`.
@@ -118,7 +130,7 @@ pub(crate) fn send_judgement(
     span.kind = Kind::Internal;
     (span.start, span.end) = times;
     span.attributes = run_attributes(outcome);
-    watch.telemetry.own(&within, span);
+    watch.telemetry.own(&within, (Level::Info, ParentState::UnderWay), span);
 }
 
 /// What a run was taken with: whose it is, which test in which version, for which revision of the system, and who started it.
@@ -252,7 +264,7 @@ pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
         let status = http.status.to_string();
         fail(&mut span, &status, http.fault.map_or(status.as_str(), |fault| fault.as_str()));
     }
-    telemetry.own(&context, span);
+    telemetry.own(&context, (Level::Info, ParentState::Remote), span);
 }
 
 /// A statement that the record carried out.
@@ -289,7 +301,8 @@ pub(crate) fn send_db(telemetry: &Telemetry, db: &DbSpan) {
     if let Some(kind) = db.error {
         fail(&mut span, kind, kind);
     }
-    telemetry.own(&db.within, span);
+    let level = db.within.level.min(Level::Debug);
+    telemetry.own(&db.within, (level, ParentState::UnderWay), span);
 }
 
 /// Sends the span of a hint on the bus, named by the semantic conventions of messaging.
@@ -309,7 +322,7 @@ pub(crate) fn send_hint(
         text(attribute::BUS_KIND, "send"),
         text(attribute::BUS_SUBJECT, subject),
     ];
-    telemetry.own(&within, span);
+    telemetry.own(&within, (Level::Trace, ParentState::UnderWay), span);
 }
 
 /// Marks a span as failed: its kind of error, and the exception as an event. Messages are left out, since they quote values.

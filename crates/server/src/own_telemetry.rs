@@ -20,7 +20,7 @@ use model::{
     trace::{EventData, Kind, LinkData, SpanData, StatusCode, Value},
 };
 use telemetry::{
-    FinishedSpan, Host, Report, To,
+    FinishedSpan, Host, ParentState, Report, To,
     opentelemetry::{
         Context, InstrumentationScope, KeyValue,
         context::{FutureExt, WithContext},
@@ -30,7 +30,7 @@ use telemetry::{
             Event, Link, SpanContext, SpanKind, Status, TraceContextExt, TraceFlags, TraceState,
         },
     },
-    plan::{self, Destination},
+    plan::{self, Destination, Level},
 };
 
 use tokio::time::{sleep, timeout};
@@ -64,6 +64,9 @@ const VERSION: &str = "service.version";
 /// The crates of this program, as the targets of its log begin.
 pub const CRATES: &[&str] =
     &["qualitytrace", "server", "db", "bus", "drivers", "runner", "telemetry"];
+
+/// How severe a span is, and what is known of its parent.
+pub(crate) type Place = (Level, ParentState);
 
 /// The server's exporters and instruments.
 #[derive(Debug)]
@@ -146,9 +149,11 @@ impl Telemetry {
     }
 
     /// Sends one of the server's own spans, as a part of this trace.
-    pub(crate) fn own(&self, trace: &TraceParent, span: SpanData) {
+    pub(crate) fn own(&self, trace: &TraceParent, (level, parent): Place, span: SpanData) {
         if trace.sampled {
-            self.inner.emit(To::Own, finished(trace.trace_id, trace.followed, span));
+            let mut span = finished(trace.trace_id, trace.followed, span);
+            (span.level, span.parent_state) = (level, parent);
+            self.inner.emit(To::Own, span);
         }
     }
 

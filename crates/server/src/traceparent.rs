@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use model::{SpanId, TraceId};
+use telemetry::plan::Level;
 
 /// A place in a trace that work continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub(crate) struct TraceParent {
     pub(crate) sampled: bool,
     /// Whether a caller decided that: then nobody thins the trace any more.
     pub(crate) followed: bool,
+    /// The level of the span here. What is below it is as fine or finer, so that no exporter gets a span without its parent.
+    pub(crate) level: Level,
 }
 
 /// How a record keeps that the flag came from outside; the header has no room for it.
@@ -60,6 +63,7 @@ impl FromStr for TraceParent {
             span_id: span.parse().map_err(|_| Malformed)?,
             sampled: u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1),
             followed: true,
+            level: Level::Info,
         })
     }
 }

@@ -40,7 +40,7 @@ pub use host::{Host, Notice, Topic, suppress_this_thread};
 pub use life::{Telemetry, To, check};
 pub use plan::Roles;
 pub use probe::{Probe, probe};
-pub use span::FinishedSpan;
+pub use span::{FinishedSpan, ParentState};
 pub use watch::{Delivery, Status};
 
 pub use opentelemetry;

@@ -172,9 +172,7 @@ impl Telemetry {
         if !span.context.is_sampled() || Context::is_current_telemetry_suppressed() {
             return;
         }
-        let said = (span.followed, span.level);
-        let span = span.into_data();
-        self.state.emitted(&span, said, |outlet: &Outlet| match to {
+        self.state.emitted(span, |outlet: &Outlet| match to {
             To::Own => outlet.own,
             To::Exporter(name) => outlet.name == name,
         });

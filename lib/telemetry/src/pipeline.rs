@@ -15,16 +15,17 @@ use std::{
 
 use arc_swap::ArcSwap;
 use journal::{Appended, Journal};
-use opentelemetry::{InstrumentationScope, TraceId, Value, logs::Severity};
+use opentelemetry::{InstrumentationScope, SpanId, TraceId, Value, logs::Severity, trace::Status};
 use opentelemetry_sdk::{logs::SdkLogRecord, trace::SpanData};
 
 use crate::{
     encode,
     host::Host,
-    marks::{Mark, Marks},
+    marks::{Marks, Parent},
     plan::{EXPORTERS_MAX, Level, Signal},
     record,
     send::Lane,
+    span::{FinishedSpan, ParentState},
 };
 
 /// How many exporters may be at work at a time, those that end included: a bit for each.
@@ -56,10 +57,13 @@ pub(crate) struct Pipeline {
     pub(crate) outlets: Vec<Arc<Outlet>>,
     /// The largest share of traces that any exporter of own spans wants; what is over it is not recorded.
     pub(crate) threshold_max: u64,
-    /// Whether some exporter of own spans gets fewer spans than another, so that marks are needed.
+    /// Whether some exporter of own spans does not get all spans that are made, so that marks are needed.
     pub(crate) differs: bool,
-    /// The least severe level that any exporter of own spans, of logs, wants.
+    /// Whether it is their level for which it does not.
+    pub(crate) withholds: bool,
+    /// From which level on spans of the bridge are made. Those of [`Level::Info`] are, whatever exporters want: they may fail.
     pub(crate) span_level: Option<Level>,
+    /// The least severe level that any exporter of logs wants.
     pub(crate) log_level: Option<Level>,
 }
 
@@ -81,7 +85,7 @@ pub(crate) struct Outlet {
     pub(crate) logs: bool,
     /// Of 2^56 trace ids, how many it gets.
     pub(crate) threshold: u64,
-    pub(crate) level: Level,
+    pub(crate) level: Option<Level>,
     /// Whether it drops when it is full; otherwise it holds the producer.
     pub(crate) lossy: bool,
     pub(crate) journal: Arc<Journal>,
@@ -92,16 +96,16 @@ impl Pipeline {
     pub(crate) fn new(outlets: Vec<Arc<Outlet>>) -> Self {
         let own = || outlets.iter().filter(|outlet| outlet.own && outlet.spans);
         let thresholds = || own().map(|outlet| outlet.threshold);
-        let levels = || own().map(|outlet| outlet.level);
+        let made = own().map(|outlet| outlet.level.unwrap_or(Level::Info).min(Level::Info)).min();
+        let withholds = own().any(|outlet| made.is_some_and(|made| outlet.least_span() > made));
         let thins = thresholds().any(|threshold| threshold < ALL);
         let logs = outlets.iter().filter(|outlet| outlet.own && outlet.logs);
         Self {
             threshold_max: thresholds().max().unwrap_or(0),
-            differs: thins
-                || levels().max() > Some(Level::Info)
-                || levels().min() != levels().max(),
-            span_level: levels().min(),
-            log_level: logs.map(|outlet| outlet.level).min(),
+            differs: thins || withholds,
+            withholds,
+            span_level: made,
+            log_level: logs.map(|outlet| outlet.least_log()).min(),
             outlets,
         }
     }
@@ -162,40 +166,63 @@ impl State {
         {
             return;
         }
-        let wanted = |outlet: &Outlet| {
-            let level = || if bridged { level_of(span) } else { Level::Info };
-            outlet.own && outlet.wants(span.span_context.trace_id(), mark, level)
+        let level = if pipeline.withholds && bridged { level_of(span) } else { Level::Info };
+        let parent = (span.parent_span_id, span.parent_span_is_remote);
+        // A parent that some exporter does not get has a mark as long as it is under way.
+        let is_under_way = || self.marks.get(parent.0).withheld.is_some();
+        let (is_failed, parent_is_sent) = match pipeline.withholds {
+            true => self.failed(span, is_under_way),
+            false => (false, true),
         };
-        append(&pipeline, wanted, |out| {
-            record::begin(out, Signal::Spans, |out| encode::scope(out, scope));
-            encode::span(out, span, bridged.then_some(LEVEL_KEY));
-        });
+        let parent_is_sent = parent_is_sent || self.marks.has_failure(parent.0);
+        let parent_of = |outlet: &Outlet| match mark.above.filter(|_| !parent_is_sent) {
+            Some(above) => above.of(outlet.least_span()),
+            None => parent,
+        };
+        let wanted = |outlet: &Outlet| {
+            outlet.own
+                && outlet.samples(span.span_context.trace_id(), mark.followed)
+                && (is_failed || outlet.least_span() <= level)
+        };
+        append_span(&pipeline, span, (wanted, parent_of), bridged.then_some(LEVEL_KEY));
+    }
+
+    /// Whether a span is sent whatever its level, since it failed, or one below it; and whether its parent is for that, which is
+    /// so if that is under way.
+    fn failed(&self, span: &SpanData, is_under_way: impl FnOnce() -> bool) -> (bool, bool) {
+        let is_failed_below = self.marks.take_failure(span.span_context.span_id());
+        let is_failed = is_failed_below || matches!(span.status, Status::Error { .. });
+        let has_parent = is_failed && span.parent_span_id != SpanId::INVALID && is_under_way();
+        if has_parent {
+            self.marks.fail(span.parent_span_id);
+        }
+        (is_failed, has_parent)
     }
 
     /// A span of chosen ids goes to these exporters.
-    pub(crate) fn emitted(
-        &self,
-        span: &SpanData,
-        said: (bool, Level),
-        to: impl Fn(&Outlet) -> bool,
-    ) {
-        let (followed, level) = said;
-        let mark = Mark { followed, withheld: 0 };
-        let wanted = |outlet: &Outlet| {
-            to(outlet) && outlet.wants(span.span_context.trace_id(), mark, || level)
+    pub(crate) fn emitted(&self, span: FinishedSpan, to: impl Fn(&Outlet) -> bool) {
+        let (followed, level, parent_state) = (span.followed, span.level, span.parent_state);
+        let span = span.into_data();
+        let pipeline = self.pipeline.load();
+        let has_level = |outlet: &Arc<Outlet>| to(outlet) && outlet.level.is_some();
+        let is_failed = pipeline.outlets.iter().any(has_level)
+            && self.failed(&span, || parent_state == ParentState::UnderWay).0;
+        let parent_of = |outlet: &Outlet| match parent_state {
+            ParentState::Ended(level) if level < outlet.least_span() => (SpanId::INVALID, false),
+            _ => (span.parent_span_id, span.parent_span_is_remote),
         };
-        append(&self.pipeline.load(), wanted, |out| {
-            record::begin(out, Signal::Spans, |out| {
-                encode::scope(out, &span.instrumentation_scope);
-            });
-            encode::span(out, span, None);
-        });
+        let wanted = |outlet: &Outlet| {
+            to(outlet)
+                && outlet.samples(span.span_context.trace_id(), followed)
+                && (is_failed || outlet.least_span() <= level)
+        };
+        append_span(&pipeline, &span, (wanted, parent_of), None);
     }
 
     /// A record of the program's log.
     pub(crate) fn log(&self, log: &SdkLogRecord, scope: &InstrumentationScope) {
         let level = level(log.severity_number());
-        let wanted = |outlet: &Outlet| outlet.own && outlet.logs && outlet.level <= level;
+        let wanted = |outlet: &Outlet| outlet.own && outlet.logs && outlet.least_log() <= level;
         append(&self.pipeline.load(), wanted, |out| {
             record::begin(out, Signal::Logs, |out| encode::scope_of_log(out, scope, log));
             encode::log(out, log);
@@ -210,11 +237,39 @@ impl State {
 }
 
 impl Outlet {
-    fn wants(&self, trace: TraceId, mark: Mark, level: impl FnOnce() -> Level) -> bool {
-        self.spans
-            && (self.threshold == ALL || mark.followed || draw(trace) < self.threshold)
-            && mark.withheld & (1 << self.slot) == 0
-            && self.level <= level()
+    /// Whether it gets spans of this trace.
+    fn samples(&self, trace: TraceId, followed: bool) -> bool {
+        self.spans && (self.threshold == ALL || followed || draw(trace) < self.threshold)
+    }
+
+    /// The least severe level of spans that it gets.
+    pub(crate) fn least_span(&self) -> Level {
+        self.level.unwrap_or(Level::Trace)
+    }
+
+    /// The least severe level of log records that it gets.
+    fn least_log(&self) -> Level {
+        self.level.unwrap_or(Level::Info)
+    }
+}
+
+/// Appends a span to the journal of each who wants it, below the parent that each gets: encoded once where that is its own.
+fn append_span(
+    pipeline: &Pipeline,
+    span: &SpanData,
+    (wanted, parent_of): (impl Fn(&Outlet) -> bool, impl Fn(&Outlet) -> Parent),
+    omit: Option<&str>,
+) {
+    let encode = |out: &mut Vec<u8>, span: &SpanData| {
+        record::begin(out, Signal::Spans, |out| encode::scope(out, &span.instrumentation_scope));
+        encode::span(out, span, omit);
+    };
+    let own = (span.parent_span_id, span.parent_span_is_remote);
+    append(pipeline, |it| wanted(it) && parent_of(it) == own, |out| encode(out, span));
+    for outlet in pipeline.outlets.iter().filter(|it| wanted(it) && parent_of(it) != own) {
+        let (parent_span_id, parent_span_is_remote) = parent_of(outlet);
+        let moved = SpanData { parent_span_id, parent_span_is_remote, ..span.clone() };
+        append(pipeline, |it| it.slot == outlet.slot, |out| encode(out, &moved));
     }
 }
 

@@ -54,8 +54,9 @@ pub struct Exporter {
     pub signals: Signals,
     /// The share of traces that it receives, in percent.
     pub sampling: f64,
-    /// The least severe level that it receives.
-    pub level: Level,
+    /// The least severe level that it receives; without one, every span there is, and logs from [`Level::Info`] on. A span that
+    /// failed, and those around it, are received whatever their level.
+    pub level: Option<Level>,
     /// How long to wait before the next batch that is not full.
     pub throttle: Duration,
     /// Whether a full queue drops (and counts) or holds the producer.
@@ -90,6 +91,21 @@ pub enum Level {
     Warn,
     /// Something failed.
     Error,
+}
+
+impl Level {
+    pub(crate) const COUNT: usize = Self::Error as usize + 1;
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// What is kept until it is delivered.

@@ -20,7 +20,7 @@ use opentelemetry_sdk::{
 };
 
 use crate::{
-    marks::Mark,
+    marks::{Above, Mark},
     pipeline::{ALL, BRIDGE_SCOPE, Pipeline, State, draw, level_of},
     plan::Level,
 };
@@ -64,23 +64,32 @@ impl SpanProcessor for Spans {
 fn inherited(state: &State, pipeline: &Pipeline, span: &Span, context: &Context) -> Mark {
     let parent = context.span();
     let parent = parent.span_context();
-    let mut mark = if parent.is_valid() && parent.is_remote() {
-        Mark { followed: true, withheld: 0 }
-    } else {
-        state.marks.get(parent.span_id())
-    };
-    let least = pipeline.span_level.unwrap_or(Level::Info);
-    let own = || pipeline.outlets.iter().filter(|outlet| outlet.own && outlet.spans);
-    if own().any(|outlet| outlet.level > least.min(Level::Info)) {
-        // Only a copy tells what a span began with, so it is made only where levels differ.
-        let data = span.exported_data();
-        let bridged = data.filter(|data| data.instrumentation_scope.name() == BRIDGE_SCOPE);
-        let level = bridged.map_or(Level::Info, |data| level_of(&data));
-        for outlet in own().filter(|outlet| outlet.level > level) {
-            mark.withheld |= 1 << outlet.slot;
-        }
+    if parent.is_valid() && parent.is_remote() {
+        let above = Above::all((parent.span_id(), true));
+        return Mark { followed: true, ..withheld(pipeline, span, above) };
     }
-    mark
+    let of_parent = state.marks.get(parent.span_id());
+    // A parent that all get is the nearest for all, whatever is above it.
+    let above = of_parent.withheld.zip(of_parent.above);
+    let above = above.map(|(level, above)| above.with(parent.span_id(), level));
+    let mark = withheld(pipeline, span, above.unwrap_or(Above::all((parent.span_id(), false))));
+    Mark { followed: of_parent.followed, above: mark.above.or(above), ..mark }
+}
+
+/// What is remembered of a span for its level alone.
+fn withheld(pipeline: &Pipeline, span: &Span, above: Above) -> Mark {
+    if !pipeline.withholds {
+        return Mark::default();
+    }
+    // Only a copy tells what a span began with, so it is made only where levels differ.
+    let data = span.exported_data();
+    let bridged = data.filter(|data| data.instrumentation_scope.name() == BRIDGE_SCOPE);
+    let level = bridged.map_or(Level::Info, |data| level_of(&data));
+    let mut own = pipeline.outlets.iter().filter(|outlet| outlet.own && outlet.spans);
+    match own.any(|outlet| outlet.least_span() > level) {
+        true => Mark { followed: false, withheld: Some(level), above: Some(above) },
+        false => Mark::default(),
+    }
 }
 
 impl ShouldSample for Sampler {

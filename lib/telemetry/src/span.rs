@@ -20,11 +20,11 @@ pub struct FinishedSpan {
     pub context: SpanContext,
     /// The parent's id, if it has one.
     pub parent: Option<SpanId>,
-    /// Whether the parent lives in another process.
-    pub parent_is_remote: bool,
+    /// What is known of the parent.
+    pub parent_state: ParentState,
     /// Whether the trace was sampled by somebody else: then no exporter thins it.
     pub followed: bool,
-    /// How severe it is; exporters of a higher level do not get it.
+    /// How severe it is; exporters of a higher level do not get it, unless it failed, or a span below it.
     pub level: Level,
     /// Its kind.
     pub kind: SpanKind,
@@ -46,13 +46,24 @@ pub struct FinishedSpan {
     pub scope: InstrumentationScope,
 }
 
+/// What the maker of a span knows of its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParentState {
+    /// It is in this program and ends later: where its child failed, it is sent with it.
+    UnderWay,
+    /// It has ended before, with this level: for exporters that did not get it, the span is a root.
+    Ended(Level),
+    /// It is in another program.
+    Remote,
+}
+
 impl FinishedSpan {
     /// A span of this context and name; the rest is as nothing was said.
     pub fn new(context: SpanContext, name: impl Into<Cow<'static, str>>) -> Self {
         Self {
             context,
             parent: None,
-            parent_is_remote: false,
+            parent_state: ParentState::UnderWay,
             followed: false,
             level: Level::Info,
             kind: SpanKind::Internal,
@@ -75,7 +86,7 @@ impl FinishedSpan {
         SpanData {
             span_context: self.context,
             parent_span_id: self.parent.unwrap_or(SpanId::INVALID),
-            parent_span_is_remote: self.parent_is_remote,
+            parent_span_is_remote: self.parent_state == ParentState::Remote,
             span_kind: self.kind,
             name: self.name,
             start_time: self.start,

@@ -9,8 +9,8 @@ use peer::Peer;
 use telemetry::{
     Host, Roles, config,
     plan::{
-        Buffer, Compression, Destination, Endpoints, Exporter, Level, Otlp, Plan, Retry, Signal,
-        Signals, Tls, Transport,
+        Buffer, Compression, Destination, Endpoints, Exporter, Otlp, Plan, Retry, Signal, Signals,
+        Tls, Transport,
     },
     probe,
 };
@@ -26,7 +26,7 @@ fn plan(peer: &Peer) -> Plan {
         always: false,
         signals: Signals { spans: true, logs: false, metrics: Some(Duration::from_secs(1)) },
         sampling: 100.0,
-        level: Level::Info,
+        level: None,
         throttle: Duration::from_secs(1),
         lossy: false,
         buffer: Buffer::default(),

@@ -17,8 +17,8 @@ use peer::{Peer, Reply};
 use telemetry::{
     Counts, Host, Report, Roles, Telemetry,
     plan::{
-        Buffer, Compression, Destination, Durability, Endpoints, Exporter, Header, Level, Otlp,
-        Plan, Retry, Secret, Signals, Tls, Transport,
+        Buffer, Compression, Destination, Durability, Endpoints, Exporter, Header, Otlp, Plan,
+        Retry, Secret, Signals, Tls, Transport,
     },
 };
 
@@ -115,7 +115,7 @@ fn exporter(name: &str, peer: &Peer, buffer: Buffer) -> Exporter {
         always: true,
         signals: Signals { spans: true, logs: false, metrics: None },
         sampling: 100.0,
-        level: Level::Info,
+        level: None,
         throttle: Duration::from_millis(20),
         lossy: false,
         buffer,

@@ -7,8 +7,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use telemetry::{
     Host, Roles, Telemetry,
     plan::{
-        Buffer, Compression, Destination, Endpoints, Exporter, Level, Otlp, Plan, Retry, Signals,
-        Tls,
+        Buffer, Compression, Destination, Endpoints, Exporter, Otlp, Plan, Retry, Signals, Tls,
     },
 };
 
@@ -77,7 +76,7 @@ fn plan(order: &Order, port: u16) -> Result<Plan> {
         always: true,
         signals: Signals { spans: true, ..Signals::default() },
         sampling: 100.0,
-        level: Level::Info,
+        level: None,
         throttle: Duration::from_millis(order.throttle_ms),
         lossy: order.lossy,
         buffer,

@@ -8,6 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use model::{Fault, SpanId, TraceId};
+use telemetry::plan::Level;
 
 use super::{App, problem::Problem};
 use crate::{
@@ -31,6 +32,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         span_id: SpanId::from_random(app.world.random()),
         sampled: remote.is_none_or(|remote| remote.sampled),
         followed: remote.is_some(),
+        level: Level::Info,
     };
     let method = request.method().clone();
     let mut path = token::hide(request.uri().path().to_owned());

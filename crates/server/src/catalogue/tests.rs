@@ -13,6 +13,7 @@ use drivers::receiver::{self, Refused, Sender, Sink, Unread};
 use golden::Golden;
 use model::{Judgement, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Verdict};
 use otlp::Batch;
+use telemetry::plan::Level;
 
 use super::{EVENTS, Instrument, METRICS, SPANS, TRIGGER, attribute, markdown};
 use crate::{
@@ -131,6 +132,7 @@ async fn shown() -> BTreeMap<String, BTreeSet<String>> {
         span_id: SpanId::from_random([1; 8]),
         sampled: false,
         followed: false,
+        level: Level::Info,
     };
     metrics.served(&HttpSpan {
         context,

@@ -419,10 +419,7 @@ fn tell(
     let telemetry = &worker.watch.telemetry;
     let outcome = &ended.outcome;
     let linked = outcome.trace_id.zip(trigger.map(|trigger| trigger.id));
-    send_run(
-        telemetry,
-        &RunSpan { trace, outcome, taken, trigger: linked, steps: &steps },
-    );
+    send_run(telemetry, &RunSpan { trace, outcome, taken, trigger: linked, steps: &steps });
     telemetry.metrics().ran(outcome, &steps);
     own_events::run_ended(taken, outcome);
     if let (Some(trace_id), Some(trigger)) = (ended.outcome.trace_id, trigger) {

@@ -120,22 +120,20 @@ fn carried(exporter: &Exporter) -> Vec<Signal> {
 }
 
 fn carries(exporter: &Exporter) -> String {
-    let level = match exporter.level {
-        Level::Trace => "trace",
-        Level::Debug => "debug",
-        Level::Info => "info",
-        Level::Warn => "warn",
-        Level::Error => "error",
-    };
     let mut parts = Vec::new();
     if exporter.signals.spans {
-        parts.push(format!("spans of {} % of traces", exporter.sampling));
+        parts.push(match exporter.level {
+            None | Some(Level::Trace) => format!("all spans of {} % of traces", exporter.sampling),
+            Some(level) => format!(
+                "of {} % of traces the spans from level {} on, and those that failed with those around them",
+                exporter.sampling,
+                level.as_str()
+            ),
+        });
     }
     if exporter.signals.logs {
-        parts.push("logs".to_owned());
-    }
-    if !parts.is_empty() {
-        parts.push(format!("from level {level} on"));
+        parts
+            .push(format!("logs from level {} on", exporter.level.unwrap_or(Level::Info).as_str()));
     }
     if let Some(interval) = exporter.signals.metrics {
         parts.push(format!("metrics every {}", written(interval)));

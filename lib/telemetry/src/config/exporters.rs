@@ -13,11 +13,11 @@ use super::{
 use crate::plan::{Buffer, Destination, Exporter, Level, Plan, Signal, Signals, Transport};
 
 const LEVELS: &[(&str, Level)] = &[
-    ("trace", Level::Trace),
-    ("debug", Level::Debug),
-    ("info", Level::Info),
-    ("warn", Level::Warn),
-    ("error", Level::Error),
+    (Level::Trace.as_str(), Level::Trace),
+    (Level::Debug.as_str(), Level::Debug),
+    (Level::Info.as_str(), Level::Info),
+    (Level::Warn.as_str(), Level::Warn),
+    (Level::Error.as_str(), Level::Error),
 ];
 
 /// Keys of a tracer that only say how a collector is reached.
@@ -195,7 +195,7 @@ fn enabled(fields: &mut Fields<'_>) -> Signals {
 /// What an exporter takes of a signal, and how it keeps it.
 struct Stream {
     sampling: f64,
-    level: Level,
+    level: Option<Level>,
     throttle: Duration,
     lossy: bool,
     buffer: Buffer,
@@ -205,7 +205,7 @@ impl Default for Stream {
     fn default() -> Self {
         Self {
             sampling: 100.0,
-            level: Level::Info,
+            level: None,
             throttle: Duration::from_secs(1),
             lossy: false,
             buffer: Buffer::default(),
@@ -218,7 +218,7 @@ fn stream(fields: &mut Fields<'_>, context: &Context<'_>) -> Stream {
     let sampling = fields.number("sampling", 0.0..=100.0).or_else(|| context.otel.sampling());
     Stream {
         sampling: sampling.unwrap_or(default.sampling),
-        level: fields.choice("level", LEVELS).unwrap_or(default.level),
+        level: fields.choice("level", LEVELS).or(default.level),
         throttle: duration::take(fields, "throttle", &PAUSE).unwrap_or(default.throttle),
         lossy: fields.boolean("lossy").unwrap_or(default.lossy),
         buffer: buffer(fields, context),

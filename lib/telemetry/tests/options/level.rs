@@ -1,9 +1,14 @@
 //! `level`: the least severe that is received, of spans, of logs, and of what is below a span.
 
-use opentelemetry::logs::Severity;
+use opentelemetry::{
+    Context,
+    logs::Severity,
+    trace::{Span, Status, TraceContextExt, Tracer, TracerProvider},
+};
 use telemetry::Report;
 
 use crate::{
+    peer::Peer,
     stage::{Row, Stage},
     wire,
 };
@@ -74,7 +79,10 @@ pub(crate) const ROWS: &[Row] = &[
         |stage| from(stage, 4),
     ),
     Row::new(
-        (LEVEL, "a span below one that another tracer alone receives is withheld too"),
+        (
+            LEVEL,
+            "a span below one that another tracer alone receives names the nearest that is received",
+        ),
         "tracer:\n  all: {type: open-telemetry, endpoint: 'OTHER', level: trace}\n  \
          some: {type: open-telemetry, endpoint: 'PEER', level: info}",
         r#"[tracer.all]
@@ -86,6 +94,20 @@ pub(crate) const ROWS: &[Row] = &[
         endpoint = "PEER"
         level = "info""#,
         below_a_withheld_one,
+    ),
+    Row::new(
+        (LEVEL, "a span that failed is received whatever its level, with those around it"),
+        "tracer:\n  all: {type: open-telemetry, endpoint: 'OTHER', level: trace}\n  \
+         some: {type: open-telemetry, endpoint: 'PEER', level: warn}",
+        r#"[tracer.all]
+        type = "open-telemetry"
+        endpoint = "OTHER"
+        level = "trace"
+        [tracer.some]
+        type = "open-telemetry"
+        endpoint = "PEER"
+        level = "warn""#,
+        failed_below,
     ),
 ];
 
@@ -145,30 +167,57 @@ fn severe_below_debug() {
     drop(tracing::error_span!("alone"));
 }
 
+/// The name of the parent that a span names; none for a root. A parent that was not received is an orphan's.
+fn parent(peer: &Peer, name: &str) -> Option<String> {
+    let spans: Vec<_> = peer.seen().into_iter().flat_map(|seen| seen.spans).collect();
+    let span = spans.iter().find(|span| span.name == name).expect("received");
+    let parent = spans.iter().find(|it| it.span_id == span.parent_span_id);
+    let is_root = span.parent_span_id.is_empty();
+    assert!(is_root || parent.is_some(), "`{name}` is an orphan");
+    parent.map(|parent| parent.name.clone())
+}
+
 fn below_one_that_is_none(stage: &Stage) -> Report {
     stage.bridged(severe_below_debug);
     let report = stage.deliver();
     let received = ["alone", "error below that", "info", "warn below debug", "warn below info"];
     assert_eq!(wire::spans(&stage.peer), received);
-    let spans: Vec<_> = stage.peer.seen().into_iter().flat_map(|seen| seen.spans).collect();
-    let parent = |name: &str| {
-        let span = spans.iter().find(|span| span.name == name).expect("received");
-        let parent = spans.iter().find(|it| it.span_id == span.parent_span_id);
-        parent.map(|parent| parent.name.as_str())
-    };
-    assert_eq!(parent("warn below debug"), Some("info"));
-    assert_eq!(parent("error below that"), Some("warn below debug"));
+    assert_eq!(parent(&stage.peer, "warn below debug").as_deref(), Some("info"));
+    assert_eq!(parent(&stage.peer, "error below that").as_deref(), Some("warn below debug"));
     report
 }
 
 fn below_a_withheld_one(stage: &Stage) -> Report {
-    stage.bridged(severe_below_debug);
+    let report = below_one_that_is_none(stage);
+    let all = ["alone", "debug", "error below that", "info", "warn below debug", "warn below info"];
+    assert_eq!(wire::spans(&stage.other), all);
+    assert_eq!(parent(&stage.other, "warn below debug").as_deref(), Some("debug"));
+    report
+}
+
+fn failed_below(stage: &Stage) -> Report {
+    stage.bridged(|| {
+        let request = tracing::info_span!("request").entered();
+        let step = tracing::debug_span!("step").entered();
+        tracing::trace_span!("statement").in_scope(|| tracing::error!("it failed"));
+        drop(tracing::debug_span!("statement that went well"));
+        drop(step);
+        drop(tracing::warn_span!("warned"));
+        drop(request);
+    });
+    let tracer = stage.telemetry.tracer_provider().tracer("bare");
+    let parent_of_late = Context::new().with_span(tracer.start("request that went well"));
+    let mut late = tracer.start_with_context("it outlives its parent", &parent_of_late);
+    parent_of_late.span().end();
+    late.set_status(Status::error("it failed"));
+    late.end();
     let report = stage.deliver();
-    assert_eq!(wire::spans(&stage.peer), ["alone", "info", "warn below info"]);
-    if stage.plan.exporters.len() > 1 {
-        let all =
-            ["alone", "debug", "error below that", "info", "warn below debug", "warn below info"];
-        assert_eq!(wire::spans(&stage.other), all);
-    }
+    let received = ["it outlives its parent", "request", "statement", "step", "warned"];
+    assert_eq!(wire::spans(&stage.peer), received);
+    let names = ["statement", "step", "request", "warned", "it outlives its parent"];
+    let parents = names.map(|name| parent(&stage.peer, name));
+    let parents: Vec<_> = parents.iter().map(Option::as_deref).collect();
+    assert_eq!(parents, [Some("step"), Some("request"), None, Some("request"), None]);
+    assert_eq!(wire::spans(&stage.other).len(), 7, "{:?}", wire::spans(&stage.other));
     report
 }

@@ -20,8 +20,8 @@ use opentelemetry::{
 use telemetry::{
     Counts, Host, Report, Roles, Telemetry,
     plan::{
-        Buffer, Compression, Destination, Durability, Endpoints, Exporter, Level, Otlp, Plan,
-        Retry, Signals, Tls, Transport,
+        Buffer, Compression, Destination, Durability, Endpoints, Exporter, Otlp, Plan, Retry,
+        Signals, Tls, Transport,
     },
 };
 use tokio::time::{Instant, sleep};
@@ -218,7 +218,7 @@ pub(super) fn exporter(name: &str, transport: Transport, endpoint: &str) -> Resu
         always: true,
         signals: Signals { spans: true, ..Signals::default() },
         sampling: 100.0,
-        level: Level::Info,
+        level: None,
         throttle: Duration::from_millis(200),
         lossy: false,
         buffer: Buffer::default(),

@@ -27,8 +27,8 @@ use prost::Message;
 use super::{Lane, SendHost, Sender, peer::Peer, tally::Tally};
 use crate::{
     plan::{
-        Buffer, Compression, Destination, Endpoints, Exporter, Header, Level, Otlp, Retry, Secret,
-        Signal, Signals, Tls, Transport,
+        Buffer, Compression, Destination, Endpoints, Exporter, Header, Otlp, Retry, Secret, Signal,
+        Signals, Tls, Transport,
     },
     record,
 };
@@ -77,7 +77,7 @@ fn exporter(destination: Destination) -> Exporter {
         always: true,
         signals: Signals { spans: true, logs: true, metrics: None },
         sampling: 100.0,
-        level: Level::Info,
+        level: None,
         throttle: Duration::from_millis(20),
         lossy: false,
         buffer: Buffer::default(),
