@@ -56,8 +56,8 @@ const CASES: &[(&str, &str)] = &[
     ("from idempotency_keys where", "'shop', 'key', 'a'"),
     // What a run writes.
     (
-        "vars, timeout_ms, revision, events_last)",
-        "'shop', {new}, 'test-1', 1, null, '{}', null, null, 'a new key', 'a', null",
+        "vars, timeout_ms, revision, events_last, starter)",
+        "'shop', {new}, 'test-1', 1, null, '{}', null, null, 'a new key', 'a', null, 'token'",
     ),
     ("Takes up to", "'worker', 10, 64, 32, 'now', 64, 8, 4"),
     (

@@ -80,7 +80,7 @@ pub(super) async fn measure(cluster: &Cluster, runs: usize) -> Result<Replayed> 
     let all = statements::all()?;
     let asked = |words| statements::with(&all, words).cloned();
     let asked = Asked {
-        accept: asked("vars, timeout_ms, revision, events_last)")?,
+        accept: asked("vars, timeout_ms, revision, events_last, starter)")?,
         take: asked("Takes up to")?,
         attempted: asked("set trace_id")?,
         answered: asked("set answer")?,
@@ -168,6 +168,7 @@ impl Replay {
             .bind(format!("replay-{id}"))
             .bind("start no-error {}")
             .bind(None::<String>)
+            .bind("token")
             .fetch_optional(&self.pool)
             .await?;
         self.note(began, 1);
