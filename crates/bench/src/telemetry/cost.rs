@@ -24,7 +24,10 @@ use opentelemetry::{
 };
 use opentelemetry_sdk::{
     error::OTelSdkResult,
-    trace::{BatchSpanProcessor, SdkTracerProvider, SpanData, SpanExporter},
+    trace::{
+        BatchSpanProcessor, SdkTracerProvider, Span as SdkSpan, SpanData, SpanExporter,
+        SpanProcessor,
+    },
 };
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, process::Command, task::JoinSet};
@@ -58,6 +61,8 @@ const DRAIN_NANOS_MAX: u64 = 20_000_000_000;
 pub struct Cost {
     /// With no processor.
     pub none: f64,
+    /// With a processor that does nothing: what the SDK does for any.
+    pub idle: f64,
     /// With the stock batch processor.
     pub stock: f64,
     /// With ours, in memory.
@@ -94,13 +99,16 @@ fn rows_of(what: &str, costs: &Costs, with_goals: bool) -> Vec<Row> {
     };
     let mut rows = vec![row("stock batch dropped", costs.dropped * 100.0, "%", None)];
     for (of, cost) in [("", costs.median), (", quiet tenth", costs.quiet)] {
-        let added = [cost.stock, cost.memory, cost.process].map(|value| value - cost.none);
+        let added =
+            [cost.idle, cost.stock, cost.memory, cost.process].map(|value| value - cost.none);
+        let names =
+            ["a processor that does nothing", "stock batch", "ours (memory)", "ours (process)"];
         rows.push(row(&format!("no processor{of}"), cost.none, "ns", None));
-        for (name, added) in ["stock batch", "ours (memory)", "ours (process)"].iter().zip(added) {
+        for (name, added) in names.iter().zip(added) {
             rows.push(row(&format!("{name} adds{of}"), added, "ns", None));
         }
     }
-    let Cost { none, stock, memory, process } = costs.median;
+    let Cost { none, stock, memory, process, .. } = costs.median;
     let ratio = |value: f64| (value - none) / (stock - none);
     let memory = ("ours (memory) over stock batch", ratio(memory), MEMORY_RATIO_MAX);
     let process = ("ours (process) over stock batch", ratio(process), PROCESS_RATIO_MAX);
@@ -137,11 +145,12 @@ pub fn measure(order: &str) -> Result<String> {
     };
     let pipelines = [
         Pipeline::Bare(SdkTracerProvider::builder().build()),
+        Pipeline::Bare(SdkTracerProvider::builder().with_span_processor(Idle).build()),
         Pipeline::Bare(SdkTracerProvider::builder().with_span_processor(stock).build()),
         Pipeline::Ours(ours(Durability::Memory)?),
         Pipeline::Ours(ours(Durability::Process)?),
     ];
-    let mut nanos = [const { Vec::new() }; 4];
+    let mut nanos = [const { Vec::new() }; 5];
     for round in 0..WARM_UP + rounds {
         for turn in 0..pipelines.len() {
             // Nobody always comes after the same one.
@@ -159,7 +168,13 @@ pub fn measure(order: &str) -> Result<String> {
     for pipeline in pipelines {
         pipeline.end(emitted)?;
     }
-    let of = |[none, stock, memory, process]: [f64; 4]| Cost { none, stock, memory, process };
+    let of = |[none, idle, stock, memory, process]: [f64; 5]| Cost {
+        none,
+        idle,
+        stock,
+        memory,
+        process,
+    };
     let quiet = of(nanos.each_mut().map(|values| {
         values.sort_by(f64::total_cmp);
         values[values.len() / 10]
@@ -217,6 +232,24 @@ impl Pipeline {
                 ensure!(counts.delivered == emitted, "of {emitted} spans: {counts:?}");
             }
         }
+        Ok(())
+    }
+}
+
+/// A processor that does nothing.
+#[derive(Debug)]
+struct Idle;
+
+impl SpanProcessor for Idle {
+    fn on_start(&self, _: &mut SdkSpan, _: &opentelemetry::Context) {}
+
+    fn on_end(&self, _: SpanData) {}
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
         Ok(())
     }
 }
