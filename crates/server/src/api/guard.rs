@@ -120,6 +120,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
     }
     let caller = match caller(app, db, &parts, origin).await {
         Err(refused) if is_planted(Plant::RefusedIsServed) => {
+            parts.extensions.insert(Caller::anyone());
             next.run(Request::from_parts(parts, body)).await;
             return Err(refused);
         }
