@@ -29,7 +29,7 @@ pub use gate::{Gate, Hold};
 pub use relay::Relay;
 pub use server::{Finished, Server, qualitytrace};
 pub use sink::{Received, Sink, SpanId, unix_nanos};
-pub use target::Target;
+pub use target::{TEST_THAT_FIRES_NOTHING, Target};
 
 /// Where ports are looked for: below those that systems give to connections. A port that somebody tries to connect to
 /// while nobody listens on it could otherwise be given to that very connection, which then talks to itself.

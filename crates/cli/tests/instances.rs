@@ -11,7 +11,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use bench::parts::{Api, Collector, Database, Server, Target, answer, free_port, qualitytrace};
+use bench::parts::{
+    Api, Collector, Database, Server, TEST_THAT_FIRES_NOTHING, Target, answer, free_port,
+    qualitytrace,
+};
 use reqwest::Method;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -21,15 +24,6 @@ const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const WAIT_MAX: Duration = Duration::from_secs(30);
 const INSTANCE: &str = "service.instance.id";
 const SIGNALS: [&str; 3] = ["resourceSpans", "resourceLogs", "resourceMetrics"];
-
-/// A test whose runs end at once: its variable has no value, so that nothing is fired.
-const TEST: &str = "type: Test
-spec:
-  id: cheap
-  name: ends at once
-  trigger: {type: http, httpRequest: {method: GET, url: '${var:nowhere}'}}
-  specs: [{selector: 'span[]', assertions: ['attr:name = \"x\"']}]
-";
 
 fn configuration(database: &Database, data: &Path, port: u16) -> Result<String> {
     Ok(format!(
@@ -72,7 +66,8 @@ async fn both(text: &str, collector: &Collector, before: usize) -> Result<String
         for server in [&one, &other] {
             let api = Api::new(&server.api)?;
             let (status, body) =
-                answer(api.request(Method::PUT, "/api/v1/tests").body(TEST)).await?;
+                answer(api.request(Method::PUT, "/api/v1/tests").body(TEST_THAT_FIRES_NOTHING))
+                    .await?;
             assert_eq!(status, 200, "{body}");
         }
         let written = collector.written()?;

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Result, ensure};
-use bench::parts::{Collected, Collector, Database, Server, free_port};
+use bench::parts::{Collected, Collector, Database, Server, TEST_THAT_FIRES_NOTHING, free_port};
 use reqwest::{Client, StatusCode};
 use tokio::{
     task::JoinSet,
@@ -16,15 +16,6 @@ const RUNS: usize = 1000;
 const CLIENTS: usize = 8;
 const ENDED_MAX: Duration = Duration::from_secs(45);
 const WRITTEN_MAX: Duration = Duration::from_secs(20);
-
-/// A run that ends at once: its variable has no value, so that nothing is fired.
-const TEST: &str = "type: Test
-spec:
-  id: cheap
-  name: ends at once
-  trigger: {type: http, httpRequest: {method: GET, url: '${var:nowhere}'}}
-  specs: [{selector: 'span[]', assertions: ['attr:name = \"x\"']}]
-";
 
 fn runs(collected: &Collected) -> usize {
     collected.named("qualitytrace.run").count()
@@ -51,7 +42,11 @@ server: {{telemetry: {{exporter: half}}}}
         collectors.push(Collector::start(port, None).await?);
     }
     let client = Client::new();
-    let applied = client.put(format!("{}/api/v1/tests", server.api)).body(TEST).send().await?;
+    let applied = client
+        .put(format!("{}/api/v1/tests", server.api))
+        .body(TEST_THAT_FIRES_NOTHING)
+        .send()
+        .await?;
     assert_eq!(applied.status(), StatusCode::OK, "{}", applied.text().await?);
 
     let mut clients = JoinSet::new();

@@ -73,10 +73,10 @@ pub struct Taken {
     pub traceparent: Option<String>,
     /// The values that it was started with.
     pub vars: RunVars,
-    /// Who started it; none for a run of a server that did not tell.
-    pub starter: Option<Starter>,
     /// Of those, the ones that nobody may see.
     pub secrets: SecretValues,
+    /// Who started it; none for a run that a server accepted which did not keep that.
+    pub starter: Option<Starter>,
     /// How long it may take, where its start says so.
     pub timeout: Option<Duration>,
     /// Since when it is asked to stop.

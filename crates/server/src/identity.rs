@@ -4,7 +4,11 @@
 //! of the folder elsewhere is no successor, so the machine and its boot are a part of the identity: after a reboot the old
 //! row has run out anyway. Where one of the two cannot be told, a server is a new one each time.
 
-use std::{fs, io::Write as _, path::Path};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::Path,
+};
 
 use model::World;
 use ring::digest;
@@ -53,20 +57,26 @@ fn read(path: &str) -> Option<String> {
 /// The number in the folder, which is made where there is none; none where the folder does not keep one.
 fn number(folder: &Path, world: World) -> Option<String> {
     let path = folder.join(FILE);
+    let number = kept_number(&path, || world.random());
+    number
+        .inspect_err(|error| {
+            tracing::warn!(path = %path.display(), %error, "the server cannot be known again after a restart");
+        })
+        .ok()
+}
+
+/// The number in this file; where there is none, or it is torn, another one is made of these bytes and kept.
+pub(crate) fn kept_number(path: &Path, made: impl Fn() -> [u8; 16]) -> io::Result<String> {
     let is_number =
         |text: &String| text.len() == DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if let Some(number) = fs::read_to_string(&path).ok().filter(is_number) {
-        return Some(number);
+    if let Some(number) = fs::read_to_string(path).ok().filter(is_number) {
+        return Ok(number);
     }
-    let number = hex(&world.random::<16>());
-    let written = fs::File::create(&path).and_then(|mut file| file.write_all(number.as_bytes()));
-    match written {
-        Ok(()) => Some(number),
-        Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "the server cannot be known again after a restart");
-            None
-        }
-    }
+    let number = hex(&made());
+    let mut file = fs::File::create(path)?;
+    file.write_all(number.as_bytes())?;
+    file.sync_all()?;
+    Ok(number)
 }
 
 /// Sixteen bytes that only these texts in this order have.

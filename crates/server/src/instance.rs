@@ -6,18 +6,16 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Read as _, Seek as _, Write as _},
+    io,
     path::Path,
 };
 
-use crate::identity::{hashed, hex, host};
+use crate::identity::{hashed, hex, host, kept_number};
 
 /// The folder in the data directory.
 const FOLDER: &str = "instances";
 /// Servers that may share a data directory and are known again.
 const SHARED_MAX: u32 = 64;
-/// Hexadecimal digits of the number in a file.
-const DIGITS: usize = 32;
 
 /// The id of a server, as long as this is held.
 #[derive(Debug)]
@@ -31,13 +29,13 @@ pub(crate) struct Instance {
 impl Instance {
     /// The id of the server that has this data directory. Reads files, so that it blocks.
     pub(crate) fn of(directory: &Path, random: fn() -> u64) -> Self {
-        let number = || format!("{:016x}{:016x}", random(), random());
+        let made = || (u128::from(random()) << 64 | u128::from(random())).to_be_bytes();
         let folder = directory.join(FOLDER);
-        let (number, file) = match claimed(&folder, number) {
+        let (number, file) = match claimed(&folder, made) {
             Ok((number, file)) => (number, Some(file)),
             Err(error) => {
                 tracing::warn!(folder = %folder.display(), %error, "`service.instance.id` is another one after a restart");
-                (number(), None)
+                (hex(&made()), None)
             }
         };
         Self { id: uuid(hashed(&[&number, &host()])), _file: file }
@@ -45,35 +43,18 @@ impl Instance {
 }
 
 /// The number of the first file that no other process holds, which is made where there is none.
-fn claimed(folder: &Path, made: impl Fn() -> String) -> io::Result<(String, File)> {
+fn claimed(folder: &Path, made: impl Fn() -> [u8; 16]) -> io::Result<(String, File)> {
     fs::create_dir_all(folder)?;
     for place in 0..SHARED_MAX {
         let path = folder.join(place.to_string());
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
         match file.try_lock() {
-            Ok(()) => return Ok((number(&mut file, &made)?, file)),
+            Ok(()) => return Ok((kept_number(&path, made)?, file)),
             Err(fs::TryLockError::WouldBlock) => {}
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
     }
     Err(io::Error::other(format!("{SHARED_MAX} servers share it")))
-}
-
-/// The number in a file; another one where that is torn.
-fn number(file: &mut File, made: impl Fn() -> String) -> io::Result<String> {
-    let mut number = String::new();
-    let read = file.take(DIGITS as u64 + 1).read_to_string(&mut number);
-    let is_hex = number.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if read.is_ok() && is_hex && number.len() == DIGITS {
-        return Ok(number);
-    }
-    let number = made();
-    file.set_len(0)?;
-    file.rewind()?;
-    file.write_all(number.as_bytes())?;
-    file.sync_all()?;
-    Ok(number)
 }
 
 /// The bytes as a UUID of a form of our own (RFC 9562, version 8).

@@ -58,6 +58,15 @@ struct Shop {
     late: Arc<Mutex<JoinSet<()>>>,
 }
 
+/// A test whose runs end at once: its variable has no value, so that nothing is fired.
+pub const TEST_THAT_FIRES_NOTHING: &str = "type: Test
+spec:
+  id: cheap
+  name: ends at once
+  trigger: {type: http, httpRequest: {method: GET, url: '${var:nowhere}'}}
+  specs: [{selector: 'span[]', assertions: ['attr:name = \"x\"']}]
+";
+
 impl Target {
     /// A test of `GET /cart` that passes, with this `settle.flush`.
     pub fn test(&self, flush: Duration) -> String {

@@ -7,7 +7,7 @@ use source::format_size;
 use super::duration::written;
 use crate::plan::{
     BATCH_BYTES_MAX, BATCH_ITEMS_MAX, Buffer, Compression, Destination, Durability, Exporter,
-    Level, Otlp, Plan, Signal, Transport, shown,
+    Level, Otlp, Plan, Transport, shown,
 };
 
 /// Says what will be done, exporter by exporter, then what is worth knowing.
@@ -76,7 +76,7 @@ fn write_otlp(out: &mut String, exporter: &Exporter, otlp: &Otlp) -> fmt::Result
         &format!("OTLP over {transport}, {compression}, {} for a request", written(otlp.timeout)),
     )?;
     let mut urls: Vec<(String, Vec<&str>)> = Vec::new();
-    for signal in carried(exporter) {
+    for signal in exporter.signals.carried() {
         let url = shown(otlp.endpoint(signal)).trim_end_matches('/').to_owned();
         match urls.iter_mut().find(|(known, _)| *known == url) {
             Some((_, signals)) => signals.push(signal.as_str()),
@@ -105,18 +105,6 @@ fn write_otlp(out: &mut String, exporter: &Exporter, otlp: &Otlp) -> fmt::Result
         "retries",
         &format!("after {}, at last every {}", written(retry.initial), written(retry.max)),
     )
-}
-
-fn carried(exporter: &Exporter) -> Vec<Signal> {
-    let signals = exporter.signals;
-    [
-        (signals.spans, Signal::Spans),
-        (signals.logs, Signal::Logs),
-        (signals.metrics.is_some(), Signal::Metrics),
-    ]
-    .into_iter()
-    .filter_map(|(is_carried, signal)| is_carried.then_some(signal))
-    .collect()
 }
 
 fn carries(exporter: &Exporter) -> String {

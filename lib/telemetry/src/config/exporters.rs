@@ -131,10 +131,7 @@ fn tracer(name: String, item: &Item<'_>, context: &Context<'_>) -> Option<Export
     let kind = fields.require("type").and_then(|item| item.choice(&kinds));
     let kind = kind.unwrap_or(Kind::OpenTelemetry);
     let signals = enabled(&mut fields);
-    let carried: Vec<_> = [(signals.spans, Signal::Spans), (signals.logs, Signal::Logs)]
-        .into_iter()
-        .filter_map(|(is_carried, signal)| is_carried.then_some(signal))
-        .collect();
+    let carried: Vec<_> = signals.carried().collect();
     let stream = stream(&mut fields, context);
     let file = match kind {
         Kind::Log => fields.require("path"),
