@@ -3,13 +3,16 @@
 //! An entry is 16 bytes, so none lies across two pages, and a kill leaves no half of one. What is written to a file is
 //! the system's, not the process's: no `fsync` is needed to survive a kill.
 
-use std::{fs::File, os::unix::fs::FileExt, path::Path};
+use std::{fs::File, os::unix::fs::FileExt, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 
 use crate::parts::SpanId;
 
 const ENTRY_BYTES: usize = 16;
+
+/// A program that ends a span a millisecond and has ended none for longer had no processor in the rest of that time.
+const SIGN_OF_LIFE: Duration = Duration::from_millis(3);
 
 /// One span that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +61,33 @@ pub fn read(path: &Path) -> Result<Vec<Ended>> {
     Ok(bytes.chunks_exact(ENTRY_BYTES).filter_map(entry).collect())
 }
 
+/// How long the program ran between the end of one of its spans and its end. Time in which it had no processor does not
+/// count: nobody can write then, and a busy machine has enough of it.
+pub(crate) fn ran(ended: &[Ended], from: u64, until: u64) -> Duration {
+    let mut signs: Vec<_> = ended.iter().map(|span| span.at).collect();
+    signs.retain(|at| (from..until).contains(at));
+    signs.push(until);
+    signs.sort_unstable();
+    let gaps = signs.windows(2).map(|pair| Duration::from_nanos(pair[1] - pair[0]));
+    gaps.map(|gap| gap.min(SIGN_OF_LIFE)).sum()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Ended, Writer, read};
+    use std::time::Duration;
+
+    use super::{Ended, SIGN_OF_LIFE, Writer, ran, read};
+
+    #[test]
+    fn a_program_without_a_processor_does_not_run() {
+        const MS: u64 = 1_000_000;
+        let ended = [7, 1, 2, 3, 50, 51].map(|ms| Ended { id: [0; 8], at: ms * MS });
+        let run = |from, until| ran(&ended, from * MS, until * MS);
+        assert_eq!(run(1, 4), Duration::from_millis(3));
+        assert_eq!(run(51, 52), Duration::from_millis(1));
+        assert_eq!(run(3, 52), SIGN_OF_LIFE * 2 + Duration::from_millis(2));
+        assert_eq!(run(51, 90), SIGN_OF_LIFE);
+    }
 
     #[test]
     fn what_is_written_is_read() {

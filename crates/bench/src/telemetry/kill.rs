@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use tokio::time::sleep;
 
 use super::{
-    ended::Ended,
+    ended::{Ended, ran},
     outage::RATE,
     progress,
     stand::{Stand, together},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::table::{Goal, Row};
 
-/// A lost span ended at most so long before the kill.
+/// A lost span ended at most so long before the kill, counted while the program ran.
 pub const LOST_MAX: Duration = Duration::from_millis(10);
 /// When a kill comes after the first span.
 const KILL_AFTER_MS: std::ops::Range<u64> = 1000..3500;
@@ -32,7 +32,7 @@ pub struct Killed {
     pub emitted: u64,
     /// Those that never reached the sink.
     pub lost: u64,
-    /// How long before the kill the oldest of the lost ended.
+    /// How long the program ran on after the oldest of the lost had ended.
     pub oldest: Duration,
 }
 
@@ -115,11 +115,11 @@ async fn counted(stand: &Stand, at: u64, ended: &[Ended]) -> Result<Killed> {
     }
     stand.quiet().await;
     let lost = stand.lost(ended);
-    let oldest = lost.iter().map(|span| at.saturating_sub(span.at)).max().unwrap_or_default();
+    let oldest = lost.iter().map(|span| span.at).min();
     Ok(Killed {
         emitted: ended.len() as u64,
         lost: lost.len() as u64,
-        oldest: Duration::from_nanos(oldest),
+        oldest: oldest.map(|from| ran(ended, from, at)).unwrap_or_default(),
     })
 }
 

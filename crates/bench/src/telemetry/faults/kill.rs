@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::{Fault, Ground, collector::ids};
 use crate::telemetry::{
+    ended,
     kill::LOST_MAX,
     stand::Stand,
     subject::{Durability, Load, Subject, Transport},
@@ -37,7 +38,7 @@ async fn kills(ground: &Ground, durability: Durability) -> Result<Fault> {
     let kills = if ground.short { 5 } else { 100 };
     for transport in Transport::ALL {
         let mut stand = Stand::new(&ground.program, Subject::ours(durability, transport)).await?;
-        let (mut owed, mut oldest) = (Vec::new(), 0);
+        let mut owed = Vec::new();
         for kill in 0..kills {
             if kill % 5 == 1 {
                 stand.relay.start().await?;
@@ -51,7 +52,7 @@ async fn kills(ground: &Ground, durability: Durability) -> Result<Fault> {
             sleep(some_time()).await;
             // A program that was killed before its first span owes nothing.
             let Ok((at, ended)) = emitter.kill().await else { continue };
-            owed.extend(ended.into_iter().map(|span| (span, at)));
+            owed.push((ended, at));
         }
         stand.relay.start().await?;
         let last = stand.restart().await?.context("ours starts again")?;
@@ -59,18 +60,18 @@ async fn kills(ground: &Ground, durability: Durability) -> Result<Fault> {
         fault.promise(counts.delivered == counts.accepted, || format!("delivered: {counts:?}"));
         stand.quiet().await;
         let received = ids(&stand.sink);
-        let mut lost = 0;
-        for (span, at) in owed.iter().filter(|(span, _)| !received.contains(&span.id)) {
-            lost += 1;
-            let before = at.saturating_sub(span.at);
-            oldest = oldest.max(before);
-            let is_young = u128::from(before) <= LOST_MAX.as_nanos();
-            if durability == Durability::WriteThrough || !is_young {
-                fault.lost += 1;
+        let (mut lost, mut oldest) = (0, Duration::ZERO);
+        for (ended, at) in &owed {
+            for span in ended.iter().filter(|span| !received.contains(&span.id)) {
+                lost += 1;
+                let age = ended::ran(ended, span.at, *at);
+                oldest = oldest.max(age);
+                if durability == Durability::WriteThrough || age > LOST_MAX {
+                    fault.lost += 1;
+                }
             }
+            fault.accepted += ended.len() as u64;
         }
-        fault.accepted += owed.len() as u64;
-        let oldest = Duration::from_nanos(oldest);
         fault.note(format!("{transport:?}: {kills} kills: {lost} lost, the oldest of {oldest:?}"));
     }
     Ok(fault)
