@@ -43,8 +43,8 @@ pub(crate) async fn status(
     for exporter in &exporters {
         terminal.result(&lines(exporter));
     }
-    let is_failing = exporters.iter().any(|exporter| exporter.state == "failing");
-    Ok(if is_failing { Exit::Failed } else { Exit::Passed })
+    let is_bad = |exporter: &Exporter| matches!(exporter.state.as_str(), "failing" | "rejecting");
+    Ok(if exporters.iter().any(is_bad) { Exit::Failed } else { Exit::Passed })
 }
 
 fn lines(exporter: &Exporter) -> String {

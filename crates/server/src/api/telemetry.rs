@@ -28,7 +28,8 @@ pub(super) struct ExporterStatus {
     name: String,
     /// Where it sends, without secrets.
     destination: String,
-    /// `waiting` (nothing was tried so far), `delivering`, `failing`, `catching-up` (what was kept is being sent), or `not-sending`
+    /// `waiting` (nothing was tried so far), `delivering`, `failing`, `catching-up` (what was kept is being sent), `rejecting` (the destination
+    /// refuses for good all that it gets), or `not-sending`
     /// (its default endpoint is this server's own receiver).
     state: &'static str,
     /// For how long it has been failing.

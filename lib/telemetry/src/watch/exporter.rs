@@ -26,6 +26,16 @@ pub(super) struct ExporterWatch {
     disk: Alarm,
     dropped: Growth<u64>,
     held: Growth<Duration>,
+    ends: Ends,
+}
+
+/// How items ended last.
+#[derive(Debug, Default)]
+struct Ends {
+    delivered: u64,
+    rejected: u64,
+    /// Whether the last that ended were all rejected.
+    is_rejecting: bool,
 }
 
 /// A sum that only grows, at two moments.
@@ -48,6 +58,7 @@ impl ExporterWatch {
             disk: calm(),
             dropped: Growth::default(),
             held: Growth::default(),
+            ends: Ends::default(),
         }
     }
 
@@ -57,6 +68,8 @@ impl ExporterWatch {
             Delivery::Failing
         } else if self.signals.iter().any(SignalWatch::is_catching_up) {
             Delivery::CatchingUp
+        } else if self.ends.is_rejecting {
+            Delivery::Rejecting
         } else if has_accepted {
             Delivery::Delivering
         } else {
@@ -75,6 +88,7 @@ impl ExporterWatch {
 
     /// What is to be said now.
     pub(super) fn observe(&mut self, snapshot: &Snapshot) -> Vec<Line> {
+        self.ends.observe(snapshot);
         let mut lines = Vec::new();
         for at in 0..self.signals.len() {
             let is_beside =
@@ -174,5 +188,17 @@ impl ExporterWatch {
             }
             Say::Over => (true, format!("its buffer in `{folder}` can be written again")),
         })
+    }
+}
+
+impl Ends {
+    fn observe(&mut self, snapshot: &Snapshot) {
+        let (delivered, rejected) = (snapshot.counts.delivered, snapshot.counts.rejected);
+        if delivered > self.delivered {
+            self.is_rejecting = false;
+        } else if rejected > self.rejected {
+            self.is_rejecting = true;
+        }
+        (self.delivered, self.rejected) = (delivered, rejected);
     }
 }

@@ -62,6 +62,8 @@ pub enum Delivery {
     Failing,
     /// It does again, and sends what was kept.
     CatchingUp,
+    /// The destination answers, and refuses all that it gets for good.
+    Rejecting,
 }
 
 impl Delivery {
@@ -72,6 +74,7 @@ impl Delivery {
             Self::Delivering => "delivering",
             Self::Failing => "failing",
             Self::CatchingUp => "catching-up",
+            Self::Rejecting => "rejecting",
         }
     }
 }

@@ -70,6 +70,25 @@ fn delivers(snapshot: &mut Snapshot) {
     snapshot.counts.delivered += sent;
 }
 
+fn rejects(snapshot: &mut Snapshot) {
+    arrives(snapshot, Signal::Spans);
+    snapshot.counts.rejected += 1;
+}
+
+#[test]
+fn a_destination_that_answers_and_refuses_everything_is_not_delivered_to() {
+    let mut stage = Stage::new();
+    stage.pass(2, rejects);
+    assert_eq!(stage.state(), Delivery::Rejecting);
+    stage.pass(60, |_| {});
+    assert_eq!(stage.state(), Delivery::Rejecting, "nothing was sent since");
+    stage.pass(1, |snapshot| {
+        snapshot.counts.queued += 1;
+        delivers(snapshot);
+    });
+    assert_eq!(stage.state(), Delivery::Delivering);
+}
+
 fn metrics_fail(snapshot: &mut Snapshot) {
     let metrics = &mut snapshot.signals[Signal::Metrics as usize];
     metrics.unanswered_since.get_or_insert(snapshot.now);
