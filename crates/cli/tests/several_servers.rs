@@ -290,7 +290,7 @@ async fn a_server_whose_keys_do_not_fit_is_not_ready() -> Result<()> {
         for part in [words, fingerprint, one.name()?.as_str()] {
             assert!(told.contains(part), "`{part}` in {told}");
         }
-        assert_eq!(send(&other, &"ab".repeat(16)).await?, 429, "it takes no spans");
+        assert_eq!(send(&other, &"ab".repeat(16)).await?, 503, "it takes no spans");
         assert_eq!(database.count("select count(*) from servers").await?, 1, "and has no row");
         assert_eq!(ready(&one.server).await?.0, 200, "who is there goes on");
         // It begins by itself when nothing is in its way any more.

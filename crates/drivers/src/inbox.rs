@@ -253,7 +253,7 @@ impl Shared {
         while state.slots.len() >= self.limits.traces_max {
             if !state.forget_oldest() {
                 let reason = format!("{} traces are held already", state.slots.len());
-                return Err(Refused { reason });
+                return Err(Refused::Full(reason));
             }
         }
         Ok(())
@@ -382,7 +382,7 @@ impl Sink for Inbox {
 }
 
 fn full(trace_id: TraceId) -> Refused {
-    Refused { reason: format!("no room for more spans of trace `{trace_id}`") }
+    Refused::Full(format!("no room for more spans of trace `{trace_id}`"))
 }
 
 #[cfg(test)]

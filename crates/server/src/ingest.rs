@@ -224,9 +224,9 @@ impl Ingest {
         for batch in batches {
             self.bus.lose(self.world.now(), batch.trace);
         }
-        Err(Refused {
-            reason: "the server's row in the database could not be renewed in time".to_owned(),
-        })
+        Err(Refused::Unavailable(
+            "the server's row in the database could not be renewed in time".to_owned(),
+        ))
     }
 }
 
@@ -276,7 +276,7 @@ impl Sink for Ingest {
 
     async fn accept(&self, batches: Vec<Batch>, sender: &Sender) -> Result<(), Refused> {
         if self.keys.get().is_none() {
-            return Err(Refused { reason: "the server waits for its database".to_owned() });
+            return Err(Refused::Unavailable("the server waits for its database".to_owned()));
         }
         let batches = batches.into_iter().flat_map(|Batch { trace_id, spans, bytes }| {
             let channels = self.channels(trace_id, sender).into_iter();
@@ -287,17 +287,22 @@ impl Sink for Ingest {
             self.refuse_uncounted(&batches)?;
         }
         let published = self.bus.publish(self.world.now(), batches).await;
-        published.map_err(|refused| Refused { reason: refused.to_string() })
+        published.map_err(|refused| match refused {
+            bus::Refused::Full { .. } => Refused::Full(refused.to_string()),
+            bus::Refused::Journal { .. } | bus::Refused::Closed => {
+                Refused::Unavailable(refused.to_string())
+            }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::{fs, sync::Arc, time::Duration};
 
     use bus::{Bus, Limits, Local, Next, Options, SealKeys};
     use drivers::receiver::{
-        Sender, Sink, Unread,
+        Refused, Sender, Sink, Unread,
         conformance::{Facts, conforms},
     };
     use model::{Key, KeyRing, Project, Timestamp, TraceId, World};
@@ -402,7 +407,20 @@ mod tests {
         assert!(ingest.wants(&TraceId::from_random([5; 16]), &Sender::of_all()));
         let refused =
             ingest.accept(Vec::new(), &Sender::of_all()).await.expect_err("refused for now");
-        assert!(refused.reason.contains("waits for its database"), "{refused}");
+        assert!(refused.to_string().contains("waits for its database"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_journal_that_cannot_be_written_is_no_full_one() {
+        let (ingest, directory) = ingest();
+        // Somebody deletes the folder, and another journal makes it anew.
+        let folder = directory.path().join("0");
+        fs::remove_dir_all(&folder).expect("it is there");
+        fs::create_dir(&folder).expect("writable");
+        fs::write(folder.join("lock"), "").expect("writable");
+        let batch = Batch { trace_id: minted(&ingest, NOW), spans: 1, bytes: "spans".into() };
+        let refused = ingest.accept(vec![batch], &Sender::of_all()).await.expect_err("not kept");
+        assert!(matches!(refused, Refused::Unavailable(_)), "{refused}");
     }
 
     #[tokio::test]
@@ -418,7 +436,7 @@ mod tests {
         ingest.accept(vec![batch(ours)], &all).await.expect("taken");
         let both = vec![batch(ours), batch(other)];
         let refused = ingest.accept(both, &all).await.expect_err("refused");
-        assert!(refused.reason.contains("row"), "{refused}");
+        assert!(refused.to_string().contains("row"), "{refused}");
         assert!(!ingest.bus.is_whole(ours), "it was refused with the other");
     }
 

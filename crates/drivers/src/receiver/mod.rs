@@ -117,12 +117,15 @@ pub enum Unread {
     Logs,
 }
 
-/// A sink has no room now.
+/// A sink takes nothing now.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("spans refused, send them again later: {reason}")]
-pub struct Refused {
-    /// What is full.
-    pub reason: String,
+pub enum Refused {
+    /// It has no room; this is full.
+    #[error("spans refused, send them again later: {0}")]
+    Full(String),
+    /// It cannot keep anything, for this reason.
+    #[error("spans refused, send them again later: {0}")]
+    Unavailable(String),
 }
 
 /// Why a receiver did not start.
@@ -189,7 +192,10 @@ impl Config {
 
 impl Faulty for Refused {
     fn fault(&self) -> Fault {
-        Fault::Overloaded
+        match self {
+            Self::Full(_) => Fault::Overloaded,
+            Self::Unavailable(_) => Fault::Upstream,
+        }
     }
 }
 

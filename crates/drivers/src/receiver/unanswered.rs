@@ -88,8 +88,10 @@ impl Unanswered {
             Self::GrpcVersion => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             Self::Broken(_) | Self::Undecodable(_) | Self::Json(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge(_) | Self::TooIntricate(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Refused(_) | Self::NoRoom(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Late(_) | Self::TokenUnread => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Refused(Refused::Full(_)) | Self::NoRoom(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Refused(Refused::Unavailable(_)) | Self::Late(_) | Self::TokenUnread => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::TokenMissing | Self::TokenRefused => StatusCode::UNAUTHORIZED,
             Self::TokenForbidden => StatusCode::FORBIDDEN,
         }

@@ -49,7 +49,7 @@ impl Sink for Told {
     async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), Refused> {
         self.go.acquire().await.expect("never closed").forget();
         if self.refuses {
-            return Err(Refused { reason: "full".to_owned() });
+            return Err(Refused::Full("full".to_owned()));
         }
         self.taken.lock().expect("no panic").extend(batches);
         Ok(())
