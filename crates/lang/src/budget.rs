@@ -11,8 +11,16 @@
 //!
 //! The counters belong to the thread while a judgement lasts: evaluation never leaves its thread, and what compares two
 //! values deep below should not have to be handed a purse. Outside of a judgement nothing is counted.
+//!
+//! Whoever waits for a judgement can cancel it: it ends soon, with a result that means nothing.
 
-use std::cell::Cell;
+use std::{
+    cell::{Cell, RefCell},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// How many steps a judgement may take.
 pub(crate) const STEPS_MAX: u64 = 8_000_000_000;
@@ -23,6 +31,40 @@ pub(crate) const STATEMENT_STEPS_MAX: u64 = STEPS_MAX / 4;
 /// How many bytes a judgement may hold beside the trace.
 pub(crate) const BYTES_MAX: u64 = 1 << 30;
 
+/// Steps between two looks at whether the judgement is cancelled: about a millisecond.
+const CANCEL_STEPS: u64 = 1 << 20;
+
+/// Cancels what is judged on another thread. A clone cancels the same.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// From now on the result is wanted by nobody.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Does work that this can cancel.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _restore = Restore(CANCEL.replace(Some(self.clone())));
+        work()
+    }
+}
+
+/// What could cancel this thread's work before, also after a panic.
+struct Restore(Option<Cancel>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CANCEL.set(self.0.take());
+    }
+}
+
+/// Whether the work on this thread is cancelled.
+pub fn is_cancelled() -> bool {
+    CANCEL.with_borrow(|cancel| cancel.as_ref().is_some_and(|it| it.0.load(Ordering::Relaxed)))
+}
+
 /// Why a statement has no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
@@ -32,6 +74,8 @@ pub(crate) enum Over {
     Memory,
     /// All statements together take more steps than a judgement may.
     Judgement,
+    /// Nobody waits for the judgement any more.
+    Cancelled,
 }
 
 /// What a judgement took.
@@ -65,10 +109,12 @@ struct Meter {
     held: u64,
     held_most: u64,
     over: Option<Over>,
+    is_cancelled: bool,
 }
 
 thread_local! {
     static METER: Cell<Meter> = const { Cell::new(Meter::NONE) };
+    static CANCEL: RefCell<Option<Cancel>> = const { RefCell::new(None) };
 }
 
 impl Meter {
@@ -82,6 +128,7 @@ impl Meter {
         held: 0,
         held_most: 0,
         over: None,
+        is_cancelled: false,
     };
 }
 
@@ -110,6 +157,7 @@ pub(crate) fn statement<T>(work: impl FnOnce() -> T) -> (T, Option<Over>) {
         (meter.statement, meter.charged) = (meter.statements, 0);
         meter.over = match meter {
             Meter { is_counting: false, .. } => None,
+            Meter { is_cancelled: true, .. } => Some(Over::Cancelled),
             Meter { steps: STEPS_MAX.., .. } => Some(Over::Judgement),
             Meter { held, .. } if *held > BYTES_MAX => Some(Over::Memory),
             _ => None,
@@ -144,7 +192,14 @@ pub(crate) fn spend(steps: u64) -> bool {
             meter.charge(steps);
             return false;
         }
+        let before = meter.steps;
         meter.steps = meter.steps.saturating_add(steps);
+        if meter.is_counting
+            && before / CANCEL_STEPS != meter.steps / CANCEL_STEPS
+            && is_cancelled()
+        {
+            (meter.is_cancelled, meter.over) = (true, Some(Over::Cancelled));
+        }
         meter.charge(steps);
         meter.over.is_none()
     })
@@ -227,6 +282,7 @@ impl Over {
                 "the statements before it took the {} billion steps that a judgement may take: split the test",
                 giga(STEPS_MAX)
             ),
+            Self::Cancelled => "the judgement was cancelled: judge the run again".to_owned(),
         }
     }
 }
@@ -234,8 +290,8 @@ impl Over {
 #[cfg(test)]
 mod tests {
     use super::{
-        BYTES_MAX, Over, STATEMENT_STEPS_MAX, Work, charge_again, has_room, hold, is_over,
-        judgement, release, spend, statement,
+        BYTES_MAX, CANCEL_STEPS, Cancel, Over, STATEMENT_STEPS_MAX, Work, charge_again, has_room,
+        hold, is_cancelled, is_over, judgement, release, spend, statement,
     };
 
     #[test]
@@ -257,6 +313,26 @@ mod tests {
         // What was refused was not done.
         assert_eq!(work.steps, 4 * STATEMENT_STEPS_MAX);
         assert_eq!(work.statement_steps, STATEMENT_STEPS_MAX + 1);
+    }
+
+    #[test]
+    fn what_is_cancelled_ends_soon_and_stays_over() {
+        let cancel = Cancel::default();
+        let ((), work) = cancel.run(|| {
+            judgement(|| {
+                assert_eq!(statement(|| spend(CANCEL_STEPS)), (true, None));
+                cancel.cancel();
+                assert_eq!(statement(|| spend(1)), (true, None), "it is not looked at each step");
+                assert_eq!(
+                    statement(|| spend(CANCEL_STEPS)),
+                    (false, Some(Over::Cancelled))
+                );
+                assert_eq!(statement(is_over), (true, Some(Over::Cancelled)));
+            })
+        });
+        assert_eq!(work.steps, 2 * CANCEL_STEPS + 1);
+        assert!(!is_cancelled(), "what comes next on this thread is not");
+        assert_eq!(judgement(|| statement(|| spend(CANCEL_STEPS))).0, (true, None));
     }
 
     #[test]

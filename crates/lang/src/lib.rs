@@ -38,7 +38,7 @@ mod syntax;
 mod value;
 
 pub use analyze::{PLUGINS, PluginInfo, PluginRules, RULES, RuleInfo, RuleSetting, Rules, analyze};
-pub use budget::Work;
+pub use budget::{Cancel, Work, is_cancelled};
 pub use compile::compile;
 pub use document::{
     Analyzer, DataStore, Document, FileRef, Gate, PollingProfile, Reference, RequiredGate, Step,

@@ -7,6 +7,7 @@
 //! Deliberately absent: a bound on how long something takes. What is judged has its own, counted in steps.
 
 use drivers::shares::Shares;
+use lang::Cancel;
 use model::Project;
 
 /// Threads that compute. A clone is the same.
@@ -45,19 +46,21 @@ impl Share {
         Self(None)
     }
 
-    /// Computes something as soon as there is a place. Dropped while it waits, it is never begun; dropped later, its place is
-    /// free when it ends.
+    /// Computes something as soon as there is a place. Dropped while it waits, it is never begun; dropped later, it is cancelled,
+    /// and its place is free when it ends.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let Some((pool, owner)) = &self.0 else { return work() };
         let permit = pool.places.acquire(owner).await;
         let gives_way = pool.gives_way;
+        let cancel = CancelOnDrop::default();
+        let cancelled = cancel.0.clone();
         let done = tokio::task::spawn_blocking(move || {
             // It goes with the work, which goes on if nobody waits for it any more.
             let _permit = permit;
             if gives_way {
                 give_way();
             }
-            work()
+            cancelled.run(work)
         });
         match done.await {
             Ok(done) => done,
@@ -67,6 +70,16 @@ impl Share {
                 Err(_) => std::future::pending().await,
             },
         }
+    }
+}
+
+/// Cancels when it is dropped, whether or not there is something left to cancel.
+#[derive(Default)]
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 
@@ -163,6 +176,21 @@ mod tests {
         drop(go);
         while hogs.join_next().await.is_some() {}
         assert_eq!(running.load(Ordering::SeqCst), 20);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_is_cancelled() {
+        let pool = Pool::new(2);
+        let alpha = pool.share(project("alpha"));
+        let endless = || {
+            while !lang::is_cancelled() {
+                std::hint::spin_loop();
+            }
+        };
+        let given_up = timeout(Duration::from_millis(50), alpha.run(endless)).await;
+        assert!(given_up.is_err(), "it ends by itself only when it is cancelled");
+        let next = timeout(Duration::from_secs(10), alpha.run(lang::is_cancelled)).await;
+        assert_eq!(next, Ok(false), "its place is free, and what comes next is not cancelled");
     }
 
     #[tokio::test]
