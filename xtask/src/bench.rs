@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     machine::Machine,
-    packages,
+    packages, programs,
     services::{self, Variables},
     spawn,
 };
@@ -67,8 +67,8 @@ fn tenants(machine: &Machine, rest: &[&str]) -> Result<()> {
 
 /// `cargo xtask compat`: the predecessor's own material, held against this language.
 pub(crate) fn compat(machine: &Machine, rest: &[&str]) -> Result<()> {
-    let mut cargo = machine.cargo();
-    spawn::run(cargo.args(["run", "--quiet", "-p", "bench", "--", "compat"]).args(rest))
+    let mut bench = machine.command(programs::build(machine)?.join("bench"));
+    spawn::run(bench.arg("compat").args(rest))
 }
 
 /// The binary with planted faults, beside the one without.
@@ -79,17 +79,14 @@ pub(crate) const DOGFOOD_NEEDS: &[&str] = &["postgres", "collector", "jaeger"];
 
 /// `cargo xtask dogfood`: the suite of `tests/dogfood`, or with `--faults` proof that it can fail.
 pub(crate) fn dogfood(machine: &Machine, rest: &[&str], variables: &Variables) -> Result<()> {
-    let debug = machine.target().join("debug");
     let mut arguments: Vec<OsString> = rest.iter().map(OsString::from).collect();
     if rest.first() == Some(&"--faults") {
         if rest.len() == 1 {
             arguments.push(OsString::new());
         }
-        let mut planted = machine.cargo();
-        spawn::run(planted.args(["build", "--quiet", "-p", "cli", "--features", "planted"]))?;
-        let copy = debug.join(PLANTED);
-        fs::copy(debug.join("qualitytrace"), &copy)
-            .with_context(|| format!("cannot write `{}`", copy.display()))?;
+        let planted = programs::planted(machine)?;
+        let copy = planted.with_file_name(PLANTED);
+        fs::copy(planted, &copy).with_context(|| format!("cannot write `{}`", copy.display()))?;
     } else {
         let mut git = Command::new("git");
         let revision = spawn::output(git.args(["rev-parse", "HEAD"]).current_dir(&machine.root));
@@ -100,7 +97,6 @@ pub(crate) fn dogfood(machine: &Machine, rest: &[&str], variables: &Variables) -
             arguments.extend(["--summary".into(), summary]);
         }
     }
-    spawn::run(machine.cargo().args(["build", "--quiet", "-p", "cli", "-p", "bench"]))?;
-    let mut bench = machine.command(debug.join("bench"));
+    let mut bench = machine.command(programs::build(machine)?.join("bench"));
     spawn::run(bench.arg("dogfood").args(arguments).envs(variables.iter().cloned()))
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     bench, cache, generate,
     machine::Machine,
-    packages,
+    packages, programs,
     services::{self, Variables},
     spawn, tools,
 };
@@ -172,14 +172,12 @@ fn format(machine: &Machine, _: &Variables) -> Result<()> {
 }
 
 fn compat(machine: &Machine, _: &Variables) -> Result<()> {
-    let mut cargo = cargo(machine);
-    cargo.args(["run", "--quiet", "-p", "bench", "--", "compat"]);
-    cargo.args(["--verdicts", "crates/bench/data/verdicts"]);
-    let documents = machine.root.join("../shared/corpora/tracetest");
-    if documents.is_dir() {
-        cargo.arg("--corpus").arg(documents);
+    let mut arguments = vec!["--verdicts", "crates/bench/data/verdicts"];
+    let documents = "../shared/corpora/tracetest";
+    if machine.root.join(documents).is_dir() {
+        arguments.extend(["--corpus", documents]);
     }
-    spawn::run(&mut cargo)
+    bench::compat(machine, &arguments)
 }
 
 fn clippy(machine: &Machine, _: &Variables) -> Result<()> {
@@ -194,9 +192,10 @@ fn clippy(machine: &Machine, _: &Variables) -> Result<()> {
 }
 
 fn docs(machine: &Machine, _: &Variables) -> Result<()> {
-    spawn::run(
-        cargo(machine).args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
-    )
+    let mut cargo = cargo(machine);
+    // With examples come the features of tests, and so all that clippy has compiled.
+    cargo.args(["doc", "--workspace", "--no-deps", "--lib", "--bins", "--examples"]);
+    spawn::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 fn tidy(machine: &Machine, _: &Variables) -> Result<()> {
@@ -230,7 +229,7 @@ fn wasm(machine: &Machine, _: &Variables) -> Result<()> {
 fn outside(machine: &Machine, _: &Variables) -> Result<()> {
     const MANIFEST: &str = "xtask/outside/Cargo.toml";
     let mut cargo = cargo(machine);
-    cargo.args(["build", "--locked", "--manifest-path", MANIFEST, "--target-dir"]);
+    cargo.args(["check", "--locked", "--manifest-path", MANIFEST, "--target-dir"]);
     spawn::run(cargo.arg(machine.target())).context(
         "where only its `Cargo.lock` is old: copy that of the workspace over it, and build there without `--locked`",
     )
@@ -259,16 +258,16 @@ fn tenants(machine: &Machine, _: &Variables) -> Result<()> {
 
 /// Plays cases with the program as it is built for tests.
 fn played(machine: &Machine, cases: &str, arguments: &[&str]) -> Result<()> {
-    spawn::run(cargo(machine).args(["build", "--quiet", "-p", "cli"]))?;
+    let program = programs::build(machine)?.join(programs::PRODUCT);
     let mut python = machine.command("python3");
     python.arg(machine.root.join(cases)).args(arguments);
-    spawn::run(python.env("QUALITYTRACE", machine.target().join("debug/qualitytrace")))
+    spawn::run(python.env("QUALITYTRACE", program))
 }
 
 fn tests(machine: &Machine, variables: &Variables) -> Result<()> {
     packages::browser(machine)?;
-    // Tests run them as programs, and `--all-targets` alone builds them as tests.
-    spawn::run(cargo(machine).args(["build", "--workspace", "--examples"]))?;
+    // Tests run examples as programs, and `--all-targets` alone builds them as tests.
+    programs::build(machine)?;
     let mut cargo = cargo(machine);
     cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast"]);
     spawn::run(cargo.envs(variables.iter().cloned()))

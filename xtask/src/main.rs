@@ -17,6 +17,7 @@ mod ci;
 mod generate;
 mod machine;
 mod packages;
+mod programs;
 mod services;
 mod spawn;
 mod tools;

@@ -323,10 +323,7 @@ mod tests {
                 assert_eq!(statement(|| spend(CANCEL_STEPS)), (true, None));
                 cancel.cancel();
                 assert_eq!(statement(|| spend(1)), (true, None), "it is not looked at each step");
-                assert_eq!(
-                    statement(|| spend(CANCEL_STEPS)),
-                    (false, Some(Over::Cancelled))
-                );
+                assert_eq!(statement(|| spend(CANCEL_STEPS)), (false, Some(Over::Cancelled)));
                 assert_eq!(statement(is_over), (true, Some(Over::Cancelled)));
             })
         });
