@@ -153,12 +153,13 @@ fn a_run_of_a_dead_worker_comes_first_and_counts_once() {
 #[test]
 fn however_many_take_at_once_the_bound_holds_and_each_run_has_one_owner() {
     const HOST_MAX: usize = 3;
+    const RUNS: u32 = 30;
     const ALL_MAX: Duration = Duration::from_secs(40);
     scratch::with(|scratch| async move {
-        queue(&scratch, "one", "slow:80", 0..40).await;
-        queue(&scratch, "two", "slow:80", 40..60).await;
+        queue(&scratch, "one", "slow:80", 0..20).await;
+        queue(&scratch, "two", "slow:80", 20..RUNS).await;
         let mut workers = JoinSet::new();
-        let open = Arc::new(AtomicUsize::new(60));
+        let open = Arc::new(AtomicUsize::new(RUNS as usize));
         for number in 0..8 {
             let scratch = Scratch { db: scratch.db.clone(), connect: scratch.connect.clone() };
             let open = Arc::clone(&open);
@@ -185,7 +186,7 @@ fn however_many_take_at_once_the_bound_holds_and_each_run_has_one_owner() {
         }
         let ended: Vec<RunId> = workers.join_all().await.concat();
         assert_eq!(ended.len(), ended.iter().collect::<BTreeSet<_>>().len(), "each once");
-        assert_eq!(ended.len(), 60, "and all of them");
+        assert_eq!(ended.len(), RUNS as usize, "and all of them");
     });
 }
 

@@ -55,7 +55,7 @@ fn who_cannot_connect_is_told_where_and_what_to_do_and_no_password() {
     scratch::with(|scratch| async move {
         let quick = Connect {
             password: "hunter2".to_owned(),
-            acquire_timeout: Duration::from_millis(300),
+            acquire_timeout: Duration::from_secs(3),
             ..scratch.connect.clone()
         };
         let cases = [
