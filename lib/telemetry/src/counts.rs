@@ -4,7 +4,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use crate::pipeline::Outlet;
+use crate::pipeline::{Outlet, Pipeline};
 
 /// What became of the spans and logs of one exporter, and what it holds now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct Report {
 }
 
 impl Counts {
-    /// Adds what another of the same name has done before.
+    /// Adds what another of the same name has done.
     pub(crate) fn add(&mut self, before: &Self) {
         self.accepted += before.accepted;
         self.recovered += before.recovered;
@@ -94,6 +94,15 @@ impl Report {
     /// The sum over all exporters of what this takes from each.
     pub fn sum(&self, part: impl Fn(&Counts) -> u64) -> u64 {
         self.exporters.iter().map(part).sum()
+    }
+}
+
+impl Pipeline {
+    /// What became of everything, exporter by exporter.
+    pub(crate) fn counts(&self) -> Vec<Counts> {
+        let mut report = Report::default();
+        self.outlets.iter().for_each(|outlet| report.add(outlet.counts()));
+        report.exporters
     }
 }
 

@@ -68,6 +68,28 @@ pub(crate) struct Running {
     sender: Option<Sender>,
 }
 
+/// Which journal an exporter has: what is in it stays as long as a plan has such an exporter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JournalId {
+    name: String,
+    directory: Option<PathBuf>,
+}
+
+impl JournalId {
+    /// Of logs that have no spans beside them it is another one, so that neither waits for the other.
+    pub(crate) fn of(plan: &plan::Exporter) -> Self {
+        let has_logs_alone = plan.signals.logs && !plan.signals.spans;
+        let logs = if has_logs_alone { ".logs" } else { "" };
+        let directory = plan.buffer.directory.clone();
+        Self { name: format!("{}{logs}", plan.name), directory }
+    }
+
+    /// Its folder, if it is on disk.
+    fn folder(&self) -> Option<PathBuf> {
+        self.directory.as_ref().map(|directory| directory.join(file_name(&self.name)))
+    }
+}
+
 /// What an exporter is to do from now on, ready to be done.
 pub(crate) struct Change {
     pub(crate) plan: plan::Exporter,
@@ -100,7 +122,7 @@ impl Running {
 
     /// Whether this is the exporter of that plan, with a journal that can stay.
     pub(crate) fn keeps_journal(&self, plan: &plan::Exporter) -> bool {
-        self.plan.name == plan.name && self.plan.buffer.directory == plan.buffer.directory
+        JournalId::of(&self.plan) == JournalId::of(plan)
     }
 
     /// Whether it does just that already.
@@ -203,9 +225,9 @@ fn outlet(
     }
 }
 
-/// The folder of an exporter in the buffers' folder.
+/// The folder of an exporter's journal in the buffers' folder.
 fn folder(plan: &plan::Exporter) -> Option<PathBuf> {
-    plan.buffer.directory.as_ref().map(|directory| directory.join(file_name(&plan.name)))
+    JournalId::of(plan).folder()
 }
 
 /// A name as one part of a path: what that cannot have is written as `%xx`.

@@ -21,7 +21,7 @@ use crate::{
     host::{Host, Notice},
     metrics::Reader,
     pipeline::{OUTLETS_MAX, Outlet, Pipeline, State},
-    plan::{self, EXPORTERS_MAX, Plan, Roles},
+    plan::{self, Destination, EXPORTERS_MAX, Plan, Roles},
     processor::{Logs, Sampler, Spans},
     retiree::{Ended, Left, Retiree},
     self_metrics,
@@ -187,7 +187,7 @@ impl Telemetry {
 
     /// What became of everything so far, for each exporter of the plan.
     pub fn counts(&self) -> Vec<Counts> {
-        self.state.pipeline.load().outlets.iter().map(|outlet| outlet.counts()).collect()
+        self.state.pipeline.load().counts()
     }
 
     /// How each exporter of the plan is doing.
@@ -284,11 +284,26 @@ fn active(plan: &Plan, roles: &Roles) -> Result<Vec<(plan::Exporter, bool)>, Sta
         return Err(StartError::UnknownExporter(name.clone()));
     }
     let active: Vec<_> = carriers(plan, roles).collect();
-    // As many again may be retiring while a new plan starts.
     match active.len() {
-        ..=EXPORTERS_MAX => Ok(active),
+        ..=EXPORTERS_MAX => Ok(active.into_iter().flat_map(apart).collect()),
         more => Err(StartError::TooMany(more)),
     }
+}
+
+/// An exporter of spans and logs as two, each with a journal and a sender: a destination may take one of them only, and the other
+/// must not wait for what is refused. A file or standard output takes both or none, and has one writer.
+fn apart((exporter, own): (plan::Exporter, bool)) -> impl Iterator<Item = (plan::Exporter, bool)> {
+    let is_apart = exporter.signals.spans
+        && exporter.signals.logs
+        && matches!(exporter.destination, Destination::Otlp(_));
+    let mut both = (exporter, None);
+    if is_apart {
+        let mut logs = both.0.clone();
+        (logs.signals.spans, logs.signals.metrics) = (false, None);
+        both.0.signals.logs = false;
+        both.1 = Some(logs);
+    }
+    [Some(both.0), both.1].into_iter().flatten().map(move |exporter| (exporter, own))
 }
 
 impl Exporters {

@@ -28,8 +28,9 @@ use crate::{
     span::{FinishedSpan, ParentState},
 };
 
-/// How many exporters may be at work at a time, those that end included: a bit for each.
-pub(crate) const OUTLETS_MAX: usize = 2 * EXPORTERS_MAX;
+/// How many outlets there may be at a time: an exporter has one for spans and one for logs, and as many again may be retiring while a
+/// new plan starts.
+pub(crate) const OUTLETS_MAX: usize = 4 * EXPORTERS_MAX;
 /// The scope of spans that come from the `tracing` bridge. They carry their level as an attribute.
 pub(crate) const BRIDGE_SCOPE: &str = "tracing";
 const LEVEL_KEY: &str = "level";
@@ -67,7 +68,7 @@ pub(crate) struct Pipeline {
     pub(crate) log_level: Option<Level>,
 }
 
-/// The near end of one exporter.
+/// The near end of one exporter, or of its spans or logs alone.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) name: String,
@@ -77,7 +78,7 @@ pub(crate) struct Outlet {
     pub(crate) folder: Option<PathBuf>,
     /// How long a batch that is not full waits.
     pub(crate) throttle: Duration,
-    /// Its bit in a mark, which it keeps as long as it lives.
+    /// Its number, which it keeps as long as it lives.
     pub(crate) slot: u8,
     /// Whether it carries the program's own spans and logs, or only what is emitted to it by name.
     pub(crate) own: bool,

@@ -14,7 +14,7 @@ use opentelemetry::Context;
 
 use crate::{
     counts::Counts,
-    exporter::Running,
+    exporter::{JournalId, Running},
     host::{Host, Notice, Topic},
     pipeline::Pipeline,
     plan,
@@ -30,8 +30,7 @@ const HEAR_MAX: Duration = Duration::from_millis(50);
 /// An exporter that sends what it holds, on a thread of its own.
 #[derive(Debug)]
 pub(crate) struct Retiree {
-    name: String,
-    directory: Option<PathBuf>,
+    journal: JournalId,
     pub(crate) slot: u8,
     orders: Arc<Orders>,
     thread: JoinHandle<Left>,
@@ -72,8 +71,7 @@ impl Retiree {
         let order = Order { until: began + RETIRE_MAX, is_recalled: false };
         let orders = Arc::new(Orders { order: Mutex::new(order), changed: Condvar::new() });
         let (of_thread, host) = (Arc::clone(&orders), host.clone());
-        let (name, slot) = (running.plan.name.clone(), running.outlet.slot);
-        let directory = running.plan.buffer.directory.clone();
+        let (journal, slot) = (JournalId::of(&running.plan), running.outlet.slot);
         let thread = thread::spawn(move || {
             let _suppressed = Context::enter_telemetry_suppressed_scope();
             let is_in_hand = || left.strong_count() > 0 && (host.now)() < began + SWAP_MAX;
@@ -82,12 +80,12 @@ impl Retiree {
                 None => Left::Recalled(Box::new(running)),
             }
         });
-        Self { name, directory, slot, orders, thread }
+        Self { journal, slot, orders, thread }
     }
 
     /// Whether this is the exporter of that plan, with a journal that can stay.
     pub(crate) fn keeps_journal(&self, plan: &plan::Exporter) -> bool {
-        self.name == plan.name && self.directory == plan.buffer.directory
+        self.journal == JournalId::of(plan)
     }
 
     /// It is wanted back.

@@ -48,8 +48,7 @@ pub(crate) fn register(provider: &SdkMeterProvider, state: &Arc<State>) {
 fn show(meter: &Meter, shown: &'static Shown, state: Weak<State>) {
     let observe = move |record: &dyn Fn(f64, &[KeyValue])| {
         let Some(state) = state.upgrade() else { return };
-        for outlet in &state.pipeline.load().outlets {
-            let counts = outlet.counts();
+        for counts in state.pipeline.load().counts() {
             let name = KeyValue::new("otel.component.name", counts.exporter.clone());
             record((shown.value)(&counts), &[name]);
         }

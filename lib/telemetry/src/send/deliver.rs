@@ -5,10 +5,9 @@
 //! stands alone. While the destination fails nothing new is begun, and one part at a time asks whether it is back. What
 //! fails with an error of the server itself again and again while others pass is refused, whatever the server calls it.
 //!
-//! Each signal fails and comes back on its own, since a destination may take one of them only. But the journal is one
-//! queue: what is read and refused stays open, up to a bound, and from there on the other signal waits as well until the
-//! refused one is accepted; its backlog is kept, and in the end fills the buffer. Deliberately absent: threads, clocks
-//! and sockets.
+//! Each signal fails and comes back on its own, since a destination may take one of them only, and has a journal of its own. A
+//! journal with both is what an earlier plan left: there, what is read and refused stays open, up to a bound, and from there
+//! on the other signal waits as well. Deliberately absent: threads, clocks and sockets.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -38,8 +37,8 @@ use crate::plan::{BATCH_BYTES_MAX, BATCH_ITEMS_MAX, Destination, Exporter, Retry
 const GRACE: Duration = Duration::from_millis(500);
 /// How many times a part may fail alone, with others accepted in between, until it is looked at as refused.
 const ALONE_MAX: u32 = 3;
-/// How many batches, of how many bytes, may be open while one signal is refused and the other is delivered. Of these
-/// the next sender sends again what was delivered.
+/// How many batches, of how many bytes, may be open while one signal of a journal is refused and the other is delivered. Of
+/// these the next sender sends again what was delivered.
 const OPEN_MAX: usize = 64;
 const OPEN_BYTES_MAX: usize = 8 * BATCH_BYTES_MAX;
 /// After how many accepted requests a larger one is tried.

@@ -28,7 +28,7 @@ use self::exporter::ExporterWatch;
 use crate::{
     counts::Counts,
     host::{Host, Notice, Topic, suppress_this_thread},
-    pipeline::{Outlet, State},
+    pipeline::{Outlet, Pipeline, State},
     plan::Signal,
 };
 
@@ -144,10 +144,10 @@ impl Watch {
     /// How all exporters are doing.
     pub(crate) fn status(&self, state: &State, now: Instant) -> Vec<Status> {
         let known = self.known();
-        let outlets = &state.pipeline.load().outlets;
-        let status = |outlet: &Arc<Outlet>| {
-            let snapshot = Snapshot::at(outlet, now);
-            let told = known.get(&outlet.name);
+        let pipeline = state.pipeline.load();
+        let status = |outlets: Vec<&Outlet>| {
+            let snapshot = Snapshot::at(&outlets, now);
+            let told = known.get(&snapshot.counts.exporter);
             Status {
                 state: told.map(|told| told.state(&snapshot)).unwrap_or_default(),
                 failing_for: told.and_then(|told| told.failing_for(now)),
@@ -156,7 +156,7 @@ impl Watch {
                 counts: snapshot.counts,
             }
         };
-        outlets.iter().map(status).collect()
+        exporters(&pipeline).into_iter().map(status).collect()
     }
 
     /// Whether producers were held by a full buffer at some time since then.
@@ -167,23 +167,24 @@ impl Watch {
     }
 
     fn observe(&self, state: &State, host: &Host) {
-        let outlets = state.pipeline.load_full();
+        let pipeline = state.pipeline.load_full();
         let mut told = Vec::new();
         let mut known = self.known();
-        known.retain(|name, _| outlets.outlets.iter().any(|outlet| outlet.name == *name));
-        for outlet in &outlets.outlets {
-            let snapshot = Snapshot::at(outlet, (host.now)());
+        known.retain(|name, _| pipeline.outlets.iter().any(|outlet| outlet.name == *name));
+        for outlets in exporters(&pipeline) {
+            let snapshot = Snapshot::at(&outlets, (host.now)());
+            let name = snapshot.counts.exporter.clone();
             let exporter =
-                known.entry(outlet.name.clone()).or_insert_with(|| ExporterWatch::new(&snapshot));
+                known.entry(name.clone()).or_insert_with(|| ExporterWatch::new(&snapshot));
             if exporter.is_held(&snapshot) {
                 *self.held_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot.now);
             }
-            told.extend(exporter.observe(&snapshot).into_iter().map(|line| (outlet, line)));
+            told.extend(exporter.observe(&snapshot).into_iter().map(|line| (name.clone(), line)));
         }
         // Unlocked first: the host's function may ask for the status of exporters.
         drop(known);
-        for (outlet, (topic, is_over, message)) in &told {
-            let (exporter, is_over) = (outlet.name.as_str(), *is_over);
+        for (exporter, (topic, is_over, message)) in &told {
+            let is_over = *is_over;
             (host.notice)(&Notice { exporter, topic: *topic, is_over, message });
         }
     }
@@ -203,19 +204,53 @@ impl Snapshot {
         self.counts.delivered + self.counts.rejected
     }
 
-    fn at(outlet: &Outlet, now: Instant) -> Self {
-        let (counts, disk) = outlet.counts_and_write_error();
-        Self {
-            now,
-            destination: outlet.destination.clone(),
-            folder: outlet.folder.clone(),
-            throttle: outlet.throttle,
-            is_buffered: outlet.spans || outlet.logs,
-            lossy: outlet.lossy,
-            buffer: outlet.journal.pressure(),
-            signals: outlet.lane.tally.snapshot(),
-            disk,
-            counts,
+    /// Of one exporter, which has one outlet at the least.
+    fn at(outlets: &[&Outlet], now: Instant) -> Self {
+        let one = |outlet: &&Outlet| {
+            let (counts, disk) = outlet.counts_and_write_error();
+            Self {
+                now,
+                destination: outlet.destination.clone(),
+                folder: outlet.folder.clone(),
+                throttle: outlet.throttle,
+                is_buffered: outlet.spans || outlet.logs,
+                lossy: outlet.lossy,
+                buffer: outlet.journal.pressure(),
+                signals: outlet.lane.tally.snapshot(),
+                disk,
+                counts,
+            }
+        };
+        outlets.iter().map(one).reduce(Self::with).expect("an exporter has an outlet")
+    }
+
+    /// The same exporter's, seen over another of its outlets as well.
+    fn with(mut self, other: Self) -> Self {
+        // Where something is wrong is the folder that a person wants to know.
+        if self.disk.is_none() && other.disk.is_some() {
+            (self.folder, self.disk) = (other.folder, other.disk);
+        }
+        for (signal, other) in self.signals.iter_mut().zip(other.signals) {
+            signal.unanswered_since =
+                [signal.unanswered_since, other.unanswered_since].into_iter().flatten().min();
+            signal.accepted += other.accepted;
+            signal.reason = signal.reason.take().or(other.reason);
+        }
+        self.is_buffered |= other.is_buffered;
+        self.buffer = self.buffer.max(other.buffer);
+        self.counts.add(&other.counts);
+        self
+    }
+}
+
+/// The outlets of each exporter.
+fn exporters(pipeline: &Pipeline) -> Vec<Vec<&Outlet>> {
+    let mut exporters = Vec::<Vec<&Outlet>>::new();
+    for outlet in &pipeline.outlets {
+        match exporters.iter_mut().find(|known| known[0].name == outlet.name) {
+            Some(known) => known.push(outlet),
+            None => exporters.push(vec![outlet]),
         }
     }
+    exporters
 }

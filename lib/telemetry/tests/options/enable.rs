@@ -77,6 +77,17 @@ pub(crate) const ROWS: &[Row] = &[
         |stage| arrives(stage, true, true),
     ),
     Row::new(
+        (LOGS, "true, where nobody takes logs: spans do not wait for them"),
+        "tracer: {otel: {type: open-telemetry, transport: http, endpoint: 'PEER', throttle: 5ms, enable: {log-exporter: true}}}",
+        r#"[tracer.otel]
+        type = "open-telemetry"
+        transport = "http"
+        endpoint = "PEER"
+        throttle = "5ms"
+        enable.log-exporter = true"#,
+        spans_alone,
+    ),
+    Row::new(
         (LOGS, "false"),
         "tracer: {otel: {type: open-telemetry, endpoint: 'PEER', enable: {log-exporter: false}}}",
         r#"[tracer.otel]
@@ -115,6 +126,30 @@ pub(crate) const ROWS: &[Row] = &[
         |stage| arrives(stage, true, false),
     ),
 ];
+
+/// Far more batches than a sender has open at a time.
+const BATCHES: usize = 200;
+
+fn spans_alone(stage: &Stage) -> Report {
+    stage.peer.refuse_path("/v1/logs", 404);
+    for number in 1..=BATCHES {
+        stage.log(Severity::Error, "refused");
+        stage.span("taken");
+        stage.peer.wait_for("a batch of spans", |seen| {
+            seen.iter().map(|request| request.spans.len()).sum::<usize>() >= number
+        });
+    }
+    let status = stage.telemetry.status();
+    assert_eq!(status.len(), 1, "an exporter is one, whatever it carries: {status:?}");
+    let counts = &status[0].counts;
+    assert_eq!(counts.accepted, 2 * BATCHES as u64, "{counts:?}");
+    assert!(counts.queued >= BATCHES as u64, "no log is delivered: {counts:?}");
+    stage.peer.accept_paths();
+    let report = stage.deliver();
+    let logs = stage.peer.accepted().into_iter().filter(|name| name == "refused").count();
+    assert_eq!(logs, BATCHES, "what was kept is delivered");
+    report
+}
 
 fn arrives(stage: &Stage, spans: bool, logs: bool) -> Report {
     stage.span("bare");
