@@ -4,6 +4,7 @@ import contextlib
 import glob
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -47,9 +48,12 @@ def options_of(reader, known):
 
 
 def free_port():
-    with socket.socket() as taken:
-        taken.bind((LOOPBACK, 0))
-        return taken.getsockname()[1]
+    """A port that nobody listens on, below those that systems give to outgoing connections: one of those may take it at any moment."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_768)
+        with socket.socket() as taken, contextlib.suppress(OSError):
+            taken.bind((LOOPBACK, port))
+            return port
 
 
 def environment(**more):
