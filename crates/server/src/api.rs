@@ -85,6 +85,8 @@ pub(crate) struct App {
     pub(crate) followers: Arc<Followers>,
     /// Places for those who read a trace: each may hold tens of megabytes.
     pub(crate) readers: Shares<Project>,
+    /// Places for those who write documents: each may make the database compress and log megabytes.
+    pub(crate) writers: Shares<Project>,
     /// Where what takes long is computed.
     pub(crate) pool: Pool,
     /// Where a Collector sends to reach this server.
@@ -101,6 +103,9 @@ impl App {
 
 /// Traces read at a time.
 pub(crate) const TRACE_READS_MAX: usize = 8;
+
+/// Files of documents written at a time; one of a project.
+pub(crate) const DOCUMENT_WRITES_MAX: usize = 2;
 
 /// The subject under which workers hear that a run waits.
 pub(crate) fn runs_waiting() -> Subject {

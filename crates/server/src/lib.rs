@@ -229,6 +229,7 @@ pub async fn start(
         body_bytes_max: limits.body_bytes_max,
         followers: Arc::clone(&followers),
         readers: Shares::new(api::TRACE_READS_MAX),
+        writers: Shares::new(api::DOCUMENT_WRITES_MAX),
         pool: pool.clone(),
         otlp,
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),

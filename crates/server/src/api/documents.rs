@@ -332,6 +332,7 @@ async fn keep(
     (project, file, expected): (&Project, &str, Expected),
 ) -> Result<Vec<Change>, Problem> {
     let Heard { app, context, .. } = heard;
+    let _place = app.writers.acquire(project).await;
     let mut new = Vec::with_capacity(kept.len());
     for one in kept {
         let Kept { kind, id, name, mut document, host } = one;
