@@ -9,6 +9,7 @@ use bench::parts::{
     qualitytrace,
 };
 use reqwest::Method;
+use serde_json::json;
 use server::catalogue::EVENTS;
 use tempfile::TempDir;
 
@@ -91,6 +92,36 @@ async fn change_documents(server: &Server, target: &Target) -> Result<()> {
     Ok(())
 }
 
+/// A run that passes at first, and fails by what its target does after the response.
+async fn supersede(server: &Server, target: &Target) -> Result<()> {
+    let api = Api::new(&server.api)?;
+    let text = format!(
+        "type: Test
+spec:
+  id: late
+  name: late
+  trigger: {{type: http, httpRequest: {{method: GET, url: '{}/cart?late=600&run=late'}}}}
+  settle: {{timeout: 10s, flush: 30ms}}
+  trace: ['no span[status=\"error\"]']
+",
+        target.url
+    );
+    api.apply(&text).await?;
+    let run = api.start("late", &json!({})).await?;
+    let ended = api.ended(&run, WAIT_MAX).await?;
+    assert_eq!(ended["outcome"]["superseded"]["verdict"], "passed", "{ended:#}");
+    Ok(())
+}
+
+/// The event of a verdict that was replaced.
+fn superseded(collected: &Collected) -> &CollectedLog {
+    let superseded = named(collected, "qualitytrace.run.superseded")[0];
+    let verdicts = ["qualitytrace.run.provisional_verdict", "qualitytrace.run.verdict"];
+    let verdicts = verdicts.map(|key| superseded.text(key));
+    assert_eq!(verdicts, [Some("passed"), Some("failed")]);
+    superseded
+}
+
 /// Each change of a document once, with its version where it has one.
 fn assert_changes(collected: &Collected) {
     let changes = named(collected, "qualitytrace.document.changed");
@@ -99,7 +130,8 @@ fn assert_changes(collected: &Collected) {
         .map(|log| (log.text("qualitytrace.document.id"), log.keys().any(|key| key == VERSION)))
         .collect();
     let (first, second) = (Some("cart"), Some("other"));
-    assert_eq!(changes, [(first, true), (second, true), (second, false)]);
+    let third = Some("late");
+    assert_eq!(changes, [(first, true), (second, true), (second, false), (third, true)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,6 +149,7 @@ async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()
     let passed = qualitytrace(Path::new(BINARY), &["run", file, "--server", &server.api]).await?;
     assert_eq!(passed.code, Some(0), "{passed:?}");
     change_documents(&server, &target).await?;
+    supersede(&server, &target).await?;
     server.signal("-HUP").await?;
     let wanted = [
         "qualitytrace.server.ready",
@@ -124,26 +157,29 @@ async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()
         "qualitytrace.document.changed",
         "qualitytrace.run.accepted",
         "qualitytrace.run.ended",
+        "qualitytrace.run.superseded",
         "qualitytrace.exporter.trouble",
     ];
     let has_all = |it: &Collected| {
         let changes = named(it, "qualitytrace.document.changed").len();
-        changes >= 3 && wanted.iter().all(|name| !named(it, name).is_empty())
+        changes >= 4 && wanted.iter().all(|name| !named(it, name).is_empty())
     };
     let collected = collector.wait_for(WAIT_MAX, has_all).await?;
     let names: BTreeSet<_> = collected.logs.iter().map(CollectedLog::event).collect();
     assert!(has_all(&collected), "{names:?}");
 
-    let [ended] = named(&collected, "qualitytrace.run.ended")[..] else {
-        panic!("one run: {names:?}")
+    let [ended, late] = named(&collected, "qualitytrace.run.ended")[..] else {
+        panic!("two runs: {names:?}")
     };
+    assert_eq!(late.text("qualitytrace.run.verdict"), Some("failed"));
+    let superseded = superseded(&collected);
     assert_eq!(ended.text("qualitytrace.run.verdict"), Some("passed"));
     assert_eq!(ended.text("test.case.name"), Some("the cart answers"));
     assert_eq!(ended.text("qualitytrace.settle.reason"), Some("whole"));
-    let [accepted] = named(&collected, "qualitytrace.run.accepted")[..] else {
-        panic!("one run: {names:?}")
+    let [accepted, _] = named(&collected, "qualitytrace.run.accepted")[..] else {
+        panic!("two runs: {names:?}")
     };
-    for event in [ended, accepted] {
+    for event in [ended, accepted, superseded] {
         let place = ["traceId", "spanId"].map(|key| event.json[key].as_str().unwrap_or_default());
         let is_sent = collected.spans.iter().any(|span| [&*span.trace_id, &*span.span_id] == place);
         assert!(is_sent, "it names a span that is sent: {}", event.json);
