@@ -106,27 +106,26 @@ impl Folder {
 
     /// The folders of other journals, dead or alive, in their order.
     pub(crate) fn others(&self) -> Result<Vec<PathBuf>, OpenError> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.directory).map_err(OpenError::at(&self.directory))? {
-            let path = entry.map_err(OpenError::at(&self.directory))?.path();
-            let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-            if let Ok(instance) = name.parse::<u32>()
-                && instance < INSTANCES_MAX
-                && name == instance.to_string()
-                && path != self.path
-                && path.is_dir()
-            {
-                found.push((instance, path));
-            }
-        }
-        found.sort();
-        Ok(found.into_iter().map(|(_, path)| path).collect())
+        let mut found = numbered(&self.directory).map_err(OpenError::at(&self.directory))?;
+        found.retain(|path| *path != self.path);
+        Ok(found)
     }
 
-    /// Another folder, if its journal is dead. One that we may not lock is somebody else's in every sense.
+    /// Another folder, if its journal is dead.
     pub(crate) fn orphan(&self, path: PathBuf) -> Option<Self> {
+        Self::dead(self.directory.clone(), path, self.durability)
+    }
+
+    /// All folders in a directory whose journals are dead.
+    pub(crate) fn all_dead(directory: &Path) -> io::Result<Vec<Self>> {
+        let folders = numbered(directory)?.into_iter();
+        let dead = |path| Self::dead(directory.to_owned(), path, Durability::Process);
+        Ok(folders.filter_map(dead).collect())
+    }
+
+    /// A folder whose journal is dead. One that we may not lock is somebody else's in every sense.
+    fn dead(directory: PathBuf, path: PathBuf, durability: Durability) -> Option<Self> {
         let lock = try_lock(&path).ok()??;
-        let (directory, durability) = (self.directory.clone(), self.durability);
         Some(Self { directory, path, durability, lock: Mutex::new(Some(lock)) })
     }
 
@@ -262,6 +261,24 @@ fn create_dir(path: &Path, durability: Durability) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The folders of journals in a directory, in their order.
+fn numbered(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if let Ok(instance) = name.parse::<u32>()
+            && instance < INSTANCES_MAX
+            && name == instance.to_string()
+            && path.is_dir()
+        {
+            found.push((instance, path));
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
 /// The locked file, unless somebody else has it, or it was replaced meanwhile.

@@ -43,4 +43,5 @@ pub use counts::{Appended, Closed, Counts, Why};
 pub use folder::OpenError;
 pub use journal::Journal;
 pub use options::{Durability, Full, Options, Ready};
+pub use recover::left_items;
 pub use settled::Stretch;

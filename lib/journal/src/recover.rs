@@ -23,6 +23,15 @@ use crate::{
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
+/// How many items journals left in a directory that nobody has open now. They stay as they are.
+pub fn left_items(directory: &Path) -> io::Result<u64> {
+    let items = |folder: &Folder| {
+        let left = Recovered::of(folder).map(|it| it.left).unwrap_or_default();
+        left.iter().map(|left| left.segment.end.items).sum::<u64>()
+    };
+    Ok(Folder::all_dead(directory)?.iter().map(items).sum())
+}
+
 /// What was found in one folder.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {

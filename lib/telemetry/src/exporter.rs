@@ -17,7 +17,7 @@ use crate::{
     host::{Host, Notice, Topic},
     metrics::Reader,
     pipeline::{Outlet, threshold},
-    plan::{self, Durability},
+    plan::{self, Durability, Signal},
     send::{self, Lane, Prepared, SendHost, Sender},
 };
 
@@ -59,6 +59,9 @@ pub enum StartError {
     Ended,
 }
 
+/// How the journal of an exporter's logs is named behind the exporter.
+pub(crate) const LOGS: &str = ".logs";
+
 /// An exporter at work.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -79,7 +82,7 @@ impl JournalId {
     /// Of logs that have no spans beside them it is another one, so that neither waits for the other.
     pub(crate) fn of(plan: &plan::Exporter) -> Self {
         let has_logs_alone = plan.signals.logs && !plan.signals.spans;
-        let logs = if has_logs_alone { ".logs" } else { "" };
+        let logs = if has_logs_alone { LOGS } else { "" };
         let directory = plan.buffer.directory.clone();
         Self { name: format!("{}{logs}", plan.name), directory }
     }
@@ -210,7 +213,7 @@ fn outlet(
 ) -> Outlet {
     Outlet {
         name: plan.name.clone(),
-        destination: plan.destination.to_string(),
+        destinations: Signal::ALL.map(|signal| plan.destination.of(signal)),
         folder: folder(plan),
         throttle: plan.throttle,
         slot,

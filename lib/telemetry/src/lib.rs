@@ -20,6 +20,7 @@ mod counts;
 mod encode;
 mod exporter;
 mod host;
+mod leftovers;
 mod life;
 mod marks;
 mod metrics;

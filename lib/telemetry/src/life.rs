@@ -4,6 +4,7 @@
 
 use std::{
     collections::HashSet,
+    iter,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
@@ -19,9 +20,10 @@ use crate::{
     counts::{Counts, Report},
     exporter::{Change, Running, StartError},
     host::{Host, Notice},
+    leftovers,
     metrics::Reader,
     pipeline::{OUTLETS_MAX, Outlet, Pipeline, State},
-    plan::{self, Destination, EXPORTERS_MAX, Plan, Roles},
+    plan::{self, Destination, EXPORTERS_MAX, Plan, Roles, Signals},
     processor::{Logs, Sampler, Spans},
     retiree::{Ended, Left, Retiree},
     self_metrics,
@@ -102,6 +104,7 @@ impl Telemetry {
         let telemetry =
             Self { state, running, watch, watcher, reader, host, traces, logs, metrics };
         telemetry.reload(plan, roles)?;
+        leftovers::report(&telemetry.exporters().running, &telemetry.host);
         Ok(telemetry)
     }
 
@@ -293,17 +296,13 @@ fn active(plan: &Plan, roles: &Roles) -> Result<Vec<(plan::Exporter, bool)>, Sta
 /// An exporter of spans and logs as two, each with a journal and a sender: a destination may take one of them only, and the other
 /// must not wait for what is refused. A file or standard output takes both or none, and has one writer.
 fn apart((exporter, own): (plan::Exporter, bool)) -> impl Iterator<Item = (plan::Exporter, bool)> {
-    let is_apart = exporter.signals.spans
-        && exporter.signals.logs
-        && matches!(exporter.destination, Destination::Otlp(_));
-    let mut both = (exporter, None);
-    if is_apart {
-        let mut logs = both.0.clone();
-        (logs.signals.spans, logs.signals.metrics) = (false, None);
-        both.0.signals.logs = false;
-        both.1 = Some(logs);
+    let (mut rest, mut logs) = (exporter, None);
+    if rest.signals.spans && rest.signals.logs && matches!(rest.destination, Destination::Otlp(_)) {
+        rest.signals.logs = false;
+        let signals = Signals { logs: true, ..Signals::default() };
+        logs = Some(plan::Exporter { signals, ..rest.clone() });
     }
-    [Some(both.0), both.1].into_iter().flatten().map(move |exporter| (exporter, own))
+    iter::once(rest).chain(logs).map(move |exporter| (exporter, own))
 }
 
 impl Exporters {

@@ -72,8 +72,8 @@ pub(crate) struct Pipeline {
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) name: String,
-    /// Where it sends, for people.
-    pub(crate) destination: String,
+    /// Where spans, logs and metrics go, for people.
+    pub(crate) destinations: [String; 3],
     /// Where its buffer is, if that is on disk.
     pub(crate) folder: Option<PathBuf>,
     /// How long a batch that is not full waits.

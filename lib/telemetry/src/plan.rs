@@ -311,6 +311,16 @@ impl fmt::Display for Destination {
     }
 }
 
+impl Destination {
+    /// Where this signal goes, as messages name it.
+    pub(crate) fn of(&self, signal: Signal) -> String {
+        match self {
+            Self::Otlp(otlp) => shown(otlp.endpoint(signal)),
+            Self::Stdout | Self::Log(_) => self.to_string(),
+        }
+    }
+}
+
 impl Otlp {
     /// Where this signal goes.
     pub fn endpoint(&self, signal: Signal) -> &http::Uri {

@@ -384,3 +384,38 @@ fn a_plan_that_cannot_be_carried_out_changes_nothing() {
     assert_eq!(program.counts().queued, 10);
     drop(program.deliver());
 }
+
+#[test]
+fn what_an_earlier_configuration_left_is_said_at_the_start() {
+    let mut program = Program::start(Some(Durability::Process));
+    program.end_spans("kept", 3);
+    assert_eq!(program.telemetry.shutdown(Duration::ZERO).exporters[0].queued, 3);
+    let directory = program.folder.path().to_owned();
+    let start = |name: &str, said: &Arc<Mutex<Vec<String>>>| {
+        let buffer = Buffer { directory: Some(directory.clone()), ..Buffer::default() };
+        let exporters = vec![exporter(name, &program.peer, buffer)];
+        let plan = Plan { exporters, ..Plan::default() };
+        let mut host = Host::new("program/1.0");
+        let said = Arc::clone(said);
+        host.notice = Arc::new(move |notice| {
+            let message = format!("{}: {}", notice.exporter, notice.message);
+            said.lock().expect("no panic under this lock").push(message);
+        });
+        Telemetry::start(&plan, &Roles::default(), host).expect("it starts")
+    };
+    let said = Arc::default();
+    let other = start("other", &said);
+    let expected = format!(
+        "one: 3 items in `{}` are undelivered, and no exporter of this configuration sends them: an exporter of this name and \
+         `directory` that sends what it had delivers them; if nobody needs them, delete the folder",
+        directory.join("one").display()
+    );
+    assert_eq!(*said.lock().expect("no panic"), [expected]);
+    drop(other);
+    // As it says: with such an exporter they arrive, and nothing is said.
+    program.peer.reply_always(Reply::Accept);
+    let said = Arc::default();
+    assert!(start("one", &said).shutdown(SHUTDOWN_MAX).is_delivered());
+    assert_eq!(program.peer.accepted(), ["kept 0", "kept 1", "kept 2"]);
+    assert_eq!(*said.lock().expect("no panic"), [""; 0]);
+}

@@ -136,7 +136,8 @@ impl SignalWatch {
         let signal = self.signal.as_str();
         let long = spoken(self.failing_for(snapshot.now).unwrap_or(FAILING_AFTER));
         let often = if times > 1 { format!(", {times} times of late") } else { String::new() };
-        let hangs = || format!("`{}` has not answered, and is waited for", snapshot.destination);
+        let destination = snapshot.destination(self.signal);
+        let hangs = || format!("`{destination}` has not answered, and is waited for");
         let reason = snapshot.signal(self.signal).reason.clone().unwrap_or_else(hangs);
         let kept = if self.signal == Signal::Metrics {
             "the next metrics replace those that did not arrive".to_owned()

@@ -24,6 +24,8 @@ pub(super) struct ExporterWatch {
     holding: Alarm,
     drops: Alarm,
     disk: Alarm,
+    /// The folder that could not be written last.
+    unwritten: String,
     dropped: Growth<u64>,
     held: Growth<Duration>,
     ends: Ends,
@@ -56,6 +58,7 @@ impl ExporterWatch {
             holding: calm(),
             drops: calm(),
             disk: calm(),
+            unwritten: String::new(),
             dropped: Growth::default(),
             held: Growth::default(),
             ends: Ends::default(),
@@ -173,11 +176,14 @@ impl ExporterWatch {
     }
 
     fn disk(&mut self, snapshot: &Snapshot) -> Option<(bool, String)> {
-        let folder =
-            snapshot.folder.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
-        Some(match self.disk.observe(snapshot.now, snapshot.disk.is_some())? {
+        let observed = self.disk.observe(snapshot.now, snapshot.disk.is_some());
+        if let Some((folder, _)) = &snapshot.disk {
+            self.unwritten = folder.display().to_string();
+        }
+        let folder = &self.unwritten;
+        Some(match observed? {
             Say::Began { .. } => {
-                let said = snapshot.disk.as_deref().unwrap_or_default();
+                let said = snapshot.disk.as_ref().map_or("", |(_, reason)| reason);
                 let waits = items(snapshot.counts.queued);
                 (
                     false,

@@ -96,9 +96,12 @@ pub(crate) struct Watcher(#[expect(dead_code, reason = "it is dropped")] SyncSen
 struct Snapshot {
     now: Instant,
     counts: Counts,
-    destination: String,
-    /// Where its buffer is, if that is on disk.
-    folder: Option<PathBuf>,
+    /// The first of the signals that it carries.
+    first: Signal,
+    /// Where spans, logs and metrics go.
+    destinations: [String; 3],
+    /// Where its buffers are, if that is on disk, and how many items are in each.
+    folders: Vec<(PathBuf, u64)>,
     /// How long what is not a full batch may wait.
     throttle: Duration,
     /// Whether it has a buffer: metrics have none.
@@ -107,8 +110,8 @@ struct Snapshot {
     buffer: f64,
     /// How spans, logs and metrics fare.
     signals: [SignalSnapshot; 3],
-    /// Why the last write to the buffer failed.
-    disk: Option<String>,
+    /// The folder that could not be written last, and why.
+    disk: Option<(PathBuf, String)>,
 }
 
 /// One signal at a moment.
@@ -151,7 +154,7 @@ impl Watch {
             Status {
                 state: told.map(|told| told.state(&snapshot)).unwrap_or_default(),
                 failing_for: told.and_then(|told| told.failing_for(now)),
-                destination: snapshot.destination,
+                destination: snapshot.destination(snapshot.first).to_owned(),
                 buffer: snapshot.buffer,
                 counts: snapshot.counts,
             }
@@ -199,6 +202,10 @@ impl Snapshot {
         &self.signals[signal as usize]
     }
 
+    fn destination(&self, signal: Signal) -> &str {
+        &self.destinations[signal as usize]
+    }
+
     /// Items that are not queued any more.
     fn ended(&self) -> u64 {
         self.counts.delivered + self.counts.rejected
@@ -208,16 +215,22 @@ impl Snapshot {
     fn at(outlets: &[&Outlet], now: Instant) -> Self {
         let one = |outlet: &&Outlet| {
             let (counts, disk) = outlet.counts_and_write_error();
+            let folder = outlet.folder.clone();
             Self {
                 now,
-                destination: outlet.destination.clone(),
-                folder: outlet.folder.clone(),
+                first: match outlet {
+                    Outlet { spans: true, .. } => Signal::Spans,
+                    Outlet { logs: true, .. } => Signal::Logs,
+                    _ => Signal::Metrics,
+                },
+                destinations: outlet.destinations.clone(),
+                disk: disk.map(|reason| (folder.clone().unwrap_or_default(), reason)),
+                folders: folder.into_iter().map(|folder| (folder, counts.queued)).collect(),
                 throttle: outlet.throttle,
                 is_buffered: outlet.spans || outlet.logs,
                 lossy: outlet.lossy,
                 buffer: outlet.journal.pressure(),
                 signals: outlet.lane.tally.snapshot(),
-                disk,
                 counts,
             }
         };
@@ -226,10 +239,8 @@ impl Snapshot {
 
     /// The same exporter's, seen over another of its outlets as well.
     fn with(mut self, other: Self) -> Self {
-        // Where something is wrong is the folder that a person wants to know.
-        if self.disk.is_none() && other.disk.is_some() {
-            (self.folder, self.disk) = (other.folder, other.disk);
-        }
+        self.disk = self.disk.or(other.disk);
+        self.folders.extend(other.folders);
         for (signal, other) in self.signals.iter_mut().zip(other.signals) {
             signal.unanswered_since =
                 [signal.unanswered_since, other.unanswered_since].into_iter().flatten().min();

@@ -20,8 +20,9 @@ impl Stage {
         let snapshot = Snapshot {
             now,
             counts: Counts { exporter: "tracer.otel".to_owned(), ..Counts::default() },
-            destination: "http://collector:4317/".to_owned(),
-            folder: Some("/data/tracer.otel".into()),
+            first: Signal::Spans,
+            destinations: Signal::ALL.map(|_| "http://collector:4317/".to_owned()),
+            folders: vec![("/data/tracer.otel".into(), 0)],
             throttle: Duration::from_secs(1),
             is_buffered: true,
             lossy: false,
@@ -87,6 +88,24 @@ fn a_destination_that_answers_and_refuses_everything_is_not_delivered_to() {
         delivers(snapshot);
     });
     assert_eq!(stage.state(), Delivery::Delivering);
+}
+
+#[test]
+fn what_is_kept_is_where_something_is() {
+    let mut stage = Stage::new();
+    stage.snapshot.folders.push(("/data/tracer.otel.logs".into(), 3));
+    stage.pass(6, |snapshot| {
+        let logs = &mut snapshot.signals[Signal::Logs as usize];
+        logs.unanswered_since.get_or_insert(snapshot.now);
+        snapshot.counts.queued = 3;
+    });
+    stage.expect(
+        "5.25 delivery begins: has delivered no logs for 5.0 s: `http://collector:4317/` has not answered, and is waited for; kept \
+         until it does: 3 items in `/data/tracer.otel.logs`\n",
+    );
+    stage.snapshot.folders[0].1 = 2;
+    let both = "`/data/tracer.otel` and `/data/tracer.otel.logs`";
+    assert!(super::words::kept(&stage.snapshot).ends_with(both));
 }
 
 fn metrics_fail(snapshot: &mut Snapshot) {
@@ -251,7 +270,10 @@ fn drops_and_a_disk_that_refuses_are_said() {
     (stage.snapshot.lossy, stage.snapshot.counts.queued) = (true, 9);
     stage.pass(3, |snapshot| snapshot.counts.dropped += 10);
     stage.pass(6, |_| {});
-    stage.pass(2, |snapshot| snapshot.disk = Some("No space left on device".to_owned()));
+    stage.pass(2, |snapshot| {
+        let reason = "No space left on device".to_owned();
+        snapshot.disk = Some(("/data/tracer.otel".into(), reason));
+    });
     stage.pass(6, |snapshot| snapshot.disk = None);
     stage.expect(
         "0.25 drops begins: its buffer is full (9 items in `/data/tracer.otel`), and what comes is dropped, as `lossy: true` says\n\

@@ -1,15 +1,19 @@
 //! How amounts are said.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use super::Snapshot;
 
 /// What is kept where.
 pub(super) fn kept(snapshot: &Snapshot) -> String {
     let items = items(snapshot.counts.queued);
-    match &snapshot.folder {
-        Some(folder) => format!("{items} in `{}`", folder.display()),
-        None => format!("{items} in memory"),
+    let name = |(folder, _): &(PathBuf, u64)| format!("`{}`", folder.display());
+    let with_items: Vec<_> =
+        snapshot.folders.iter().filter(|(_, items)| *items > 0).map(name).collect();
+    match (with_items.is_empty(), snapshot.folders.first()) {
+        (_, None) => format!("{items} in memory"),
+        (true, Some(first)) => format!("{items} in {}", name(first)),
+        (false, _) => format!("{items} in {}", with_items.join(" and ")),
     }
 }
 
