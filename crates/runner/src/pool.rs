@@ -6,7 +6,7 @@
 //!
 //! Deliberately absent: a bound on how long something takes. What is judged has its own, counted in steps.
 
-use drivers::shares::Shares;
+use drivers::{priority::give_way, shares::Shares};
 use lang::Cancel;
 use model::Project;
 
@@ -80,29 +80,6 @@ struct CancelOnDrop(Cancel);
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
-    }
-}
-
-/// How much is added to the `nice` value of a thread that gives way: it has a third of the share of one that does not.
-#[cfg(target_os = "linux")]
-const NICE_MORE: i32 = 5;
-/// The greatest `nice` value.
-#[cfg(target_os = "linux")]
-const NICE_MAX: i32 = 19;
-
-/// Lets other threads go first. Priorities of single threads are Linux's; elsewhere all are equal.
-fn give_way() {
-    #[cfg(target_os = "linux")]
-    {
-        thread_local! {
-            static HAS_GIVEN_WAY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-        }
-        if !HAS_GIVEN_WAY.replace(true) {
-            // Added to what the process was started with. Where it is not allowed, the thread computes as any other.
-            if let Ok(nice) = rustix::process::getpriority_process(None) {
-                rustix::process::setpriority_process(None, (nice + NICE_MORE).min(NICE_MAX)).ok();
-            }
-        }
     }
 }
 

@@ -196,10 +196,15 @@ impl Settings {
         Ok((bus, identity))
     }
 
-    /// How the receiver listens, and to whom.
-    pub(crate) fn receiver(&self, gate: Option<Gate>) -> Result<receiver::Config, OtlpTlsError> {
+    /// How the receiver listens, to whom, and how many large exports it decodes at a time.
+    pub(crate) fn receiver(
+        &self,
+        gate: Option<Gate>,
+        decoders: usize,
+    ) -> Result<receiver::Config, OtlpTlsError> {
         let tls = self.tls.as_ref().map(read_tls).transpose()?;
-        Ok(receiver::Config { tls, gate, ..receiver::Config::new(self.addresses.clone()) })
+        let usual = receiver::Config::new(self.addresses.clone());
+        Ok(receiver::Config { tls, gate, decoders, gives_way: true, ..usual })
     }
 }
 

@@ -204,7 +204,7 @@ pub async fn start(
     let opening = Opening::new(db.clone(), ids.keys, seen, world).with(provided);
     let ingest = opening.ingest(Arc::clone(&bus));
     let (unread, logs) = (Arc::clone(&ingest.unread), Arc::clone(&ingest.logs));
-    let receiver = receiver::start(spans.receiver(gate)?, Arc::new(ingest)).await?;
+    let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
     let (listeners, addresses) = listen_on(listen, &receiver)?;
     // Ports that were left open are known only now.
     own_telemetry::refuse_own_endpoints(&exporters, addresses)?;
@@ -289,7 +289,7 @@ fn fits(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
         return Err(StartError::NotLoopback(address));
     }
     own_telemetry::refuse_own_endpoints(&config.telemetry, config.listen)?;
-    ingest::Settings::of(config).receiver(None)?;
+    ingest::Settings::of(config).receiver(None, 0)?;
     Ok(config.tls.api.as_ref().map(tls::acceptor).transpose()?)
 }
 
@@ -357,10 +357,14 @@ fn liveness(
     liveness::Liveness::watch(tasks, work, move || telemetry.is_pressed(), stop.clone())
 }
 
+fn cores(work: &runtime::Handle) -> usize {
+    work.metrics().num_workers()
+}
+
 /// What computes has threads of its own: more than there are processors, since one owner has half of them. Those that answer
 /// go first.
 fn pool(work: &runtime::Handle) -> Pool {
-    Pool::new((2 * work.metrics().num_workers()).max(COMPUTE_MIN)).giving_way()
+    Pool::new((2 * cores(work)).max(COMPUTE_MIN)).giving_way()
 }
 
 /// All that is done once the record is open: runs, suites, and what the record itself needs.

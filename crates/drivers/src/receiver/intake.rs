@@ -4,10 +4,12 @@ use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
-use otlp::ReadError;
 use tokio::time::timeout;
 
-use crate::shares::{Permit, Shares};
+use crate::{
+    priority::give_way,
+    shares::{Permit, Shares},
+};
 
 use super::{
     Config, Gate, Sender, Sink, Unread,
@@ -36,10 +38,10 @@ pub(super) fn carried<B: hyper::body::Body>(request: &Request<B>) -> Option<Unre
 /// object begins.
 const JSON_ENTRY_BYTES: usize = 64;
 const JSON_OBJECT_BYTES: usize = 700;
-/// From how many bytes on JSON is read on a thread of its own, so that others are heard meanwhile.
-const JSON_LARGE_BYTES: usize = 64 * 1024;
-/// How many of these are read at a time; one kind of sender has half of them.
-const JSON_LARGE_MAX: usize = 4;
+/// From how many bytes on a message is decoded on a thread for what takes long, so that others are heard meanwhile. Protobuf is
+/// read many times faster than JSON.
+const LARGE_JSON_BYTES: usize = 64 * 1024;
+const LARGE_PROTOBUF_BYTES: usize = 1024 * 1024;
 
 /// What a receiver has received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +85,8 @@ pub(super) struct Intake<S> {
     export_timeout: Duration,
     sink: Arc<S>,
     buffer: Buffer,
-    large_json: Shares<Sender>,
+    large: Shares<Sender>,
+    gives_way: bool,
 }
 
 impl<S: Sink> Intake<S> {
@@ -96,7 +99,8 @@ impl<S: Sink> Intake<S> {
             export_timeout: config.export_timeout,
             sink,
             buffer: Buffer::new(config.buffered_bytes_max, config.gate.is_some()),
-            large_json: Shares::new(JSON_LARGE_MAX),
+            large: Shares::new(config.decoders),
+            gives_way: config.gives_way,
         }
     }
 
@@ -161,10 +165,17 @@ impl<S: Sink> Intake<S> {
         (signal, sender): (Signal, &Sender),
         message: &Bytes,
     ) -> Result<Rejected, Unanswered> {
+        let turn = self.turn(message, LARGE_PROTOBUF_BYTES, sender).await;
         match signal {
-            Signal::Traces => return self.take_traces(message, sender).await,
-            Signal::Logs => self.take_logs(&otlp::read_logs(message)?, sender),
-            Signal::Metrics => add(&self.watch.metrics, otlp::count_metrics(message)?),
+            Signal::Traces => return self.take_traces(message.clone(), sender, turn).await,
+            Signal::Logs => {
+                let records = decode(message, turn.as_ref(), |it| otlp::read_logs(it)).await??;
+                self.take_logs(&records, sender);
+            }
+            Signal::Metrics => {
+                let points = decode(message, turn.as_ref(), |it| otlp::count_metrics(it)).await??;
+                add(&self.watch.metrics, points);
+            }
         }
         Ok(Rejected::default())
     }
@@ -176,27 +187,29 @@ impl<S: Sink> Intake<S> {
         message: &Bytes,
         room: &mut Room<'_>,
     ) -> Result<Rejected, Unanswered> {
-        let cost = json_cost(message);
+        // What waits for its turn has no more room than its text.
+        let turn = self.turn(message, LARGE_JSON_BYTES, sender).await;
+        let cost = decode(message, turn.as_ref(), |it| json_cost(it)).await?;
         if cost > self.buffer.share() {
             // To wait for room would be to wait for ever.
             return Err(Unanswered::TooIntricate(self.buffer.share()));
         }
-        // What waits for its turn has no more room than its text.
-        let turn = match message.len() < JSON_LARGE_BYTES {
-            true => None,
-            false => Some(self.large_json.acquire(sender).await),
-        };
         room.grow(cost)?;
         match signal {
             Signal::Traces => {
-                let message = apart(message, turn, otlp::traces_from_json).await?.into();
-                return self.take_traces(&message, sender).await;
+                let message =
+                    decode(message, turn.as_ref(), |it| otlp::traces_from_json(it)).await??;
+                return self.take_traces(message.into(), sender, turn).await;
             }
             Signal::Logs => {
-                self.take_logs(&apart(message, turn, otlp::read_logs_json).await?, sender);
+                let records =
+                    decode(message, turn.as_ref(), |it| otlp::read_logs_json(it)).await??;
+                self.take_logs(&records, sender);
             }
             Signal::Metrics => {
-                add(&self.watch.metrics, apart(message, turn, otlp::count_metrics_json).await?);
+                let points =
+                    decode(message, turn.as_ref(), |it| otlp::count_metrics_json(it)).await??;
+                add(&self.watch.metrics, points);
             }
         }
         Ok(Rejected::default())
@@ -210,8 +223,25 @@ impl<S: Sink> Intake<S> {
         }
     }
 
-    async fn take_traces(&self, message: &Bytes, sender: &Sender) -> Result<Rejected, Unanswered> {
-        let split = otlp::split(message, |trace_id| self.sink.wants(trace_id, sender))?;
+    /// Waits until a large message may be decoded on a thread of its own; a small one is decoded where it is.
+    async fn turn(&self, message: &Bytes, large_bytes: usize, sender: &Sender) -> Option<Turn> {
+        if message.len() < large_bytes {
+            return None;
+        }
+        let permit = Arc::new(self.large.acquire(sender).await);
+        Some(Turn { permit, gives_way: self.gives_way })
+    }
+
+    async fn take_traces(
+        &self,
+        message: Bytes,
+        sender: &Sender,
+        turn: Option<Turn>,
+    ) -> Result<Rejected, Unanswered> {
+        let (sink, of) = (Arc::clone(&self.sink), sender.clone());
+        let split = move |message: &Bytes| otlp::split(message, |trace| sink.wants(trace, &of));
+        let split = decode(&message, turn.as_ref(), split).await??;
+        drop(turn);
         // Before anything can be refused or dropped: a sender may give up and never come back with the rest.
         for trace_id in &split.damaged {
             self.sink.lost(trace_id, sender);
@@ -228,7 +258,7 @@ impl<S: Sink> Intake<S> {
         }
         if split.foreign > 0 {
             add(&self.watch.foreign, split.foreign);
-            self.watch.keep_foreign(message, sender);
+            self.watch.keep_foreign(&message, sender);
         }
         if split.invalid == 0 {
             return Ok(Rejected::default());
@@ -243,23 +273,30 @@ impl<S: Sink> Intake<S> {
     }
 }
 
-/// Reads JSON, a large one on a thread of its own while it has its turn.
-async fn apart<T: Send + 'static>(
+/// The right to decode a large message.
+struct Turn {
+    permit: Arc<Permit>,
+    gives_way: bool,
+}
+
+/// Decodes a message, on a thread for what takes long if it has a turn.
+async fn decode<T: Send + 'static>(
     message: &Bytes,
-    turn: Option<Permit>,
-    read: impl FnOnce(&[u8]) -> Result<T, ReadError> + Send + 'static,
+    turn: Option<&Turn>,
+    read: impl FnOnce(&Bytes) -> T + Send + 'static,
 ) -> Result<T, Unanswered> {
-    let Some(turn) = turn else { return Ok(read(message)?) };
-    let message = message.clone();
+    let Some(Turn { permit, gives_way }) = turn else { return Ok(read(message)) };
+    let (message, permit, gives_way) = (message.clone(), Arc::clone(permit), *gives_way);
     let read = move || {
         // It goes with the work, which goes on if nobody waits for it any more.
-        let _turn = turn;
+        let _permit = permit;
+        if gives_way {
+            give_way();
+        }
         read(&message)
     };
-    match tokio::task::spawn_blocking(read).await {
-        Ok(done) => Ok(done?),
-        Err(error) => Err(Unanswered::Broken(error.to_string())),
-    }
+    let done = tokio::task::spawn_blocking(read).await;
+    done.map_err(|error| Unanswered::Broken(error.to_string()))
 }
 
 /// The memory that JSON takes at the most while it is read. What stands in texts is counted too, which is safe.

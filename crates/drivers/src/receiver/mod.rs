@@ -63,6 +63,11 @@ pub struct Config {
     pub buffered_bytes_max: usize,
     /// Bytes of the last foreign exports, which are kept as they came.
     pub ring_bytes_max: usize,
+    /// Large messages that are decoded at a time, half of them of one kind of sender; two at the least.
+    pub decoders: usize,
+    /// Whether these are decoded on threads that give way to all others of this process. They are the runtime's for what
+    /// blocks: what else blocks there must be short.
+    pub gives_way: bool,
     /// How long a connection may be without a request, or take over the header of one.
     pub header_timeout: Duration,
     /// How long an export may take, from its header to the answer.
@@ -182,6 +187,8 @@ impl Config {
             buffered_bytes_max: 128 * 1024 * 1024,
             // Some seconds of a busy system: what a run looks for there came while it waited.
             ring_bytes_max: 16 * 1024 * 1024,
+            decoders: 4,
+            gives_way: false,
             // Longer than the minute that metrics usually take, so that no sender finds its connection just closed.
             header_timeout: Duration::from_secs(75),
             export_timeout: Duration::from_secs(10),
