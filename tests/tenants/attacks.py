@@ -160,7 +160,7 @@ class Alpha:
                      for part in ("", "/trace", "/report", "/events")]
             paths += [f"/api/v1/tests/{test}?project={project}" for project in ("alpha", "beta")]
             paths += [f"/api/v1/{kind}?project={project}" for project in ("alpha", "beta", "default")
-                      for kind in ("tests", "variable-sets", "runs", "stores", "tests/x/versions", f"tests/{test}/trend")]
+                      for kind in ("tests", "variable-sets", "runs", "trace-stores", "tests/x/versions", f"tests/{test}/trend")]
             paths += [f"/api/v1/runs?project=alpha&trace={trace}", "/api/v1/variable-sets/own?project=beta", "/readyz", "/livez",
                       "/metrics", "/api/v1/openapi.json", "/api/v1/audit", "/api/v1/tokens", "/api/v1/me", "/api/v1/nothing"]
             report = f"/report?format={random.choice(FORMATS)}"

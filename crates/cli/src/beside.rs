@@ -1,23 +1,23 @@
-//! Documents that stand beside tests and hold for all of them: the analyzer, the test runner, settle profiles.
+//! Documents that stand beside tests and hold for all of them: the analyzer, the quality gate, settle profiles.
 //!
 //! Those count that stand in the files and folders of the command, and in files that the steps of a suite name. There is one
-//! analyzer and one test runner for a command; who writes two is asked which one is meant. Deliberately absent: what they mean (`lang`).
+//! analyzer and one quality gate for a command; who writes two is asked which one is meant. Deliberately absent: what they mean (`lang`).
 
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use lang::{Analyzer, CURRENT, Document, Gate, Gates, Plan, PollingProfile, Reference, TestRunner};
+use lang::{Analyzer, CURRENT, Document, Gate, Gates, Plan, QualityGate, Reference, SettleProfile};
 
-use crate::{chosen::Test, documents, exit::Exit, terminal::Terminal};
+use crate::{discovery::Test, documents, exit::Exit, terminal::Terminal};
 
 /// The documents that hold for all tests of a command, each with its file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
     analyzers: Vec<(PathBuf, Analyzer)>,
-    runners: Vec<(PathBuf, TestRunner)>,
-    profiles: Vec<(PathBuf, PollingProfile)>,
+    runners: Vec<(PathBuf, QualityGate)>,
+    profiles: Vec<(PathBuf, SettleProfile)>,
 }
 
 impl Beside {
@@ -26,12 +26,12 @@ impl Beside {
         let file = file.to_owned();
         match document {
             Document::Analyzer(analyzer) => self.analyzers.push((file, analyzer)),
-            Document::TestRunner(runner) => self.runners.push((file, runner)),
-            Document::PollingProfile(profile) => self.profiles.push((file, profile)),
+            Document::QualityGate(runner) => self.runners.push((file, runner)),
+            Document::SettleProfile(profile) => self.profiles.push((file, profile)),
             Document::Test(_)
-            | Document::Suite(_)
+            | Document::TestSuite(_)
             | Document::VariableSet(_)
-            | Document::DataStore(_)
+            | Document::TraceStore(_)
             | Document::Ignored(_) => {}
         }
     }
@@ -57,7 +57,7 @@ impl Beside {
         if let Some((file, runner)) = self.runners.iter().find(|(_, it)| !of_runs(&it.id)) {
             // Passed over, a run would pass that somebody wanted to fail.
             terminal.line(&format!(
-                "error: the test runner `{}` in `{}` would hold for no run: write `id: {CURRENT}`, or take it out of \
+                "error: the quality gate `{}` in `{}` would hold for no run: write `id: {CURRENT}`, or take it out of \
                  what is run",
                 runner.id.as_deref().unwrap_or_default(),
                 file.display()
@@ -67,7 +67,7 @@ impl Beside {
         let analyzers: Vec<_> = self.analyzers.iter().filter(|(_, it)| of_runs(&it.id)).collect();
         let analyzer = only(&analyzers, "analyzer", terminal)?;
         let runners: Vec<_> = self.runners.iter().collect();
-        let runner = only(&runners, "test runner", terminal)?;
+        let runner = only(&runners, "quality gate", terminal)?;
         if let Some((file, analyzer)) = analyzer {
             tell_unasked((file, analyzer), runner.map(|(_, runner)| runner), terminal);
         }
@@ -89,12 +89,12 @@ impl Beside {
         plan: &Plan,
         file: &Path,
         terminal: &Terminal,
-    ) -> Result<Option<PollingProfile>, String> {
+    ) -> Result<Option<SettleProfile>, String> {
         let name = &plan.name;
-        match plan.polling_profile() {
-            None => self.default_profile().map(Option::<&PollingProfile>::cloned),
+        match plan.settle_profile() {
+            None => self.default_profile().map(Option::<&SettleProfile>::cloned),
             Some(Reference::Id(id)) => {
-                let is_named = |it: &&(PathBuf, PollingProfile)| it.1.key().as_deref() == Some(id);
+                let is_named = |it: &&(PathBuf, SettleProfile)| it.1.key().as_deref() == Some(id);
                 let mut named = self.profiles.iter().filter(is_named);
                 match (named.next(), named.next()) {
                     (Some((_, profile)), None) => Ok(Some(profile.clone())),
@@ -119,12 +119,12 @@ impl Beside {
                     )
                 })?;
                 let found = read.into_iter().find_map(|document| match document {
-                    Document::PollingProfile(profile) => Some(profile),
+                    Document::SettleProfile(profile) => Some(profile),
                     _ => None,
                 });
                 let nothing = || {
                     format!(
-                        "`{}`, which the test `{name}` names, holds no document of type `PollingProfile`",
+                        "`{}`, which the test `{name}` names, holds no document of type `SettleProfile`",
                         path.display()
                     )
                 };
@@ -133,7 +133,7 @@ impl Beside {
         }
     }
 
-    fn default_profile(&self) -> Result<Option<&PollingProfile>, String> {
+    fn default_profile(&self) -> Result<Option<&SettleProfile>, String> {
         let defaults: Vec<_> =
             self.profiles.iter().filter(|(_, profile)| profile.is_default).collect();
         match defaults.as_slice() {
@@ -172,7 +172,7 @@ fn only<'a, T>(
 /// Tells of a score that no gate asks for, and of gates that ask an analyzer which is off.
 fn tell_unasked(
     (file, analyzer): (&Path, &Analyzer),
-    runner: Option<&TestRunner>,
+    runner: Option<&QualityGate>,
     terminal: &Terminal,
 ) {
     let required = || runner.iter().flat_map(|runner| &runner.required_gates);
@@ -186,7 +186,7 @@ fn tell_unasked(
     let is_asked = required().any(|it| it.gate == Gate::AnalyzerScore);
     if analyzer.is_enabled && minimum > 0 && !is_asked {
         terminal.line(&format!(
-            "note: `minimumScore: {minimum}` in `{}` fails no run: no test runner requires the gate `analyzer-score`",
+            "note: `minimumScore: {minimum}` in `{}` fails no run: no quality gate requires the gate `analyzer-score`",
             file.display()
         ));
     }

@@ -19,7 +19,17 @@ pub(crate) const RECEIVER: &str = "127.0.0.1:4317";
 
 /// The words by which a document is told from a test.
 const OTHERS: &[&str] =
-    &["TestSuite", "Transaction", "DataStore", "PollingProfile", "Analyzer", "TestRunner"];
+&[
+    "TestSuite",
+    "Transaction",
+    "TraceStore",
+    "DataStore",
+    "SettleProfile",
+    "PollingProfile",
+    "Analyzer",
+    "QualityGate",
+    "TestRunner",
+];
 
 /// Tags, or ids and names, that are told to whoever asks for another.
 const SHOWN_MAX: usize = 10;
@@ -188,7 +198,7 @@ pub(crate) struct Read {
 /// An item before the steps of suites have found their tests.
 enum Written {
     Test(usize),
-    Suite(lang::Suite, PathBuf),
+    Suite(lang::TestSuite, PathBuf),
 }
 
 fn read(paths: &[PathBuf], receiver: &str, terminal: &Terminal) -> Result<Read, Exit> {
@@ -234,7 +244,7 @@ impl Read {
             terminal.diagnostics(notice.as_slice());
             match document {
                 Document::Test(_) => self.items.extend(tests.next().map(Written::Test)),
-                Document::Suite(suite) => {
+                Document::TestSuite(suite) => {
                     self.items.push(Written::Suite(suite, file.to_owned()));
                 }
                 other => self.beside.add(file, other),
@@ -248,7 +258,7 @@ impl Read {
 /// Finds the test of each step: among those that were read, or in the file that the step names, whose other documents
 /// stand beside it.
 fn connect(
-    (suite, file): (&lang::Suite, &Path),
+    (suite, file): (&lang::TestSuite, &Path),
     known: &[Test],
     beside: &mut Beside,
     terminal: &Terminal,

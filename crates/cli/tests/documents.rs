@@ -41,18 +41,17 @@ async fn documents_go_to_a_server_and_come_back() -> Result<()> {
         Ok(out)
     };
 
-    let applied =
-        "variable set staging `Staging`: version 1 (new)\nsuite shop `The shop`: version 1 (new)\n";
+    let applied = "variable set staging `Staging`: version 1 (new)\ntest suite shop `The shop`: version 1 (new)\n";
     assert_eq!(said(&["apply", &file]).await?, applied);
     assert_eq!(
         said(&["apply", &folder.path().display().to_string()]).await?,
         applied.replace("new", "unchanged")
     );
-    assert_eq!(said(&["list", "suites"]).await?, "shop `The shop`: version 1\n");
-    assert_eq!(said(&["list", "suites", "--project", "other"]).await?, "");
-    let suite = said(&["get", "suite", "shop"]).await?;
+    assert_eq!(said(&["list", "test-suites"]).await?, "shop `The shop`: version 1\n");
+    assert_eq!(said(&["list", "test-suites", "--project", "other"]).await?, "");
+    let suite = said(&["get", "test-suite", "shop"]).await?;
     assert_eq!(suite, "type: TestSuite\nspec: {id: shop, name: The shop, steps: [nobody]}\n");
-    assert_eq!(said(&["get", "suites", "shop@1"]).await?, suite);
+    assert_eq!(said(&["get", "test-suites", "shop@1"]).await?, suite);
 
     // What is exported can be applied, and a secret that nobody saw stays what it was.
     let exported = said(&["export"]).await?;
@@ -71,11 +70,15 @@ async fn documents_go_to_a_server_and_come_back() -> Result<()> {
     assert_eq!((there.code, here.code), (Some(2), Some(2)), "{}{}", there.err, here.err);
     assert!(there.err.contains(here.err.trim_end()), "{}\n{}", there.err, here.err);
 
-    let stale = run(&["delete", "suite", "shop@7"]).await?;
+    let stale = run(&["delete", "test-suite", "shop@7"]).await?;
     assert!(stale.code == Some(2) && stale.err.contains("is at version 1"), "{}", stale.err);
-    assert_eq!(said(&["delete", "suite", "shop@1"]).await?, "suite `shop`: deleted\n");
-    let gone = run(&["get", "suite", "shop"]).await?;
-    assert!(gone.code == Some(2) && gone.err.contains("there is no suite `shop`"), "{}", gone.err);
+    assert_eq!(said(&["delete", "test-suite", "shop@1"]).await?, "test suite `shop`: deleted\n");
+    let gone = run(&["get", "test-suite", "shop"]).await?;
+    assert!(
+        gone.code == Some(2) && gone.err.contains("there is no test suite `shop`"),
+        "{}",
+        gone.err
+    );
     assert_eq!(server.terminate().await?, Some(0));
     database.remove().await
 }
@@ -88,7 +91,7 @@ async fn a_settle_profile_says_how_long_a_run_waits() -> Result<()> {
     let api = Api::new(&server.api)?;
     let profile = |id: &str, timeout: &str, is_default: bool| {
         format!(
-            "type: PollingProfile\nspec: {{id: {id}, name: {id}, default: {is_default}, strategy: periodic, periodic: {{timeout: {timeout}}}}}\n"
+            "type: SettleProfile\nspec: {{id: {id}, name: {id}, default: {is_default}, timeout: {timeout}}}\n"
         )
     };
     let test = |id: &str, more: &str| {
@@ -103,10 +106,10 @@ async fn a_settle_profile_says_how_long_a_run_waits() -> Result<()> {
     let documents = [
         profile("short", "1s", false),
         profile("usual", "2s", true),
-        test("named", "pollingProfile: short,"),
+        test("named", "settleProfile: short,"),
         test("unnamed", ""),
         test("own", "settle: {timeout: 1500ms},"),
-        test("lost", "pollingProfile: absent,"),
+        test("lost", "settleProfile: absent,"),
     ];
     let apply = api.request(Method::PUT, "/api/v1/documents").body(documents.join("---\n"));
     let (status, applied) = answer(apply).await?;

@@ -16,7 +16,7 @@ const PROFILED_MAX: Duration = Duration::from_secs(15);
 const GATES: &str = "type: Analyzer
 spec: {name: ours, minimumScore: 100}
 ---
-type: TestRunner
+type: QualityGate
 spec: {name: ours, requiredGates: [test-specs, analyzer-score, analyzer-rules]}
 ";
 
@@ -65,7 +65,7 @@ async fn a_gate_that_is_not_met_fails_a_run_on_a_server() -> Result<()> {
     let gates = outcome["judgement"]["claims"].as_array().context("gates")?;
     let named: Vec<_> = gates.iter().filter_map(|gate| gate["claim"].as_str()).collect();
     assert_eq!(named, ["analyzer-score", "analyzer-rules"]);
-    assert_eq!(gates[0]["place"]["file"], "gates/current");
+    assert_eq!(gates[0]["place"]["file"], "quality-gates/current");
     let reason = gates[0]["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("`minimumScore` is 100"), "{reason}");
     assert_eq!(outcome["analysis"]["minimumScore"], 100);
@@ -78,7 +78,7 @@ async fn a_gate_that_is_not_met_fails_a_run_on_a_server() -> Result<()> {
 
     // Whoever takes them away is held to them no more.
     fs::remove_file(folder.path().join("gates.yaml"))?;
-    for collection in ["gates", "analyzers"] {
+    for collection in ["quality-gates", "analyzers"] {
         let path = format!("/api/v1/{collection}/current");
         let deleted = api.request(Method::DELETE, &path).send().await?;
         assert_eq!(deleted.status(), 204);
@@ -92,15 +92,14 @@ async fn a_gate_that_is_not_met_fails_a_run_on_a_server() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_beside_a_test_says_how_long_it_waits_here() -> Result<()> {
     let target = Target::start(None).await?;
-    let profile = |more: &str| {
-        format!("type: PollingProfile\nspec: {{id: short, {more}periodic: {{timeout: 700ms}}}}\n")
-    };
+    let profile =
+        |more: &str| format!("type: SettleProfile\nspec: {{id: short, {more}timeout: 700ms}}\n");
     let waiting = "  settle: {expect: [nobody]}\n";
     let cases = [
         ("of the default", profile("default: true, "), String::new(), 3),
-        ("by its id", profile(""), "  pollingProfile: short\n".to_owned(), 3),
-        ("by its file", profile(""), "  pollingProfile: ./profile.yaml\n".to_owned(), 3),
-        ("by an id that is not there", profile(""), "  pollingProfile: long\n".to_owned(), 2),
+        ("by its id", profile(""), "  settleProfile: short\n".to_owned(), 3),
+        ("by its file", profile(""), "  settleProfile: ./profile.yaml\n".to_owned(), 3),
+        ("by an id that is not there", profile(""), "  settleProfile: long\n".to_owned(), 2),
     ];
     for (name, profile, named, code) in cases {
         let folder = TempDir::new()?;

@@ -178,7 +178,7 @@ spec:
     - {{key: SET, value: {OF_THE_SET}, type: secret}}
     - {{key: SPAN, value: {IN_A_SPAN}, type: secret}}
 ---
-type: DataStore
+type: TraceStore
 spec: {{id: tempo, name: Tempo, type: tempo, tempo: {{type: http, http: {{url: 'http://127.0.0.1:3200', headers: {{authorization: {OF_THE_STORE}}}}}}}}}
 ---
 type: Test
@@ -308,7 +308,7 @@ async fn everything_told(server: &Server, target: &str) -> Result<Vec<String>> {
         "/api/v1/runs",
         "/api/v1/variable-sets",
         "/api/v1/variable-sets/keys",
-        "/api/v1/stores/tempo",
+        "/api/v1/trace-stores/tempo",
         "/api/v1/audit",
         "/api/v1/tokens",
         "/auth/login",

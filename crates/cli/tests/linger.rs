@@ -105,7 +105,7 @@ async fn work_that_fails_after_the_response_fails_its_run_and_its_suite() -> Res
     let then = document(&target.url, "then", "?run=then");
     let suite = "type: TestSuite\nspec: {id: both, name: both, steps: [late, then]}\n";
     api.apply(&format!("{late}---\n{then}---\n{suite}")).await?;
-    let started = answer(api.request(Method::POST, "/api/v1/suites/both/runs")).await?.1;
+    let started = answer(api.request(Method::POST, "/api/v1/test-suites/both/runs")).await?.1;
     let suite = started["id"].as_str().context("a suite's run")?;
     let began = Instant::now();
     let ended = loop {

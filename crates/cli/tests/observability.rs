@@ -52,7 +52,10 @@ tracer: {small: {type: open-telemetry, transport: http, endpoint: 'http://127.0.
 async fn prometheus_answers_every_query_and_fires_an_alert() -> Result<()> {
     let stand = Stand::start().await?;
     each_token_is_needed(&stand).await?;
-    stand.passes(RUN).await?;
+    if stand.passes(RUN).await.is_err() {
+        // A Collector that was faster than the server tries again only after seconds: the first trace is late then.
+        stand.until("a run that passes", async || Ok(stand.passes_again(RUN).await.ok())).await?;
+    }
     every_query_is_answered(&stand).await?;
     let asked = stand.passes(ASK).await?;
     assert!(asked.contains("SUCCESS") && asked.contains("\"passed\""), "{asked}");

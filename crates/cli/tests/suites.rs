@@ -53,7 +53,7 @@ spec:
 
 async fn start(api: &Api, suite: &str, wait: u32) -> Result<String> {
     let body = json!({"variables": {"wait": wait.to_string()}}).to_string();
-    let started = api.request(Method::POST, &format!("/api/v1/suites/{suite}/runs")).body(body);
+    let started = api.request(Method::POST, &format!("/api/v1/test-suites/{suite}/runs")).body(body);
     let (status, run) = answer(started).await?;
     ensure!(status == 202, "{run:#}");
     Ok(run["id"].as_str().context("an id")?.to_owned())
@@ -115,7 +115,7 @@ async fn a_suite_goes_through_its_steps() -> Result<()> {
     let stopped = ended(&api, &id).await?;
     assert_eq!(stopped["verdict"], "inconclusive", "{stopped:#}");
     assert!(stopped["steps"][1]["reason"].to_string().contains("stopped"), "{stopped:#}");
-    let none = api.request(Method::POST, "/api/v1/suites/absent/runs");
+    let none = api.request(Method::POST, "/api/v1/test-suites/absent/runs");
     assert_eq!(answer(none).await?.0, 404);
     assert_eq!(server.terminate().await?, Some(0));
     database.remove().await
@@ -198,7 +198,7 @@ spec: {id: handed, name: Handed, steps: [gives, takes]}
 ";
     apply(&api, documents).await?;
     let body = json!({"variableSets": ["words"]}).to_string();
-    let started = api.request(Method::POST, "/api/v1/suites/handed/runs").body(body);
+    let started = api.request(Method::POST, "/api/v1/test-suites/handed/runs").body(body);
     let (status, run) = answer(started).await?;
     ensure!(status == 202, "{run:#}");
     let ended = ended(&api, run["id"].as_str().context("an id")?).await?;

@@ -87,7 +87,7 @@ select taken.id as "id!", taken.project as "project!", epoch as "epoch!", stalls
      from documents join document_versions on document_versions.project = documents.project
          and document_versions.kind = documents.kind and document_versions.document_id = documents.id
          and document_versions.version = documents.version
-     where documents.project = taken.project and documents.kind in ('analyzer', 'gate')
+     where documents.project = taken.project and documents.kind in ('analyzer', 'qualityGate')
          and documents.id = 'current' and not documents.deleted) as gates,
     taken.test_id as "test_id!", test_versions.version, name, document, file
 from taken

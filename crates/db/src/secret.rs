@@ -120,7 +120,12 @@ impl Place<'_> {
     /// Words of a place have no `/`.
     fn bytes(&self) -> Vec<u8> {
         let Self { project, kind, id, version } = self;
-        format!("{}/{}/{}/{version}", project.as_str(), kind.as_str(), id.as_str()).into_bytes()
+        // What is sealed stays bound to the word that its kind had then.
+        let kind = match kind {
+            DocumentKind::TraceStore => "store",
+            other => other.as_str(),
+        };
+        format!("{}/{}/{}/{version}", project.as_str(), kind, id.as_str()).into_bytes()
     }
 }
 

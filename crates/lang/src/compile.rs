@@ -52,7 +52,7 @@ impl Compiler<'_> {
             says_timeout: test.says_timeout,
             expect: expect.into_iter().collect::<Option<_>>()?,
             absent: test.absent.iter().map(|service| service.text.clone()).collect(),
-            polling_profile: test.polling_profile.clone(),
+            settle_profile: test.settle_profile.clone(),
             skip_trace_collection: test.skip_trace_collection,
             gates: Gates::default(),
         })

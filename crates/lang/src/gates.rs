@@ -1,16 +1,16 @@
 //! Gates: what a run has to pass besides what its test says, and by which rules its trace is analyzed.
 //!
-//! They come from the documents beside the tests, the [`Analyzer`] and the [`TestRunner`] whose id is [`CURRENT`], and
+//! They come from the documents beside the tests, the [`Analyzer`] and the [`QualityGate`] whose id is [`CURRENT`], and
 //! hold for every test of a command, or of a project on a server. Deliberately absent: judging them (`judge::gate`).
 
 use model::Place;
 
 use crate::{
     analyze::Rules,
-    document::{Analyzer, Gate, RequiredGate, TestRunner},
+    document::{Analyzer, Gate, QualityGate, RequiredGate},
 };
 
-/// The id of the analyzer and of the test runner that hold for runs; of one that is written without an id too.
+/// The id of the analyzer and of the quality gate that hold for runs; of one that is written without an id too.
 pub const CURRENT: &str = "current";
 
 /// What a run has to pass besides what its test says.
@@ -43,7 +43,7 @@ pub(crate) enum AnalyzerGate {
 impl Gates {
     /// What these documents ask of a run. Where a gate of the analyzer is required and there is no analyzer, the rules
     /// are those of every analyzer that says nothing else.
-    pub fn new(analyzer: Option<&Analyzer>, runner: Option<&TestRunner>) -> Self {
+    pub fn new(analyzer: Option<&Analyzer>, runner: Option<&QualityGate>) -> Self {
         let required = runner.map_or(&[][..], |runner| &runner.required_gates);
         let required: Vec<_> = required.iter().filter_map(analyzer_gate).collect();
         let analysis = match analyzer {

@@ -68,14 +68,16 @@ pub fn kept(text: &Text, receiver: &str) -> (Vec<Kept>, Vec<Diagnostic>) {
 fn keep(document: &Document, span: Span, found: &Diagnostics) -> Option<Kept> {
     let (kind, id, name) = match document {
         Document::Test(_) | Document::Ignored(_) => return None,
-        Document::Suite(suite) => {
-            (DocumentKind::Suite, Some(suite.id.as_str()), Some(suite.name.as_str()))
+        Document::TestSuite(suite) => {
+            (DocumentKind::TestSuite, Some(suite.id.as_str()), Some(suite.name.as_str()))
         }
         Document::VariableSet(it) => {
             (DocumentKind::VariableSet, it.id.as_deref(), it.name.as_deref())
         }
-        Document::DataStore(it) => (DocumentKind::Store, it.id.as_deref(), it.name.as_deref()),
-        Document::PollingProfile(it) => {
+        Document::TraceStore(it) => {
+            (DocumentKind::TraceStore, it.id.as_deref(), it.name.as_deref())
+        }
+        Document::SettleProfile(it) => {
             (DocumentKind::SettleProfile, it.id.as_deref(), it.name.as_deref())
         }
         // There is one that holds for runs, whatever it is called.
@@ -83,9 +85,9 @@ fn keep(document: &Document, span: Span, found: &Diagnostics) -> Option<Kept> {
             let id = it.id.as_deref().unwrap_or(CURRENT);
             (DocumentKind::Analyzer, Some(id), it.name.as_deref())
         }
-        Document::TestRunner(it) => {
+        Document::QualityGate(it) => {
             let id = it.id.as_deref().unwrap_or(CURRENT);
-            (DocumentKind::Gate, Some(id), it.name.as_deref())
+            (DocumentKind::QualityGate, Some(id), it.name.as_deref())
         }
     };
     let made = match (id, name) {
@@ -125,11 +127,11 @@ mod tests {
     #[test]
     fn every_kind_is_kept_with_an_id_and_where_it_stood() {
         let (kept, told) = read(
-            "type: VariableSet\nspec: {name: My Set, values: []}\n---\ntype: TestRunner\nspec: {}\n---\ntype: Config\nspec: {}\n",
+            "type: VariableSet\nspec: {name: My Set, values: []}\n---\ntype: QualityGate\nspec: {}\n---\ntype: Config\nspec: {}\n",
         );
         let expected = [
             ("variable set", "my-set", "type: VariableSet\nspec: {name: My Set, values: []}\n"),
-            ("gate", "current", "type: TestRunner\nspec: {}\n"),
+            ("quality gate", "current", "type: QualityGate\nspec: {}\n"),
         ];
         assert_eq!(kept, expected.map(|(a, b, c)| (a.to_owned(), b.to_owned(), c.to_owned())));
         assert!(told.contains("`Config` are ignored"), "{told}");
@@ -138,16 +140,16 @@ mod tests {
     #[test]
     fn what_holds_for_no_run_is_told() {
         let cases = [
-            ("type: TestRunner\nspec: {name: default}\n", "current", ""),
+            ("type: QualityGate\nspec: {name: default}\n", "current", ""),
             ("type: Analyzer\nspec: {name: ours}\n", "current", ""),
             ("type: Analyzer\nspec: {id: strict}\n", "strict", "`strict` holds for no run"),
-            ("type: TestRunner\nspec: {id: release}\n", "release", "`release` holds for no run"),
+            ("type: QualityGate\nspec: {id: release}\n", "release", "`release` holds for no run"),
             (
-                "type: DataStore\nspec: {name: prod, type: jaeger, jaeger: {endpoint: a}}\n",
+                "type: TraceStore\nspec: {name: prod, type: jaeger, jaeger: {endpoint: a}}\n",
                 "prod",
-                "a store of type `jaeger` is not queried",
+                "a trace store of type `jaeger` is not queried",
             ),
-            ("type: DataStore\nspec: {name: prod, type: otlp}\n", "prod", ""),
+            ("type: TraceStore\nspec: {name: prod, type: otlp}\n", "prod", ""),
         ];
         for (content, id, words) in cases {
             let (kept, told) = read(content);
@@ -162,8 +164,8 @@ mod tests {
             ("type: Config\nspec: {}\n", "holds no document that a server keeps"),
             ("type: VariableSet\nspec: {id: a b, values: []}\n", "the variable set has no id"),
             (
-                "type: TestRunner\nspec: {}\n---\ntype: TestRunner\nspec: {}\n",
-                "two documents are the gate `current`",
+                "type: QualityGate\nspec: {}\n---\ntype: QualityGate\nspec: {}\n",
+                "two documents are the quality gate `current`",
             ),
             ("type: Kest\nspec: {}\n", "did you mean `Test`?"),
         ];

@@ -41,8 +41,8 @@ pub use analyze::{PLUGINS, PluginInfo, PluginRules, RULES, RuleInfo, RuleSetting
 pub use budget::{Cancel, Work, is_cancelled};
 pub use compile::compile;
 pub use document::{
-    Analyzer, DataStore, Document, FileRef, Gate, PollingProfile, Reference, RequiredGate, Step,
-    Suite, Test, TestRunner, Variable, VariableSet, data_store, read,
+    Analyzer, Document, FileRef, Gate, QualityGate, Reference, RequiredGate, SettleProfile, Step,
+    Test, TestSuite, TraceStore, Variable, VariableSet, read, trace_store,
 };
 pub use eval::decided::DecidedBy;
 pub use eval::resolve::{Vars, resolve};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{Place, TestId};
 
 use crate::{
-    document::{FileRef, PollingProfile, Reference, Trigger, TriggerKind},
+    document::{FileRef, Reference, SettleProfile, Trigger, TriggerKind},
     gates::Gates,
     request::split_scheme,
     secrets::Secrets,
@@ -33,7 +33,7 @@ pub struct Plan {
     pub(crate) says_timeout: bool,
     pub(crate) expect: Vec<Expect>,
     pub(crate) absent: Vec<String>,
-    pub(crate) polling_profile: Option<Reference>,
+    pub(crate) settle_profile: Option<Reference>,
     pub(crate) skip_trace_collection: bool,
     /// What a run has to pass besides.
     pub(crate) gates: Gates,
@@ -135,12 +135,12 @@ impl Plan {
     }
 
     /// The polling profile that the test names; see [`wait_as`](Self::wait_as).
-    pub fn polling_profile(&self) -> Option<&Reference> {
-        self.polling_profile.as_ref()
+    pub fn settle_profile(&self) -> Option<&Reference> {
+        self.settle_profile.as_ref()
     }
 
     /// Takes the timeout of a polling profile for that of [`settle`](Self::settle), unless the test says its own.
-    pub fn wait_as(&mut self, profile: &PollingProfile) {
+    pub fn wait_as(&mut self, profile: &SettleProfile) {
         if let Some(timeout) = profile.timeout.filter(|_| !self.says_timeout) {
             self.settle.timeout = timeout;
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use golden::Golden;
-use lang::{Document, Files, Plan, PollingProfile, Seed, Vars, compile, plans, read, request};
+use lang::{Document, Files, Plan, Seed, SettleProfile, Vars, compile, plans, read, request};
 use model::{Propagator, Request, Timestamp, Tls};
 use source::{Colour, Text, draw};
 
@@ -186,7 +186,7 @@ fn what_a_file_holds_is_filled_in_or_refused() {
 
 #[test]
 fn a_polling_profile_says_how_long_unless_the_test_does() {
-    let profile = PollingProfile {
+    let profile = SettleProfile {
         id: None,
         name: None,
         is_default: false,
@@ -220,7 +220,7 @@ fn show(plan: &Plan) -> String {
     line("settle", format!("timeout {:?}, flush {flush:?}", settle.timeout));
     line("expected", plan.expected().join(" | "));
     line("absent", plan.absent().join(", "));
-    line("polling profile", plan.polling_profile().map(|p| format!("{p:?}")).unwrap_or_default());
+    line("polling profile", plan.settle_profile().map(|p| format!("{p:?}")).unwrap_or_default());
     line("skip trace", plan.skip_trace_collection().to_string());
     for file in plan.files() {
         let at = &file.place;

@@ -11,14 +11,14 @@ const DOCUMENTS: &str = "
 type: Test
 spec: {name: a, trigger: {type: http, httpRequest: {url: http://x}}, trace: ['some span[name=\"GET\"]']}
 ---
-type: TestRunner
+type: QualityGate
 spec: {requiredGates: [test-specs, analyzer-rules]}
 ";
 
 /// The verdict over a call of `host` whose producer dropped so many attributes, beside a call of nobody.
 fn verdict(host: &str, dropped: u32) -> Verdict {
     let (documents, _) = read(&Text::new("a.yaml", DOCUMENTS));
-    let [Document::Test(test), Document::TestRunner(runner)] = documents.as_slice() else {
+    let [Document::Test(test), Document::QualityGate(runner)] = documents.as_slice() else {
         return Verdict::Inconclusive;
     };
     let mut plan = compile(test).0.expect("the test is right");

@@ -20,8 +20,8 @@ const PIECES: &[&str] = &[
 /// Lines of documents, right and wrong.
 #[rustfmt::skip]
 const LINES: &[&str] = &[
-    "type: Test", "type: TestSuite", "type: VariableSet", "type: DataStore", "type: Analyzer", "type: PollingProfile",
-    "type: TestRunner", "type: Demo", "type: Monitor", "spec:", "  name: x", "  id: y", "  tags: [a]", "  trigger:",
+    "type: Test", "type: TestSuite", "type: VariableSet", "type: TraceStore", "type: Analyzer", "type: SettleProfile", "type: PollingProfile", "type: DataStore",
+    "type: QualityGate", "type: Demo", "type: Monitor", "spec:", "  name: x", "  id: y", "  tags: [a]", "  trigger:",
     "    type: http", "    type: grpc", "    type: exec", "    type: k6", "    httpRequest:", "      url: http://x",
     "      headers:", "        - key: a", "          value: b", "      auth: {type: basic, basic: {}}", "      body: |",
     "        ${var:x}", "    exec: {command: [a], env: {A: b}}", "    tls: {caFile: ./a}", "  specs:",

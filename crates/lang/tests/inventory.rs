@@ -14,7 +14,7 @@ use source::{Node, Text, Value, read_yaml};
 #[rustfmt::skip]
 const INVENTORY: &[(&str, &str)] = &[
     ("Test", "
-        id name description version createdAt summary tags[] skipTraceCollection pollingProfile
+        id name description version createdAt summary tags[] skipTraceCollection settleProfile pollingProfile
         trigger.type trigger.timeout trigger.propagation[]
         trigger.tls.caFile trigger.tls.certFile trigger.tls.keyFile trigger.tls.serverName
         trigger.httpRequest.url trigger.httpRequest.method trigger.httpRequest.body trigger.httpRequest.sslVerification
@@ -48,7 +48,7 @@ const INVENTORY: &[(&str, &str)] = &[
     ("Transaction", "name steps[]"),
     ("VariableSet", "id name description values[].key values[].value values[].type"),
     ("Environment", "id name version createdAt values[].key values[].value"),
-    ("DataStore", "
+    ("TraceStore", "
         id name type default createdAt
         jaeger.endpoint jaeger.readBufferSize jaeger.writeBufferSize jaeger.waitForReady jaeger.headers
         jaeger.balancerName jaeger.compression jaeger.tls.insecure jaeger.tls.insecureSkipVerify jaeger.tls.serverName
@@ -65,6 +65,8 @@ const INVENTORY: &[(&str, &str)] = &[
         azureappinsights.useAzureActiveDirectoryAuth azureappinsights.accessToken azureappinsights.connectionType
         azureappinsights.resourceArmId
         sumologic.url sumologic.accessID sumologic.accessKey"),
+    ("DataStore", "name type default"),
+    ("SettleProfile", "id name default timeout"),
     ("PollingProfile", "
         id name default strategy createdAt
         periodic.retryDelay periodic.timeout periodic.selectorMatchRetries"),
@@ -72,6 +74,7 @@ const INVENTORY: &[(&str, &str)] = &[
         id name enabled minimumScore createdAt plugins[].id plugins[].name plugins[].description plugins[].enabled
         plugins[].rules[].id plugins[].rules[].name plugins[].rules[].description plugins[].rules[].errorDescription
         plugins[].rules[].tips plugins[].rules[].weight plugins[].rules[].errorLevel"),
+    ("QualityGate", "id name requiredGates[]"),
     ("TestRunner", "id name createdAt requiredGates[]"),
     ("Config", "id name analyticsEnabled"),
     ("Demo", "
@@ -90,7 +93,7 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("Test", "trigger.httpRequest.auth.type", "apiKey basic bearer"),
     ("Test", "trigger.propagation[]", "w3c b3 b3multi jaeger"),
     (
-        "DataStore",
+        "TraceStore",
         "type",
         "otlp agent dash0 datadog dynatrace honeycomb instana lightstep newrelic signoz jaeger tempo opensearch \
          elasticapm signalfx awsxray azureappinsights sumologic",
@@ -164,7 +167,7 @@ fn the_schema_takes_what_the_reader_takes() {
         ("type: Test\nspec: {name: x, trigger: {type: http, httpReqest: {}}}", ".spec.trigger"),
         ("type: Test\nspec: {name: x, trigger: {type: k6}, specs: [{selector: a}]}", ".spec.specs"),
         ("type: TestSuite\nspec: {steps: [{test: a, need: [b]}]}", ".spec.steps"),
-        ("type: DataStore\nspec: {type: jager}", ".spec.type"),
+        ("type: TraceStore\nspec: {type: jager}", ".spec.type"),
         ("type: Analyzer\nspec: {minimumScore: 101}", ".spec.minimumScore"),
         ("type: Test\nstatus: {}\nspec: {name: x, trigger: {type: k6}}", ""),
     ] {

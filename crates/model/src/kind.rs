@@ -12,17 +12,17 @@ pub enum DocumentKind {
     /// `type: Test`
     Test,
     /// `type: TestSuite`
-    Suite,
+    TestSuite,
     /// `type: VariableSet`
     VariableSet,
-    /// `type: DataStore`
-    Store,
-    /// `type: PollingProfile`
+    /// `type: TraceStore`
+    TraceStore,
+    /// `type: SettleProfile`
     SettleProfile,
     /// `type: Analyzer`
     Analyzer,
-    /// `type: TestRunner`: which gates a run has to pass.
-    Gate,
+    /// `type: QualityGate`: which gates a run has to pass.
+    QualityGate,
 }
 
 /// A word that is no kind of document.
@@ -36,24 +36,24 @@ impl DocumentKind {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Test,
-        Self::Suite,
+        Self::TestSuite,
         Self::VariableSet,
-        Self::Store,
+        Self::TraceStore,
         Self::SettleProfile,
         Self::Analyzer,
-        Self::Gate,
+        Self::QualityGate,
     ];
 
-    /// The kind as one word, as the record and the API have it.
+    /// The kind as one word, as the database and the API have it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Test => "test",
-            Self::Suite => "suite",
+            Self::TestSuite => "testSuite",
             Self::VariableSet => "variableSet",
-            Self::Store => "store",
+            Self::TraceStore => "traceStore",
             Self::SettleProfile => "settleProfile",
             Self::Analyzer => "analyzer",
-            Self::Gate => "gate",
+            Self::QualityGate => "qualityGate",
         }
     }
 
@@ -61,18 +61,18 @@ impl DocumentKind {
     pub fn collection(self) -> &'static str {
         match self {
             Self::Test => "tests",
-            Self::Suite => "suites",
+            Self::TestSuite => "test-suites",
             Self::VariableSet => "variable-sets",
-            Self::Store => "stores",
+            Self::TraceStore => "trace-stores",
             Self::SettleProfile => "settle-profiles",
             Self::Analyzer => "analyzers",
-            Self::Gate => "gates",
+            Self::QualityGate => "quality-gates",
         }
     }
 
-    /// Whether documents of the kind may hold what nobody may read.
+    /// Whether documents of the kind may hold secrets.
     pub fn holds_secrets(self) -> bool {
-        matches!(self, Self::VariableSet | Self::Store)
+        matches!(self, Self::VariableSet | Self::TraceStore)
     }
 
     fn words() -> String {
@@ -83,9 +83,13 @@ impl DocumentKind {
 impl fmt::Display for DocumentKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Test => "test",
+            Self::TestSuite => "test suite",
             Self::VariableSet => "variable set",
+            Self::TraceStore => "trace store",
             Self::SettleProfile => "settle profile",
-            other => other.as_str(),
+            Self::Analyzer => "analyzer",
+            Self::QualityGate => "quality gate",
         })
     }
 }

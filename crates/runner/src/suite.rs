@@ -71,7 +71,7 @@ spec:
         let (documents, mistakes) = lang::read(&Text::new("suite.yaml", suite));
         assert!(mistakes.is_empty(), "{}", source::draw(&mistakes, source::Colour::Never));
         let suite = documents.into_iter().find_map(|document| match document {
-            Document::Suite(suite) => Some(suite.steps.clone()),
+            Document::TestSuite(suite) => Some(suite.steps.clone()),
             _ => None,
         });
         suite.expect("one suite")

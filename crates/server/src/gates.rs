@@ -9,13 +9,13 @@ use source::{Colour, Diagnostic, Text};
 /// What the stored documents ask of a run.
 pub(crate) fn gates(analyzer: Option<&str>, runner: Option<&str>) -> Result<Gates, String> {
     let analyzer = analyzer.map(|document| read(DocumentKind::Analyzer, document)).transpose()?;
-    let runner = runner.map(|document| read(DocumentKind::Gate, document)).transpose()?;
+    let runner = runner.map(|document| read(DocumentKind::QualityGate, document)).transpose()?;
     let analyzer = analyzer.as_ref().and_then(|document| match document {
         Document::Analyzer(analyzer) => Some(analyzer),
         _ => None,
     });
     let runner = runner.as_ref().and_then(|document| match document {
-        Document::TestRunner(runner) => Some(runner),
+        Document::QualityGate(runner) => Some(runner),
         _ => None,
     });
     Ok(Gates::new(analyzer, runner))

@@ -184,9 +184,9 @@ mod tests {
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text);
         write(
             "store.yaml",
-            "type: DataStore\nspec: {name: prod, type: signalfx, signalfx: {realm: a, token: s3cret}}\n",
+            "type: TraceStore\nspec: {name: prod, type: signalfx, signalfx: {realm: a, token: s3cret}}\n",
         )?;
-        write("gate.yaml", "type: TestRunner\nspec: {id: release}\n")?;
+        write("gate.yaml", "type: QualityGate\nspec: {id: release}\n")?;
         write(
             "test.yaml",
             "type: Test\nspec: {name: a, trigger: {type: kafka, kafka: {topic: b}}}\n",
@@ -197,10 +197,10 @@ mod tests {
         let told: String = warnings.iter().map(in_words).collect();
         for words in [
             "store.yaml:2:26",
-            "a store of type `signalfx` is not queried",
+            "a trace store of type `signalfx` is not queried",
             "the Collector that feeds `prod`",
             "otlp/qualitytrace: {endpoint: qualitytrace:4317, tls: {insecure: true}}",
-            "the test runner `release` holds for no run",
+            "the quality gate `release` holds for no run",
             "a trigger of type `kafka` cannot be fired by this version yet",
         ] {
             assert!(told.contains(words), "{words}: {told}");

@@ -59,7 +59,7 @@ async fn every_start_makes_what_the_files_say() -> Result<()> {
     let folder = tempfile::TempDir::new()?;
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text);
     fs::create_dir(folder.path().join("below"))?;
-    write("gates.yaml", "type: TestRunner\nspec: {id: release}\n")?;
+    write("gates.yaml", "type: QualityGate\nspec: {id: release}\n")?;
     write(
         "below/sets.yml",
         "type: VariableSet\nspec: {id: staging, values: [{key: A, value: b}]}\n",
@@ -68,22 +68,26 @@ async fn every_start_makes_what_the_files_say() -> Result<()> {
     write("notes.txt", "not a document")?;
 
     let server = start(&database, folder.path()).await??;
-    assert_eq!(ids(&server, "gates").await?, ["\"release\" 1"]);
+    assert_eq!(ids(&server, "quality-gates").await?, ["\"release\" 1"]);
     assert_eq!(ids(&server, "variable-sets").await?, ["\"staging\" 1"]);
     assert!(server.shutdown().await.is_delivered());
 
     fs::remove_file(folder.path().join("below/sets.yml"))?;
     write(
         "gates.yaml",
-        "type: TestRunner\nspec: {id: release, requiredGates: []}\n---\ntype: TestRunner\nspec: {id: nightly}\n",
+        "type: QualityGate\nspec: {id: release, requiredGates: []}\n---\ntype: QualityGate\nspec: {id: nightly}\n",
     )?;
     let server = start(&database, folder.path()).await??;
-    assert_eq!(ids(&server, "gates").await?, ["\"nightly\" 1", "\"release\" 2"]);
+    assert_eq!(ids(&server, "quality-gates").await?, ["\"nightly\" 1", "\"release\" 2"]);
     assert_eq!(ids(&server, "variable-sets").await?, [""; 0], "no file names it any more");
     assert!(server.shutdown().await.is_delivered());
 
     let server = start(&database, &folder.path().join("gates.yaml")).await??;
-    assert_eq!(ids(&server, "gates").await?, ["\"nightly\" 1", "\"release\" 2"], "a file will do");
+    assert_eq!(
+        ids(&server, "quality-gates").await?,
+        ["\"nightly\" 1", "\"release\" 2"],
+        "a file will do"
+    );
     assert!(server.shutdown().await.is_delivered());
     database.remove().await
 }
@@ -92,13 +96,13 @@ async fn every_start_makes_what_the_files_say() -> Result<()> {
 async fn what_is_wrong_with_the_files_ends_the_start() -> Result<()> {
     let database = Database::create("provision_wrong").await?;
     let cases = [
-        ("a.yaml", "type: TestRunner\nspec: {requiredGate: []}\n", "unknown key `requiredGate`"),
-        ("b.yaml", "type: TestRunner\nspec: {id: twice}\n", "both hold the gate `twice`"),
+        ("a.yaml", "type: QualityGate\nspec: {requiredGate: []}\n", "unknown key `requiredGate`"),
+        ("b.yaml", "type: QualityGate\nspec: {id: twice}\n", "both hold the quality gate `twice`"),
     ];
     for (name, text, words) in cases {
         let folder = tempfile::TempDir::new()?;
         fs::write(folder.path().join(name), text)?;
-        fs::write(folder.path().join("twice.yaml"), "type: TestRunner\nspec: {id: twice}\n")?;
+        fs::write(folder.path().join("twice.yaml"), "type: QualityGate\nspec: {id: twice}\n")?;
         let error = start(&database, folder.path()).await?.err().context("refused")?.to_string();
         assert!(error.contains(words) && error.contains(name), "{error}");
     }

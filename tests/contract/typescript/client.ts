@@ -14,6 +14,6 @@ export async function verdict(test: string): Promise<string | null> {
 }
 
 export async function suites(): Promise<string[]> {
-  const page = await client.GET("/api/v1/suites", { params: { query: { limit: 10 } } });
+  const page = await client.GET("/api/v1/test-suites", { params: { query: { limit: 10 } } });
   return (page.data?.items ?? []).map((item) => `${item.id} ${item.version}`);
 }

@@ -126,12 +126,12 @@ fn compile(name: &str, content: &str) -> (Vec<&'static str>, Option<Diagnostic>)
                 found.extend(lang::compile(test).1);
                 "Test"
             }
-            Document::Suite(_) => "TestSuite",
+            Document::TestSuite(_) => "TestSuite",
             Document::VariableSet(_) => "VariableSet",
-            Document::DataStore(_) => "DataStore",
-            Document::PollingProfile(_) => "PollingProfile",
+            Document::TraceStore(_) => "TraceStore",
+            Document::SettleProfile(_) => "SettleProfile",
             Document::Analyzer(_) => "Analyzer",
-            Document::TestRunner(_) => "TestRunner",
+            Document::QualityGate(_) => "QualityGate",
             Document::Ignored(_) => "ignored with a notice",
         });
     }

@@ -85,7 +85,7 @@ select pg_temp.id_at(n, n), case when n % 10 = 0 then 'token' else 'session' end
 from generate_series(1, current_setting('bench.runs')::bigint / 100) as n;
 
 insert into documents (project, kind, id, version, file)
-select distinct project, 'suite', 'suite-' || n, 2, 'suites.yaml' from tests, generate_series(1, 50) as n;
+select distinct project, 'testSuite', 'suite-' || n, 2, 'suites.yaml' from tests, generate_series(1, 50) as n;
 insert into document_versions (project, kind, document_id, version, name, document)
 select project, kind, id, v, id, 'a suite' from documents, generate_series(1, 2) as v;
 

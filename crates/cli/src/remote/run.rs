@@ -357,7 +357,7 @@ impl Ground {
 
     /// Runs a suite, whose first step has this place. Steps that were followed are told here.
     async fn suite(&self, suite: &TestId, first: usize) -> Result<(), ClientError> {
-        let start = self.server.request(Method::POST, &format!("/api/v1/suites/{suite}/runs"));
+        let start = self.server.request(Method::POST, &format!("/api/v1/test-suites/{suite}/runs"));
         let start = start.body(self.start.to_string());
         let mut suite_run: SuiteRun = self.server.send(start).await?;
         let path = format!("/api/v1/suite-runs/{}", suite_run.id);

@@ -142,7 +142,7 @@ fn the_database_alone_tells_no_secret_and_keys_can_be_changed() {
         assert!(matches!(bare, Err(DbError::NoSecretKey { .. })), "{bare:?}");
         let (old, both, other) =
             (scratch.sealing(&[1]), scratch.sealing(&[2, 1]), scratch.sealing(&[3]));
-        for kind in [DocumentKind::VariableSet, DocumentKind::Store] {
+        for kind in [DocumentKind::VariableSet, DocumentKind::TraceStore] {
             let document = || new(kind, "a", "hunter2");
             apply(&old, document(), Expected::Nothing).await.expect("sealed");
             let kept = everything(&scratch).await;
@@ -166,7 +166,7 @@ fn the_database_alone_tells_no_secret_and_keys_can_be_changed() {
 fn provisioning_leaves_exactly_its_own() {
     scratch::with(|scratch| async move {
         let db = scratch.sealing(&[1]);
-        let (suite, gate) = (DocumentKind::Suite, DocumentKind::Gate);
+        let (suite, gate) = (DocumentKind::TestSuite, DocumentKind::QualityGate);
         apply(&db, new(suite, "mine", "m"), Expected::Nothing).await.expect("applied");
         let first =
             [new(suite, "one", "1"), new(gate, "two", "2"), new(DocumentKind::Test, "t", "t")];

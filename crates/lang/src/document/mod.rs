@@ -5,11 +5,11 @@
 //! into exports by itself is. Deliberately absent: what the strings of a test mean (`compile`), and reading the files
 //! that a document names ([`FileRef`]).
 
-pub mod data_store;
 mod notice;
 mod settings;
 mod suite;
 mod test;
+pub mod trace_store;
 mod trigger;
 mod variable_set;
 
@@ -20,11 +20,11 @@ use source::{
     Diagnostic, Diagnostics, Fields, Item, Node, Scalar, Span, Text, did_you_mean, read_yaml,
 };
 
-pub use data_store::DataStore;
-pub use settings::{Analyzer, Gate, PollingProfile, RequiredGate, TestRunner};
-pub use suite::{Step, Suite};
+pub use settings::{Analyzer, Gate, QualityGate, RequiredGate, SettleProfile};
+pub use suite::{Step, TestSuite};
 pub use test::Test;
 pub(crate) use test::{Claim, Output, Spec};
+pub use trace_store::TraceStore;
 pub(crate) use trigger::{
     Auth, Command, Content, Graphql, Header, Http, Json, KeyPlace, METHODS, REDIRECTS,
     REDIRECTS_MAX, Tls, Trigger, TriggerKind,
@@ -37,17 +37,17 @@ pub enum Document {
     /// `type: Test`
     Test(Box<Test>),
     /// `type: TestSuite`, and `Transaction`.
-    Suite(Suite),
+    TestSuite(TestSuite),
     /// `type: VariableSet`, and `Environment`.
     VariableSet(VariableSet),
-    /// `type: DataStore`
-    DataStore(Box<DataStore>),
-    /// `type: PollingProfile`
-    PollingProfile(PollingProfile),
+    /// `type: TraceStore`, and `DataStore`.
+    TraceStore(Box<TraceStore>),
+    /// `type: SettleProfile`, and `PollingProfile`.
+    SettleProfile(SettleProfile),
     /// `type: Analyzer`
     Analyzer(Analyzer),
-    /// `type: TestRunner`
-    TestRunner(TestRunner),
+    /// `type: QualityGate`, and `TestRunner`.
+    QualityGate(QualityGate),
     /// A kind that sets up the predecessor's server: its name.
     Ignored(String),
 }
@@ -79,9 +79,12 @@ const KINDS: &[&str] = &[
     "Transaction",
     "VariableSet",
     "Environment",
+    "TraceStore",
     "DataStore",
+    "SettleProfile",
     "PollingProfile",
     "Analyzer",
+    "QualityGate",
     "TestRunner",
     "Config",
     "Demo",
@@ -154,18 +157,20 @@ fn read_document(node: &Node, found: &Diagnostics) -> Option<Document> {
     let (kind, spec) = (kind?, spec?);
     match kind.text.as_str() {
         "Test" => Test::read(&spec, found).map(|test| Document::Test(Box::new(test))),
-        "TestSuite" | "Transaction" => Suite::read(&spec, found).map(Document::Suite),
+        "TestSuite" | "Transaction" => TestSuite::read(&spec, found).map(Document::TestSuite),
         "Environment" if is_paid_environment(spec.node) => {
             found.push(paid(kind, found));
             None
         }
         "VariableSet" | "Environment" => VariableSet::read(&spec, found).map(Document::VariableSet),
-        "DataStore" => {
-            DataStore::read(&spec, found).map(|store| Document::DataStore(Box::new(store)))
+        "TraceStore" | "DataStore" => {
+            TraceStore::read(&spec, found).map(|store| Document::TraceStore(Box::new(store)))
         }
-        "PollingProfile" => PollingProfile::read(&spec, found).map(Document::PollingProfile),
+        "SettleProfile" | "PollingProfile" => {
+            SettleProfile::read(&spec, found).map(Document::SettleProfile)
+        }
         "Analyzer" => Analyzer::read(&spec, found).map(Document::Analyzer),
-        "TestRunner" => TestRunner::read(&spec, found).map(Document::TestRunner),
+        "QualityGate" | "TestRunner" => QualityGate::read(&spec, found).map(Document::QualityGate),
         name if IGNORED_KINDS.contains(&name) => {
             let note = found.note(kind.span, format!("documents of type `{name}` are ignored"));
             found.push(note.help("they set up Tracetest's own server"));

@@ -5,8 +5,8 @@
 use source::{Diagnostic, Span, Text};
 
 use super::{
-    DataStore, Document,
-    data_store::{Azure, Store},
+    Document, TraceStore,
+    trace_store::{Azure, Store},
 };
 use crate::gates::CURRENT;
 
@@ -15,27 +15,28 @@ impl Document {
     /// `receiver` is where OTLP is received, as a Collector would be told.
     pub fn notice(&self, text: &Text, receiver: &str) -> Option<Diagnostic> {
         match self {
-            Self::DataStore(store) => store.notice(text, receiver),
+            Self::TraceStore(store) => store.notice(text, receiver),
             Self::Analyzer(it) => of_other_id(it.id.as_deref(), it.head, ("analyzer", text)),
-            Self::TestRunner(it) => of_other_id(it.id.as_deref(), it.head, ("test runner", text)),
+            Self::QualityGate(it) => of_other_id(it.id.as_deref(), it.head, ("quality gate", text)),
             Self::Test(_)
-            | Self::Suite(_)
+            | Self::TestSuite(_)
             | Self::VariableSet(_)
-            | Self::PollingProfile(_)
+            | Self::SettleProfile(_)
             | Self::Ignored(_) => None,
         }
     }
 }
 
-impl DataStore {
+impl TraceStore {
     /// That the store is not queried, unless spans come from it by OTLP anyway.
     fn notice(&self, text: &Text, receiver: &str) -> Option<Diagnostic> {
         let kind = self.store.name();
         if !self.store.is_queried() {
             return None;
         }
-        let message =
-            format!("a store of type `{kind}` is not queried by this version: spans come by OTLP");
+        let message = format!(
+            "a trace store of type `{kind}` is not queried by this version: spans come by OTLP"
+        );
         let name = self.name.as_deref().unwrap_or(kind);
         let help = format!(
             "have the Collector that feeds `{name}` send here too; beside what it has, its configuration needs"
@@ -75,7 +76,7 @@ impl Store {
     }
 }
 
-/// That an analyzer or a test runner holds for no run.
+/// That an analyzer or a quality gate holds for no run.
 fn of_other_id(id: Option<&str>, head: Span, (what, text): (&str, &Text)) -> Option<Diagnostic> {
     let id = id.filter(|id| *id != CURRENT)?;
     let message = format!("the {what} `{id}` holds for no run: only `{CURRENT}` does");

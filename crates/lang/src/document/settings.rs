@@ -1,4 +1,4 @@
-//! How runs are waited for, analyzed and judged: polling profiles, analyzers, test runners.
+//! How runs settle, are analyzed and judged: settle profiles, analyzers, quality gates.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::{
     gates::CURRENT,
 };
 
-/// How the predecessor polls for a trace. Of it only how long to wait has a meaning here.
+/// How long runs wait for a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PollingProfile {
+pub struct SettleProfile {
     /// Under which it is kept.
     pub id: Option<String>,
     /// For people.
     pub name: Option<String>,
     /// Whether it holds for tests that name none.
     pub is_default: bool,
-    /// `periodic.timeout`: what `settle.timeout` is to be.
+    /// What `settle.timeout` of the tests is to be; Tracetest has it under `periodic`.
     pub timeout: Option<Duration>,
 }
 
@@ -41,7 +41,7 @@ pub struct Analyzer {
 
 /// What a run has to pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TestRunner {
+pub struct QualityGate {
     /// Under which it is kept.
     pub id: Option<String>,
     /// For people.
@@ -75,7 +75,7 @@ pub enum Gate {
 /// What an export tells of a plugin or rule, for people.
 const READ_ONLY: &[&str] = &["name", "description", "errorDescription", "tips"];
 
-impl PollingProfile {
+impl SettleProfile {
     /// By what tests name it: its id, else one made from its name; none where no id can be made.
     pub fn key(&self) -> Option<String> {
         match (&self.id, &self.name) {
@@ -90,11 +90,19 @@ impl PollingProfile {
         let (id, name) = read_name(&mut fields);
         let is_default = fields.boolean("default").unwrap_or(false);
         fields.choice("strategy", &[("periodic", ()), ("no-polling", ())]);
+        let own = fields.take("timeout");
         let periodic = fields.table("periodic");
         take_read_only(&mut fields, &["createdAt"]);
         fields.finish();
-        let timeout = periodic.and_then(|mut periodic| {
-            let timeout = periodic.take("timeout").and_then(|wait| read_timeout(&wait, found));
+        let is_own = own.is_some();
+        let own = own.and_then(|wait| read_timeout(&wait, found));
+        let timeout = own.or(periodic.and_then(|mut periodic| {
+            let timeout = periodic.take("timeout");
+            if let Some(timeout) = timeout.as_ref().filter(|_| is_own) {
+                let message = "`timeout` is given twice: under `spec` and under `periodic`";
+                found.push(found.error(timeout.head(), message).help("remove one of the two"));
+            }
+            let timeout = timeout.and_then(|wait| read_timeout(&wait, found));
             for key in ["retryDelay", "selectorMatchRetries"] {
                 if let Some(item) = periodic.take(key) {
                     item.text();
@@ -104,7 +112,7 @@ impl PollingProfile {
             }
             periodic.finish();
             timeout
-        });
+        }));
         Some(Self { id: id.map(written), name: name.map(written), is_default, timeout })
     }
 }
@@ -209,7 +217,7 @@ fn is_known<'a>(
     is_known
 }
 
-impl TestRunner {
+impl QualityGate {
     pub(super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
         let mut fields = item.fields()?;
         let (id, name) = read_name(&mut fields);

@@ -11,7 +11,7 @@ use super::{Reference, place_at, read_name, take_read_only};
 
 /// A suite of tests.
 #[derive(Clone, Debug)]
-pub struct Suite {
+pub struct TestSuite {
     /// Under which it is kept, a word like a test's id; made from the name where the document gives none.
     pub id: TestId,
     /// For people.
@@ -52,7 +52,7 @@ struct Written<'a> {
     span: Span,
 }
 
-impl Suite {
+impl TestSuite {
     pub(super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
         let mut fields = item.fields()?;
         let (id, name) = read_name(&mut fields);

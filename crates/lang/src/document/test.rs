@@ -29,7 +29,7 @@ pub struct Test {
     /// Services or selectors.
     pub(crate) expect: Vec<Scalar>,
     pub(crate) absent: Vec<Scalar>,
-    pub(crate) polling_profile: Option<Reference>,
+    pub(crate) settle_profile: Option<Reference>,
 }
 
 #[derive(Clone, Debug)]
@@ -96,12 +96,7 @@ impl Test {
             let message = "what `settle.expect` names is waited for in the trace, and `skipTraceCollection` takes none";
             found.push(found.error(first.span, message).help("take one of the two out"));
         }
-        let polling_profile = fields.take("pollingProfile").and_then(|profile| {
-            let message = "nothing is polled here: `pollingProfile` only tells how long to wait";
-            let note = found.note(profile.head(), message);
-            found.push(note.help("its `periodic.timeout` counts as `settle.timeout`"));
-            Some(Reference::new(profile.text()?, found.text()))
-        });
+        let settle_profile = read_settle_profile(&mut fields, found);
         take_read_only(&mut fields, READ_ONLY);
         fields.finish();
         Some(Self {
@@ -121,7 +116,7 @@ impl Test {
             says_timeout,
             expect,
             absent,
-            polling_profile,
+            settle_profile,
         })
     }
 }
@@ -232,6 +227,26 @@ fn read_output(item: &Item<'_>) -> Option<Output> {
 }
 
 /// How long to wait, and whether the test says itself for how long at most.
+/// The settle profile that a test names, by our key or by Tracetest's.
+fn read_settle_profile(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<Reference> {
+    let own = fields.take("settleProfile");
+    let theirs = fields.take("pollingProfile");
+    if let Some(theirs) = &theirs {
+        if own.is_some() {
+            let message =
+                "`pollingProfile` is Tracetest's name of `settleProfile`, which is there too";
+            found.push(found.error(theirs.head(), message).help("remove one of the two"));
+            return None;
+        }
+        let message = "nothing is polled here: `pollingProfile` only tells how long to wait";
+        let note = found.note(theirs.head(), message);
+        found.push(
+            note.help("its `periodic.timeout` counts as `settle.timeout`; write `settleProfile`"),
+        );
+    }
+    Some(Reference::new(own.or(theirs)?.text()?, found.text()))
+}
+
 fn read_settle(mut fields: Fields<'_>, found: &Diagnostics) -> (Settle, bool) {
     let default = Settle::default();
     let (timeout, flush) = (fields.take("timeout"), fields.take("flush"));

@@ -18,8 +18,13 @@ pub(crate) struct Refused {
 }
 
 /// Older names of kinds.
-pub(crate) const ALIASES: &[(&str, &str)] =
-    &[("Transaction", "TestSuite"), ("Environment", "VariableSet")];
+pub(crate) const ALIASES: &[(&str, &str)] = &[
+    ("Transaction", "TestSuite"),
+    ("Environment", "VariableSet"),
+    ("DataStore", "TraceStore"),
+    ("PollingProfile", "SettleProfile"),
+    ("TestRunner", "QualityGate"),
+];
 
 const HTTP: &str = r#"type: Test
 spec:
@@ -47,7 +52,7 @@ spec:
   outputs:
   - {name: ORDER, selector: 'span[name="charge"]', value: attr:shop.order}
   settle: {timeout: 10s, flush: 1s, expect: [shop], absent: [db]}
-  pollingProfile: slow
+  settleProfile: slow
   skipTraceCollection: false
 "#;
 
@@ -122,6 +127,13 @@ spec:
   - {file: ./mail.yaml}
 "#;
 
+const POLLED: &str = r#"type: Test
+spec:
+  name: polled
+  pollingProfile: slow
+  trigger: {type: http, httpRequest: {url: https://shop.test/cart}}
+"#;
+
 const VARIABLES: &str = r#"type: VariableSet
 spec:
   id: staging
@@ -130,11 +142,15 @@ spec:
   - {key: USER, value: ann-of-staging, type: raw}
 "#;
 
-const PROFILE: &str = r#"type: PollingProfile
+const PROFILE: &str = r#"type: SettleProfile
+spec: {id: slow, name: slow, default: false, timeout: 2m}
+"#;
+
+const POLLING_PROFILE: &str = r#"type: PollingProfile
 spec: {id: slow, name: slow, default: false, strategy: periodic, periodic: {timeout: 2m}}
 "#;
 
-const OTHER_PROFILE: &str = r#"type: PollingProfile
+const OTHER_PROFILE: &str = r#"type: SettleProfile
 spec: {id: other, default: false, periodic: {timeout: 2m}}
 "#;
 
@@ -150,11 +166,11 @@ spec:
     - {id: no-empty-attributes, weight: 25, errorLevel: error}
   - id: common
 ---
-type: TestRunner
+type: QualityGate
 spec: {id: current, requiredGates: [test-specs, analyzer-score]}
 "#;
 
-const AZURE: &str = r#"type: DataStore
+const AZURE: &str = r#"type: TraceStore
 spec:
   id: cloud
   type: azureappinsights
@@ -227,7 +243,8 @@ pub(crate) const CHANGES: &[Change] = &[
     change(("Test", "settle.flush"), HTTP, "flush: 1s", "flush: 2s"),
     change(("Test", "settle.expect[]"), HTTP, "expect: [shop]", "expect: [store]"),
     change(("Test", "settle.absent[]"), HTTP, "absent: [db]", "absent: [queue]"),
-    change(("Test", "pollingProfile"), HTTP, "pollingProfile: slow", "pollingProfile: fast"),
+    change(("Test", "settleProfile"), HTTP, "settleProfile: slow", "settleProfile: fast"),
+    change(("Test", "pollingProfile"), POLLED, "pollingProfile: slow", "pollingProfile: fast"),
     change(("Test", "skipTraceCollection"), API_KEY, "  name: the shop", "  name: the shop\n  skipTraceCollection: true"),
 
     change(("TestSuite", "id"), SUITE, "id: nightly", "id: hourly"),
@@ -243,9 +260,10 @@ pub(crate) const CHANGES: &[Change] = &[
     change(("VariableSet", "values[].value"), VARIABLES, "ann-of-staging", "bob-of-staging"),
     change(("VariableSet", "values[].type"), VARIABLES, "type: raw", "type: secret"),
 
-    change(("PollingProfile", "id"), PROFILE, "id: slow", "id: fast"),
-    change(("PollingProfile", "default"), OTHER_PROFILE, "default: false", "default: true"),
-    change(("PollingProfile", "periodic.timeout"), PROFILE, "2m", "3m"),
+    change(("SettleProfile", "id"), PROFILE, "id: slow", "id: fast"),
+    change(("SettleProfile", "default"), OTHER_PROFILE, "default: false", "default: true"),
+    change(("SettleProfile", "timeout"), PROFILE, "2m", "3m"),
+    change(("SettleProfile", "periodic.timeout"), POLLING_PROFILE, "2m", "3m"),
 
     change(("Analyzer", "id"), GATES, "id: current", "id: other"),
     change(("Analyzer", "enabled"), GATES, "enabled: true", "enabled: false"),
@@ -255,12 +273,12 @@ pub(crate) const CHANGES: &[Change] = &[
     change(("Analyzer", "plugins[].rules[].id"), GATES, "id: no-empty-attributes, weight: 25", "id: span-naming, weight: 99"),
     change(("Analyzer", "plugins[].rules[].weight"), GATES, "weight: 25", "weight: 90"),
     change(("Analyzer", "plugins[].rules[].errorLevel"), GATES, "errorLevel: error", "errorLevel: disabled"),
-    change(("TestRunner", "id"), GATES, "spec: {id: current, required", "spec: {id: other, required"),
-    change(("TestRunner", "requiredGates[]"), GATES, "analyzer-score]", "analyzer-rules]"),
+    change(("QualityGate", "id"), GATES, "spec: {id: current, required", "spec: {id: other, required"),
+    change(("QualityGate", "requiredGates[]"), GATES, "analyzer-score]", "analyzer-rules]"),
 
-    change(("DataStore", "id"), AZURE, "id: cloud", "id: sky"),
-    change(("DataStore", "type"), AZURE, "type: azureappinsights\n", "type: sumologic\n  sumologic: {url: a, accessID: b, accessKey: c}\n"),
-    change(("DataStore", "azureappinsights.connectionType"), AZURE, "connectionType: direct", "connectionType: collector"),
+    change(("TraceStore", "id"), AZURE, "id: cloud", "id: sky"),
+    change(("TraceStore", "type"), AZURE, "type: azureappinsights\n", "type: sumologic\n  sumologic: {url: a, accessID: b, accessKey: c}\n"),
+    change(("TraceStore", "azureappinsights.connectionType"), AZURE, "connectionType: direct", "connectionType: collector"),
 ];
 
 /// What is told of runs and documents, and what Tracetest writes into its exports.
@@ -291,14 +309,14 @@ pub(crate) const FOR_PEOPLE: &[(&str, &str, &str)] = &[
     ("VariableSet", "description", PEOPLE),
     ("VariableSet", "version", EXPORTED),
     ("VariableSet", "createdAt", EXPORTED),
-    ("DataStore", "name", PEOPLE),
-    ("DataStore", "createdAt", EXPORTED),
-    ("DataStore", "default", "which of several stores Tracetest asks; none is asked here, and each is named"),
-    ("PollingProfile", "name", PEOPLE),
-    ("PollingProfile", "createdAt", EXPORTED),
-    ("PollingProfile", "strategy", POLLING),
-    ("PollingProfile", "periodic.retryDelay", POLLING),
-    ("PollingProfile", "periodic.selectorMatchRetries", POLLING),
+    ("TraceStore", "name", PEOPLE),
+    ("TraceStore", "createdAt", EXPORTED),
+    ("TraceStore", "default", "which of several stores Tracetest asks; none is asked here, and each is named"),
+    ("SettleProfile", "name", PEOPLE),
+    ("SettleProfile", "createdAt", EXPORTED),
+    ("SettleProfile", "strategy", POLLING),
+    ("SettleProfile", "periodic.retryDelay", POLLING),
+    ("SettleProfile", "periodic.selectorMatchRetries", POLLING),
     ("Analyzer", "name", PEOPLE),
     ("Analyzer", "createdAt", EXPORTED),
     ("Analyzer", "plugins[].name", EXPORTED),
@@ -309,8 +327,8 @@ pub(crate) const FOR_PEOPLE: &[(&str, &str, &str)] = &[
     ("Analyzer", "plugins[].rules[].description", EXPORTED),
     ("Analyzer", "plugins[].rules[].errorDescription", EXPORTED),
     ("Analyzer", "plugins[].rules[].tips", EXPORTED),
-    ("TestRunner", "name", PEOPLE),
-    ("TestRunner", "createdAt", EXPORTED),
+    ("QualityGate", "name", PEOPLE),
+    ("QualityGate", "createdAt", EXPORTED),
 ];
 
 const fn refused(
@@ -326,16 +344,16 @@ pub(crate) const REFUSED: &[Refused] = &[
     refused(("Test", "trigger.grpc."), "type: Test\nspec: {name: a, trigger: {type: grpc, grpc: {address: a, method: b}}}\n", "a trigger of type `grpc` cannot be fired by this version yet"),
     refused(("Test", "trigger.kafka."), "type: Test\nspec: {name: a, trigger: {type: kafka, kafka: {brokerUrls: [a], topic: b}}}\n", "a trigger of type `kafka` cannot be fired by this version yet"),
     refused(("Test", "trigger.playwrightEngine."), "type: Test\nspec: {name: a, trigger: {type: playwrightengine, playwrightEngine: {target: a, script: ./b.js}}}\n", "a trigger of type `playwrightengine` cannot be fired by this version yet"),
-    refused(("DataStore", "jaeger."), "type: DataStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a}}\n", "a store of type `jaeger` is not queried"),
-    refused(("DataStore", "tempo."), "type: DataStore\nspec: {name: a, type: tempo, tempo: {http: {url: a}}}\n", "a store of type `tempo` is not queried"),
-    refused(("DataStore", "opensearch."), "type: DataStore\nspec: {name: a, type: opensearch, opensearch: {index: a}}\n", "a store of type `opensearch` is not queried"),
-    refused(("DataStore", "elasticapm."), "type: DataStore\nspec: {name: a, type: elasticapm, elasticapm: {index: a}}\n", "a store of type `elasticapm` is not queried"),
-    refused(("DataStore", "signalfx."), "type: DataStore\nspec: {name: a, type: signalfx, signalfx: {realm: a, token: b}}\n", "a store of type `signalfx` is not queried"),
-    refused(("DataStore", "awsxray."), "type: DataStore\nspec: {name: a, type: awsxray, awsxray: {region: a}}\n", "a store of type `awsxray` is not queried"),
-    refused(("DataStore", "sumologic."), "type: DataStore\nspec: {name: a, type: sumologic, sumologic: {url: a, accessID: b, accessKey: c}}\n", "a store of type `sumologic` is not queried"),
-    refused(("DataStore", "azureappinsights.a"), AZURE, "a store of type `azureappinsights` is not queried"),
-    refused(("DataStore", "azureappinsights.r"), AZURE, "a store of type `azureappinsights` is not queried"),
-    refused(("DataStore", "azureappinsights.u"), AZURE, "a store of type `azureappinsights` is not queried"),
+    refused(("TraceStore", "jaeger."), "type: TraceStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a}}\n", "a trace store of type `jaeger` is not queried"),
+    refused(("TraceStore", "tempo."), "type: TraceStore\nspec: {name: a, type: tempo, tempo: {http: {url: a}}}\n", "a trace store of type `tempo` is not queried"),
+    refused(("TraceStore", "opensearch."), "type: TraceStore\nspec: {name: a, type: opensearch, opensearch: {index: a}}\n", "a trace store of type `opensearch` is not queried"),
+    refused(("TraceStore", "elasticapm."), "type: TraceStore\nspec: {name: a, type: elasticapm, elasticapm: {index: a}}\n", "a trace store of type `elasticapm` is not queried"),
+    refused(("TraceStore", "signalfx."), "type: TraceStore\nspec: {name: a, type: signalfx, signalfx: {realm: a, token: b}}\n", "a trace store of type `signalfx` is not queried"),
+    refused(("TraceStore", "awsxray."), "type: TraceStore\nspec: {name: a, type: awsxray, awsxray: {region: a}}\n", "a trace store of type `awsxray` is not queried"),
+    refused(("TraceStore", "sumologic."), "type: TraceStore\nspec: {name: a, type: sumologic, sumologic: {url: a, accessID: b, accessKey: c}}\n", "a trace store of type `sumologic` is not queried"),
+    refused(("TraceStore", "azureappinsights.a"), AZURE, "a trace store of type `azureappinsights` is not queried"),
+    refused(("TraceStore", "azureappinsights.r"), AZURE, "a trace store of type `azureappinsights` is not queried"),
+    refused(("TraceStore", "azureappinsights.u"), AZURE, "a trace store of type `azureappinsights` is not queried"),
     refused(("Config", ""), "type: Config\nspec: {analyticsEnabled: true}\n", "documents of type `Config` are ignored"),
     refused(("Demo", ""), "type: Demo\nspec: {name: a, type: pokeshop, enabled: true}\n", "documents of type `Demo` are ignored"),
 ];

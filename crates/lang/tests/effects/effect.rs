@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use lang::{
-    Analyzer, CURRENT, Document, Evidence, Files, Gates, Plan, PollingProfile, Reference, Secrets,
-    Seed, Suite, Test, TestRunner, VariableSet, Vars, analysis, compile, judge, kept, outputs,
-    read, request, resolve,
+    Analyzer, CURRENT, Document, Evidence, Files, Gates, Plan, QualityGate, Reference, Secrets,
+    Seed, SettleProfile, Test, TestSuite, VariableSet, Vars, analysis, compile, judge, kept,
+    outputs, read, request, resolve,
 };
 use model::{
     Answer, Body, Request, Response, Settlement, SpanId, Timestamp, Trace, TraceId,
@@ -40,12 +40,12 @@ pub(crate) fn effect(text: &str) -> String {
     for document in &documents {
         match document {
             Document::Test(test) => out.push_str(&of_test(test)),
-            Document::Suite(suite) => out.push_str(&of_suite(suite)),
+            Document::TestSuite(suite) => out.push_str(&of_suite(suite)),
             Document::VariableSet(set) => out.push_str(&of_variables(set)),
-            Document::PollingProfile(profile) => out.push_str(&of_profile(profile)),
+            Document::SettleProfile(profile) => out.push_str(&of_profile(profile)),
             Document::Analyzer(it) => analyzer = Some(it).filter(|it| holds(it.id.as_deref())),
-            Document::TestRunner(it) => runner = Some(it).filter(|it| holds(it.id.as_deref())),
-            Document::DataStore(_) => {
+            Document::QualityGate(it) => runner = Some(it).filter(|it| holds(it.id.as_deref())),
+            Document::TraceStore(_) => {
                 out.push_str(&draw(document.notice(&text, RECEIVER).as_slice(), Colour::Never));
             }
             Document::Ignored(_) => {}
@@ -76,7 +76,7 @@ fn of_test(test: &Test) -> String {
         Request::Http(http) => http.tls.identity.as_ref().map(|identity| identity.key.expose()),
         Request::Exec(_) | Request::TraceId(_) => None,
     };
-    let named = plan.polling_profile().map(|profile| match profile {
+    let named = plan.settle_profile().map(|profile| match profile {
         Reference::Id(id) => id.clone(),
         Reference::File(file) => file.path.clone(),
     });
@@ -118,7 +118,7 @@ fn judged(plan: &Plan) -> String {
     out + &format!("{:?}\n{analysis:#?}\n", outputs(&resolved, &evidence))
 }
 
-fn of_suite(suite: &Suite) -> String {
+fn of_suite(suite: &TestSuite) -> String {
     let steps = suite.steps.iter().map(|step| {
         let test = match &step.test {
             Reference::Id(id) => format!("id {id}"),
@@ -144,7 +144,7 @@ fn of_variables(set: &VariableSet) -> String {
 }
 
 /// A profile counts for the test that names it, and for one that names none if it is the default.
-fn of_profile(profile: &PollingProfile) -> String {
+fn of_profile(profile: &SettleProfile) -> String {
     let mut plan = fixed();
     if profile.key().as_deref() == Some("slow") || profile.is_default {
         plan.wait_as(profile);
@@ -152,7 +152,7 @@ fn of_profile(profile: &PollingProfile) -> String {
     format!("{:?}\n", plan.settle())
 }
 
-fn of_gates(analyzer: Option<&Analyzer>, runner: Option<&TestRunner>) -> String {
+fn of_gates(analyzer: Option<&Analyzer>, runner: Option<&QualityGate>) -> String {
     if analyzer.is_none() && runner.is_none() {
         return String::new();
     }

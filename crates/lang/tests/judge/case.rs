@@ -86,7 +86,7 @@ fn gates(documents: &str) -> Gates {
     for document in documents {
         match document {
             Document::Analyzer(one) => analyzer = Some(one),
-            Document::TestRunner(one) => runner = Some(one),
+            Document::QualityGate(one) => runner = Some(one),
             other => panic!("no gate: {other:?}"),
         }
     }

@@ -124,12 +124,12 @@ fn secrets(kind: DocumentKind, document: &mut Value) -> Vec<(String, &mut Value)
                 }
             }
         }
-        DocumentKind::Store => below(document, "", false, &mut found),
+        DocumentKind::TraceStore => below(document, "", false, &mut found),
         DocumentKind::Test
-        | DocumentKind::Suite
+        | DocumentKind::TestSuite
         | DocumentKind::SettleProfile
         | DocumentKind::Analyzer
-        | DocumentKind::Gate => {}
+        | DocumentKind::QualityGate => {}
     }
     found
 }

@@ -156,7 +156,7 @@ async fn gates_of(app: &App, context: TraceParent, project: &Project) -> Result<
     let current = current.map_err(|error| Problem::new(Fault::Internal, error.to_string()))?;
     let mut stored = [None, None];
     for (kind, document) in
-        [DocumentKind::Analyzer, DocumentKind::Gate].into_iter().zip(&mut stored)
+        [DocumentKind::Analyzer, DocumentKind::QualityGate].into_iter().zip(&mut stored)
     {
         let kept = app.db.document(project, kind, &current, None);
         let kept = app.watch.db(context, Call("SELECT", "documents"), kept).await?;

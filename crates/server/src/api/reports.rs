@@ -134,7 +134,7 @@ async fn of_run(
 #[utoipa::path(
     get,
     path = "/api/v1/suite-runs/{run}/report",
-    tag = "suites",
+    tag = "test suites",
     operation_id = "readSuiteReport",
     params(Wanted, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
     responses((

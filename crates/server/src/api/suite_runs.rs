@@ -9,7 +9,7 @@ use axum::{
 use bus::Bus;
 
 use db::{NewSuiteRun, State as RunState, StepOutcome, StoredSuiteRun, SuiteStep};
-use lang::{Document as Written, Reference, Suite};
+use lang::{Document as Written, Reference, TestSuite};
 use model::{DocumentKind, Fault, Project, RunId, TestId, Timestamp, Verdict};
 use serde::Serialize;
 use source::Text;
@@ -74,8 +74,8 @@ struct SuiteRunStep {
 /// Accepts a run of the suite as it is now; its steps start as far as what they need has passed.
 #[utoipa::path(
     post,
-    path = "/api/v1/suites/{suite}/runs",
-    tag = "suites",
+    path = "/api/v1/test-suites/{suite}/runs",
+    tag = "test suites",
     operation_id = "startSuiteRun",
     params(
         Owner,
@@ -104,10 +104,10 @@ async fn start(
     pressed(&app)?;
     let start = Start::read(&body)?;
     let key = idempotency_key(&headers, format!("start suite {suite} {body}"))?;
-    let found = app.db.document(&project, DocumentKind::Suite, &suite, None);
+    let found = app.db.document(&project, DocumentKind::TestSuite, &suite, None);
     let found = app.watch.db(context, Call("SELECT", "documents"), found).await?;
     let found = found.ok_or_else(|| {
-        let detail = format!("project `{project}` has no suite `{suite}`: apply it first");
+        let detail = format!("project `{project}` has no test suite `{suite}`: apply it first");
         Problem::new(Fault::Missing, detail)
     })?;
     let kept = suite_of(&Text::new(&found.file, found.document), &suite)?;
@@ -139,7 +139,7 @@ async fn start(
 #[utoipa::path(
     get,
     path = "/api/v1/suite-runs/{run}",
-    tag = "suites",
+    tag = "test suites",
     operation_id = "readSuiteRun",
     params(Owner, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
     responses((status = 200, description = "The suite's run.", body = SuiteRun)),
@@ -157,7 +157,7 @@ async fn read(
 #[utoipa::path(
     post,
     path = "/api/v1/suite-runs/{run}/stop",
-    tag = "suites",
+    tag = "test suites",
     operation_id = "stopSuiteRun",
     params(Owner, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
     responses((status = 200, description = "The suite's run, asked to stop unless it had ended.", body = SuiteRun)),
@@ -200,17 +200,17 @@ pub(super) async fn stored(
     stored.ok_or_else(|| Problem::new(Fault::Missing, format!("there is no run of a suite `{id}`")))
 }
 
-fn suite_of(text: &Text, id: &TestId) -> Result<Suite, Problem> {
+fn suite_of(text: &Text, id: &TestId) -> Result<TestSuite, Problem> {
     let (documents, mistakes) = lang::read(text);
     let suite = documents.into_iter().find_map(|document| match document {
-        Written::Suite(suite) if suite.id == *id => Some(suite),
+        Written::TestSuite(suite) if suite.id == *id => Some(suite),
         _ => None,
     });
     suite.ok_or_else(|| Problem::document(&mistakes))
 }
 
 /// The steps, each with the id of its test.
-fn steps(suite: &Suite) -> Result<Vec<SuiteStep>, Problem> {
+fn steps(suite: &TestSuite) -> Result<Vec<SuiteStep>, Problem> {
     let step = |step: &lang::Step| {
         let Reference::Id(id) = &step.test else {
             let detail = format!(

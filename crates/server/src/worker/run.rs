@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bus::Bus;
 use db::{Damaged, Db, DbError, OtlpTrace, SecretValues, Taken};
-use lang::{Document, Evidence, Files, Plan, PollingProfile, Reference, Secrets, Vars};
+use lang::{Document, Evidence, Files, Plan, SettleProfile, Reference, Secrets, Vars};
 use model::{
     DocumentKind, Event, Faulty, Learned, Outcome, RunId, Step, StepTime, Superseded, Timestamp,
     Trace, Verdict, What,
@@ -270,21 +270,21 @@ fn compile(taken: &Taken) -> Result<Plan, String> {
         plan.wait_as(&profile);
     }
     let stored = |kind: DocumentKind| taken.gates.get(kind.as_str()).map(String::as_str);
-    plan.require(gates(stored(DocumentKind::Analyzer), stored(DocumentKind::Gate))?);
+    plan.require(gates(stored(DocumentKind::Analyzer), stored(DocumentKind::QualityGate))?);
     Ok(plan)
 }
 
 /// The profile that says how long to wait: the one that the test names, else the one that holds for tests that name none.
-fn settle_profile(taken: &Taken, plan: &Plan) -> Result<Option<PollingProfile>, String> {
+fn settle_profile(taken: &Taken, plan: &Plan) -> Result<Option<SettleProfile>, String> {
     let read = |document: &String| {
         let (documents, _) = lang::read(&source::Text::new("profile.yaml", document));
         documents.into_iter().find_map(|document| match document {
-            Document::PollingProfile(profile) => Some(profile),
+            Document::SettleProfile(profile) => Some(profile),
             _ => None,
         })
     };
     let profiles = &taken.settle_profiles;
-    match plan.polling_profile() {
+    match plan.settle_profile() {
         None => Ok(profiles.values().filter_map(read).find(|profile| profile.is_default)),
         Some(Reference::Id(id)) => match profiles.get(id).and_then(read) {
             Some(profile) => Ok(Some(profile)),

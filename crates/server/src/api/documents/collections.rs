@@ -139,17 +139,17 @@ collection!(
     "deleteTest"
 );
 collection!(
-    suites,
-    Suite,
-    "suites",
-    "/api/v1/suites",
-    "/api/v1/suites/{id}",
-    "/api/v1/suites/{id}/versions",
-    "listSuites",
-    "readSuite",
-    "listSuiteVersions",
-    "putSuite",
-    "deleteSuite"
+    test_suites,
+    TestSuite,
+    "test suites",
+    "/api/v1/test-suites",
+    "/api/v1/test-suites/{id}",
+    "/api/v1/test-suites/{id}/versions",
+    "listTestSuites",
+    "readTestSuite",
+    "listTestSuiteVersions",
+    "putTestSuite",
+    "deleteTestSuite"
 );
 collection!(
     variable_sets,
@@ -165,17 +165,17 @@ collection!(
     "deleteVariableSet"
 );
 collection!(
-    stores,
-    Store,
-    "stores",
-    "/api/v1/stores",
-    "/api/v1/stores/{id}",
-    "/api/v1/stores/{id}/versions",
-    "listStores",
-    "readStore",
-    "listStoreVersions",
-    "putStore",
-    "deleteStore"
+    trace_stores,
+    TraceStore,
+    "trace stores",
+    "/api/v1/trace-stores",
+    "/api/v1/trace-stores/{id}",
+    "/api/v1/trace-stores/{id}/versions",
+    "listTraceStores",
+    "readTraceStore",
+    "listTraceStoreVersions",
+    "putTraceStore",
+    "deleteTraceStore"
 );
 collection!(
     settle_profiles,
@@ -204,26 +204,26 @@ collection!(
     "deleteAnalyzer"
 );
 collection!(
-    gates,
-    Gate,
-    "gates",
-    "/api/v1/gates",
-    "/api/v1/gates/{id}",
-    "/api/v1/gates/{id}/versions",
-    "listGates",
-    "readGate",
-    "listGateVersions",
-    "putGate",
-    "deleteGate"
+    quality_gates,
+    QualityGate,
+    "quality gates",
+    "/api/v1/quality-gates",
+    "/api/v1/quality-gates/{id}",
+    "/api/v1/quality-gates/{id}/versions",
+    "listQualityGates",
+    "readQualityGate",
+    "listQualityGateVersions",
+    "putQualityGate",
+    "deleteQualityGate"
 );
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .merge(tests::routes())
-        .merge(suites::routes())
+        .merge(test_suites::routes())
         .merge(variable_sets::routes())
-        .merge(stores::routes())
+        .merge(trace_stores::routes())
         .merge(settle_profiles::routes())
         .merge(analyzers::routes())
-        .merge(gates::routes())
+        .merge(quality_gates::routes())
 }

@@ -11,7 +11,7 @@ use super::{is_blank, read_name, take_others, take_read_only, tell_other, text, 
 
 /// Where the traces of a system are kept.
 #[derive(Clone, Debug)]
-pub struct DataStore {
+pub struct TraceStore {
     /// Under which it is kept.
     pub id: Option<String>,
     /// For people.
@@ -209,7 +209,7 @@ const COMPRESSIONS: &[(&str, Option<&str>)] = &[
     ("none", None),
 ];
 
-impl DataStore {
+impl TraceStore {
     pub(super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
         let mut fields = item.fields()?;
         let (id, name) = read_name(&mut fields);
