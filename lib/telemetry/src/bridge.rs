@@ -35,8 +35,10 @@ impl Telemetry {
             .with_location(false)
             .with_threads(false);
         let logs = OpenTelemetryTracingBridge::new(self.logger_provider());
-        let of = |kind| Wanted { state: Arc::clone(self.state()), kind };
-        spans.with_filter(of(Kind::Spans)).and_then(logs.with_filter(of(Kind::Logs)))
+        let of = |kind| ExportFilter { state: Arc::clone(self.state()), kind };
+        spans
+            .with_filter(of(CallsiteKind::Spans))
+            .and_then(logs.with_filter(of(CallsiteKind::Logs)))
     }
 }
 
@@ -46,23 +48,23 @@ pub(crate) fn levels_changed() {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CallsiteKind {
     Spans,
     Logs,
 }
 
 /// Lets through what some exporter wants at the moment.
-struct Wanted {
+struct ExportFilter {
     state: Arc<State>,
-    kind: Kind,
+    kind: CallsiteKind,
 }
 
-impl Wanted {
+impl ExportFilter {
     fn level(&self) -> LevelFilter {
         let pipeline = self.state.pipeline.load();
         as_filter(match self.kind {
-            Kind::Spans => pipeline.span_level,
-            Kind::Logs => pipeline.log_level,
+            CallsiteKind::Spans => pipeline.span_level,
+            CallsiteKind::Logs => pipeline.log_level,
         })
     }
 }
@@ -78,7 +80,7 @@ fn as_filter(level: Option<Level>) -> LevelFilter {
     }
 }
 
-impl<S: Subscriber> Filter<S> for Wanted {
+impl<S: Subscriber> Filter<S> for ExportFilter {
     fn enabled(&self, meta: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         // A span without a parent would begin a context that is not suppressed, so that a sender's own are refused here.
         *meta.level() <= self.level()

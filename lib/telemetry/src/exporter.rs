@@ -18,7 +18,7 @@ use crate::{
     metrics::Reader,
     pipeline::{Outlet, threshold},
     plan::{self, Durability, Signal},
-    send::{self, Lane, Prepared, SendHost, Sender},
+    send::{self, Lane, PreparedSender, SendHost, Sender},
 };
 
 /// How long the end of a sender may take at the least, whatever the deadline was: it lets go of what is under way.
@@ -64,7 +64,7 @@ pub(crate) const LOGS: &str = ".logs";
 
 /// An exporter at work.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningExporter {
     pub(crate) plan: plan::Exporter,
     pub(crate) own: bool,
     pub(crate) outlet: Arc<Outlet>,
@@ -97,10 +97,10 @@ impl JournalId {
 pub(crate) struct Change {
     pub(crate) plan: plan::Exporter,
     pub(crate) own: bool,
-    sender: Prepared,
+    sender: PreparedSender,
 }
 
-impl Running {
+impl RunningExporter {
     /// Opens the journal. Nothing is sent before the first [`change`](Self::change).
     pub(crate) fn open(
         plan: plan::Exporter,
@@ -201,7 +201,7 @@ impl Change {
     }
 }
 
-fn refused(plan: &plan::Exporter, reason: &send::StartError) -> StartError {
+fn refused(plan: &plan::Exporter, reason: &send::SenderError) -> StartError {
     StartError::Destination { exporter: plan.name.clone(), reason: reason.to_string() }
 }
 

@@ -7,13 +7,13 @@ use std::{
 };
 
 use crate::{
-    exporter::{LOGS, Running},
+    exporter::{LOGS, RunningExporter},
     host::{Host, Notice, Topic},
 };
 
 /// Says of each folder beside those of the exporters that something in it is not delivered.
-pub(crate) fn report(running: &[Running], host: &Host) {
-    let used: HashSet<PathBuf> = running.iter().filter_map(Running::folder).collect();
+pub(crate) fn report(running: &[RunningExporter], host: &Host) {
+    let used: HashSet<PathBuf> = running.iter().filter_map(RunningExporter::folder).collect();
     let directories: HashSet<&Path> = used.iter().filter_map(|folder| folder.parent()).collect();
     for directory in directories {
         // What cannot be listed is said by the exporter that cannot write there.

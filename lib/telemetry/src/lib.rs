@@ -17,6 +17,7 @@
 mod bridge;
 pub mod config;
 mod counts;
+mod draining;
 mod encode;
 mod exporter;
 mod host;
@@ -29,7 +30,6 @@ pub mod plan;
 mod probe;
 mod processor;
 mod record;
-mod retiree;
 mod self_metrics;
 mod send;
 mod span;

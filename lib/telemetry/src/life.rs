@@ -18,14 +18,14 @@ use opentelemetry_sdk::{
 
 use crate::{
     counts::{Counts, Report},
-    exporter::{Change, Running, StartError},
+    draining::{DrainEnd, DrainingExporter, EndedExporter},
+    exporter::{Change, RunningExporter, StartError},
     host::{Host, Notice},
     leftovers,
     metrics::Reader,
     pipeline::{OUTLETS_MAX, Outlet, Pipeline, State},
     plan::{self, Destination, EXPORTERS_MAX, Plan, Roles, Signals},
     processor::{Logs, Sampler, Spans},
-    retiree::{Ended, Left, Retiree},
     self_metrics,
     span::FinishedSpan,
     watch::{Status, Watch, Watcher},
@@ -66,11 +66,11 @@ pub struct Telemetry {
 /// The exporters at work.
 #[derive(Debug, Default)]
 struct Exporters {
-    running: Vec<Running>,
+    running: Vec<RunningExporter>,
     /// Exporters that an earlier plan had and that still send.
-    retiring: Vec<Retiree>,
+    retiring: Vec<DrainingExporter>,
     /// Those that do not any more.
-    ended: Vec<Ended>,
+    ended: Vec<EndedExporter>,
     last_slot: u8,
     is_over: bool,
 }
@@ -132,20 +132,21 @@ impl Telemetry {
             changes.push(Change::prepare(plan, *own, &self.host, &self.reader)?);
             if known.is_none() {
                 let slot = exporters.next_slot(&opened);
-                opened.push(Running::open(plan.clone(), *own, slot, &self.host)?);
+                opened.push(RunningExporter::open(plan.clone(), *own, slot, &self.host)?);
             }
         }
         // From here on nothing fails but for a lack of threads.
         opened.iter().for_each(|running| exporters.hand_over(running));
         exporters.running.append(&mut opened);
-        let is_gone =
-            |running: &mut Running| wanted.iter().all(|(plan, _)| !running.keeps_journal(plan));
+        let is_gone = |running: &mut RunningExporter| {
+            wanted.iter().all(|(plan, _)| !running.keeps_journal(plan))
+        };
         let gone: Vec<_> = exporters.running.extract_if(.., is_gone).collect();
         let result = exporters.change(changes, &self.host);
         let outlets = exporters.running.iter().map(|running| Arc::clone(&running.outlet));
         let left = self.state.swap(Pipeline::new(outlets.collect()));
         for running in gone {
-            let retiree = Retiree::start(running, Arc::downgrade(&left), &self.host);
+            let retiree = DrainingExporter::start(running, Arc::downgrade(&left), &self.host);
             exporters.retiring.push(retiree);
         }
         drop(exporters);
@@ -309,24 +310,27 @@ impl Exporters {
     /// Takes back those that are wanted again, and notes those that have ended.
     fn recall(&mut self, wanted: &[(plan::Exporter, bool)]) {
         let is_wanted =
-            |retiree: &Retiree| wanted.iter().any(|(plan, _)| retiree.keeps_journal(plan));
-        self.retiring.iter().filter(|retiree| is_wanted(retiree)).for_each(Retiree::recall);
+            |retiree: &DrainingExporter| wanted.iter().any(|(plan, _)| retiree.keeps_journal(plan));
+        self.retiring
+            .iter()
+            .filter(|retiree| is_wanted(retiree))
+            .for_each(DrainingExporter::recall);
         self.reap(|retiree| retiree.is_finished() || is_wanted(retiree));
     }
 
     /// Waits for these retirees to end or to come back.
-    fn reap(&mut self, which: impl Fn(&Retiree) -> bool) {
+    fn reap(&mut self, which: impl Fn(&DrainingExporter) -> bool) {
         let left: Vec<_> = self.retiring.extract_if(.., |retiree| which(retiree)).collect();
-        for left in left.into_iter().filter_map(Retiree::join) {
+        for left in left.into_iter().filter_map(DrainingExporter::join) {
             match left {
-                Left::Recalled(running) => self.running.push(*running),
-                Left::Ended(ended) => self.note(ended),
+                DrainEnd::Recalled(running) => self.running.push(*running),
+                DrainEnd::Ended(ended) => self.note(ended),
             }
         }
     }
 
-    fn note(&mut self, ended: Ended) {
-        let same = |known: &&mut Ended| {
+    fn note(&mut self, ended: EndedExporter) {
+        let same = |known: &&mut EndedExporter| {
             known.counts.exporter == ended.counts.exporter && known.folder == ended.folder
         };
         match self.ended.iter_mut().find(same) {
@@ -336,7 +340,7 @@ impl Exporters {
     }
 
     /// What an ended exporter had left is in the books of the one that found it.
-    fn hand_over(&mut self, opened: &Running) {
+    fn hand_over(&mut self, opened: &RunningExporter) {
         let (folder, found) = (opened.folder(), opened.outlet.counts().recovered);
         for ended in self.ended.iter_mut().filter(|it| it.folder.is_some() && it.folder == folder) {
             let handed = ended.counts.queued.min(found);
@@ -362,12 +366,12 @@ impl Exporters {
         result
     }
 
-    fn of(&mut self, plan: &plan::Exporter) -> Option<&mut Running> {
+    fn of(&mut self, plan: &plan::Exporter) -> Option<&mut RunningExporter> {
         self.running.iter_mut().find(|running| running.keeps_journal(plan))
     }
 
     /// A slot that nobody has, and that nobody had for as long as possible: spans under way may bear its mark.
-    fn next_slot(&mut self, opened: &[Running]) -> u8 {
+    fn next_slot(&mut self, opened: &[RunningExporter]) -> u8 {
         let taken: HashSet<u8> =
             self.running.iter().chain(opened).map(|running| running.outlet.slot).collect();
         let retiring: HashSet<u8> = self.retiring.iter().map(|retiree| retiree.slot).collect();

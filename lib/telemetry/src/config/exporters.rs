@@ -118,7 +118,7 @@ pub(super) fn tracers(item: &Item<'_>, context: &Context<'_>, plan: &mut Plan) {
 
 /// What a tracer is made for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TracerKind {
     OpenTelemetry,
     Stdout,
     Log,
@@ -126,16 +126,19 @@ enum Kind {
 
 fn tracer(name: String, item: &Item<'_>, context: &Context<'_>) -> Option<Exporter> {
     let mut fields = item.fields()?;
-    let kinds =
-        [("open-telemetry", Kind::OpenTelemetry), ("stdout", Kind::Stdout), ("log", Kind::Log)];
+    let kinds = [
+        ("open-telemetry", TracerKind::OpenTelemetry),
+        ("stdout", TracerKind::Stdout),
+        ("log", TracerKind::Log),
+    ];
     let kind = fields.require("type").and_then(|item| item.choice(&kinds));
-    let kind = kind.unwrap_or(Kind::OpenTelemetry);
+    let kind = kind.unwrap_or(TracerKind::OpenTelemetry);
     let signals = enabled(&mut fields);
     let carried: Vec<_> = signals.carried().collect();
     let stream = stream(&mut fields, context);
     let file = match kind {
-        Kind::Log => fields.require("path"),
-        Kind::OpenTelemetry | Kind::Stdout => fields.take("path"),
+        TracerKind::Log => fields.require("path"),
+        TracerKind::OpenTelemetry | TracerKind::Stdout => fields.take("path"),
     };
     let file = file.and_then(|item| path(&item));
     // Read for every kind, so that one can be exchanged for another without touching the rest.
@@ -144,7 +147,7 @@ fn tracer(name: String, item: &Item<'_>, context: &Context<'_>) -> Option<Export
     let shape = Shape { name: &name, transport, carried: &carried };
     let otlp = otlp(&mut fields, &shape, context);
     fields.finish();
-    if kind != Kind::OpenTelemetry || carried.is_empty() {
+    if kind != TracerKind::OpenTelemetry || carried.is_empty() {
         context.notes.borrow_mut().truncate(notes);
     }
     if carried.is_empty() {
@@ -152,12 +155,12 @@ fn tracer(name: String, item: &Item<'_>, context: &Context<'_>) -> Option<Export
         return None;
     }
     let destination = match kind {
-        Kind::OpenTelemetry => Destination::Otlp(otlp),
-        Kind::Stdout => Destination::Stdout,
-        Kind::Log => Destination::Log(file.unwrap_or_default()),
+        TracerKind::OpenTelemetry => Destination::Otlp(otlp),
+        TracerKind::Stdout => Destination::Stdout,
+        TracerKind::Log => Destination::Log(file.unwrap_or_default()),
     };
     let unused = CONNECTION.iter().find(|key| item.node.get(key).is_some());
-    if let Some(key) = unused.filter(|_| kind != Kind::OpenTelemetry) {
+    if let Some(key) = unused.filter(|_| kind != TracerKind::OpenTelemetry) {
         context.note(format!("`{name}.{key}` has no effect: it does not send to a collector"));
     }
     let exporter = stream.exporter(name, context.service_name.clone(), signals, destination);

@@ -49,7 +49,7 @@ fn from_line(item: &Item<'_>) -> Option<Header> {
     let header = text.split_once(':').map(|(name, value)| header(name.trim(), value.trim()));
     match header {
         Some(Ok(header)) => Some(header),
-        Some(Err(Wrong(expected))) => {
+        Some(Err(HeaderError(expected))) => {
             item.misfit(expected);
             None
         }
@@ -65,7 +65,7 @@ fn from_entry(name: &Scalar, item: &Item<'_>) -> Option<Header> {
     let value = item.text()?;
     match header(&name.text, value.text.trim()) {
         Ok(header) => Some(header),
-        Err(Wrong(expected)) => {
+        Err(HeaderError(expected)) => {
             item.misfit(expected);
             None
         }
@@ -73,20 +73,20 @@ fn from_entry(name: &Scalar, item: &Item<'_>) -> Option<Header> {
 }
 
 /// What a header must be, in words that fit behind "must be".
-struct Wrong(&'static str);
+struct HeaderError(&'static str);
 
-fn header(name: &str, value: &str) -> Result<Header, Wrong> {
+fn header(name: &str, value: &str) -> Result<Header, HeaderError> {
     let Ok(name) = name.parse::<HeaderName>() else {
-        return Err(Wrong("a header whose name is letters, digits and `-`"));
+        return Err(HeaderError("a header whose name is letters, digits and `-`"));
     };
     if RESERVED.contains(&name.as_str()) || name.as_str().starts_with("grpc-") {
-        return Err(Wrong("another header: this one belongs to the transport"));
+        return Err(HeaderError("another header: this one belongs to the transport"));
     }
     if name.as_str().ends_with("-bin") {
-        return Err(Wrong("a header with text: in gRPC `-bin` at its end means bytes"));
+        return Err(HeaderError("a header with text: in gRPC `-bin` at its end means bytes"));
     }
     if !value.is_ascii() || HeaderValue::from_str(value).is_err() {
-        return Err(Wrong("a header whose value is visible ASCII"));
+        return Err(HeaderError("a header whose value is visible ASCII"));
     }
     Ok(Header { name, value: Secret::new(value) })
 }
@@ -114,7 +114,7 @@ pub(super) fn from_variable(otel: &Otel<'_>, names: &[String]) -> Option<(String
     for line in lines(value) {
         match line.split_once(':').map(|(name, value)| header(name.trim(), value.trim())) {
             Some(Ok(header)) => headers.push(header),
-            Some(Err(Wrong(expected))) => otel.warn(name, expected),
+            Some(Err(HeaderError(expected))) => otel.warn(name, expected),
             None => otel.warn(name, "headers such as `name=value,name=value`"),
         }
     }

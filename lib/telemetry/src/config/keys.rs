@@ -173,9 +173,9 @@ pub fn shared_names(keys: &[&[Key]]) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Keys to be looked up by path.
-pub(super) struct Known<'a>(Vec<(Vec<&'static str>, &'a Key)>);
+pub(super) struct KeyIndex<'a>(Vec<(Vec<&'static str>, &'a Key)>);
 
-impl<'a> Known<'a> {
+impl<'a> KeyIndex<'a> {
     pub(super) fn new(keys: &[&'a [Key]]) -> Self {
         let keys = keys.iter().flat_map(|keys| keys.iter());
         Self(keys.map(|key| (key.path.split('.').collect(), key)).collect())

@@ -45,13 +45,13 @@ use std::{cell::RefCell, collections::BTreeMap, path::PathBuf};
 use source::{Diagnostic, Diagnostics, Fields, Item, Text};
 
 use crate::plan::Plan;
-use keys::Known;
+use keys::KeyIndex;
 use otel::Otel;
 
 pub use describe::describe;
 pub use endpoint::address;
 pub use keys::{KEYS, Key, Kind, environment_name, shared_names};
-pub use overlay::{Overlaid, Overlay};
+pub use overlay::{MergedConfig, Overlay};
 pub use schema::schema;
 
 /// The name under which mistakes in variables are drawn.
@@ -153,7 +153,7 @@ pub fn read(root: &mut Fields<'_>, defaults: &Defaults, found: &Diagnostics) -> 
         resource,
         ..Plan::default()
     };
-    let known = Known::new(&[KEYS]);
+    let known = KeyIndex::new(&[KEYS]);
     let mut section = |key: &str, read: &mut dyn FnMut(&Item<'_>)| {
         if let Some(item) = root.take(key) {
             let nested = nest::nested(item.node, &[key], &known, found);

@@ -6,10 +6,15 @@
 
 use source::{Diagnostics, Entry, Node, Scalar, Span, Value};
 
-use super::keys::Known;
+use super::keys::KeyIndex;
 
 /// The same value with every key in its table. A key that then stands twice is an error.
-pub(super) fn nested(node: &Node, path: &[&str], known: &Known<'_>, found: &Diagnostics) -> Node {
+pub(super) fn nested(
+    node: &Node,
+    path: &[&str],
+    known: &KeyIndex<'_>,
+    found: &Diagnostics,
+) -> Node {
     let Value::Table(entries) = &node.value else { return node.clone() };
     if !known.has_table(path) {
         return node.clone();

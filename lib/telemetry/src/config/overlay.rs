@@ -12,7 +12,7 @@ use source::{Diagnostic, Diagnostics, Entry, Node, Scalar, Span, Text, Value, di
 use super::{
     ENVIRONMENT, Environment, Key, Kind, environment_name,
     headers::lines,
-    keys::{Known, MAKERS, leads},
+    keys::{KeyIndex, MAKERS, leads},
     nest::nested,
     secrets::{self, File},
     variables::{Substitution, typed},
@@ -32,7 +32,7 @@ pub struct Overlay<'a> {
 }
 
 /// A configuration with the environment over it.
-pub struct Overlaid {
+pub struct MergedConfig {
     /// The file's text, with the used variables behind it.
     pub text: Text,
     /// The file's values, or what took their place.
@@ -44,7 +44,7 @@ pub struct Overlaid {
     secrets: Vec<&'static str>,
 }
 
-impl Overlaid {
+impl MergedConfig {
     /// The collector for what is found from here on. It holds what the overlay found, and the mistakes of the file's
     /// grammar, which are handed in so that their pictures hide secrets as well.
     pub fn found(&self, mistakes: Vec<Diagnostic>) -> Diagnostics {
@@ -62,7 +62,7 @@ impl Overlaid {
     }
 }
 
-impl fmt::Debug for Overlaid {
+impl fmt::Debug for MergedConfig {
     /// The values are left out: some are secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Overlaid");
@@ -80,8 +80,8 @@ struct Override<'a> {
 
 impl Overlay<'_> {
     /// Lays the environment over what was read from `text`. No document at all counts as an empty one.
-    pub fn apply(&self, text: &Text, root: Option<Node>) -> Overlaid {
-        let known = Known::new(self.keys);
+    pub fn apply(&self, text: &Text, root: Option<Node>) -> MergedConfig {
+        let known = KeyIndex::new(self.keys);
         let nothing = Node { span: Span::at(0), value: Value::Table(Vec::new()) };
         let early = Diagnostics::new(text);
         let mut root = nested(&root.unwrap_or(nothing), &[], &known, &early);
@@ -107,11 +107,15 @@ impl Overlay<'_> {
             Substitution { places: &places, environment, known: &known, found: &found };
         substitution.walk(&mut root, &mut Vec::new());
         let mistakes = early.into_vec().into_iter().chain(found.into_vec()).collect();
-        Overlaid { text, root, notices, mistakes, secrets: known.secrets().collect() }
+        MergedConfig { text, root, notices, mistakes, secrets: known.secrets().collect() }
     }
 
     /// The variables that override a key, and a notice for each that could and does not.
-    fn overrides<'a>(&'a self, root: &Node, known: &Known<'a>) -> (Vec<Override<'a>>, Vec<String>) {
+    fn overrides<'a>(
+        &'a self,
+        root: &Node,
+        known: &KeyIndex<'a>,
+    ) -> (Vec<Override<'a>>, Vec<String>) {
         let mut paths: BTreeMap<String, Vec<(Vec<String>, &'a Key)>> = BTreeMap::new();
         for (pattern, key) in known.iter() {
             for path in expanded(root, pattern) {

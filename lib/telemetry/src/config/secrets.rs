@@ -6,7 +6,7 @@ use source::{Node, Scalar, Span, Text, Value, did_you_mean};
 
 use super::{
     Kind,
-    keys::Known,
+    keys::KeyIndex,
     variables::{Piece, pieces},
 };
 
@@ -21,7 +21,7 @@ pub(super) struct File {
 }
 
 impl File {
-    pub(super) fn look(&mut self, node: &Node, path: &mut Vec<String>, known: &Known<'_>) {
+    pub(super) fn look(&mut self, node: &Node, path: &mut Vec<String>, known: &KeyIndex<'_>) {
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
         let kind = known.key(&names).map(|key| key.kind);
         match &node.value {
@@ -41,7 +41,13 @@ impl File {
         }
     }
 
-    fn look_at(&mut self, scalar: &Scalar, kind: Option<Kind>, path: &[String], known: &Known<'_>) {
+    fn look_at(
+        &mut self,
+        scalar: &Scalar,
+        kind: Option<Kind>,
+        path: &[String],
+        known: &KeyIndex<'_>,
+    ) {
         let names = |scalar: &Scalar| -> Vec<String> {
             let pieces = pieces(&scalar.text).into_iter();
             let name = |piece| match piece {
@@ -77,7 +83,7 @@ impl File {
     fn hide_all(&mut self, node: &Node) {
         match &node.value {
             Value::Scalar(scalar) => {
-                self.look_at(scalar, Some(Kind::Secret), &[], &Known::new(&[]));
+                self.look_at(scalar, Some(Kind::Secret), &[], &KeyIndex::new(&[]));
             }
             Value::Sequence(items) => items.iter().for_each(|item| self.hide_all(item)),
             Value::Table(entries) => entries.iter().for_each(|entry| self.hide_all(&entry.value)),
@@ -86,7 +92,7 @@ impl File {
 }
 
 /// Whether the last key, or the one that holds it, is a slip away from that of a secret.
-fn is_like_secret(path: &[String], known: &Known<'_>) -> bool {
+fn is_like_secret(path: &[String], known: &KeyIndex<'_>) -> bool {
     path.iter().rev().take(2).any(|name| did_you_mean(name, known.secrets()).is_some())
 }
 

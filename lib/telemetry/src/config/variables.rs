@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use source::{Diagnostics, Node, Scalar, Span, Style, Value};
 
-use super::{ENVIRONMENT, Environment, Kind, keys::Known};
+use super::{ENVIRONMENT, Environment, Kind, keys::KeyIndex};
 
 /// A piece of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn variable(text: &str, range: Range<usize>) -> Piece<'_> {
 pub(super) struct Substitution<'a> {
     pub(super) places: &'a BTreeMap<String, Span>,
     pub(super) environment: &'a Environment,
-    pub(super) known: &'a Known<'a>,
+    pub(super) known: &'a KeyIndex<'a>,
     pub(super) found: &'a Diagnostics,
 }
 

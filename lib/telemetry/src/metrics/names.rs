@@ -2,7 +2,7 @@
 
 /// What a family is, by the instrument that feeds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FamilyKind {
     Counter,
     /// A sum that may fall. Prometheus knows it as a gauge.
     UpDown,
@@ -10,7 +10,7 @@ pub(super) enum Kind {
     Histogram,
 }
 
-impl Kind {
+impl FamilyKind {
     /// The word for it behind `# TYPE`.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -22,21 +22,21 @@ impl Kind {
 }
 
 /// The name of the family that an instrument of this name and unit feeds.
-pub(super) fn family(name: &str, unit: &str, kind: Kind) -> String {
+pub(super) fn family(name: &str, unit: &str, kind: FamilyKind) -> String {
     let mut family = sanitized(name);
-    if kind == Kind::Counter
+    if kind == FamilyKind::Counter
         && let Some(stem) = family.strip_suffix("_total")
     {
         family.truncate(stem.len());
     }
     let unit = match unit {
-        "1" if kind == Kind::Gauge => "ratio".to_owned(),
+        "1" if kind == FamilyKind::Gauge => "ratio".to_owned(),
         unit => unit_in_full(unit),
     };
     if !unit.is_empty() && !family.ends_with(&format!("_{unit}")) && family != unit {
         family = format!("{family}_{unit}");
     }
-    if kind == Kind::Counter {
+    if kind == FamilyKind::Counter {
         family.push_str("_total");
     }
     family
@@ -142,7 +142,7 @@ fn each(unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        Kind::{Counter, Gauge, Histogram, UpDown},
+        FamilyKind::{Counter, Gauge, Histogram, UpDown},
         family, sanitized,
     };
 

@@ -19,7 +19,7 @@ use opentelemetry_sdk::{
     },
 };
 
-use super::names::{self, Kind};
+use super::names::{self, FamilyKind};
 
 /// Everything that was collected.
 pub(super) fn text(collected: &ResourceMetrics) -> String {
@@ -46,7 +46,7 @@ pub(super) fn text(collected: &ResourceMetrics) -> String {
 struct Families(BTreeMap<String, Family>);
 
 struct Family {
-    kind: Kind,
+    kind: FamilyKind,
     help: String,
     /// The lines of each series by its labels.
     series: BTreeMap<String, String>,
@@ -62,7 +62,7 @@ impl Families {
         if resource.is_empty() {
             return;
         }
-        let family = self.family("target_info".to_owned(), Kind::Gauge, "Target metadata").1;
+        let family = self.family("target_info".to_owned(), FamilyKind::Gauge, "Target metadata").1;
         family.series.insert(labels.text(), format!("target_info{} 1\n", braced(&labels.text())));
     }
 
@@ -74,10 +74,10 @@ impl Families {
         show: impl Fn(T) -> String,
     ) {
         let kind = match data {
-            MetricData::Gauge(_) => Kind::Gauge,
-            MetricData::Sum(sum) if sum.is_monotonic() => Kind::Counter,
-            MetricData::Sum(_) => Kind::UpDown,
-            MetricData::Histogram(_) | MetricData::ExponentialHistogram(_) => Kind::Histogram,
+            MetricData::Gauge(_) => FamilyKind::Gauge,
+            MetricData::Sum(sum) if sum.is_monotonic() => FamilyKind::Counter,
+            MetricData::Sum(_) => FamilyKind::UpDown,
+            MetricData::Histogram(_) | MetricData::ExponentialHistogram(_) => FamilyKind::Histogram,
         };
         let name = names::family(metric.name(), metric.unit(), kind);
         let (name, family) = self.family(name, kind, metric.description());
@@ -111,7 +111,7 @@ impl Families {
 
     /// The family of this name. One name has one type, so what comes second with another one gets its type into its
     /// name.
-    fn family(&mut self, mut name: String, kind: Kind, help: &str) -> (String, &mut Family) {
+    fn family(&mut self, mut name: String, kind: FamilyKind, help: &str) -> (String, &mut Family) {
         while self.0.get(&name).is_some_and(|family| family.kind.word() != kind.word()) {
             name = format!("{name}_{}", kind.word());
         }

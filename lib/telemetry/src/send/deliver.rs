@@ -47,7 +47,7 @@ const GROW_AFTER: u32 = 16;
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
 /// The work of a sender.
-pub(crate) struct Delivery {
+pub(crate) struct DeliveryLoop {
     shared: Shared,
     control: Arc<Control>,
     /// Of dead letters: their kinds are news once, not after each success.
@@ -87,7 +87,7 @@ struct Way {
     accepted: u64,
 }
 
-impl Delivery {
+impl DeliveryLoop {
     pub(crate) fn new(exporter: &Exporter, shared: Shared, control: Arc<Control>) -> Self {
         let concurrency = match &exporter.destination {
             Destination::Otlp(otlp) => otlp.concurrency.max(1),

@@ -33,7 +33,7 @@ pub(crate) use self::{
     answer::Answer,
     client::Client,
     lane::Lane,
-    sender::{Prepared, Sender, StartError},
+    sender::{PreparedSender, Sender, SenderError},
 };
 use crate::metrics;
 
@@ -41,7 +41,7 @@ use crate::metrics;
 const HOLD: Duration = Duration::from_secs(10);
 
 /// Who is told what an operator should know: an exporter's name, and a message.
-pub(crate) type Notice = Arc<dyn Fn(&str, &str) + Send + Sync>;
+pub(crate) type NoticeFn = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// What a sender needs of the world.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ pub(crate) struct SendHost {
     /// Who we are to the peer.
     pub(crate) user_agent: String,
     /// Who is told what an operator should know.
-    pub(crate) notice: Notice,
+    pub(crate) notice: NoticeFn,
     /// What is pushed, where an exporter pushes metrics.
     pub(crate) metrics: Option<metrics::Reader>,
 }

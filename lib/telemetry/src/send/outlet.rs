@@ -10,12 +10,12 @@ use super::{
 use crate::plan::{Destination, Signal};
 
 /// Where an exporter's requests go.
-pub(crate) enum Outlet {
+pub(crate) enum RequestWriter {
     Otlp(Box<Client>),
     Lines(Lines),
 }
 
-impl Outlet {
+impl RequestWriter {
     pub(crate) fn new(destination: &Destination, user_agent: &str) -> Result<Self, ClientError> {
         Ok(match destination {
             Destination::Otlp(otlp) => Self::Otlp(Box::new(Client::new(otlp, user_agent)?)),

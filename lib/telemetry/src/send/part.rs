@@ -45,15 +45,15 @@ pub(crate) struct Work {
     pub(crate) batch: Batch,
     /// Parts that have not ended.
     pub(crate) open: usize,
-    pub(crate) spans: Ended,
-    pub(crate) logs: Ended,
+    pub(crate) spans: ItemCounts,
+    pub(crate) logs: ItemCounts,
     pub(crate) unreadable: u64,
     pub(crate) letters: Vec<Letter>,
 }
 
 /// How many items have ended how.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub(crate) struct ItemCounts {
     pub(crate) delivered: u64,
     pub(crate) rejected: u64,
 }
@@ -83,7 +83,7 @@ impl Work {
     pub(crate) fn new(id: u64, batch: Batch) -> (Self, Vec<Part>) {
         let unreadable = batch.records().filter(|it| record::read(it.bytes).is_none());
         let unreadable = unreadable.map(|it| u64::from(it.items)).sum();
-        let (spans, logs, letters) = (Ended::default(), Ended::default(), Vec::new());
+        let (spans, logs, letters) = (ItemCounts::default(), ItemCounts::default(), Vec::new());
         let mut work = Self { id, batch, open: 0, spans, logs, unreadable, letters };
         let mut parts = Vec::new();
         for signal in [Signal::Spans, Signal::Logs] {

@@ -21,7 +21,7 @@ use super::{
     backoff::{Failure, Outage},
     lane::Lane,
     notices::Notices,
-    outlet::Outlet,
+    outlet::RequestWriter,
     tally::add,
 };
 use crate::{
@@ -41,29 +41,29 @@ pub(crate) struct Push {
     interval: Duration,
     retry: Retry,
     lane: Arc<Lane>,
-    outlet: Arc<Outlet>,
+    outlet: Arc<RequestWriter>,
     host: SendHost,
     notices: Notices,
     /// When the next collection is due.
     next: Instant,
     /// Whether a collection is wanted as soon as nothing is under way.
     is_wanted: bool,
-    unsent: Option<Collected>,
+    unsent: Option<ExportRequest>,
     outage: Option<Outage>,
-    under_way: JoinSet<Ended>,
+    under_way: JoinSet<PushResult>,
 }
 
 /// An export request with its data points.
 #[derive(Clone)]
-struct Collected {
+struct ExportRequest {
     request: Bytes,
     points: u64,
 }
 
 /// What came of a push: nothing where there was nothing to collect, an error where collecting failed.
-struct Ended {
+struct PushResult {
     sent: Instant,
-    outcome: Result<Option<(Collected, Answer)>, String>,
+    outcome: Result<Option<(ExportRequest, Answer)>, String>,
 }
 
 /// What all parts of a sender share.
@@ -72,7 +72,7 @@ pub(crate) struct Shared {
     pub(crate) lane: Arc<Lane>,
     /// The sender's turn with the lane.
     pub(crate) turn: u64,
-    pub(crate) outlet: Arc<Outlet>,
+    pub(crate) outlet: Arc<RequestWriter>,
     pub(crate) host: SendHost,
 }
 
@@ -130,7 +130,9 @@ impl Push {
 
     /// Waits for what is under way to end.
     pub(crate) async fn ended(&mut self) {
-        let Some(Ok(Ended { sent, outcome })) = self.under_way.join_next().await else { return };
+        let Some(Ok(PushResult { sent, outcome })) = self.under_way.join_next().await else {
+            return;
+        };
         match outcome {
             Ok(Some((collected, answer))) => self.answered(collected, answer, sent),
             Ok(None) => self.lane.tally.forget_trouble(Signal::Metrics),
@@ -157,7 +159,7 @@ impl Push {
     }
 
     /// Collects, or takes up what was collected, and sends it.
-    fn start(&mut self, again: Option<Collected>, sent: Instant) {
+    fn start(&mut self, again: Option<ExportRequest>, sent: Instant) {
         let (reader, name) = (self.reader.clone(), self.service_name.clone());
         let (lane, outlet) = (Arc::clone(&self.lane), Arc::clone(&self.outlet));
         self.under_way.spawn(async move {
@@ -174,11 +176,11 @@ impl Push {
                 Ok(None) => Ok(None),
                 Err(error) => Err(error),
             };
-            Ended { sent, outcome }
+            PushResult { sent, outcome }
         });
     }
 
-    fn answered(&mut self, collected: Collected, answer: Answer, sent: Instant) {
+    fn answered(&mut self, collected: ExportRequest, answer: Answer, sent: Instant) {
         let (after, why) = match answer {
             Answer::Accepted => return self.arrived(collected.points, 0),
             Answer::Partial { rejected, message } => {
@@ -223,9 +225,9 @@ impl Push {
 }
 
 /// Collects on a thread beside the lane's: that calls the program's own functions, which may block and panic.
-async fn collect(reader: Reader, service_name: String) -> Result<Option<Collected>, String> {
+async fn collect(reader: Reader, service_name: String) -> Result<Option<ExportRequest>, String> {
     match spawn_blocking(move || reader.request(&service_name)).await {
-        Ok(Ok((request, points))) => Ok(Some(Collected { request: request.into(), points })),
+        Ok(Ok((request, points))) => Ok(Some(ExportRequest { request: request.into(), points })),
         Ok(Err(CollectError::Empty)) => Ok(None),
         Ok(Err(error @ CollectError::Broken(_))) => Err(error.to_string()),
         Err(error) => Err(format!("an instrument failed ({error})")),

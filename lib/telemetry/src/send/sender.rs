@@ -19,9 +19,9 @@ use tokio::{runtime::Runtime, sync::Notify};
 use super::{
     SendHost,
     client::ClientError,
-    deliver::Delivery,
+    deliver::DeliveryLoop,
     lane::Lane,
-    outlet::Outlet,
+    outlet::RequestWriter,
     push::{Push, Shared},
 };
 use crate::{
@@ -43,10 +43,10 @@ pub(crate) struct Sender {
 }
 
 /// A sender that has everything it needs but a lane.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedSender {
     exporter: Exporter,
     host: SendHost,
-    outlet: Outlet,
+    outlet: RequestWriter,
     runtime: Background,
 }
 
@@ -59,15 +59,16 @@ struct Farewell(Arc<Control>);
 
 /// Why a sender cannot start.
 #[derive(Debug, Error)]
-pub(crate) enum StartError {
+pub(crate) enum SenderError {
     #[error(transparent)]
     Client(Box<ClientError>),
     #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
 }
 
-fn outlet(exporter: &Exporter, user_agent: &str) -> Result<Outlet, StartError> {
-    Outlet::new(&exporter.destination, user_agent).map_err(|error| StartError::Client(error.into()))
+fn outlet(exporter: &Exporter, user_agent: &str) -> Result<RequestWriter, SenderError> {
+    RequestWriter::new(&exporter.destination, user_agent)
+        .map_err(|error| SenderError::Client(error.into()))
 }
 
 /// What others tell the thread.
@@ -95,20 +96,23 @@ impl Sender {
         lane: Arc<Lane>,
         exporter: &Exporter,
         host: &SendHost,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, SenderError> {
         Self::prepare(exporter, host)?.start(lane)
     }
 
     /// Reads the files that the exporter names and makes everything that may fail to be made. Nothing is sent yet, and
     /// another sender may be at work.
-    pub(crate) fn prepare(exporter: &Exporter, host: &SendHost) -> Result<Prepared, StartError> {
+    pub(crate) fn prepare(
+        exporter: &Exporter,
+        host: &SendHost,
+    ) -> Result<PreparedSender, SenderError> {
         let outlet = outlet(exporter, &host.user_agent)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .on_thread_start(suppress_this_thread)
             .build()?;
         let (exporter, host) = (exporter.clone(), host.clone());
-        Ok(Prepared { exporter, host, outlet, runtime: Background(Some(runtime)) })
+        Ok(PreparedSender { exporter, host, outlet, runtime: Background(Some(runtime)) })
     }
 
     /// Whether the thread runs: it does until it is stopped, unless it panics.
@@ -155,9 +159,9 @@ impl Drop for Sender {
     }
 }
 
-impl Prepared {
+impl PreparedSender {
     /// Starts to empty the lane. A sender that is still at it has nothing to say any more.
-    pub(crate) fn start(self, lane: Arc<Lane>) -> Result<Sender, StartError> {
+    pub(crate) fn start(self, lane: Arc<Lane>) -> Result<Sender, SenderError> {
         let Self { exporter, host, outlet, runtime } = self;
         let control = Arc::new(Control::default());
         let turn = lane.begin();
@@ -181,7 +185,7 @@ impl Prepared {
             let runtime = runtime;
             runtime.block_on(async {
                 let push = Push::new(&exporter, retry(&exporter), shared.clone());
-                Delivery::new(&exporter, shared, of_thread).run(push).await;
+                DeliveryLoop::new(&exporter, shared, of_thread).run(push).await;
             });
         };
         let thread = thread::Builder::new().name(name).spawn(run)?;

@@ -18,9 +18,9 @@ use crate::{plan::Signal, watch::SignalSnapshot};
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Of spans.
-    pub(crate) spans: Ends,
+    pub(crate) spans: SignalCounts,
     /// Of log records.
-    pub(crate) logs: Ends,
+    pub(crate) logs: SignalCounts,
     /// Items of records that this version cannot read; they count as rejected.
     pub(crate) unreadable: AtomicU64,
     /// Requests that were sent, each attempt counted.
@@ -58,14 +58,14 @@ struct SignalState {
 
 /// How items of one signal ended.
 #[derive(Debug, Default)]
-pub(crate) struct Ends {
+pub(crate) struct SignalCounts {
     pub(crate) delivered: AtomicU64,
     pub(crate) rejected: AtomicU64,
 }
 
 impl Tally {
     /// The ends of a signal that has a journal.
-    pub(crate) fn ends(&self, signal: Signal) -> &Ends {
+    pub(crate) fn ends(&self, signal: Signal) -> &SignalCounts {
         if signal == Signal::Logs { &self.logs } else { &self.spans }
     }
 

@@ -18,7 +18,7 @@ pub(super) struct SignalWatch {
     signal: Signal,
     /// When a request was last accepted, as far as was seen, and how many had been then.
     progress: (u64, Instant),
-    failing: Option<Failure>,
+    failing: Option<DeliveryOutage>,
     alarm: Alarm,
     /// When another signal of this exporter was last failing that a person was told of.
     beside: Option<Instant>,
@@ -26,7 +26,7 @@ pub(super) struct SignalWatch {
 
 /// A time in which nothing gets through.
 #[derive(Debug)]
-struct Failure {
+struct DeliveryOutage {
     since: Instant,
     accepted: u64,
     delivered: u64,
@@ -89,7 +89,7 @@ impl SignalWatch {
     }
 
     /// Notes how it fares; a failure that is over.
-    fn note(&mut self, snapshot: &Snapshot) -> Option<Failure> {
+    fn note(&mut self, snapshot: &Snapshot) -> Option<DeliveryOutage> {
         let (accepted, ended) = (snapshot.signal(self.signal).accepted, snapshot.ended());
         if accepted > self.progress.0 {
             self.progress = (accepted, snapshot.now);
@@ -98,7 +98,7 @@ impl SignalWatch {
         match (&mut self.failing, stuck_since) {
             (None, Some(since)) => {
                 let delivered = snapshot.counts.delivered;
-                self.failing = Some(Failure { since, accepted, delivered, back: None });
+                self.failing = Some(DeliveryOutage { since, accepted, delivered, back: None });
                 None
             }
             (Some(failing), Some(_)) => {
@@ -148,7 +148,7 @@ impl SignalWatch {
     }
 }
 
-impl Failure {
+impl DeliveryOutage {
     /// That it is over.
     fn words(&self, signal: &str, snapshot: &Snapshot) -> String {
         let back = self.back.map_or(snapshot.now, |(back, _)| back);

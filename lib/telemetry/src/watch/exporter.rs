@@ -28,12 +28,12 @@ pub(super) struct ExporterWatch {
     unwritten: String,
     dropped: Growth<u64>,
     held: Growth<Duration>,
-    ends: Ends,
+    ends: LastEnds,
 }
 
 /// How items ended last.
 #[derive(Debug, Default)]
-struct Ends {
+struct LastEnds {
     delivered: u64,
     rejected: u64,
     /// Whether the last that ended were all rejected.
@@ -61,7 +61,7 @@ impl ExporterWatch {
             unwritten: String::new(),
             dropped: Growth::default(),
             held: Growth::default(),
-            ends: Ends::default(),
+            ends: LastEnds::default(),
         }
     }
 
@@ -197,7 +197,7 @@ impl ExporterWatch {
     }
 }
 
-impl Ends {
+impl LastEnds {
     fn observe(&mut self, snapshot: &Snapshot) {
         let (delivered, rejected) = (snapshot.counts.delivered, snapshot.counts.rejected);
         if delivered > self.delivered {

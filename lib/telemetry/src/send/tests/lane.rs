@@ -6,7 +6,7 @@ use super::{BOTH, Bench, after, count, exporter, now, numbered, otlp, sorted};
 use crate::{
     plan::{Destination, Exporter, Otlp, Transport},
     send::{
-        StartError,
+        SenderError,
         peer::{Peer, Reply},
     },
 };
@@ -185,7 +185,7 @@ fn a_sender_that_cannot_start_says_why() {
     let otlp = Otlp { tls, ..otlp(Transport::Grpc, "https://localhost:1") };
     let exporter = exporter(Destination::Otlp(otlp));
     let error = crate::send::Sender::start(bench.lane.clone(), &exporter, &bench.host).err();
-    let Some(error @ StartError::Client(_)) = error else { panic!("{error:?}") };
+    let Some(error @ SenderError::Client(_)) = error else { panic!("{error:?}") };
     assert!(error.to_string().starts_with("cannot read certificates from `/none.pem`"));
     bench.end(0, 0);
 }

@@ -14,7 +14,7 @@ use opentelemetry::Context;
 
 use crate::{
     counts::Counts,
-    exporter::{JournalId, Running},
+    exporter::{JournalId, RunningExporter},
     host::{Host, Notice, Topic},
     pipeline::Pipeline,
     plan,
@@ -29,23 +29,23 @@ const HEAR_MAX: Duration = Duration::from_millis(50);
 
 /// An exporter that sends what it holds, on a thread of its own.
 #[derive(Debug)]
-pub(crate) struct Retiree {
+pub(crate) struct DrainingExporter {
     journal: JournalId,
     pub(crate) slot: u8,
     orders: Arc<Orders>,
-    thread: JoinHandle<Left>,
+    thread: JoinHandle<DrainEnd>,
 }
 
 /// How it left.
-pub(crate) enum Left {
-    Ended(Ended),
+pub(crate) enum DrainEnd {
+    Ended(EndedExporter),
     /// It was wanted back before its time was over.
-    Recalled(Box<Running>),
+    Recalled(Box<RunningExporter>),
 }
 
 /// An exporter that is no more, its journal closed.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedExporter {
     pub(crate) counts: Counts,
     /// Where the rest is, if it is on disk.
     pub(crate) folder: Option<PathBuf>,
@@ -64,9 +64,9 @@ struct Order {
     is_recalled: bool,
 }
 
-impl Retiree {
+impl DrainingExporter {
     /// Retires an exporter. Producers that have the pipeline it was in may still append to it.
-    pub(crate) fn start(running: Running, left: Weak<Pipeline>, host: &Host) -> Self {
+    pub(crate) fn start(running: RunningExporter, left: Weak<Pipeline>, host: &Host) -> Self {
         let began = (host.now)();
         let order = Order { until: began + RETIRE_MAX, is_recalled: false };
         let orders = Arc::new(Orders { order: Mutex::new(order), changed: Condvar::new() });
@@ -76,8 +76,8 @@ impl Retiree {
             let _suppressed = Context::enter_telemetry_suppressed_scope();
             let is_in_hand = || left.strong_count() > 0 && (host.now)() < began + SWAP_MAX;
             match send_rest(&running, &of_thread, is_in_hand, host.now) {
-                Some(until) => Left::Ended(end(running, until, &host)),
-                None => Left::Recalled(Box::new(running)),
+                Some(until) => DrainEnd::Ended(end(running, until, &host)),
+                None => DrainEnd::Recalled(Box::new(running)),
             }
         });
         Self { journal, slot, orders, thread }
@@ -106,7 +106,7 @@ impl Retiree {
     }
 
     /// Waits for it to end, or to come back if it was told to.
-    pub(crate) fn join(self) -> Option<Left> {
+    pub(crate) fn join(self) -> Option<DrainEnd> {
         self.thread.join().ok()
     }
 }
@@ -119,7 +119,7 @@ impl Orders {
 
 /// Comes back with the deadline when nothing is left or nothing more is to be tried; with nothing on a recall.
 fn send_rest(
-    running: &Running,
+    running: &RunningExporter,
     orders: &Orders,
     is_in_hand: impl Fn() -> bool,
     now: fn() -> Instant,
@@ -149,7 +149,7 @@ fn send_rest(
 }
 
 /// Closes the journal, and says what is left.
-fn end(running: Running, until: Instant, host: &Host) -> Ended {
+fn end(running: RunningExporter, until: Instant, host: &Host) -> EndedExporter {
     let folder = running.folder();
     let dropped_before = running.outlet.counts().dropped;
     let counts = running.finish(until, host.now);
@@ -172,5 +172,5 @@ fn end(running: Running, until: Instant, host: &Host) -> Ended {
         );
         say(Topic::Drops, &said);
     }
-    Ended { counts, folder }
+    EndedExporter { counts, folder }
 }
