@@ -65,9 +65,9 @@ pub(crate) trait Service {
 pub(crate) struct Programs {
     name: &'static str,
     /// Makes sure that they are on this machine, and says where.
-    install: fn(&Machine) -> Result<Told>,
+    install: fn(&Machine) -> Result<ServiceVariables>,
     /// Where they are, if all of them are on this machine.
-    installed: fn(&Machine) -> Option<Told>,
+    installed: fn(&Machine) -> Option<ServiceVariables>,
 }
 
 /// What can be named on the command line and by a step of `ci`.
@@ -81,7 +81,7 @@ enum Part {
 pub(crate) type Variables = [(String, String)];
 
 /// The variables of one part, as it tells them.
-type Told = Vec<(&'static str, String)>;
+type ServiceVariables = Vec<(&'static str, String)>;
 
 /// One start of a service.
 pub(crate) struct Launch {
@@ -92,7 +92,7 @@ pub(crate) struct Launch {
     /// How a person reaches it.
     connect: String,
     /// How the tests reach it.
-    variables: Told,
+    variables: ServiceVariables,
 }
 
 const ALL: &[Part] = &[
@@ -368,7 +368,7 @@ fn log(machine: &Machine, service: &dyn Service) -> PathBuf {
     machine.state().join(format!("{}.log", service.name()))
 }
 
-fn owned(variables: Told) -> Vec<(String, String)> {
+fn owned(variables: ServiceVariables) -> Vec<(String, String)> {
     variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 

@@ -11,12 +11,12 @@
 
 pub mod conformance;
 mod hints;
-mod kept;
 mod local;
 mod record;
 mod replay;
 mod seal;
 mod spans;
+mod traces;
 mod writer;
 
 use std::future::Future;
@@ -27,7 +27,7 @@ use thiserror::Error;
 
 pub use hints::{Hints, Subject};
 pub use local::{Counts, Local, OpenError, Options};
-pub use replay::Replayed;
+pub use replay::ReplaySummary;
 pub use seal::SealKeys;
 pub use spans::{Limits, Subscription};
 
@@ -43,7 +43,7 @@ pub trait Bus: Send + Sync + 'static {
     ///
     /// After `Ok` they outlive this process: whoever opens the bus again finds them until they are forgotten. Those of a
     /// trace that is at its bound, or whose project has its share, are not kept: they count as lost to their trace, and are no
-    /// reason to refuse a sender that may send for others too. After [`Refused`] some may be kept, the rest count as refused to their traces,
+    /// reason to refuse a sender that may send for others too. After [`PublishError`] some may be kept, the rest count as refused to their traces,
     /// and all of them may be published again. Dropped before it ends, it MAY have kept them.
     ///
     /// Forgets first what nobody subscribes to and nobody added to for longer than the bus's age; and where the bus is full,
@@ -52,7 +52,7 @@ pub trait Bus: Send + Sync + 'static {
         &self,
         now: Timestamp,
         batches: Vec<Batch>,
-    ) -> impl Future<Output = Result<(), Refused>> + Send;
+    ) -> impl Future<Output = Result<(), PublishError>> + Send;
 
     /// Subscribes to a trace: everything kept of it, then everything new, in the order of publishing.
     ///
@@ -110,7 +110,7 @@ pub struct Batch {
 
 /// A bus refused to keep something, and kept all that somebody waits for. To publish it again later may help.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Refused {
+pub enum PublishError {
     /// All traces together are at the bound, and somebody waits for each of them.
     #[error("the bus keeps no more than {bytes_max} bytes of spans: send them again later")]
     Full {
@@ -128,7 +128,7 @@ pub enum Refused {
     Closed,
 }
 
-impl Faulty for Refused {
+impl Faulty for PublishError {
     fn fault(&self) -> Fault {
         Fault::Overloaded
     }

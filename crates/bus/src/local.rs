@@ -17,7 +17,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Batch, Bus, Hints, Limits, Refused, Replayed, SealKeys, Subject, Subscription, hints,
+    Batch, Bus, Hints, Limits, PublishError, ReplaySummary, SealKeys, Subject, Subscription, hints,
     record::{HEAD, PREFIX_BYTES},
     replay::replay,
     seal::SEAL_BYTES,
@@ -56,7 +56,7 @@ pub struct Local {
     spans: Spans,
     hints: hints::Sender,
     journal: Arc<Journal>,
-    replayed: Replayed,
+    replayed: ReplaySummary,
     /// None only while it is being dropped.
     commands: Option<mpsc::Sender<Command>>,
     writer: Option<JoinHandle<()>>,
@@ -137,7 +137,7 @@ impl Local {
     }
 
     /// What was found when it was opened.
-    pub fn replayed(&self) -> Replayed {
+    pub fn replayed(&self) -> ReplaySummary {
         self.replayed
     }
 
@@ -171,12 +171,12 @@ impl Local {
 impl Bus for Local {
     type Subscription = Subscription;
 
-    async fn publish(&self, now: Timestamp, batches: Vec<Batch>) -> Result<(), Refused> {
+    async fn publish(&self, now: Timestamp, batches: Vec<Batch>) -> Result<(), PublishError> {
         let (reply, told) = oneshot::channel();
         let publish = Command::Publish(Publish { now, batches, reply });
-        let commands = self.commands.as_ref().ok_or(Refused::Closed)?;
-        commands.send(publish).await.map_err(|_| Refused::Closed)?;
-        told.await.unwrap_or(Err(Refused::Closed))
+        let commands = self.commands.as_ref().ok_or(PublishError::Closed)?;
+        commands.send(publish).await.map_err(|_| PublishError::Closed)?;
+        told.await.unwrap_or(Err(PublishError::Closed))
     }
 
     fn subscribe(&self, trace: TraceId, project: &Project) -> Subscription {

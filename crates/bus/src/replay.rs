@@ -12,9 +12,9 @@ use model::{Timestamp, TraceId};
 
 use crate::{
     Batch, Limits,
-    kept::{Coming, Kept, Stored},
     record::{HEAD, PREFIX_BYTES, Record},
     seal::Opener,
+    traces::{PendingBatches, StoredBatch, TraceTable},
 };
 
 /// Bytes that are read at a time.
@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(10 * 60);
 
 /// What was found in the journal when the bus was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ReplaySummary {
     /// Traces of which something was found.
     pub traces: usize,
     /// Spans of these.
@@ -42,10 +42,10 @@ pub(crate) fn replay(
     limits: &Limits,
     opener: &mut Opener,
     now: Timestamp,
-) -> (Kept, u64, Replayed) {
+) -> (TraceTable, u64, ReplaySummary) {
     let forgotten = forgotten(journal);
     journal.rewind();
-    let mut found = Found { forgotten, ..Found::default() };
+    let mut found = JournalContents { forgotten, ..JournalContents::default() };
     let mut settled = Vec::new();
     while let Some(batch) = journal.read(u64::MAX, READ_BYTES) {
         for (stretch, record) in batch.placed() {
@@ -62,7 +62,8 @@ pub(crate) fn replay(
         }
     }
     let next = found.next;
-    let mut replayed = Replayed { left_out_spans: found.unread_spans, ..Replayed::default() };
+    let mut replayed =
+        ReplaySummary { left_out_spans: found.unread_spans, ..ReplaySummary::default() };
     let kept = found.keep(limits, now, &mut replayed, &mut settled);
     for stretch in settled {
         journal.settle(stretch);
@@ -90,15 +91,15 @@ fn forgotten(journal: &Journal) -> HashMap<TraceId, u64> {
 }
 
 #[derive(Default)]
-struct Found {
+struct JournalContents {
     forgotten: HashMap<TraceId, u64>,
-    traces: HashMap<TraceId, Vec<Stored>>,
+    traces: HashMap<TraceId, Vec<StoredBatch>>,
     numbers: HashSet<u64>,
     next: u64,
     unread_spans: u64,
 }
 
-impl Found {
+impl JournalContents {
     /// Whether somebody may need the record.
     fn take(
         &mut self,
@@ -129,7 +130,7 @@ impl Found {
                 if !self.numbers.insert(number) {
                     return false;
                 }
-                self.traces.entry(trace).or_default().push(Stored {
+                self.traces.entry(trace).or_default().push(StoredBatch {
                     number,
                     spans,
                     bytes,
@@ -144,18 +145,18 @@ impl Found {
         self,
         limits: &Limits,
         now: Timestamp,
-        replayed: &mut Replayed,
+        replayed: &mut ReplaySummary,
         settled: &mut Vec<Stretch>,
-    ) -> Kept {
-        let mut kept = Kept::default();
+    ) -> TraceTable {
+        let mut kept = TraceTable::default();
         let until = Timestamp::from_nanos(now.as_nanos().saturating_add(GRACE.as_nanos() as u64));
         for (trace, mut batches) in self.traces {
             batches.sort_unstable_by_key(|stored| stored.number);
             replayed.traces += 1;
             for stored in batches {
-                let Stored { spans, bytes, .. } = &stored;
+                let StoredBatch { spans, bytes, .. } = &stored;
                 let batch = Batch { trace, spans: *spans, bytes: bytes.clone() };
-                match kept.room(limits, &mut Coming::default(), &batch) {
+                match kept.room(limits, &mut PendingBatches::default(), &batch) {
                     Ok(()) => {
                         replayed.spans += u64::from(*spans);
                         kept.add(until, trace, stored);

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use model::{Project, Timestamp, TraceId};
 use tokio::sync::Notify;
 
-use crate::{Next, kept::Kept};
+use crate::{Next, traces::TraceTable};
 
 /// How much a bus keeps, and for how long.
 ///
@@ -47,7 +47,7 @@ pub struct Subscription {
 #[derive(Clone, Debug)]
 pub(crate) struct Spans {
     pub(crate) limits: Limits,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<TraceTable>>,
 }
 
 enum Look {
@@ -112,7 +112,7 @@ impl Default for Limits {
 }
 
 impl Spans {
-    pub(crate) fn new(limits: Limits, kept: Kept) -> Self {
+    pub(crate) fn new(limits: Limits, kept: TraceTable) -> Self {
         Self { limits, kept: Arc::new(Mutex::new(kept)) }
     }
 
@@ -140,7 +140,7 @@ impl Spans {
         self.lock().traces.get(&trace).map_or(0, |held| held.refused)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Kept> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, TraceTable> {
         // Nothing panics between two changes that belong together, so what a panic left is whole.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -162,7 +162,9 @@ mod tests {
     use super::{Limits, Spans, Subscription};
     use crate::{
         Batch, Next,
-        kept::{BATCH_COST, Coming, Held, Kept, NoRoom, Stored, TRACE_COST},
+        traces::{
+            BATCH_COST, NoRoom, PendingBatches, StoredBatch, TRACE_COST, TraceBatches, TraceTable,
+        },
     };
 
     /// More than these tests publish, where they do not fill the bus.
@@ -187,7 +189,7 @@ mod tests {
     }
 
     fn spans(limits: Limits) -> Spans {
-        Spans::new(limits, Kept::default())
+        Spans::new(limits, TraceTable::default())
     }
 
     fn trace(byte: u8) -> TraceId {
@@ -212,10 +214,11 @@ mod tests {
             return Ok(());
         }
         let batch = Batch { trace, spans: 1, bytes: bytes.clone() };
-        let room = kept.make_room(&spans.limits, &mut Coming::default(), &batch);
+        let room = kept.make_room(&spans.limits, &mut PendingBatches::default(), &batch);
         match room {
             Ok(()) => {
-                let stored = Stored { number: 0, spans: 1, bytes, stretch: Stretch::default() };
+                let stored =
+                    StoredBatch { number: 0, spans: 1, bytes, stretch: Stretch::default() };
                 kept.add(now, trace, stored);
             }
             Err(_) => kept.refuse(now, trace),
@@ -266,7 +269,7 @@ mod tests {
             spans: count,
             bytes: Bytes::from_static(text.as_bytes()),
         };
-        let mut coming = Coming::default();
+        let mut coming = PendingBatches::default();
         let mut room = |batch| kept.room(&spans.limits, &mut coming, &batch);
         assert_eq!(room(batch(1, 5, "1")), Err(NoRoom::Trace), "too many spans");
         assert_eq!(room(batch(1, 4, "123456")), Ok(()));
@@ -343,9 +346,9 @@ mod tests {
     fn the_costs_cover_what_is_held() {
         // Two words are what an allocation, or the counts of an `Arc`, take.
         let words = 2 * size_of::<usize>();
-        assert!(2 * size_of::<Stored>() + 2 * words <= BATCH_COST);
-        let places = size_of::<(TraceId, Held)>() + size_of::<(Timestamp, TraceId)>();
-        let list = 4 * size_of::<Stored>() - BATCH_COST + words;
+        assert!(2 * size_of::<StoredBatch>() + 2 * words <= BATCH_COST);
+        let places = size_of::<(TraceId, TraceBatches)>() + size_of::<(Timestamp, TraceId)>();
+        let list = 4 * size_of::<StoredBatch>() - BATCH_COST + words;
         let news = size_of::<Notify>() + 2 * words;
         assert!(2 * places + list + news <= TRACE_COST);
     }

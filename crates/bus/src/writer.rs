@@ -13,11 +13,11 @@ use model::{Timestamp, TraceId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Batch, Refused,
-    kept::{Coming, NoRoom, Released, Stored},
+    Batch, PublishError,
     record::Record,
     seal::Sealer,
     spans::Spans,
+    traces::{NoRoom, PendingBatches, ReleasedTrace, StoredBatch},
 };
 
 /// Publishers whose batches are written together at the most.
@@ -45,7 +45,7 @@ pub(crate) enum Command {
 pub(crate) struct Publish {
     pub(crate) now: Timestamp,
     pub(crate) batches: Vec<Batch>,
-    pub(crate) reply: oneshot::Sender<Result<(), Refused>>,
+    pub(crate) reply: oneshot::Sender<Result<(), PublishError>>,
 }
 
 /// What the thread owns.
@@ -62,14 +62,14 @@ pub(crate) struct Writer {
 /// Batches that are appended and not written.
 #[derive(Default)]
 struct Group {
-    coming: Coming,
-    batches: Vec<(Timestamp, TraceId, Stored)>,
+    coming: PendingBatches,
+    batches: Vec<(Timestamp, TraceId, StoredBatch)>,
 }
 
 /// What a publisher is to be told.
-struct Told {
-    reply: oneshot::Sender<Result<(), Refused>>,
-    result: Result<(), Refused>,
+struct Ack {
+    reply: oneshot::Sender<Result<(), PublishError>>,
+    result: Result<(), PublishError>,
     /// Whether some of its batches are in the group.
     has_some: bool,
 }
@@ -108,11 +108,11 @@ impl Writer {
         for stretch in settled {
             self.journal.settle(stretch);
         }
-        for Told { reply, mut result, has_some } in told {
+        for Ack { reply, mut result, has_some } in told {
             if let Err(error) = &written
                 && has_some
             {
-                result = Err(Refused::Journal { reason: error.to_string() });
+                result = Err(PublishError::Journal { reason: error.to_string() });
             }
             // One that does not listen any more was told by its own end.
             reply.send(result).ok();
@@ -121,11 +121,11 @@ impl Writer {
     }
 
     /// Appends what there is room for.
-    fn take(&mut self, publish: Publish, group: &mut Group) -> Told {
+    fn take(&mut self, publish: Publish, group: &mut Group) -> Ack {
         let Publish { now, batches, reply } = publish;
         let limits = self.spans.limits;
         self.spans.lock().expire(now, limits.age_max);
-        let mut told = Told { reply, result: Ok(()), has_some: false };
+        let mut told = Ack { reply, result: Ok(()), has_some: false };
         // Nothing would cost its place and tell nobody anything.
         for batch in batches.into_iter().filter(|batch| !batch.bytes.is_empty()) {
             let room = self.spans.lock().make_room(&limits, &mut group.coming, &batch);
@@ -145,11 +145,11 @@ impl Writer {
                     match (why, room) {
                         (Why::TooLarge, _) => kept.over_spans += u64::from(batch.spans),
                         (_, Err(_)) => {
-                            told.result = Err(Refused::Full { bytes_max: limits.bytes_max });
+                            told.result = Err(PublishError::Full { bytes_max: limits.bytes_max });
                         }
                         (_, Ok(())) => {
                             let reason = "it is full".to_owned();
-                            told.result = Err(Refused::Journal { reason });
+                            told.result = Err(PublishError::Journal { reason });
                         }
                     }
                 }
@@ -158,11 +158,11 @@ impl Writer {
         told
     }
 
-    fn append(&mut self, batch: &Batch) -> Result<Stored, Why> {
+    fn append(&mut self, batch: &Batch) -> Result<StoredBatch, Why> {
         let number = self.next;
         let stretch = self.put(number, batch.trace, batch.spans, &batch.bytes)?;
         self.next += 1;
-        Ok(Stored { number, spans: batch.spans, bytes: batch.bytes.clone(), stretch })
+        Ok(StoredBatch { number, spans: batch.spans, bytes: batch.bytes.clone(), stretch })
     }
 
     fn put(
@@ -197,9 +197,9 @@ impl Writer {
 
     /// Notes what was forgotten, and says what is to be settled once that is written. Where there is no room for the note
     /// a forgotten trace may come again after a restart, until it is too old.
-    fn bury(&mut self, released: Vec<Released>) -> Vec<Stretch> {
+    fn bury(&mut self, released: Vec<ReleasedTrace>) -> Vec<Stretch> {
         let mut settled = Vec::new();
-        for Released { trace, before, stretches } in released {
+        for ReleasedTrace { trace, before, stretches } in released {
             Record::Forgotten { before, trace }.write(&mut self.buffer);
             settled.extend(self.journal.append_at(0, &self.buffer));
             settled.extend(stretches);
@@ -215,7 +215,7 @@ impl Writer {
         let oldest = self.spans.lock().oldest(COPY_BYTES_MAX);
         let mut copies = Vec::new();
         for (trace, batches) in oldest {
-            for Stored { number, spans, bytes, .. } in batches {
+            for StoredBatch { number, spans, bytes, .. } in batches {
                 match self.put(number, trace, spans, &bytes) {
                     Ok(copy) => copies.push((trace, number, copy)),
                     Err(_) => break,
@@ -235,9 +235,9 @@ impl Writer {
 }
 
 /// That nothing was forgotten of a trace that nobody has: a record that says nothing.
-fn nothing_released() -> Option<Released> {
+fn nothing_released() -> Option<ReleasedTrace> {
     let trace = TraceId::from_bytes([0xff; 16])?;
-    Some(Released { trace, before: 0, stretches: Vec::new() })
+    Some(ReleasedTrace { trace, before: 0, stretches: Vec::new() })
 }
 
 /// What is kept of the buffer between records.

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use bus::{Batch, Bus, Limits, Local, Next, Options, Refused, SealKeys, Subscription, conformance};
+use bus::{
+    Batch, Bus, Limits, Local, Next, Options, PublishError, SealKeys, Subscription, conformance,
+};
 use bytes::Bytes;
 use model::{Project, Timestamp, TraceId};
 
@@ -57,7 +59,7 @@ fn batch(number: u32, bytes: Vec<u8>) -> Batch {
     Batch { trace: trace(number), spans: 1, bytes: Bytes::from(bytes) }
 }
 
-async fn publish(bus: &Local, number: u32, bytes: Vec<u8>) -> Result<(), Refused> {
+async fn publish(bus: &Local, number: u32, bytes: Vec<u8>) -> Result<(), PublishError> {
     bus.publish(at(0), vec![batch(number, bytes)]).await
 }
 
@@ -212,7 +214,7 @@ async fn a_journal_that_cannot_be_written_refuses() {
     fs::create_dir(&folder).expect("writable");
     fs::write(folder.join("lock"), "").expect("writable");
     let refused = publish(&bus, 2, b"b".to_vec()).await.expect_err("it cannot be kept");
-    assert!(matches!(refused, Refused::Journal { .. }), "{refused}");
+    assert!(matches!(refused, PublishError::Journal { .. }), "{refused}");
     assert!(refused.to_string().ends_with("send them again later"), "{refused}");
     assert_eq!((bus.refused(trace(2)), bus.is_whole(trace(2))), (1, false));
     assert_eq!(read(&bus, 1).await, b"a", "what was there is");

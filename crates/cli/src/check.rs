@@ -5,7 +5,7 @@ use model::{Outcome, Settlement, Step, StepTime, Trace, Unsettled, World, trace:
 
 use crate::{
     args,
-    chosen::{self, Checked},
+    discovery::{self, Checked},
     exit::Exit,
     recording,
     reports::Reports,
@@ -22,7 +22,7 @@ pub(crate) fn check(
 ) -> Result<Exit, Exit> {
     let mut reports = Reports::new(&args.reports, terminal)?;
     let Some(file) = &args.trace else { return only_read(args, terminal) };
-    let plans = chosen::plans(&args.tests, terminal)?;
+    let plans = discovery::plans(&args.tests, terminal)?;
     let vars = variables::read(&args.variables, environment, terminal)?;
     let (trace, logs) = recording::read_with_logs(file, args.trace_id, terminal)?;
     if !args.partial {
@@ -48,15 +48,15 @@ pub(crate) fn check(
 /// Whether the documents are right. Files without a test may be, unless tests were asked for by name or tag.
 fn only_read(args: &args::Check, terminal: &Terminal) -> Result<Exit, Exit> {
     let filter = &args.tests.filter;
-    let Checked { read, tests } = chosen::checked(&args.tests, terminal)?;
+    let Checked { read, tests } = discovery::checked(&args.tests, terminal)?;
     let right = match (tests.len(), read.documents) {
-        (0, 0) => return Err(chosen::none_selected(&read, filter, terminal)),
+        (0, 0) => return Err(discovery::none_selected(&read, filter, terminal)),
         (0, _) if !filter.is_empty() => {
-            return Err(chosen::none_selected(&read, filter, terminal));
+            return Err(discovery::none_selected(&read, filter, terminal));
         }
         (0, 1) => "1 document".to_owned(),
         (0, documents) => format!("{documents} documents"),
-        (tests, _) => chosen::tests(tests),
+        (tests, _) => discovery::tests(tests),
     };
     terminal.result(&format!("{right} right, nothing judged: no `--trace`"));
     if !args.reports.targets.is_empty() {

@@ -7,9 +7,9 @@
 mod args;
 mod beside;
 mod check;
-mod chosen;
 mod configuration;
 mod demo;
+mod discovery;
 mod documents;
 mod exit;
 mod explain;

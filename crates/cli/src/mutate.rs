@@ -21,7 +21,7 @@ use model::{
 };
 use shape::{Mutant, Parts};
 
-use crate::{args, chosen, exit::Exit, recording, terminal::Terminal, variables};
+use crate::{args, discovery, exit::Exit, recording, terminal::Terminal, variables};
 use found::{Aware, Found, Mutated, MutatedTrace, Noticed, TestTotal};
 use survivors::Survivors;
 
@@ -49,7 +49,7 @@ pub(crate) fn mutate(
     world: &World,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let plans = chosen::plans(&args.tests, terminal)?;
+    let plans = discovery::plans(&args.tests, terminal)?;
     let vars = variables::read(&args.variables, environment, terminal)?;
     let seed = Seed { now: world.now(), random: args.seed.unwrap_or_else(|| world.random()) };
     let mut tests = Vec::with_capacity(plans.len());

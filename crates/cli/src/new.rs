@@ -13,7 +13,7 @@ use std::{
 
 use lang::{Evidence, Plan, Seed, Vars};
 use model::{Answer, Judgement, Settlement, SpanId, Trace, Verdict, World};
-use runner::Finished;
+use runner::FinishedRun;
 use source::Text;
 
 use crate::{
@@ -121,7 +121,7 @@ fn done(path: &str, proposals: &Proposals, shown: Shown<'_>, curl: &Curl) -> Str
 }
 
 /// What came of a request without a whole trace, and that no test was written.
-fn not_shown(mut finished: Finished, terminal: &Terminal) -> Result<Exit, Exit> {
+fn not_shown(mut finished: FinishedRun, terminal: &Terminal) -> Result<Exit, Exit> {
     // The one that was only asked for so that all is waited for.
     finished.outcome.judgement.outputs.clear();
     let mut reports = Reports::new(&args::Reports { targets: Vec::new() }, terminal)?;
@@ -138,7 +138,7 @@ async fn fire(
     plan: &Plan,
     environment: Vec<(String, String)>,
     (world, terminal): (World, &Terminal),
-) -> Result<Finished, Exit> {
+) -> Result<FinishedRun, Exit> {
     let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let otlp = &args.otlp;
     let otlp = if otlp.is_empty() { vec![loopback(4317), loopback(4318)] } else { otlp.clone() };

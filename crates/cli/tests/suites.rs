@@ -53,7 +53,8 @@ spec:
 
 async fn start(api: &Api, suite: &str, wait: u32) -> Result<String> {
     let body = json!({"variables": {"wait": wait.to_string()}}).to_string();
-    let started = api.request(Method::POST, &format!("/api/v1/test-suites/{suite}/runs")).body(body);
+    let started =
+        api.request(Method::POST, &format!("/api/v1/test-suites/{suite}/runs")).body(body);
     let (status, run) = answer(started).await?;
     ensure!(status == 202, "{run:#}");
     Ok(run["id"].as_str().context("an id")?.to_owned())

@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use sqlx::types::Json;
 
 use crate::{
-    Db, DbError, Taken,
+    Db, DbError, RunLease,
     run::{json, read},
     trace::{LEVEL, aside},
 };
@@ -25,14 +25,14 @@ const JSON: u8 = 0;
 const ZSTD: u8 = 1;
 
 /// An outcome as it is written.
-pub(crate) struct KeptOutcome {
+pub(crate) struct StoredOutcome {
     /// All of it, or all but the answer.
     pub(crate) json: String,
     /// All of it, where the rest is not.
     pub(crate) zstd: Option<Vec<u8>>,
 }
 
-impl KeptOutcome {
+impl StoredOutcome {
     pub(crate) async fn of(run: RunId, outcome: &Outcome) -> Result<Self, DbError> {
         if !is_large(outcome.answer.as_ref()) {
             return Ok(Self { json: json(run, "outcome", outcome)?, zstd: None });
@@ -79,7 +79,7 @@ impl Db {
     }
 
     /// How far an earlier owner of a run came, with the answer that it recorded.
-    pub async fn progress(&self, taken: &Taken) -> Result<Progress, DbError> {
+    pub async fn progress(&self, taken: &RunLease) -> Result<Progress, DbError> {
         let Some(attempt) = taken.progress.attempt().filter(|_| taken.answer_bytes.is_some())
         else {
             return Ok(taken.progress.clone());

@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use model::{DocumentKind, InvalidId, Project, TestId, Timestamp};
 
-use crate::{Db, DbError, run::moment, secret::Place};
+use crate::{Db, DbError, run::moment, secret::SealedDocumentId};
 
 /// A document to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,16 +35,16 @@ pub struct NewDocument {
 
 /// How documents are applied.
 #[derive(Clone, Copy, Debug)]
-pub struct Applying {
+pub struct ApplyOptions {
     /// When; none where nobody knows.
     pub at: Option<Timestamp>,
     /// What has to be there before.
-    pub expected: Expected,
+    pub expected: Precondition,
 }
 
 /// What has to be there before something is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum Precondition {
     /// Whatever there is.
     Anything,
     /// Some version.
@@ -57,7 +57,7 @@ pub enum Expected {
 
 /// What became of a document that was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedDocument {
     /// The version that holds from now on, from 1.
     pub version: i32,
     /// Whether this made it.
@@ -66,7 +66,7 @@ pub struct Applied {
 
 /// A document in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct DocumentSummary {
     /// Its id among those of its kind.
     pub id: TestId,
     /// Its name.
@@ -130,7 +130,7 @@ impl Db {
         .await
         .map_err(|error| self.error(error))?;
         let Some(row) = row else { return Ok(None) };
-        let place = Place { project, kind, id, version: row.version };
+        let place = SealedDocumentId { project, kind, id, version: row.version };
         let document = self.opened(row.document, row.sealed, &place)?;
         Ok(Some(StoredDocument { version: row.version, name: row.name, file: row.file, document }))
     }
@@ -142,7 +142,7 @@ impl Db {
         kind: DocumentKind,
         after: Option<&TestId>,
         limit: u32,
-    ) -> Result<Vec<Listed>, DbError> {
+    ) -> Result<Vec<DocumentSummary>, DbError> {
         let rows = sqlx::query!(
             "select kept.id as \"id!\", kept.version as \"version!\", kept.file as \"file!\",
                  kept.provisioned as \"provisioned!\", versions.name as \"name!\", versions.created_at_ns
@@ -159,7 +159,7 @@ impl Db {
         .map_err(|error| self.error(error))?;
         rows.into_iter()
             .map(|row| {
-                Ok(Listed {
+                Ok(DocumentSummary {
                     id: word(&row.id)?,
                     name: row.name,
                     version: row.version,
@@ -208,7 +208,7 @@ impl Db {
         &self,
         document: Option<String>,
         sealed: Option<Vec<u8>>,
-        place: &Place<'_>,
+        place: &SealedDocumentId<'_>,
     ) -> Result<String, DbError> {
         match (document, sealed) {
             (Some(document), None) => Ok(document),

@@ -13,7 +13,7 @@ use crate::{
 
 /// Which runs are asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RunFilter {
     /// Whose they are.
     pub project: Project,
     /// Of this test.
@@ -56,7 +56,7 @@ pub struct ListedRun {
 }
 
 /// A run as a list's statement gives it.
-struct Row {
+struct RunRow {
     id: Uuid,
     test_id: String,
     test_version: i32,
@@ -76,7 +76,7 @@ macro_rules! rows {
             let mut transaction = $db.begin().await?;
             let custom = sqlx::query!("set local plan_cache_mode = force_custom_plan");
             custom.execute(&mut *transaction).await?;
-            let rows = sqlx::query_file_as!(Row, $file, $($value),*);
+            let rows = sqlx::query_file_as!(RunRow, $file, $($value),*);
             let rows = rows.fetch_all(&mut *transaction).await?;
             transaction.commit().await?;
             Ok(rows)
@@ -87,7 +87,7 @@ macro_rules! rows {
 
 impl Db {
     /// The runs that are asked for, the newest first.
-    pub async fn runs(&self, wanted: &Wanted) -> Result<Vec<ListedRun>, DbError> {
+    pub async fn runs(&self, wanted: &RunFilter) -> Result<Vec<ListedRun>, DbError> {
         let project = wanted.project.as_str();
         let from = wanted.from.map_or(Uuid::nil(), least);
         let until = wanted.until.map_or(Uuid::max(), least);
@@ -145,7 +145,7 @@ impl Db {
     }
 }
 
-fn listed(row: Row) -> Result<ListedRun, DbError> {
+fn listed(row: RunRow) -> Result<ListedRun, DbError> {
     let run = RunId::from(row.id);
     Ok(ListedRun {
         id: run,

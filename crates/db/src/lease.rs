@@ -14,13 +14,13 @@ use model::{Answer, Attempt, Event, Outcome, Overtaken, RunId, Timestamp, What};
 
 use crate::{
     Db, DbError, OtlpTrace,
-    answer::KeptOutcome,
+    answer::StoredOutcome,
     run::{json, moment, nanos},
 };
 
 /// What a run ends with.
 #[derive(Clone, Debug)]
-pub struct Finished<'a> {
+pub struct RunCompletion<'a> {
     /// The outcome, with the verdict.
     pub outcome: &'a Outcome,
     /// What happened since the last event in the record.
@@ -187,7 +187,7 @@ impl Db {
         &self,
         run: RunId,
         epoch: i64,
-        finished: &Finished<'_>,
+        finished: &RunCompletion<'_>,
     ) -> Result<(), DbError> {
         let (spans, packed) = match &finished.trace {
             Some(trace) => {
@@ -201,7 +201,7 @@ impl Db {
             .iter()
             .map(|event| json(run, "event", event))
             .collect::<Result<_, _>>()?;
-        let outcome = KeptOutcome::of(run, finished.outcome).await?;
+        let outcome = StoredOutcome::of(run, finished.outcome).await?;
         let written = sqlx::query!(
             "with run as (
                  update runs

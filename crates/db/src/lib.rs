@@ -41,25 +41,26 @@ use sqlx::{Connection, PgPool, migrate::Migrator};
 pub use audit::{NewAudit, StoredAudit};
 pub use connect::Connect;
 pub use document::{
-    Applied, Applying, Expected, Listed, NewDocument, StoredDocument, StoredVersion,
+    AppliedDocument, ApplyOptions, DocumentSummary, NewDocument, Precondition, StoredDocument,
+    StoredVersion,
 };
 pub use error::DbError;
-pub use history::{ListedRun, Wanted};
-pub use lease::Finished;
-pub use months::{Keep, Upkept};
-pub use run::{Accepted, IdempotencyKey, NewRun, RunVars, Starter, State, StoredRun};
+pub use history::{ListedRun, RunFilter};
+pub use lease::RunCompletion;
+pub use months::{Keep, MaintenanceReport};
+pub use run::{IdempotencyKey, NewRun, RunAcceptance, RunVars, Starter, State, StoredRun};
 pub use secret::SecretKeys;
 pub use secret_output::SecretValues;
 pub use server::{KeyConflict, NewServer, OtherServer, Side};
 pub use session::SessionPage;
 pub use suite_run::{
-    NewSuiteRun, StepOutcome, StepRun, StoredSuiteRun, SuiteOutcome, SuiteStep, TakenSuite,
+    NewSuiteRun, StepOutcome, StepRun, StoredSuiteRun, SuiteLease, SuiteOutcome, SuiteStep,
 };
-pub use take::{Damaged, Taken, Taking, Took};
+pub use take::{DamagedRun, LeaseRequest, RunLease, RunLeases};
 pub use test::{NewTest, StoredTest};
 pub use token::{NewToken, PersonId, StoredToken, TokenKind};
 pub use trace::OtlpTrace;
-pub use waiting::Waiting;
+pub use waiting::QueuedRuns;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 

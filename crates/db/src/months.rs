@@ -34,7 +34,7 @@ pub struct Keep {
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Upkept {
+pub struct MaintenanceReport {
     /// Tables that were made.
     pub made: Vec<String>,
     /// Tables that were dropped.
@@ -53,7 +53,11 @@ struct Month {
 
 impl Db {
     /// Makes the tables of the months to come and drops those that are over; nothing where another replica does it.
-    pub async fn upkeep(&self, now: Timestamp, keep: Keep) -> Result<Option<Upkept>, DbError> {
+    pub async fn upkeep(
+        &self,
+        now: Timestamp,
+        keep: Keep,
+    ) -> Result<Option<MaintenanceReport>, DbError> {
         let upkeep = async {
             let mut transaction = self.begin().await?;
             let turn =
@@ -63,7 +67,7 @@ impl Db {
             }
             // Whoever reads a table that is to be dropped is not held up, and this comes again.
             sqlx::query!("set local lock_timeout = '2s'").execute(&mut *transaction).await?;
-            let mut upkept = Upkept::default();
+            let mut upkept = MaintenanceReport::default();
             for table in ["runs", "events", "traces"] {
                 let keep = if table == "traces" { keep.traces } else { keep.runs };
                 make(&mut transaction, table, now, &mut upkept).await?;
@@ -86,7 +90,7 @@ async fn make(
     connection: &mut PgConnection,
     table: &'static str,
     now: Timestamp,
-    upkept: &mut Upkept,
+    upkept: &mut MaintenanceReport,
 ) -> Result<(), sqlx::Error> {
     let known = tables(connection, table).await?;
     for month in months(connection, now, AHEAD).await? {
@@ -114,7 +118,7 @@ async fn drop_before(
     connection: &mut PgConnection,
     table: &'static str,
     cutoff: Timestamp,
-    upkept: &mut Upkept,
+    upkept: &mut MaintenanceReport,
 ) -> Result<(), sqlx::Error> {
     let first = months(connection, cutoff, 0).await?.pop();
     let first = first.map(|month| format!("{table}_{}", month.name)).unwrap_or_default();

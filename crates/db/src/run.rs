@@ -72,7 +72,7 @@ pub struct IdempotencyKey {
 
 /// What became of a run that was to be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub enum RunAcceptance {
     /// It waits for a worker, in this version of its test.
     New {
         /// The version.
@@ -169,7 +169,7 @@ impl State {
 impl Db {
     /// Accepts a run of the current version of its test, which it keeps. With a key that is known it starts nothing, and
     /// tells what was started under it; the key of another request is refused.
-    pub async fn create_run(&self, run: &NewRun) -> Result<Accepted, DbError> {
+    pub async fn create_run(&self, run: &NewRun) -> Result<RunAcceptance, DbError> {
         let accepted = json(run.id, "event", &Event { at: run.accepted_at, what: What::Accepted })?;
         // The revision has a column: a server that does not know it reads the rest.
         let given = RunVars { revision: None, ..run.vars.clone() };
@@ -217,9 +217,9 @@ impl Db {
         match (row, &run.key) {
             (Ok(Some(row)), Some(key)) if !row.is_started => {
                 let run = self.started_before(&run.project, key).await?;
-                Ok(Accepted::Again { run })
+                Ok(RunAcceptance::Again { run })
             }
-            (Ok(Some(row)), _) => Ok(Accepted::New { version: row.version }),
+            (Ok(Some(row)), _) => Ok(RunAcceptance::New { version: row.version }),
             (Ok(None), _) => {
                 Err(DbError::NoSuchTest { project: run.project.clone(), test: run.test.clone() })
             }

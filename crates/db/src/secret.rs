@@ -22,7 +22,7 @@ pub struct SecretKeys {
 }
 
 /// What a sealed text is, which is sealed along.
-pub(crate) struct Place<'a> {
+pub(crate) struct SealedDocumentId<'a> {
     pub(crate) project: &'a Project,
     pub(crate) kind: DocumentKind,
     pub(crate) id: &'a TestId,
@@ -43,13 +43,21 @@ impl SecretKeys {
     }
 
     /// Seals a text.
-    pub(crate) fn seal(&self, text: &str, place: &Place<'_>) -> Result<Vec<u8>, DbError> {
+    pub(crate) fn seal(
+        &self,
+        text: &str,
+        place: &SealedDocumentId<'_>,
+    ) -> Result<Vec<u8>, DbError> {
         self.seal_bytes(text.as_bytes(), &place.bytes(), || place.what())?
             .ok_or(DbError::NoSecretKey { kind: place.kind })
     }
 
     /// Opens what was sealed as this.
-    pub(crate) fn open(&self, sealed: &[u8], place: &Place<'_>) -> Result<String, DbError> {
+    pub(crate) fn open(
+        &self,
+        sealed: &[u8],
+        place: &SealedDocumentId<'_>,
+    ) -> Result<String, DbError> {
         let text = self
             .open_bytes(sealed, &place.bytes(), || place.what())?
             .ok_or_else(|| DbError::LostSecretKey { kind: place.kind, id: place.id.clone() })?;
@@ -112,7 +120,7 @@ impl SecretKeys {
     }
 }
 
-impl Place<'_> {
+impl SealedDocumentId<'_> {
     fn what(&self) -> String {
         format!("the {} `{}`", self.kind, self.id)
     }
@@ -146,13 +154,13 @@ mod tests {
     use model::{DocumentKind, Project, TestId, Timestamp, World};
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
-    use super::{Place, SecretKeys};
+    use super::{SealedDocumentId, SecretKeys};
     use crate::DbError;
 
     const WORLD: World = World::new(|| Timestamp::from_nanos(1), || [9; 32]);
 
-    fn place<'a>(project: &'a Project, id: &'a TestId, version: i32) -> Place<'a> {
-        Place { project, kind: DocumentKind::VariableSet, id, version }
+    fn place<'a>(project: &'a Project, id: &'a TestId, version: i32) -> SealedDocumentId<'a> {
+        SealedDocumentId { project, kind: DocumentKind::VariableSet, id, version }
     }
 
     #[test]

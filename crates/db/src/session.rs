@@ -8,7 +8,7 @@ use model::{Timestamp, TokenId};
 use crate::{
     Db, DbError, PersonId, StoredToken,
     run::nanos,
-    token::{Row, stored},
+    token::{TokenRow, stored},
 };
 
 /// Which sessions are listed.
@@ -28,7 +28,7 @@ impl Db {
     /// Valid sessions of everyone, the newest first.
     pub async fn sessions(&self, page: SessionPage) -> Result<Vec<StoredToken>, DbError> {
         let rows = sqlx::query_as!(
-            Row,
+            TokenRow,
             "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns,
                  issuer, subject, address, seen_at_ns
              from tokens where kind = 'session' and id > $1
@@ -53,7 +53,7 @@ impl Db {
         page: SessionPage,
     ) -> Result<Vec<StoredToken>, DbError> {
         let rows = sqlx::query_as!(
-            Row,
+            TokenRow,
             "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns,
                  issuer, subject, address, seen_at_ns
              from tokens where issuer = $5 and subject = $6 and kind = 'session' and id > $1

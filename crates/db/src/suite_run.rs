@@ -52,7 +52,7 @@ pub struct SuiteStep {
 
 /// A suite's run in the hands of the worker that took it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakenSuite {
+pub struct SuiteLease {
     /// The suite's run.
     pub id: RunId,
     /// Whose it is.
@@ -173,7 +173,7 @@ impl Db {
         worker: &str,
         lease: Duration,
         suites_max: usize,
-    ) -> Result<Vec<TakenSuite>, DbError> {
+    ) -> Result<Vec<SuiteLease>, DbError> {
         let rows = sqlx::query!(
             "update suite_runs
              set epoch = epoch + 1, worker = $1, lease_until = now() + make_interval(secs => $2)
@@ -193,7 +193,7 @@ impl Db {
         let taken = rows.into_iter().map(|row| {
             let id = RunId::from(row.id);
             let vars = row.vars.map(|vars| read(id, serde_json::from_str(&vars))).transpose()?;
-            Ok(TakenSuite {
+            Ok(SuiteLease {
                 id,
                 project: read(id, row.project.parse())?,
                 epoch: row.epoch,

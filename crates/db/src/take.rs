@@ -24,7 +24,7 @@ const SPARE: i64 = 64;
 
 /// Who takes, and how much.
 #[derive(Clone, Copy, Debug)]
-pub struct Taking<'a> {
+pub struct LeaseRequest<'a> {
     /// The name of the worker.
     pub worker: &'a str,
     /// How long the runs are its own without renewal.
@@ -43,16 +43,16 @@ pub struct Taking<'a> {
 
 /// What a worker got.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Took {
+pub struct RunLeases {
     /// Runs to work on.
-    pub runs: Vec<Taken>,
+    pub runs: Vec<RunLease>,
     /// Runs of which nothing can be made but an end.
-    pub damaged: Vec<Damaged>,
+    pub damaged: Vec<DamagedRun>,
 }
 
 /// A run in the hands of the worker that took it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct RunLease {
     /// The run.
     pub run_id: RunId,
     /// Whose it is.
@@ -95,7 +95,7 @@ pub struct Taken {
 
 /// A run that was taken and cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Damaged {
+pub struct DamagedRun {
     /// The run.
     pub run_id: RunId,
     /// To be named when it is ended.
@@ -107,7 +107,7 @@ pub struct Damaged {
 }
 
 /// A row as it comes.
-struct Row {
+struct LeaseRow {
     id: sqlx::types::Uuid,
     project: String,
     epoch: i64,
@@ -142,11 +142,11 @@ impl Db {
     ///
     /// The lease counts by the database's clock, from a moment after this was called: an owner that counts
     /// by its own clock from before the call ends earlier, never later.
-    pub async fn take(&self, taking: &Taking<'_>) -> Result<Took, DbError> {
+    pub async fn take(&self, taking: &LeaseRequest<'_>) -> Result<RunLeases, DbError> {
         let runs_max = i64::try_from(taking.runs_max).unwrap_or(i64::MAX);
         // The event's epoch is known only there, so the event is written there, in the form of `model::Event`.
         let rows = sqlx::query_file_as!(
-            Row,
+            LeaseRow,
             "queries/take.sql",
             taking.worker,
             taking.lease.as_secs_f64(),
@@ -160,14 +160,14 @@ impl Db {
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        let mut took = Took::default();
+        let mut took = RunLeases::default();
         for row in rows {
             let (run_id, epoch, test) = (RunId::from(row.id), row.epoch, row.name.clone());
             match row.read(self) {
                 Ok(taken) => took.runs.push(taken),
                 Err(error) => {
                     let reason = error.to_string();
-                    took.damaged.push(Damaged { run_id, epoch, test, reason });
+                    took.damaged.push(DamagedRun { run_id, epoch, test, reason });
                 }
             }
         }
@@ -175,8 +175,8 @@ impl Db {
     }
 }
 
-impl Row {
-    fn read(self, db: &Db) -> Result<Taken, DbError> {
+impl LeaseRow {
+    fn read(self, db: &Db) -> Result<RunLease, DbError> {
         let run_id = RunId::from(self.id);
         let attempt = match (self.trace_id, self.span_id, self.attempted_at_ns) {
             (Some(trace), Some(span), Some(at)) => Some(Attempt {
@@ -191,7 +191,7 @@ impl Row {
             parsed(run_id, self.learned).ok().flatten().unwrap_or_default();
         let test: Option<LearnedTest> = parsed(run_id, self.learned_test).ok().flatten();
         let tests = test.map(|test| (self.test_id.clone(), test)).into_iter().collect();
-        Ok(Taken {
+        Ok(RunLease {
             run_id,
             project: read(run_id, self.project.parse())?,
             epoch: self.epoch,

@@ -2,7 +2,7 @@
 
 use model::{DocumentKind, Project, TestId};
 
-use crate::{Applied, Applying, Db, DbError, Expected, NewDocument};
+use crate::{AppliedDocument, ApplyOptions, Db, DbError, NewDocument, Precondition};
 
 /// A test to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +40,9 @@ impl Db {
     /// Keeps tests, all of them or none, and tells what became of each, in their order.
     ///
     /// The version of a test rises if and only if the document differs from the current version's.
-    pub async fn apply_tests(&self, tests: &[NewTest]) -> Result<Vec<Applied>, DbError> {
+    pub async fn apply_tests(&self, tests: &[NewTest]) -> Result<Vec<AppliedDocument>, DbError> {
         let documents: Vec<_> = tests.iter().cloned().map(NewDocument::from).collect();
-        self.apply(&documents, Applying { at: None, expected: Expected::Anything }).await
+        self.apply(&documents, ApplyOptions { at: None, expected: Precondition::Anything }).await
     }
 
     /// The current version of a test.

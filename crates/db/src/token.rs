@@ -100,7 +100,7 @@ impl TokenKind {
 }
 
 /// A row of `tokens`, its words not read yet.
-pub(crate) struct Row {
+pub(crate) struct TokenRow {
     pub(crate) id: Uuid,
     pub(crate) name: String,
     pub(crate) role: String,
@@ -152,7 +152,7 @@ impl Db {
         now: Timestamp,
     ) -> Result<Option<StoredToken>, DbError> {
         let row = sqlx::query_as!(
-            Row,
+            TokenRow,
             "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns,
                  issuer, subject, address, seen_at_ns
              from tokens where hash = $1 and kind = $2 and revoked_at_ns is null and expires_at_ns > $3",
@@ -173,7 +173,7 @@ impl Db {
         limit: u32,
     ) -> Result<Vec<StoredToken>, DbError> {
         let rows = sqlx::query_as!(
-            Row,
+            TokenRow,
             "select id, name, role, projects, made_at_ns, made_by, expires_at_ns, revoked_at_ns,
                  issuer, subject, address, seen_at_ns
              from tokens where kind = 'token' and id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
@@ -201,7 +201,7 @@ impl Db {
     }
 }
 
-pub(crate) fn stored(row: Row) -> Result<StoredToken, DbError> {
+pub(crate) fn stored(row: TokenRow) -> Result<StoredToken, DbError> {
     let id = TokenId::from(row.id);
     let corrupt = |reason: String| DbError::corrupt(format!("token `{id}`"), reason);
     let role =

@@ -26,7 +26,7 @@ use tokio::{
 
 use crate::{
     arrivals::{Arrival, Arrivals},
-    receiver::{Refused, Sender, Sink, Unread},
+    receiver::{LostSignal, Sender, Sink, SinkError},
 };
 
 /// How much an inbox holds.
@@ -45,12 +45,12 @@ pub struct Limits {
 /// Spans of traces that this process minted, or that a run asked for by their id, until the run has them.
 #[derive(Debug)]
 pub struct Inbox {
-    shared: Arc<Shared>,
+    shared: Arc<InboxState>,
 }
 
 /// What an inbox shares with the [`Arrivals`] it gave out.
 #[derive(Debug)]
-struct Shared {
+struct InboxState {
     ring: KeyRing,
     limits: Limits,
     /// Traces of other minters that are waited for. Almost always there are none, and no foreign span needs a lock.
@@ -103,7 +103,7 @@ struct Reader {
 /// A run's right to a trace. When the last one is dropped, the trace is over.
 #[derive(Debug)]
 pub(crate) struct Claim {
-    shared: Arc<Shared>,
+    shared: Arc<InboxState>,
     trace_id: TraceId,
     number: u64,
 }
@@ -124,7 +124,7 @@ impl Inbox {
     /// An inbox for traces whose ids these keys minted.
     pub fn new(ring: KeyRing, limits: Limits) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(InboxState {
                 ring,
                 limits,
                 foreign_expected: AtomicUsize::default(),
@@ -196,8 +196,8 @@ impl Inbox {
     }
 }
 
-impl Shared {
-    fn take(&self, batch: Batch) -> Result<(), Refused> {
+impl InboxState {
+    fn take(&self, batch: Batch) -> Result<(), SinkError> {
         let mut state = self.state();
         let held = state.bytes;
         let slot = self.slot_of(batch.trace_id, &mut state)?;
@@ -237,7 +237,7 @@ impl Shared {
         &self,
         trace_id: TraceId,
         state: &'a mut State,
-    ) -> Result<&'a mut Slot, Refused> {
+    ) -> Result<&'a mut Slot, SinkError> {
         if !state.slots.contains_key(&trace_id) {
             self.make_room(state)?;
         }
@@ -249,11 +249,11 @@ impl Shared {
     }
 
     /// Forgets traces that are over, once there are too many.
-    fn make_room(&self, state: &mut State) -> Result<(), Refused> {
+    fn make_room(&self, state: &mut State) -> Result<(), SinkError> {
         while state.slots.len() >= self.limits.traces_max {
             if !state.forget_oldest() {
                 let reason = format!("{} traces are held already", state.slots.len());
-                return Err(Refused::Full(reason));
+                return Err(SinkError::Full(reason));
             }
         }
         Ok(())
@@ -354,7 +354,7 @@ impl Sink for Inbox {
         }
     }
 
-    async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), Refused> {
+    async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), SinkError> {
         let tried: Vec<_> = batches.into_iter().map(|batch| self.shared.take(batch)).collect();
         tried.into_iter().collect()
     }
@@ -372,17 +372,17 @@ impl Sink for Inbox {
         }
     }
 
-    fn lost_unread(&self, _: &Sender, what: Unread) {
+    fn lost_unread(&self, _: &Sender, what: LostSignal) {
         let unread = match what {
-            Unread::Spans => &self.shared.unread,
-            Unread::Logs => &self.shared.unread_logs,
+            LostSignal::Spans => &self.shared.unread,
+            LostSignal::Logs => &self.shared.unread_logs,
         };
         unread.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-fn full(trace_id: TraceId) -> Refused {
-    Refused::Full(format!("no room for more spans of trace `{trace_id}`"))
+fn full(trace_id: TraceId) -> SinkError {
+    SinkError::Full(format!("no room for more spans of trace `{trace_id}`"))
 }
 
 #[cfg(test)]

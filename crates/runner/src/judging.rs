@@ -9,7 +9,7 @@ use crate::pool::Share;
 
 /// All that is judged by, but the trace and what is known of its wholeness.
 #[derive(Clone, Debug)]
-pub(crate) struct Judging {
+pub(crate) struct JudgementContext {
     pub(crate) resolved: Arc<Resolved>,
     /// The trigger's own span; none where nothing was fired.
     pub(crate) trigger: Option<SpanId>,
@@ -18,7 +18,7 @@ pub(crate) struct Judging {
     pub(crate) share: Share,
 }
 
-impl Judging {
+impl JudgementContext {
     /// Judges a trace, or the answer alone where none was asked for.
     pub(crate) async fn judge(
         &self,

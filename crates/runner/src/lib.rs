@@ -7,7 +7,6 @@
 //! Deliberately absent: storing, publishing, printing, the clock and the dice. The world is reached through
 //! [`Ports`], and what happens is told to it as events.
 
-mod again;
 mod clock;
 pub mod diagnosis;
 mod judging;
@@ -15,6 +14,7 @@ mod plant;
 mod pool;
 mod ports;
 mod reasons;
+mod rejudge;
 mod settle;
 mod subject;
 pub mod suite;
@@ -33,19 +33,19 @@ use model::{
 use thiserror::Error;
 use tokio::time::{Instant, timeout_at};
 
-pub use again::{Again, judge_again};
 #[cfg(feature = "planted")]
 pub use plant::{plant, plants};
 pub use pool::{Pool, Share};
-pub use ports::{Lost, Ports};
+pub use ports::{LeaseLost, Ports};
+pub use rejudge::{RejudgeInput, rejudge};
 pub use settle::Limits;
 pub use trigger_span::{TRIGGER_SPAN_NAME, trigger_span};
-pub use watch::{Concluded, Watch, Watched};
+pub use watch::{FinalRun, LateSpanMonitor, WatchEnd};
 
 use clock::Clock;
-use judging::Judging;
-use settle::{Ending, Gathering, Lingering, Rules, Settled, Waiting, settle};
-use subject::{Judged, Subject};
+use judging::JudgementContext;
+use settle::{LingerState, Rules, SettleContext, SettledTrace, TraceBuffer, TraceEnd, settle};
+use subject::{JudgedTrace, Subject};
 
 /// What is to be run.
 #[derive(Debug)]
@@ -65,14 +65,14 @@ pub struct Job<'a> {
     /// What earlier runs have shown of the system.
     pub learned: &'a Learned,
     /// How the processes are known that were started for this run; none where it started none.
-    pub started: Option<&'a Started>,
+    pub started: Option<&'a StartedProcesses>,
     /// How long the whole run may take; at its end it is judged by what it has.
     pub timeout: Option<Duration>,
 }
 
 /// What is known of processes because we started them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Started {
+pub struct StartedProcesses {
     /// The value of the resource attribute [`MARKER`] that they were told to send.
     pub marker: String,
     /// The batch delay that they were told to keep.
@@ -84,7 +84,7 @@ pub const MARKER: &str = "qualitytrace.started";
 
 /// What a run leaves.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedRun {
     /// Verdict and evidence. Where it is provisional, the watch has to linger and conclude before anything is built on it.
     pub outcome: Outcome,
     /// The trace that was judged, the trigger's own span included; none where the test asks for none. Shared with the
@@ -99,7 +99,7 @@ pub struct Finished {
     /// What this run has shown of the system.
     pub seen: Learned,
     /// Goes on to listen for spans that come too late; none where the test asks for no trace.
-    pub watch: Option<Watch>,
+    pub watch: Option<LateSpanMonitor>,
 }
 
 /// Why a run did not get to a verdict here.
@@ -110,7 +110,7 @@ pub enum RunError {
     Resolve(#[from] ResolveError),
     /// The run is somebody else's now; nothing more may be sent or written.
     #[error(transparent)]
-    Lost(#[from] Lost),
+    Lost(#[from] LeaseLost),
     /// The trace outgrew what can be told apart.
     #[error(transparent)]
     Full(#[from] TraceFull),
@@ -127,7 +127,7 @@ impl Faulty for RunError {
 }
 
 /// Runs a test, or goes on with a run that another worker left.
-pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError> {
+pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunError> {
     let mut steps = Steps { ports, done: Vec::new() };
     let clock = Clock::new(ports.now());
     let ends = job.timeout.map(|timeout| Instant::now() + timeout);
@@ -146,7 +146,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
     let (resolved, answer) = (Arc::new(resolved), Arc::new(answer));
     let told = masked(&ports.share(), &resolved, &answer).await;
     let trigger = trigger_span(&attempt, &request, &told);
-    let judging = Judging {
+    let judging = JudgementContext {
         resolved: Arc::clone(&resolved),
         trigger: trigger.as_ref().map(|trigger| trigger.id),
         answer: Arc::clone(&answer),
@@ -165,7 +165,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
         ends,
     });
     let secrets = resolved.secrets().clone();
-    let finished = |outcome, trace, seen, watch| Finished {
+    let finished = |outcome, trace, seen, watch| FinishedRun {
         outcome,
         trace,
         trigger: trigger.clone(),
@@ -179,9 +179,9 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<Finished, RunError
         return Ok(finished(outcome, None, Learned::default(), None));
     };
     let reading = (clock, job.limits, ports.share());
-    let gathering = Gathering::new(&attempt, trigger.clone(), rules, reading)?;
+    let gathering = TraceBuffer::new(&attempt, trigger.clone(), rules, reading)?;
     let (rule, expects) = (job.plan.settle(), !job.plan.expected().is_empty());
-    let waiting = Waiting { rule, judging: &subject.judging, clock, ends, expects };
+    let waiting = SettleContext { rule, judging: &subject.judging, clock, ends, expects };
     let (judged, seen, watch) =
         trace(gathering, (&waiting, &subject), arrivals, &mut steps).await?;
     let mut watch = watch.of_test(job.plan.id.as_str());
@@ -211,7 +211,7 @@ async fn masked(share: &Share, resolved: &Arc<Resolved>, answer: &Arc<Answer>) -
 async fn without_trace<P: Ports>(subject: &Arc<Subject>, mut steps: Steps<'_, P>) -> Outcome {
     let judgement = steps.judge(&subject.judging, None, None).await;
     let analysis = subject.judging.analysis(None, None).await;
-    let judged = Arc::new(Judged { judgement, trace: None, settlement: None, analysis });
+    let judged = Arc::new(JudgedTrace { judgement, trace: None, settlement: None, analysis });
     tell(steps.ports, What::Judged { verdict: judged.judgement.verdict });
     subject.outcome(steps.ports, &judged, (steps.done, subject.is_out_of_time())).await
 }
@@ -226,13 +226,13 @@ fn resolve(job: &Job<'_>, seed: &Seed) -> Result<(Request, Resolved), ResolveErr
 
 /// Settles the trace, judges it, and makes ready to listen on.
 async fn trace<P: Ports>(
-    gathering: Gathering,
-    (waiting, subject): (&Waiting<'_>, &Arc<Subject>),
+    gathering: TraceBuffer,
+    (waiting, subject): (&SettleContext<'_>, &Arc<Subject>),
     mut arrivals: Arrivals,
     steps: &mut Steps<'_, P>,
-) -> Result<(Arc<Judged>, Learned, Watch), RunError> {
+) -> Result<(Arc<JudgedTrace>, Learned, LateSpanMonitor), RunError> {
     let (ports, began) = (steps.ports, steps.ports.now());
-    let Settled { mut gathering, mut settlement, judgement, is_waited_out, span } =
+    let SettledTrace { mut gathering, mut settlement, judgement, is_waited_out, span } =
         settle(gathering, waiting, &mut arrivals, ports).await;
     subject.add_doubts(ports, &gathering, &mut settlement).await?;
     steps.add(Step::Settle, began);
@@ -245,15 +245,15 @@ async fn trace<P: Ports>(
         Some(judgement) => steps.time(Step::Judge, || judgement),
         None => steps.judge(waiting.judging, Some(&trace), Some(&settlement)).await,
     };
-    let seen = gathering.engine.seen(&gathering.trace, Ending::of(&settlement, is_waited_out));
+    let seen = gathering.engine.seen(&gathering.trace, TraceEnd::of(&settlement, is_waited_out));
     let seen = tellable(seen, secrets);
     let (answered, deadline) = span;
     gathering.judged_now();
-    let watch = Watch {
+    let watch = LateSpanMonitor {
         gathering,
         arrivals,
         subject: Arc::clone(subject),
-        lingering: Lingering {
+        lingering: LingerState {
             rule: waiting.rule,
             judging: waiting.judging.clone(),
             clock: waiting.clock,
@@ -270,7 +270,8 @@ async fn trace<P: Ports>(
         seen: seen.clone(),
     };
     let analysis = waiting.judging.analysis(Some(&trace), Some(&settlement)).await;
-    let judged = Judged { judgement, trace: Some(trace), settlement: Some(settlement), analysis };
+    let judged =
+        JudgedTrace { judgement, trace: Some(trace), settlement: Some(settlement), analysis };
     Ok((Arc::new(judged), seen, watch))
 }
 
@@ -315,11 +316,11 @@ fn target(request: &Request) -> Option<String> {
 
 /// The answer, unless the time of the whole run is up first.
 async fn in_time<P: Ports>(
-    firing: impl Future<Output = Result<(Attempt, Answer), Lost>>,
+    firing: impl Future<Output = Result<(Attempt, Answer), LeaseLost>>,
     attempt: Attempt,
     ends: Option<Instant>,
     ports: &P,
-) -> Result<(Attempt, Answer), Lost> {
+) -> Result<(Attempt, Answer), LeaseLost> {
     let Some(ends) = ends else { return firing.await };
     match timeout_at(ends, firing).await {
         Ok(fired) => fired,
@@ -361,7 +362,7 @@ async fn fire<P: Ports>(
     minted: Attempt,
     request: &Request,
     ports: &P,
-) -> Result<(Attempt, Answer), Lost> {
+) -> Result<(Attempt, Answer), LeaseLost> {
     match progress {
         Progress::Answered(attempt, answer) => Ok((attempt, answer)),
         // Nothing was sent, so nothing can be sent twice.
@@ -413,7 +414,7 @@ impl<P: Ports> Steps<'_, P> {
 
     async fn judge(
         &mut self,
-        judging: &Judging,
+        judging: &JudgementContext,
         trace: Option<&Arc<Trace>>,
         settlement: Option<&Settlement>,
     ) -> Judgement {

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use drivers::{arrivals::Arrivals, receiver::Seen};
+use drivers::{arrivals::Arrivals, receiver::ReceiverSnapshot};
 use model::{Answer, Attempt, Event, Fault, Faulty, KeyRing, Project, Request, Timestamp, TraceId};
 use thiserror::Error;
 
@@ -37,25 +37,25 @@ pub trait Ports: Send + Sync {
     fn has_lost_spans(&self, trace: TraceId) -> bool;
 
     /// The servers that received spans at any time since before the attempt, and that share none with this one, by name. Asked
-    /// before absence is concluded; none where nobody else can have received any. On [`Lost`] nothing is concluded.
-    fn other_servers(&self) -> impl Future<Output = Result<Vec<String>, Lost>> + Send {
+    /// before absence is concluded; none where nobody else can have received any. On [`LeaseLost`] nothing is concluded.
+    fn other_servers(&self) -> impl Future<Output = Result<Vec<String>, LeaseLost>> + Send {
         async { Ok(Vec::new()) }
     }
 
-    /// Records the attempt. It MUST be durable when this returns; on [`Lost`] nothing is sent.
-    fn attempted(&self, attempt: &Attempt) -> impl Future<Output = Result<(), Lost>> + Send;
+    /// Records the attempt. It MUST be durable when this returns; on [`LeaseLost`] nothing is sent.
+    fn attempted(&self, attempt: &Attempt) -> impl Future<Output = Result<(), LeaseLost>> + Send;
 
     /// Sends the request, as the parent of whatever the system does. Called at most once for a run.
     ///
-    /// Right before the first byte it MUST make sure that the run is still ours; on [`Lost`] nothing was sent.
+    /// Right before the first byte it MUST make sure that the run is still ours; on [`LeaseLost`] nothing was sent.
     fn fire(
         &self,
         request: &Request,
         attempt: &Attempt,
-    ) -> impl Future<Output = Result<Answer, Lost>> + Send;
+    ) -> impl Future<Output = Result<Answer, LeaseLost>> + Send;
 
     /// Records how the trigger ended. MAY be called again for a resumed run, with an unknown outcome.
-    fn answered(&self, answer: &Answer) -> impl Future<Output = Result<(), Lost>> + Send;
+    fn answered(&self, answer: &Answer) -> impl Future<Output = Result<(), LeaseLost>> + Send;
 
     /// Tells the system to send all that it has, and waits until it did. False where it cannot be told.
     ///
@@ -65,7 +65,7 @@ pub trait Ports: Send + Sync {
     }
 
     /// What the receiver has met, for a run whose trace is not whole; none where nobody knows.
-    fn seen(&self) -> Option<Seen> {
+    fn seen(&self) -> Option<ReceiverSnapshot> {
         None
     }
 
@@ -87,9 +87,9 @@ pub trait Ports: Send + Sync {
 /// The run is not ours any more.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("the run was given up: {0}")]
-pub struct Lost(pub String);
+pub struct LeaseLost(pub String);
 
-impl Faulty for Lost {
+impl Faulty for LeaseLost {
     fn fault(&self) -> Fault {
         Fault::Conflict
     }

@@ -9,12 +9,12 @@ use model::{
 use tokio::time::Instant;
 
 use crate::{
-    Lost, Ports, Started,
-    diagnosis::{self, Fired, Observed},
-    judging::Judging,
+    LeaseLost, Ports, StartedProcesses,
+    diagnosis::{self, FiredTrigger, Observations},
+    judging::JudgementContext,
     plant::{Plant, is_planted},
     reasons::{out_of_time, reasons},
-    settle::Gathering,
+    settle::TraceBuffer,
 };
 
 /// What a run is about: all that its outcome is made of, but the trace.
@@ -27,8 +27,8 @@ pub(crate) struct Subject {
     pub(crate) request: Request,
     /// The answer without what nobody may see.
     pub(crate) told: Arc<Answer>,
-    pub(crate) judging: Judging,
-    pub(crate) started: Option<Started>,
+    pub(crate) judging: JudgementContext,
+    pub(crate) started: Option<StartedProcesses>,
     /// When the trigger was about to be fired.
     pub(crate) began: Instant,
     /// When the whole run has to end.
@@ -37,7 +37,7 @@ pub(crate) struct Subject {
 
 /// What a trace came to.
 #[derive(Debug)]
-pub(crate) struct Judged {
+pub(crate) struct JudgedTrace {
     pub(crate) judgement: Judgement,
     pub(crate) trace: Option<Arc<Trace>>,
     pub(crate) settlement: Option<Settlement>,
@@ -51,9 +51,9 @@ impl Subject {
     pub(crate) async fn add_doubts<P: Ports>(
         self: &Arc<Self>,
         ports: &P,
-        gathering: &Gathering,
+        gathering: &TraceBuffer,
         settlement: &mut Settlement,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), LeaseLost> {
         use Unsettled::{ContextLost, NoTelemetry, NotSampled, NotWaited, OtherServers, SpansLost};
         let trace = &gathering.trace;
         settlement.logs = ports.logs(trace.id());
@@ -76,7 +76,7 @@ impl Subject {
         if settlement.unsettled.contains(&NoTelemetry) {
             return Ok(());
         }
-        let is_dropped = diagnosis::is_not_sampled(&Observed::nothing(ports).case(
+        let is_dropped = diagnosis::is_not_sampled(&Observations::nothing(ports).case(
             self.fired(),
             Verdict::Inconclusive,
             (trace, settlement),
@@ -105,7 +105,7 @@ impl Subject {
     ) -> Vec<SpanId> {
         let (subject, trace, settlement) =
             (Arc::clone(self), Arc::clone(trace), settlement.clone());
-        let observed = Observed::by_receiver(ports);
+        let observed = Observations::by_receiver(ports);
         let look = move || {
             let gathered = (&*trace, &settlement);
             let case = observed.case(subject.fired(), Verdict::Inconclusive, gathered);
@@ -118,18 +118,18 @@ impl Subject {
     pub(crate) async fn outcome<P: Ports>(
         self: &Arc<Self>,
         ports: &P,
-        judged: &Arc<Judged>,
+        judged: &Arc<JudgedTrace>,
         (steps, is_cut): (Vec<StepTime>, bool),
     ) -> Outcome {
-        let observed = Observed::of_verdict(ports, judged.judgement.verdict);
+        let observed = Observations::of_verdict(ports, judged.judgement.verdict);
         let (subject, judged) = (Arc::clone(self), Arc::clone(judged));
         self.judging.share.run(move || subject.explained(&observed, &judged, steps, is_cut)).await
     }
 
     fn explained(
         &self,
-        observed: &Observed,
-        judged: &Judged,
+        observed: &Observations,
+        judged: &JudgedTrace,
         steps: Vec<StepTime>,
         is_cut: bool,
     ) -> Outcome {
@@ -168,7 +168,7 @@ impl Subject {
 
     /// Whether further spans can change the verdict, and it has not lingered: presence decided neither that all holds nor that
     /// something is broken.
-    fn is_provisional(&self, judged: &Judged) -> bool {
+    fn is_provisional(&self, judged: &JudgedTrace) -> bool {
         let is_complete = judged.settlement.as_ref().is_some_and(Settlement::is_whole);
         is_complete && !self.judging.resolved.is_final(&judged.judgement)
     }
@@ -178,8 +178,8 @@ impl Subject {
         self.ends.is_some_and(|ends| ends <= Instant::now())
     }
 
-    fn fired(&self) -> (Fired<'_>, Option<&Started>) {
-        let fired = Fired {
+    fn fired(&self) -> (FiredTrigger<'_>, Option<&StartedProcesses>) {
+        let fired = FiredTrigger {
             attempt: &self.attempt,
             request: &self.request,
             answer: &self.judging.answer,

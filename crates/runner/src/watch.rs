@@ -1,7 +1,7 @@
 //! Listening on, after the verdict.
 //!
-//! While a verdict is provisional, what comes counts: [`Watch::linger`] listens until it is final, [`Watch::conclude`] judges
-//! once more. After the final verdict [`Watch::until`] judges what comes in the shadow, and tells if that comes to another one.
+//! While a verdict is provisional, what comes counts: [`LateSpanMonitor::linger`] listens until it is final, [`LateSpanMonitor::conclude`] judges
+//! once more. After the final verdict [`LateSpanMonitor::until`] judges what comes in the shadow, and tells if that comes to another one.
 
 use std::{future::Future, pin::pin, sync::Arc};
 
@@ -13,21 +13,21 @@ use model::{
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    Lost, Ports,
+    LeaseLost, Ports,
     clock::nanos,
-    judging::Judging,
-    settle::{self, Ending, Gathering, Lingering},
-    subject::{Judged, Subject},
+    judging::JudgementContext,
+    settle::{self, LingerState, TraceBuffer, TraceEnd},
+    subject::{JudgedTrace, Subject},
     tell, tellable,
 };
 
 /// A run that has its verdict, and still hears its spans.
 #[derive(Debug)]
-pub struct Watch {
-    pub(crate) gathering: Gathering,
+pub struct LateSpanMonitor {
+    pub(crate) gathering: TraceBuffer,
     pub(crate) arrivals: Arrivals,
     pub(crate) subject: Arc<Subject>,
-    pub(crate) lingering: Lingering,
+    pub(crate) lingering: LingerState,
     pub(crate) settlement: Settlement,
     pub(crate) verdict: Verdict,
     pub(crate) judged_at: Instant,
@@ -43,7 +43,7 @@ pub struct Watch {
 
 /// A run whose verdict is final.
 #[derive(Debug)]
-pub struct Concluded {
+pub struct FinalRun {
     /// The final outcome.
     pub outcome: Outcome,
     /// The trace by which it was judged.
@@ -54,7 +54,7 @@ pub struct Concluded {
 
 /// What became of a run after its verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchEnd {
     /// What the spans that came late would have made of the verdict, if they would have changed it.
     pub overtaken: Option<Overtaken>,
     /// What they have shown of the system, beyond what the run itself showed.
@@ -70,7 +70,7 @@ struct News {
     from: usize,
 }
 
-impl Watch {
+impl LateSpanMonitor {
     /// Whether spans may still change the verdict.
     pub fn is_provisional(&self) -> bool {
         self.is_provisional
@@ -99,8 +99,8 @@ impl Watch {
         &mut self,
         provisional: Outcome,
         ports: &P,
-    ) -> Result<Concluded, Lost> {
-        let mut concluded = Concluded {
+    ) -> Result<FinalRun, LeaseLost> {
+        let mut concluded = FinalRun {
             trace: None,
             seen: self.seen_in_all(),
             outcome: Outcome { provisional: false, ..provisional },
@@ -116,7 +116,7 @@ impl Watch {
             if let Some(told) = &mut concluded.outcome.settlement {
                 told.linger_ns = settlement.linger_ns;
             }
-        } else if let Some(judged) = self.judge_again(settlement).await {
+        } else if let Some(judged) = self.rejudge(settlement).await {
             let steps = std::mem::take(&mut concluded.outcome.steps);
             let earlier = std::mem::take(&mut concluded.outcome.earlier);
             let before = concluded.outcome.verdict;
@@ -143,7 +143,7 @@ impl Watch {
 
     /// What is known of the trace when its linger is over.
     async fn settlement_now(&self) -> Settlement {
-        let Lingering { judging, clock, expects, answered, .. } = &self.lingering;
+        let LingerState { judging, clock, expects, answered, .. } = &self.lingering;
         let now = clock.now();
         let engine = &self.gathering.engine;
         let mut settlement = self.gathering.settlement(*answered, now);
@@ -164,12 +164,12 @@ impl Watch {
         settlement
     }
 
-    async fn judge_again(&self, settlement: Settlement) -> Option<Arc<Judged>> {
+    async fn rejudge(&self, settlement: Settlement) -> Option<Arc<JudgedTrace>> {
         let trace = self.gathering.judged().ok()?;
         let judgement = self.judging().judge(Some(&trace), Some(&settlement)).await;
         let analysis = self.judging().analysis(Some(&trace), Some(&settlement)).await;
         let settlement = Some(settlement);
-        Some(Arc::new(Judged { judgement, trace: Some(trace), settlement, analysis }))
+        Some(Arc::new(JudgedTrace { judgement, trace: Some(trace), settlement, analysis }))
     }
 
     /// The provisional verdict, and what came after it.
@@ -206,12 +206,12 @@ impl Watch {
         seen
     }
 
-    fn judging(&self) -> &Judging {
+    fn judging(&self) -> &JudgementContext {
         &self.subject.judging
     }
 
     /// Listens until `end`, and tells whether what came would have changed the verdict.
-    pub async fn until(mut self, end: impl Future<Output = ()>) -> Watched {
+    pub async fn until(mut self, end: impl Future<Output = ()>) -> WatchEnd {
         let mut end = pin!(end);
         let (mut overtaken, mut news) = (None, None);
         let shown = self.gathering.engine.gap().max(self.gathering.engine.known_gap());
@@ -252,7 +252,7 @@ impl Watch {
             .resolved
             .secrets()
             .hide_all(overtaken.iter_mut().flat_map(Overtaken::said_mut));
-        Watched { seen, overtaken }
+        WatchEnd { seen, overtaken }
     }
 
     async fn take(mut self, arrival: Arrival, news: &mut Option<News>) -> Self {
@@ -315,7 +315,7 @@ impl Watch {
         if self.gathering.engine.spans() == self.settlement.spans {
             return Learned::default();
         }
-        let mut seen = self.gathering.engine.seen(&self.gathering.trace, Ending::Early);
+        let mut seen = self.gathering.engine.seen(&self.gathering.trace, TraceEnd::Early);
         for (name, service) in &mut seen.services {
             let known = self.seen.services.get(name).and_then(|known| known.delays_ns.last());
             service.delays_ns.retain(|delay| Some(delay) > known);

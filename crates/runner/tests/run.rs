@@ -13,7 +13,7 @@ use model::{
     Response, RunId, SpanId, Timestamp, Trace, TraceId, Unsettled, Verdict, What,
     trace::{ResourceData, ScopeData, SpanData, Value},
 };
-use runner::{Finished, Job, Limits, Lost, Ports, RunError, run};
+use runner::{FinishedRun, Job, LeaseLost, Limits, Ports, RunError, run};
 use source::Text;
 use tokio::{
     sync::mpsc,
@@ -26,10 +26,10 @@ struct World {
     answer: Answer,
     /// Spans as (milliseconds after the trigger's answer, id, parent, name); the parent 0 is the trigger.
     spans: Vec<(u64, u8, u8, &'static str)>,
-    lease: Result<(), Lost>,
-    record: Result<(), Lost>,
+    lease: Result<(), LeaseLost>,
+    record: Result<(), LeaseLost>,
     refused: bool,
-    others: Result<Vec<String>, Lost>,
+    others: Result<Vec<String>, LeaseLost>,
     log: Mutex<Vec<String>>,
     attempt: Mutex<Option<Attempt>>,
 }
@@ -57,7 +57,7 @@ impl World {
         self.log.lock().expect("one thread").clone()
     }
 
-    async fn run(&self, progress: Progress) -> Result<Finished, RunError> {
+    async fn run(&self, progress: Progress) -> Result<FinishedRun, RunError> {
         let plan = plan("span[name=\"cart\"]", "attr:items = 3");
         let job = Job {
             run_id: RunId::new(Timestamp::from_nanos(0), [1; 10]),
@@ -122,23 +122,23 @@ impl Ports for World {
         self.refused
     }
 
-    async fn other_servers(&self) -> Result<Vec<String>, Lost> {
+    async fn other_servers(&self) -> Result<Vec<String>, LeaseLost> {
         self.others.clone()
     }
 
-    async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
+    async fn attempted(&self, attempt: &Attempt) -> Result<(), LeaseLost> {
         self.say("attempted");
         *self.attempt.lock().expect("one thread") = Some(*attempt);
         self.record.clone()
     }
 
-    async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, Lost> {
+    async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, LeaseLost> {
         self.lease.clone()?;
         self.say("fires");
         Ok(self.answer.clone())
     }
 
-    async fn answered(&self, _answer: &Answer) -> Result<(), Lost> {
+    async fn answered(&self, _answer: &Answer) -> Result<(), LeaseLost> {
         self.say("answered");
         Ok(())
     }
@@ -309,13 +309,13 @@ async fn spans_that_were_refused_leave_absence_open() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_that_is_not_recorded_or_not_ours() {
     let mut world = World::new(&[]);
-    world.record = Err(Lost("fenced".to_owned()));
+    world.record = Err(LeaseLost("fenced".to_owned()));
     let error = world.run(Progress::New).await.expect_err("given up");
     assert_eq!(error.to_string(), "the run was given up: fenced");
     assert_eq!(world.log(), ["listens", "attempted"]);
 
     let mut world = World::new(&[]);
-    world.lease = Err(Lost("the lease is short".to_owned()));
+    world.lease = Err(LeaseLost("the lease is short".to_owned()));
     world.run(Progress::New).await.expect_err("given up");
     assert_eq!(world.log(), ["listens", "attempted"]);
 }
@@ -350,7 +350,7 @@ async fn where_another_server_received_spans_absence_is_open() {
     assert!(words.contains("`quality-2:11633`") && words.contains("one server"), "{words}");
 
     // Who cannot find out concludes nothing, and leaves the run to the next.
-    world.others = Err(Lost("the database is away".to_owned()));
+    world.others = Err(LeaseLost("the database is away".to_owned()));
     let lost = world.run(Progress::New).await.expect_err("no verdict");
     assert!(matches!(lost, RunError::Lost(_)), "{lost}");
 }

@@ -13,7 +13,7 @@ use model::{
     Trace, TraceId, Verdict,
     trace::{ResourceData, ScopeData, SpanData},
 };
-use runner::{Finished, Job, Limits, Lost, Ports, run};
+use runner::{FinishedRun, Job, LeaseLost, Limits, Ports, run};
 use source::Text;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -37,10 +37,10 @@ struct World {
 impl World {
     fn new(commands: trigger::Commands) -> Self {
         let environment = vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())];
-        let limits = trigger::Limits::default();
+        let limits = trigger::TriggerLimits::default();
         Self {
             began: Instant::now(),
-            triggers: Triggers::new(trigger::Config {
+            triggers: Triggers::new(trigger::TriggerConfig {
                 limits,
                 environment,
                 commands,
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    async fn run(&self, plan: &Plan, vars: &Vars, files: &Files) -> Finished {
+    async fn run(&self, plan: &Plan, vars: &Vars, files: &Files) -> FinishedRun {
         let job = Job {
             run_id: RunId::new(Timestamp::from_nanos(0), [1; 10]),
             plan,
@@ -95,16 +95,16 @@ impl Ports for World {
         false
     }
 
-    async fn attempted(&self, _attempt: &Attempt) -> Result<(), Lost> {
+    async fn attempted(&self, _attempt: &Attempt) -> Result<(), LeaseLost> {
         Ok(())
     }
 
-    async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
+    async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, LeaseLost> {
         let fired = self.triggers.fire(request, attempt, || true, &AnswerHold::unlimited()).await;
-        fired.ok_or_else(|| Lost("withheld".to_owned()))
+        fired.ok_or_else(|| LeaseLost("withheld".to_owned()))
     }
 
-    async fn answered(&self, _answer: &Answer) -> Result<(), Lost> {
+    async fn answered(&self, _answer: &Answer) -> Result<(), LeaseLost> {
         Ok(())
     }
 
@@ -290,7 +290,7 @@ async fn where_no_command_is_run_the_run_says_so() {
     let plan = plan(
         "trigger: {type: exec, exec: {command: [touch, /nowhere/x]}}\ntrace: [response.status = 0]",
     );
-    let outcome = World::new(trigger::Commands::Listed(trigger::Listed::default()))
+    let outcome = World::new(trigger::Commands::Listed(trigger::AllowedCommands::default()))
         .run(&plan, &vars(), &Files::default())
         .await
         .outcome;

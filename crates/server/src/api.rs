@@ -49,8 +49,8 @@ use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    access::Access, config::Mode, followers::Followers, liveness::Liveness, opening::Opening,
-    proxies::Origin, watch::Watch,
+    access::Access, config::Mode, followers::Followers, liveness::Liveness, proxies::Origin,
+    startup::DbStartup, watch::Watch,
 };
 use problem::Problem;
 
@@ -70,7 +70,7 @@ pub(crate) struct App {
     pub(crate) bus: Arc<Local>,
     pub(crate) watch: Watch,
     pub(crate) world: World,
-    pub(crate) opening: Opening,
+    pub(crate) opening: DbStartup,
     /// Who may ask.
     pub(crate) access: Arc<Access>,
     /// Whether work goes on.

@@ -27,13 +27,13 @@ use telemetry::{
 use url::Url;
 
 pub(crate) use access::is_safe;
-pub use access::{Access, Mode, Oidc, Role};
+pub use access::{AccessConfig, Mode, OidcConfig, Role};
 pub use bounds::{Limits, Retention, Workers};
 pub use key_rings::{Ids, SecretKey, Secrets};
 pub use keys::{KEYS, schema};
 pub use reach::{Network, Triggers};
 pub use telemetry::config::Environment;
-pub use tls::{Identity, OtlpTls, Tls};
+pub use tls::{CertificateFiles, OtlpTls, Tls};
 
 /// What stands before a key in the name of its variable.
 pub const PREFIX: &str = "QUALITYTRACE";
@@ -128,7 +128,7 @@ pub struct Config {
     /// Where the record is.
     pub postgres: Postgres,
     /// Where the server's own telemetry goes.
-    pub telemetry: Telemetry,
+    pub telemetry: TelemetryConfig,
     /// Where it listens.
     pub listen: Listen,
     /// The URL by which browsers reach it.
@@ -144,7 +144,7 @@ pub struct Config {
     /// What may be asked of it.
     pub limits: Limits,
     /// Who may ask.
-    pub access: Access,
+    pub access: AccessConfig,
     /// The keys under which trace ids are minted.
     pub ids: Ids,
     /// The keys under which variable sets are kept.
@@ -161,7 +161,7 @@ pub struct Config {
 
 /// What came of reading a configuration.
 #[derive(Debug)]
-pub struct Read {
+pub struct ConfigReading {
     /// The configuration, unless something is wrong with it.
     pub config: Option<Config>,
     /// What is wrong, or worth a word, with its place.
@@ -191,7 +191,7 @@ pub struct Postgres {
 
 /// What leaves the server, and which exporter carries what.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Telemetry {
+pub struct TelemetryConfig {
     /// All exporters.
     pub plan: Plan,
     /// Carries the server's own spans and metrics: its name in the plan.
@@ -200,7 +200,7 @@ pub struct Telemetry {
     pub application_exporter: Option<String>,
 }
 
-impl Telemetry {
+impl TelemetryConfig {
     /// The same, in the library's words.
     pub fn roles(&self) -> Roles {
         Roles {
@@ -272,7 +272,7 @@ impl Default for Listen {
 }
 
 /// Reads a configuration file; the name's extension tells its format. An empty file asks for the defaults.
-pub fn read(text: &Text, environment: &Environment) -> Read {
+pub fn read(text: &Text, environment: &Environment) -> ConfigReading {
     let (root, mistakes) = source::read_one(text);
     let taken = [FLAGS, OF_TESTS].concat();
     let keys = &[config::KEYS, KEYS, retired::KEYS];
@@ -283,7 +283,7 @@ pub fn read(text: &Text, environment: &Environment) -> Read {
     let config = Fields::of(&root, "the configuration", &found)
         .map(|root| config(root, environment, &found));
     let config = config.filter(|_| !found.has_errors());
-    Read { config, diagnostics: found.into_vec(), notices: overlaid.notices }
+    ConfigReading { config, diagnostics: found.into_vec(), notices: overlaid.notices }
 }
 
 impl Default for Postgres {
@@ -349,11 +349,11 @@ fn public_url(item: &Item<'_>) -> Option<Url> {
     url
 }
 
-fn telemetry(mut roles: Fields<'_>, plan: Plan, found: &Diagnostics) -> Telemetry {
+fn telemetry(mut roles: Fields<'_>, plan: Plan, found: &Diagnostics) -> TelemetryConfig {
     let exporter = role(&mut roles, "exporter", &plan, found);
     let application_exporter = role(&mut roles, "applicationExporter", &plan, found);
     roles.finish();
-    let mut telemetry = Telemetry { plan, exporter, application_exporter };
+    let mut telemetry = TelemetryConfig { plan, exporter, application_exporter };
     telemetry.note_thinned_triggers();
     telemetry
 }

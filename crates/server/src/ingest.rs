@@ -16,7 +16,7 @@ use std::{
 };
 
 use bus::{Bus, Local};
-use drivers::receiver::{self, Gate, Refused, Sender, Sink, Tls, TlsError};
+use drivers::receiver::{self, Gate, Sender, Sink, SinkError, Tls, TlsError};
 use model::{KeyRing, Project, TraceId, World};
 use otlp::Batch;
 use thiserror::Error;
@@ -27,8 +27,8 @@ use crate::{
     identity::{Identity, identity},
     interests::{Interests, channel},
     journal_key,
-    opening::Keys,
     peers::Peers,
+    startup::Keys,
 };
 
 /// How old an id may be, in seconds: runs are over long before, and an old id is a replay.
@@ -47,30 +47,30 @@ pub(crate) struct Ingest {
     pub(crate) peers: Peers,
     pub(crate) world: World,
     /// Exports that were not taken, and that may have been anybody's.
-    pub(crate) unread: Arc<UnreadExports>,
+    pub(crate) unread: Arc<UnreadableExports>,
     /// The traces of runs of which log records came.
     pub(crate) logs: Arc<Logs>,
 }
 
 /// Exports that were not taken and that may have been of any run that their senders reach.
 #[derive(Debug, Default)]
-pub(crate) struct UnreadExports {
+pub(crate) struct UnreadableExports {
     /// Of spans.
-    pub(crate) spans: Unread,
+    pub(crate) spans: LostExports,
     /// Of log records.
-    pub(crate) logs: Unread,
+    pub(crate) logs: LostExports,
 }
 
 /// Exports of one kind.
 #[derive(Debug, Default)]
-pub(crate) struct Unread {
+pub(crate) struct LostExports {
     /// Of senders that reach all.
     all: AtomicU64,
     /// Of the others: as many as there are projects at the most.
     by_project: Mutex<HashMap<Project, u64>>,
 }
 
-impl Unread {
+impl LostExports {
     fn add(&self, sender: &Sender) {
         let Some(projects) = sender.projects() else {
             self.all.fetch_add(1, Ordering::Relaxed);
@@ -182,7 +182,7 @@ impl Settings {
             Ok::<_, StartError>((bus, identity))
         };
         let (bus, identity) = tokio::task::spawn_blocking(open).await??;
-        let bus::Replayed { traces, spans, damaged_bytes, left_out_spans } = bus.replayed();
+        let bus::ReplaySummary { traces, spans, damaged_bytes, left_out_spans } = bus.replayed();
         if traces > 0 {
             tracing::info!(traces, spans, "spans were found that a server before this one kept");
         }
@@ -222,14 +222,14 @@ fn read_tls(files: &OtlpTls) -> Result<Tls, OtlpTlsError> {
 impl Ingest {
     /// Refuses spans while other servers may not know that they are taken here, but for those of runs that are listened to here
     /// from their beginning: nobody else concludes anything about these.
-    fn refuse_uncounted(&self, batches: &[bus::Batch]) -> Result<(), Refused> {
+    fn refuse_uncounted(&self, batches: &[bus::Batch]) -> Result<(), SinkError> {
         if batches.iter().all(|batch| self.bus.is_whole(batch.trace)) {
             return Ok(());
         }
         for batch in batches {
             self.bus.lose(self.world.now(), batch.trace);
         }
-        Err(Refused::Unavailable(
+        Err(SinkError::Unavailable(
             "the server's row in the database could not be renewed in time".to_owned(),
         ))
     }
@@ -272,16 +272,16 @@ impl Sink for Ingest {
         self.channels(*trace_id, sender).into_iter().for_each(|channel| self.logs.add(channel));
     }
 
-    fn lost_unread(&self, sender: &Sender, what: receiver::Unread) {
+    fn lost_unread(&self, sender: &Sender, what: receiver::LostSignal) {
         match what {
-            receiver::Unread::Spans => self.unread.spans.add(sender),
-            receiver::Unread::Logs => self.unread.logs.add(sender),
+            receiver::LostSignal::Spans => self.unread.spans.add(sender),
+            receiver::LostSignal::Logs => self.unread.logs.add(sender),
         }
     }
 
-    async fn accept(&self, batches: Vec<Batch>, sender: &Sender) -> Result<(), Refused> {
+    async fn accept(&self, batches: Vec<Batch>, sender: &Sender) -> Result<(), SinkError> {
         if self.keys.get().is_none() {
-            return Err(Refused::Unavailable("the server waits for its database".to_owned()));
+            return Err(SinkError::Unavailable("the server waits for its database".to_owned()));
         }
         let batches = batches.into_iter().flat_map(|Batch { trace_id, spans, bytes }| {
             let channels = self.channels(trace_id, sender).into_iter();
@@ -293,9 +293,9 @@ impl Sink for Ingest {
         }
         let published = self.bus.publish(self.world.now(), batches).await;
         published.map_err(|refused| match refused {
-            bus::Refused::Full { .. } => Refused::Full(refused.to_string()),
-            bus::Refused::Journal { .. } | bus::Refused::Closed => {
-                Refused::Unavailable(refused.to_string())
+            bus::PublishError::Full { .. } => SinkError::Full(refused.to_string()),
+            bus::PublishError::Journal { .. } | bus::PublishError::Closed => {
+                SinkError::Unavailable(refused.to_string())
             }
         })
     }
@@ -307,7 +307,7 @@ mod tests {
 
     use bus::{Bus, Limits, Local, Next, Options, SealKeys};
     use drivers::receiver::{
-        Refused, Sender, Sink, Unread,
+        LostSignal, Sender, Sink, SinkError,
         conformance::{Facts, conforms},
     };
     use model::{Key, KeyRing, Project, Timestamp, TraceId, World};
@@ -397,10 +397,10 @@ mod tests {
         assert_eq!(stolen.next().await.as_deref(), Some(&b"of alpha"[..]));
         assert_eq!(own.next().await.as_deref(), Some(&b"of beta"[..]));
         assert_eq!(own.next().await.as_deref(), Some(&b"of beta again"[..]));
-        ingest.lost_unread(&of_alpha, Unread::Spans);
+        ingest.lost_unread(&of_alpha, LostSignal::Spans);
         assert_eq!((ingest.unread.spans.of(&alpha), ingest.unread.spans.of(&beta)), (1, 0));
-        ingest.lost_unread(&Sender::of_all(), Unread::Spans);
-        ingest.lost_unread(&of_beta, Unread::Logs);
+        ingest.lost_unread(&Sender::of_all(), LostSignal::Spans);
+        ingest.lost_unread(&of_beta, LostSignal::Logs);
         assert_eq!((ingest.unread.spans.of(&alpha), ingest.unread.spans.of(&beta)), (2, 1));
         assert_eq!((ingest.unread.logs.of(&alpha), ingest.unread.logs.of(&beta)), (0, 1));
     }
@@ -425,7 +425,7 @@ mod tests {
         fs::write(folder.join("lock"), "").expect("writable");
         let batch = Batch { trace_id: minted(&ingest, NOW), spans: 1, bytes: "spans".into() };
         let refused = ingest.accept(vec![batch], &Sender::of_all()).await.expect_err("not kept");
-        assert!(matches!(refused, Refused::Unavailable(_)), "{refused}");
+        assert!(matches!(refused, SinkError::Unavailable(_)), "{refused}");
     }
 
     #[tokio::test]

@@ -30,25 +30,25 @@ const RESUMED_TRACES_MAX: u32 = 10_000;
 
 /// The traces. A clone is the same set.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Interests(Arc<Shared>);
+pub(crate) struct Interests(Arc<InterestTable>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct InterestTable {
     /// How many traces there are.
     traces: AtomicUsize,
     /// With each, how many runs of which projects wait for it; as many traces as there are runs at the most.
     runs: Mutex<HashMap<TraceId, HashMap<Project, usize>>>,
     /// Those of runs that were in flight when the record was opened, and since when they are here.
-    resumed: Mutex<Option<(Instant, Vec<Awaited>)>>,
+    resumed: Mutex<Option<(Instant, Vec<AwaitedTraces>)>>,
 }
 
 /// Whose run waits for which trace.
-type Awaited = (Project, TraceId);
+type AwaitedTraces = (Project, TraceId);
 
 /// One run's interest, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Interest {
-    awaited: Awaited,
+    awaited: AwaitedTraces,
     of: Interests,
 }
 
@@ -110,14 +110,14 @@ pub(crate) fn channel(keys: &KeyRing, project: &Project, trace: TraceId) -> Trac
     digest.as_ref().first_chunk().map_or(trace, |bytes| TraceId::from_random(*bytes))
 }
 
-impl Shared {
-    fn add(&self, (project, trace): &Awaited) {
+impl InterestTable {
+    fn add(&self, (project, trace): &AwaitedTraces) {
         let mut runs = self.runs();
         *runs.entry(*trace).or_default().entry(project.clone()).or_default() += 1;
         self.traces.store(runs.len(), Ordering::Release);
     }
 
-    fn remove(&self, (project, trace): &Awaited) {
+    fn remove(&self, (project, trace): &AwaitedTraces) {
         let mut runs = self.runs();
         if let Some(projects) = runs.get_mut(trace) {
             if let Some(count) = projects.get_mut(project) {
@@ -135,7 +135,7 @@ impl Shared {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn resumed(&self) -> MutexGuard<'_, Option<(Instant, Vec<Awaited>)>> {
+    fn resumed(&self) -> MutexGuard<'_, Option<(Instant, Vec<AwaitedTraces>)>> {
         self.resumed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -18,7 +18,7 @@ mod interests;
 mod journal_key;
 mod listen;
 mod liveness;
-mod opening;
+mod maintenance;
 mod own_events;
 mod own_metrics;
 mod own_spans;
@@ -27,10 +27,10 @@ mod peers;
 mod plant;
 mod provision;
 mod proxies;
+mod startup;
 mod suites;
 mod tls;
 mod traceparent;
-mod upkeep;
 mod variables;
 mod watch;
 mod worker;
@@ -66,9 +66,9 @@ pub use tls::TlsError;
 
 use access::Access;
 use config::{Config, Mode};
-use opening::Opening;
 use peers::Peers;
 use proxies::TrustedProxies;
+use startup::DbStartup;
 use watch::Watch;
 use worker::Worker;
 
@@ -91,7 +91,7 @@ pub struct Handle {
     tasks: JoinSet<()>,
     receiver: receiver::Receiver,
     telemetry: Arc<Telemetry>,
-    opening: Opening,
+    opening: DbStartup,
     peers: Peers,
     /// Renews the server's row until spans are accepted no more.
     keeping: JoinSet<()>,
@@ -201,7 +201,7 @@ pub async fn start(
     let (bus, peers) = (Arc::new(bus), Peers::new(identity, world));
     // The record, brought to this version's form, with the key under which all replicas mint trace ids.
     let seen = (interests.clone(), peers.clone());
-    let opening = Opening::new(db.clone(), ids.keys, seen, world).with(provided);
+    let opening = DbStartup::new(db.clone(), ids.keys, seen, world).with(provided);
     let ingest = opening.ingest(Arc::clone(&bus));
     let (unread, logs) = (Arc::clone(&ingest.unread), Arc::clone(&ingest.logs));
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
@@ -256,7 +256,7 @@ pub async fn start(
         triggers,
         watch,
         world,
-        shared: worker::Shared::default(),
+        shared: worker::RunState::default(),
     };
     let working = working(Arc::new(worker), retention, stop.clone());
     tasks.spawn_on(opening.clone().then(working, stop.clone()), &work);
@@ -315,13 +315,13 @@ fn access(
 
 /// Triggers for strangers' tests: what they reach is bounded, and they see nothing of this process's environment.
 fn strangers(config: &Config) -> Triggers {
-    let listed = trigger::Listed {
+    let listed = trigger::AllowedCommands {
         programs: config.triggers.exec_allowed.iter().map(PathBuf::from).collect(),
         variables: config.triggers.exec_env.clone(),
     };
     let is_own = config.access.mode == Mode::Off && beyond(config.listen).is_none();
-    Triggers::new(trigger::Config {
-        limits: trigger::Limits::default(),
+    Triggers::new(trigger::TriggerConfig {
+        limits: trigger::TriggerLimits::default(),
         environment: Vec::new(),
         commands: trigger::Commands::Listed(listed),
         networks: Some(config.triggers.networks(is_own)),
@@ -340,7 +340,9 @@ fn records(config: &Config, world: World, work: &runtime::Handle) -> Result<(Db,
 }
 
 /// Where a Collector sends to reach this server, and what the server's own files bring.
-fn provided(config: &Config) -> Result<(Arc<str>, Option<Vec<provision::Provided>>), StartError> {
+fn provided(
+    config: &Config,
+) -> Result<(Arc<str>, Option<Vec<provision::ProvisionedDocument>>), StartError> {
     let otlp: Arc<str> = receiver_name(config).into();
     let provided = provision::logged(config.provisioning.as_deref(), &otlp)?;
     Ok((otlp, provided))
@@ -371,7 +373,7 @@ fn pool(work: &runtime::Handle) -> Pool {
 async fn working(worker: Arc<Worker>, retention: config::Retention, stop: CancellationToken) {
     let keep = db::Keep { runs: retention.runs, traces: retention.traces };
     let upkeep =
-        upkeep::upkeep(worker.db.clone(), (keep, retention.audit), worker.world, stop.clone());
+        maintenance::upkeep(worker.db.clone(), (keep, retention.audit), worker.world, stop.clone());
     let runs = worker::work(Arc::clone(&worker), stop.clone());
     tokio::join!(runs, suites::work(worker, stop), upkeep);
 }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use db::{Applied, NewDocument, Taken};
+use db::{AppliedDocument, NewDocument, RunLease};
 use model::{DocumentKind, Outcome, Overtaken, Project, RunId, TestId};
 use telemetry::opentelemetry::logs::{AnyValue, LogRecord as _, Logger, LoggerProvider, Severity};
 
@@ -33,7 +33,7 @@ pub(crate) fn run_accepted(run: RunId, project: &Project, test: &TestId) {
     );
 }
 
-pub(crate) fn run_ended(taken: &Taken, outcome: &Outcome) {
+pub(crate) fn run_ended(taken: &RunLease, outcome: &Outcome) {
     let reason = outcome.settlement.as_ref().map(settle_reason);
     tracing::info!(
         name: event::RUN_ENDED,
@@ -81,7 +81,7 @@ pub(crate) fn login_failed() {
 }
 
 /// Documents were applied: those that have a new version are events.
-pub(crate) fn documents_applied(documents: &[NewDocument], applied: &[Applied]) {
+pub(crate) fn documents_applied(documents: &[NewDocument], applied: &[AppliedDocument]) {
     for (document, applied) in documents.iter().zip(applied).filter(|(_, it)| it.changed) {
         let NewDocument { project, kind, id, .. } = document;
         document_changed(project, (*kind, id), Some(applied.version), "a document was changed");

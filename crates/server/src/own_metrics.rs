@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use drivers::receiver::Witness;
+use drivers::receiver::ReceiverStats;
 use model::{Outcome, Step, StepTime, Timestamp, Verdict};
 use telemetry::opentelemetry::{
     KeyValue,
@@ -40,7 +40,7 @@ pub(crate) struct OwnMetrics {
 }
 
 /// Runs that wait: how many, and since when the oldest does. None while nobody knows.
-pub(crate) type Waiting = Arc<Mutex<Option<(u64, Duration)>>>;
+pub(crate) type RunQueue = Arc<Mutex<Option<(u64, Duration)>>>;
 
 impl OwnMetrics {
     pub(crate) fn new(meter: Meter) -> Self {
@@ -121,7 +121,7 @@ impl OwnMetrics {
     }
 
     /// Shows what the receiver has met, whenever metrics are collected.
-    pub(crate) fn show_ingest(&self, witness: Witness) {
+    pub(crate) fn show_ingest(&self, witness: ReceiverStats) {
         let metric = &catalogue::INGEST_SPANS;
         // The provider keeps the instrument with its callback; the handle is of no further use.
         self.meter
@@ -143,7 +143,7 @@ impl OwnMetrics {
     }
 
     /// Shows how many runs wait.
-    pub(crate) fn show_waiting(&self, waiting: &Waiting) {
+    pub(crate) fn show_waiting(&self, waiting: &RunQueue) {
         let of = |metric: &Metric, value: fn(u64, Duration) -> f64| {
             let waiting = Arc::clone(waiting);
             self.meter

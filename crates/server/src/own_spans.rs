@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use db::Taken;
+use db::RunLease;
 use model::{
     Answer, Fault, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Unsettled,
     Verdict, World,
@@ -67,7 +67,7 @@ impl RunTrace {
 pub(crate) struct RunSpan<'a> {
     pub(crate) trace: RunTrace,
     pub(crate) outcome: &'a Outcome,
-    pub(crate) taken: &'a Taken,
+    pub(crate) taken: &'a RunLease,
     /// The trace under test and the trigger's span in it; none where nothing was sent.
     pub(crate) trigger: Option<(TraceId, SpanId)>,
     /// All steps in the order they began, queue and record included.
@@ -134,7 +134,7 @@ pub(crate) fn send_judgement(
 }
 
 /// What a run was taken with: whose it is, which test in which version, for which revision of the system, and who started it.
-fn taken_attributes(taken: &Taken) -> impl Iterator<Item = (String, Value)> {
+fn taken_attributes(taken: &RunLease) -> impl Iterator<Item = (String, Value)> {
     let version = Value::Int(taken.test.version.into());
     let suite = taken.suite.as_deref().map(|suite| text(attribute::TEST_SUITE, suite));
     let revision = taken.vars.revision.as_deref();
@@ -197,7 +197,7 @@ pub(crate) fn settle_reason(settlement: &Settlement) -> String {
 }
 
 /// The trigger's span as the application's trace store gets it: without what the response held.
-pub(crate) fn trigger_for_application(mut span: SpanData, taken: &Taken) -> SpanData {
+pub(crate) fn trigger_for_application(mut span: SpanData, taken: &RunLease) -> SpanData {
     let is_content = |key: &str| {
         [".response.body", ".response.headers", ".response.stderr"]
             .iter()

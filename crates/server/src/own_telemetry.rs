@@ -14,7 +14,7 @@ use std::{
 };
 
 use db::Db;
-use drivers::receiver::Witness;
+use drivers::receiver::ReceiverStats;
 use model::{
     SpanId, Timestamp, TraceId, World,
     trace::{EventData, Kind, LinkData, SpanData, StatusCode, Value},
@@ -43,7 +43,7 @@ use crate::{
     instance::Instance,
     listen,
     own_events::{self, EventQueue, LogEvent},
-    own_metrics::{self, OwnMetrics, Waiting},
+    own_metrics::{self, OwnMetrics, RunQueue},
     traceparent::TraceParent,
 };
 
@@ -66,7 +66,7 @@ pub const CRATES: &[&str] =
     &["qualitytrace", "server", "db", "bus", "drivers", "runner", "telemetry"];
 
 /// How severe a span is, and what is known of its parent.
-pub(crate) type Place = (Level, ParentState);
+pub(crate) type SpanPlace = (Level, ParentState);
 
 /// The server's exporters and instruments.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl Telemetry {
     }
 
     /// Sends one of the server's own spans, as a part of this trace.
-    pub(crate) fn own(&self, trace: &TraceParent, (level, parent): Place, span: SpanData) {
+    pub(crate) fn own(&self, trace: &TraceParent, (level, parent): SpanPlace, span: SpanData) {
         if trace.sampled {
             let mut span = finished(trace.trace_id, trace.followed, span);
             (span.level, span.parent_state) = (level, parent);
@@ -173,12 +173,12 @@ impl Telemetry {
     /// Shows what is received and what waits, until told to stop. Runs where nothing is told.
     pub(crate) fn watch(
         &self,
-        witness: Witness,
+        witness: ReceiverStats,
         db: Db,
         world: World,
         stop: CancellationToken,
     ) -> impl Future<Output = ()> + use<> {
-        let waiting = Waiting::default();
+        let waiting = RunQueue::default();
         self.metrics.show_ingest(witness);
         self.metrics.show_waiting(&waiting);
         async move {
@@ -217,7 +217,7 @@ impl Telemetry {
 /// Telemetry about ingest and export must not come back in as telemetry. An endpoint that is written so is refused; an exporter
 /// without one, whose default is this server, is left out ([`not_sending`]).
 pub(crate) fn refuse_own_endpoints(
-    telemetry: &config::Telemetry,
+    telemetry: &config::TelemetryConfig,
     listen: config::Listen,
 ) -> Result<(), StartError> {
     let is_written =
@@ -255,7 +255,10 @@ impl fmt::Display for OwnEndpoint {
 }
 
 /// The exporters that do not send, since their default endpoint is this server's own.
-pub fn not_sending(telemetry: &config::Telemetry, listen: config::Listen) -> Vec<OwnEndpoint> {
+pub fn not_sending(
+    telemetry: &config::TelemetryConfig,
+    listen: config::Listen,
+) -> Vec<OwnEndpoint> {
     let is_default =
         |exporter: &&plan::Exporter| telemetry.plan.by_default.contains(&exporter.name);
     let roles = telemetry.roles();
@@ -282,7 +285,7 @@ fn own_endpoint(exporter: &plan::Exporter, listen: config::Listen) -> Option<Own
 
 /// The plan and the roles without the exporters that do not send, and those.
 fn effective(
-    config: &config::Telemetry,
+    config: &config::TelemetryConfig,
     listen: config::Listen,
 ) -> (plan::Plan, telemetry::Roles, Vec<OwnEndpoint>) {
     let (mut plan, mut roles) = (config.plan.clone(), config.roles());

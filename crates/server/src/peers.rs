@@ -49,10 +49,10 @@ const FINGERPRINT_BYTES: usize = 8;
 
 /// This server among the others. A clone is the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Peers(Arc<Shared>);
+pub(crate) struct Peers(Arc<PeerState>);
 
 #[derive(Debug)]
-struct Shared {
+struct PeerState {
     process: [u8; 16],
     world: World,
     host: String,
@@ -60,14 +60,14 @@ struct Shared {
     api: OnceLock<SocketAddr>,
     /// When this process began to receive anything.
     began: Instant,
-    place: Mutex<Place>,
+    place: Mutex<OwnRow>,
     /// What was last read of the others. Whoever wants to know waits for the reading that is under way.
-    read: tokio::sync::Mutex<Option<Reading>>,
+    read: tokio::sync::Mutex<Option<PeerRows>>,
 }
 
 /// Our own row.
 #[derive(Debug)]
-struct Place {
+struct OwnRow {
     id: [u8; 16],
     /// How it was written; none before it was.
     row: Option<NewServer>,
@@ -79,7 +79,7 @@ struct Place {
 
 /// The rows of the others at a moment after `began`.
 #[derive(Clone, Debug)]
-struct Reading {
+struct PeerRows {
     began: Instant,
     others: Arc<[OtherServer]>,
 }
@@ -87,13 +87,13 @@ struct Reading {
 impl Peers {
     pub(crate) fn new(identity: Identity, world: World) -> Self {
         let Identity { id, host } = identity;
-        Self(Arc::new(Shared {
+        Self(Arc::new(PeerState {
             process: world.random(),
             world,
             host,
             api: OnceLock::new(),
             began: Instant::now(),
-            place: Mutex::new(Place { id, row: None, counted_until: None, conflict: None }),
+            place: Mutex::new(OwnRow { id, row: None, counted_until: None, conflict: None }),
             read: tokio::sync::Mutex::default(),
         }))
     }
@@ -206,7 +206,7 @@ impl Peers {
 
     /// The other servers that may have received spans since a moment, by name, read after this was called.
     pub(crate) async fn others(&self, db: &Db, since: Instant) -> Result<Vec<String>, DbError> {
-        let Reading { others, .. } = self.read(db, Instant::now()).await?;
+        let PeerRows { others, .. } = self.read(db, Instant::now()).await?;
         // After the reading, so that the time that it took is on the safe side.
         let elapsed = since.elapsed();
         let reach = elapsed + elapsed / SLACK_PART + SLACK;
@@ -215,14 +215,14 @@ impl Peers {
     }
 
     /// A reading that began after `asked`. Those who ask while one is under way share the next.
-    async fn read(&self, db: &Db, asked: Instant) -> Result<Reading, DbError> {
+    async fn read(&self, db: &Db, asked: Instant) -> Result<PeerRows, DbError> {
         let mut read = self.0.read.lock().await;
         if let Some(known) = read.as_ref().filter(|known| known.began > asked) {
             return Ok(known.clone());
         }
         let began = Instant::now();
         let others = db.other_servers(self.0.process, OTHERS_MAX).await?.into();
-        Ok(read.insert(Reading { began, others }).clone())
+        Ok(read.insert(PeerRows { began, others }).clone())
     }
 
     /// Says that this server accepts no more spans, which MUST be so.
@@ -249,7 +249,7 @@ impl Peers {
         self.0.api.get().map_or_else(|| host.clone(), |api| format!("{host}:{}", api.port()))
     }
 
-    fn place(&self) -> MutexGuard<'_, Place> {
+    fn place(&self) -> MutexGuard<'_, OwnRow> {
         self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,7 +23,7 @@ const EXTENSIONS: &[&str] = &["yaml", "yml", "json"];
 
 /// A document, and the file that holds it.
 #[derive(Clone, Debug)]
-pub(crate) struct Provided {
+pub(crate) struct ProvisionedDocument {
     kept: Kept,
     file: String,
 }
@@ -68,11 +68,11 @@ impl Faulty for ProvisionError {
 pub(crate) fn read(
     path: &Path,
     receiver: &str,
-) -> Result<(Vec<Provided>, Vec<Diagnostic>), ProvisionError> {
+) -> Result<(Vec<ProvisionedDocument>, Vec<Diagnostic>), ProvisionError> {
     let mut files = Vec::new();
     collect(path, 0, &mut files)?;
     files.sort();
-    let mut provided: Vec<Provided> = Vec::new();
+    let mut provided: Vec<ProvisionedDocument> = Vec::new();
     let (mut mistakes, mut warnings) = (Vec::new(), Vec::new());
     for file in files {
         let content = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
@@ -83,8 +83,9 @@ pub(crate) fn read(
         mistakes.extend(wrong);
         warnings.extend(notices.into_iter().filter(|it| it.severity == Severity::Warning));
         for kept in kept {
-            let same =
-                |other: &&Provided| (other.kept.kind, &other.kept.id) == (kept.kind, &kept.id);
+            let same = |other: &&ProvisionedDocument| {
+                (other.kept.kind, &other.kept.id) == (kept.kind, &kept.id)
+            };
             if let Some(other) = provided.iter().find(same) {
                 return Err(ProvisionError::Twice {
                     what: format!("{} `{}`", kept.kind, kept.id),
@@ -92,7 +93,7 @@ pub(crate) fn read(
                     second: text.name().to_owned(),
                 });
             }
-            provided.push(Provided { kept, file: text.name().to_owned() });
+            provided.push(ProvisionedDocument { kept, file: text.name().to_owned() });
         }
     }
     if !mistakes.is_empty() {
@@ -105,7 +106,7 @@ pub(crate) fn read(
 pub(crate) fn logged(
     path: Option<&Path>,
     receiver: &str,
-) -> Result<Option<Vec<Provided>>, ProvisionError> {
+) -> Result<Option<Vec<ProvisionedDocument>>, ProvisionError> {
     let Some(path) = path else { return Ok(None) };
     let (provided, warnings) = read(path, receiver)?;
     for warning in warnings {
@@ -123,10 +124,14 @@ pub(crate) fn in_words(warning: &Diagnostic) -> String {
 }
 
 /// Makes the record hold exactly these of all that was ever provisioned.
-pub(crate) async fn apply(db: &Db, provided: Vec<Provided>, now: Timestamp) -> Result<(), DbError> {
+pub(crate) async fn apply(
+    db: &Db,
+    provided: Vec<ProvisionedDocument>,
+    now: Timestamp,
+) -> Result<(), DbError> {
     let new: Vec<_> = provided
         .into_iter()
-        .map(|Provided { kept, file }| NewDocument {
+        .map(|ProvisionedDocument { kept, file }| NewDocument {
             project: Project::default(),
             kind: kept.kind,
             id: kept.id,

@@ -12,7 +12,7 @@ use std::{
 
 use bus::{Bus, Hints};
 use db::{
-    DbError, NewRun, RunVars, SecretValues, Starter, StepOutcome, StepRun, SuiteOutcome, TakenSuite,
+    DbError, NewRun, RunVars, SecretValues, Starter, StepOutcome, StepRun, SuiteLease, SuiteOutcome,
 };
 use lang::{Reference, Step};
 use model::{Faulty, Place, RunId, Verdict};
@@ -68,10 +68,10 @@ async fn waiting(hints: &mut Hints) {
 }
 
 /// One suite's run, as long as it is ours.
-async fn one(worker: Arc<Worker>, suite: TakenSuite, stop: CancellationToken) {
+async fn one(worker: Arc<Worker>, suite: SuiteLease, stop: CancellationToken) {
     let (id, epoch, lease) = (suite.id, suite.epoch, worker.config.lease);
     let mut hints = worker.bus.hints();
-    let mut going = Going::new(&worker, &suite);
+    let mut going = ActiveSuiteRun::new(&worker, &suite);
     loop {
         match going.go_on().await {
             Ok(true) => return,
@@ -105,9 +105,9 @@ async fn one(worker: Arc<Worker>, suite: TakenSuite, stop: CancellationToken) {
 }
 
 /// A suite's run under way.
-struct Going<'a> {
+struct ActiveSuiteRun<'a> {
     worker: &'a Worker,
-    suite: &'a TakenSuite,
+    suite: &'a SuiteLease,
     steps: Vec<Step>,
     /// Steps that can have no run, and why.
     refused: BTreeMap<usize, String>,
@@ -116,8 +116,8 @@ struct Going<'a> {
     awaited: BTreeSet<String>,
 }
 
-impl<'a> Going<'a> {
-    fn new(worker: &'a Worker, suite: &'a TakenSuite) -> Self {
+impl<'a> ActiveSuiteRun<'a> {
+    fn new(worker: &'a Worker, suite: &'a SuiteLease) -> Self {
         let place = Place { file: String::new(), line: 0, column: 0 };
         let step = |step: &db::SuiteStep| Step {
             name: step.name.clone(),
@@ -137,7 +137,7 @@ impl<'a> Going<'a> {
 
     /// Starts what may start, or ends the suite's run. True where it has ended.
     async fn go_on(&mut self) -> Result<bool, DbError> {
-        let TakenSuite { id, epoch, .. } = *self.suite;
+        let SuiteLease { id, epoch, .. } = *self.suite;
         let runs = self.worker.db.step_runs(id).await?;
         let is_begun = |step: usize| runs.iter().any(|run| run.step == step);
         let mut ended = vec![None; self.steps.len()];
@@ -172,7 +172,7 @@ impl<'a> Going<'a> {
     }
 
     async fn start(&mut self, step: usize, runs: &[StepRun]) -> Result<(), DbError> {
-        let TakenSuite { id, epoch, project, .. } = self.suite;
+        let SuiteLease { id, epoch, project, .. } = self.suite;
         let world = self.worker.world;
         let accepted_at = world.now();
         let (vars, secrets) = self.vars(step, runs);

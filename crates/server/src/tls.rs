@@ -15,7 +15,7 @@ use tokio_rustls::{
     },
 };
 
-use crate::config::Identity;
+use crate::config::CertificateFiles;
 
 /// Why the API cannot be served by TLS.
 #[derive(Debug, Error)]
@@ -44,7 +44,7 @@ pub enum TlsError {
 }
 
 /// What greets the API's callers with this certificate.
-pub(crate) fn acceptor(identity: &Identity) -> Result<TlsAcceptor, TlsError> {
+pub(crate) fn acceptor(identity: &CertificateFiles) -> Result<TlsAcceptor, TlsError> {
     let read = |path: &PathBuf| {
         fs::read(path).map_err(|reason| TlsError::File { path: path.clone(), reason })
     };
@@ -52,7 +52,7 @@ pub(crate) fn acceptor(identity: &Identity) -> Result<TlsAcceptor, TlsError> {
         let path = path.clone();
         move |reason| TlsError::Pem { path, what, reason }
     };
-    let Identity { cert, key } = identity;
+    let CertificateFiles { cert, key } = identity;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(cert)?).collect();
     let certificates = certificates.map_err(pem(cert, "certificate"))?;
     let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(pem(key, "private key"))?;

@@ -41,26 +41,26 @@ impl TraceParent {
 
 /// A header that is none; the specification wants it ignored.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub(crate) struct InvalidTraceParent;
 
 impl FromStr for TraceParent {
-    type Err = Malformed;
+    type Err = InvalidTraceParent;
 
-    fn from_str(text: &str) -> Result<Self, Malformed> {
+    fn from_str(text: &str) -> Result<Self, InvalidTraceParent> {
         let mut parts = text.trim().split('-');
-        let mut part = || parts.next().ok_or(Malformed);
+        let mut part = || parts.next().ok_or(InvalidTraceParent);
         let (version, trace, span, flags) = (part()?, part()?, part()?, part()?);
         let later_version = version != "00";
         let is_hex = |text: &str| text.len() == 2 && text.bytes().all(|b| b.is_ascii_hexdigit());
         if !is_hex(version) || version == "ff" || !is_hex(flags) {
-            return Err(Malformed);
+            return Err(InvalidTraceParent);
         }
         if parts.next().is_some() && !later_version {
-            return Err(Malformed);
+            return Err(InvalidTraceParent);
         }
         Ok(Self {
-            trace_id: trace.parse().map_err(|_| Malformed)?,
-            span_id: span.parse().map_err(|_| Malformed)?,
+            trace_id: trace.parse().map_err(|_| InvalidTraceParent)?,
+            span_id: span.parse().map_err(|_| InvalidTraceParent)?,
             sampled: u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1),
             followed: true,
             level: Level::Info,

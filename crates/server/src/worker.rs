@@ -4,7 +4,7 @@
 //! so that a worker whose lease ran out can change nothing. What is done for one run is in `run.rs`. Deliberately
 //! absent: any state of a run that is not in the record; a worker may die at any line of this.
 
-mod flights;
+mod active_runs;
 mod late;
 mod learning;
 mod ports;
@@ -14,9 +14,9 @@ mod slots;
 use std::{sync::Arc, time::Duration};
 
 use bus::{Bus, Hints, Local};
-use db::{Db, Taken, Taking, Took};
+use db::{Db, LeaseRequest, RunLease, RunLeases};
 use drivers::{
-    receiver::Witness,
+    receiver::ReceiverStats,
     trigger::{AnswerMemory, Triggers},
 };
 use model::{RunId, Step, World};
@@ -29,18 +29,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     api, config,
-    ingest::{Logs, UnreadExports},
+    ingest::{Logs, UnreadableExports},
     interests::Interests,
-    opening::Keys,
     own_spans::{Call, RunTrace},
     own_telemetry,
     peers::Peers,
+    startup::Keys,
     traceparent::TraceParent,
     watch::Watch,
 };
-use flights::Flights;
-use late::{Late, Lates};
-use learning::Learning;
+use active_runs::ActiveRuns;
+use late::{LateRun, LateRuns};
+use learning::LearnedQueue;
 use slots::{Slot, Slots};
 
 /// How long a worker leaves between two looks for runs, so that it asks the database once for those that come together.
@@ -71,32 +71,32 @@ pub(crate) struct Worker {
     pub(crate) interests: Interests,
     pub(crate) peers: Peers,
     /// Exports that were not taken, and that may have been anybody's.
-    pub(crate) unread: Arc<UnreadExports>,
+    pub(crate) unread: Arc<UnreadableExports>,
     /// Where runs are judged.
     pub(crate) pool: Pool,
     /// The traces of which log records came.
     pub(crate) logs: Arc<Logs>,
     /// What the receiver has met, for runs whose trace is not whole.
-    pub(crate) witness: Witness,
+    pub(crate) witness: ReceiverStats,
     pub(crate) triggers: Triggers,
     pub(crate) watch: Watch,
     pub(crate) world: World,
-    pub(crate) shared: Shared,
+    pub(crate) shared: RunState,
 }
 
 /// What the runs of this process share while they go on; all of it may be lost.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
-    flights: Flights,
+pub(crate) struct RunState {
+    flights: ActiveRuns,
     /// Where large answers are held.
     answer_memory: AnswerMemory,
-    learning: Learning,
+    learning: LearnedQueue,
     slots: Arc<Slots>,
 }
 
 /// A run that was taken: its slot, its place in its trace, and when it was asked for.
-struct Held {
-    taken: Taken,
+struct LeasedRun {
+    taken: RunLease,
     slot: Slot,
     trace: RunTrace,
     asked: Instant,
@@ -105,12 +105,12 @@ struct Held {
 /// Takes runs and works on them until told to stop, then lets those in flight end.
 pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     let mut runs = JoinSet::new();
-    let mut lates = Lates::default();
+    let mut lates = LateRuns::default();
     let mut learning = JoinSet::new();
     learning.spawn(learning::keep(Arc::clone(&worker)));
     // Renewal has a task where nobody is held: neither judging a large trace nor a full buffer may keep it waiting.
     let mut keeping = JoinSet::new();
-    keeping.spawn_on(flights::keep(Arc::clone(&worker)), &worker.calm);
+    keeping.spawn_on(active_runs::keep(Arc::clone(&worker)), &worker.calm);
     let mut hints = worker.bus.hints();
     let mut looked = Instant::now();
     // When to look for runs; none while nothing calls for it.
@@ -155,7 +155,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
 }
 
 /// Lets runs in flight end, as far as they do in time, and gives back the others.
-async fn drain(worker: &Arc<Worker>, mut runs: JoinSet<Option<Late>>, mut lates: Lates) {
+async fn drain(worker: &Arc<Worker>, mut runs: JoinSet<Option<LateRun>>, mut lates: LateRuns) {
     let deadline = Instant::now() + DRAIN_MAX;
     let ending = async {
         while let Some(ended) = runs.join_next().await {
@@ -184,9 +184,13 @@ async fn drain(worker: &Arc<Worker>, mut runs: JoinSet<Option<Late>>, mut lates:
 }
 
 /// The runs that wait, as many as there are slots for. What cannot be read is ended among `runs`.
-async fn take(worker: &Arc<Worker>, slots: usize, runs: &mut JoinSet<Option<Late>>) -> Vec<Held> {
+async fn take(
+    worker: &Arc<Worker>,
+    slots: usize,
+    runs: &mut JoinSet<Option<LateRun>>,
+) -> Vec<LeasedRun> {
     let (asked, began) = (Instant::now(), worker.world.now());
-    let taking = Taking {
+    let taking = LeaseRequest {
         worker: &worker.name,
         lease: worker.config.lease,
         at: began,
@@ -197,19 +201,19 @@ async fn take(worker: &Arc<Worker>, slots: usize, runs: &mut JoinSet<Option<Late
     };
     let took = worker.db.take(&taking).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "no run can be taken; trying again");
-        Took::default()
+        RunLeases::default()
     });
     for damaged in took.damaged {
         let slot = worker.shared.slots.take();
         runs.spawn(run::end_damaged(Arc::clone(worker), damaged, slot));
     }
-    let held = |taken: Taken| {
+    let held = |taken: RunLease| {
         let parent = taken.traceparent.as_deref().and_then(TraceParent::from_stored);
         let trace = RunTrace::new(parent, worker.world);
         // Only the taken run says whose trace this is.
         worker.watch.tell(trace.step(Step::Queue), Call("UPDATE", "runs"), began, None);
         worker.bus.hint(api::run_events(taken.run_id));
-        Held { taken, slot: worker.shared.slots.take(), trace, asked }
+        LeasedRun { taken, slot: worker.shared.slots.take(), trace, asked }
     };
     took.runs.into_iter().map(held).collect()
 }

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use bench::parts::Database;
-use db::{Connect, Db, NewRun, RunVars, Starter, Taking};
+use db::{Connect, Db, LeaseRequest, NewRun, RunVars, Starter};
 use model::{Project, RunId, Timestamp, World};
 use reqwest::{Client, Method};
 use serde_json::Value;
@@ -216,7 +216,7 @@ async fn a_run_that_ended_two_workers_ends_as_inconclusive() -> Result<()> {
     };
     record.create_run(&new).await?;
     for epoch in 1..=2 {
-        let taking = Taking {
+        let taking = LeaseRequest {
             worker: "a dead worker",
             lease: Duration::ZERO,
             at: now(),

@@ -2,7 +2,7 @@
 
 use crate::{
     Attribute, Count, Node, Shape, What,
-    cover::{Assigned, Work, assign},
+    cover::{Assignment, Work, assign},
     diff::{diff, is_same_one},
     literal::Literal,
     node::fold,
@@ -22,7 +22,7 @@ pub fn accept(old: &Shape, found: &Shape) -> Shape {
 }
 
 fn siblings(old: &[Node], found: &[Node], work: &mut Work) -> Vec<Node> {
-    let Assigned { taken, mut left, allowed } = assign(old, found, work);
+    let Assignment { taken, mut left, allowed } = assign(old, found, work);
     let mut merged = Vec::new();
     for (at, node) in old.iter().enumerate() {
         let more: u64 = (0..found.len())

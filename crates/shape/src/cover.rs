@@ -17,7 +17,7 @@ pub(crate) struct Work {
 }
 
 /// Who stands for whom.
-pub(crate) struct Assigned {
+pub(crate) struct Assignment {
     /// By what is asked: how many stand for it.
     pub(crate) taken: Vec<u64>,
     /// By what is found: how many stand for nothing.
@@ -74,7 +74,7 @@ pub(crate) fn allows(asked: &What, found: &What) -> bool {
 }
 
 /// Lets as many of what is found stand for what is asked as can be.
-pub(crate) fn assign(asked: &[Node], found: &[Node], work: &mut Work) -> Assigned {
+pub(crate) fn assign(asked: &[Node], found: &[Node], work: &mut Work) -> Assignment {
     let mut allowed = Vec::with_capacity(found.len());
     for one in found {
         let who = asked.iter().enumerate().filter(|(_, node)| covers(node, one, work));
@@ -88,7 +88,7 @@ pub(crate) fn assign(asked: &[Node], found: &[Node], work: &mut Work) -> Assigne
     };
     flow.fill(&asked.iter().map(|node| node.count.min).collect::<Vec<_>>());
     flow.fill(&asked.iter().map(|node| node.count.max.unwrap_or(u64::MAX)).collect::<Vec<_>>());
-    Assigned { taken: flow.taken, left: flow.left, allowed: flow.allowed }
+    Assignment { taken: flow.taken, left: flow.left, allowed: flow.allowed }
 }
 
 struct Flow {

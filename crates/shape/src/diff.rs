@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::{
     Attribute, Count, Node, Shape, Span, What,
-    cover::{Assigned, Work, allows, assign, covers},
+    cover::{Assignment, Work, allows, assign, covers},
     write::{label, line},
 };
 
@@ -88,7 +88,7 @@ impl Faulty for TooMuch {
 
 /// All differences, none where the trace is as asked for.
 pub fn diff(asked: &Shape, found: &Shape) -> Result<Vec<Difference>, TooMuch> {
-    let mut compared = Compared::default();
+    let mut compared = NodeComparison::default();
     compared.siblings(&asked.roots, &found.roots, &mut Vec::new());
     compared.find_moved();
     if compared.work.is_over() {
@@ -109,16 +109,16 @@ struct Alone<'a> {
 }
 
 #[derive(Default)]
-struct Compared<'a> {
+struct NodeComparison<'a> {
     work: Work,
     differences: Vec<Difference>,
     missing: Vec<Alone<'a>>,
     extra: Vec<Alone<'a>>,
 }
 
-impl<'a> Compared<'a> {
+impl<'a> NodeComparison<'a> {
     fn siblings(&mut self, asked: &'a [Node], found: &'a [Node], under: &mut Vec<String>) {
-        let Assigned { mut taken, mut left, allowed } = assign(asked, found, &mut self.work);
+        let Assignment { mut taken, mut left, allowed } = assign(asked, found, &mut self.work);
         // More of the same.
         for (at, node) in asked.iter().enumerate() {
             let more: u64 = (0..found.len())

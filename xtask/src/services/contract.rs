@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::{
-    Programs, Told,
+    Programs, ServiceVariables,
     sdks::{Sdk, install_all, installed_all, launcher, node_packages, python_packages},
 };
 use crate::machine::Machine;
@@ -29,11 +29,11 @@ const ALL: [Sdk; 2] = [
     },
 ];
 
-fn install(machine: &Machine) -> Result<Told> {
+fn install(machine: &Machine) -> Result<ServiceVariables> {
     install_all(machine, &ALL)
 }
 
-fn installed(machine: &Machine) -> Option<Told> {
+fn installed(machine: &Machine) -> Option<ServiceVariables> {
     installed_all(machine, &ALL)
 }
 

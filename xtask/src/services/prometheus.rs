@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Result;
 
-use super::{Programs, Told};
+use super::{Programs, ServiceVariables};
 use crate::{cache, machine::Machine, packages, spawn};
 
 pub(super) const PROMETHEUS: Programs = Programs { name: "prometheus", install, installed };
@@ -24,7 +24,7 @@ const KEY: &str = "prometheus-package";
 const ALL: [(&str, &str); 2] =
     [("prometheus", "QUALITYTRACE_TEST_PROMETHEUS"), ("promtool", "QUALITYTRACE_TEST_PROMTOOL")];
 
-fn install(machine: &Machine) -> Result<Told> {
+fn install(machine: &Machine) -> Result<ServiceVariables> {
     if let Some(told) = installed(machine) {
         return Ok(told);
     }
@@ -33,10 +33,10 @@ fn install(machine: &Machine) -> Result<Told> {
     Ok(ALL.iter().map(|(program, variable)| told(variable, &bin.join(program))).collect())
 }
 
-fn installed(machine: &Machine) -> Option<Told> {
+fn installed(machine: &Machine) -> Option<ServiceVariables> {
     let bin = machine.cache.join(KEY).join("bin");
     let cached = |program: &str| Some(bin.join(program)).filter(|file| file.is_file());
-    let all = |find: &dyn Fn(&str) -> Option<PathBuf>| -> Option<Told> {
+    let all = |find: &dyn Fn(&str) -> Option<PathBuf>| -> Option<ServiceVariables> {
         ALL.iter().map(|(program, variable)| Some(told(variable, &find(program)?))).collect()
     };
     all(&|program| machine.in_path(program)).or_else(|| all(&cached))

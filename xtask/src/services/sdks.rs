@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 
-use super::{Programs, Told, golang::Go};
+use super::{Programs, ServiceVariables, golang::Go};
 use crate::{
     cache,
     machine::{Machine, fingerprint},
@@ -59,15 +59,15 @@ const PROGRAM: &str = "echo";
 
 const JARS: &str = "https://repo1.maven.org/maven2";
 
-fn install(machine: &Machine) -> Result<Told> {
+fn install(machine: &Machine) -> Result<ServiceVariables> {
     install_all(machine, &ALL)
 }
 
-fn installed(machine: &Machine) -> Option<Told> {
+fn installed(machine: &Machine) -> Option<ServiceVariables> {
     installed_all(machine, &ALL)
 }
 
-pub(super) fn install_all(machine: &Machine, all: &[Sdk]) -> Result<Told> {
+pub(super) fn install_all(machine: &Machine, all: &[Sdk]) -> Result<ServiceVariables> {
     // Registries are slow and have little to do with each other.
     thread::scope(|scope| {
         let each: Vec<_> = all.iter().map(|sdk| scope.spawn(|| sdk.install(machine))).collect();
@@ -77,7 +77,7 @@ pub(super) fn install_all(machine: &Machine, all: &[Sdk]) -> Result<Told> {
     })
 }
 
-pub(super) fn installed_all(machine: &Machine, all: &[Sdk]) -> Option<Told> {
+pub(super) fn installed_all(machine: &Machine, all: &[Sdk]) -> Option<ServiceVariables> {
     all.iter()
         .map(|sdk| {
             let program = machine.cache.join(sdk.key(&sdk.files(machine).ok()?)).join("bin/echo");

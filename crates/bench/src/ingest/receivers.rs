@@ -17,7 +17,7 @@ use bytes::{Buf, BufMut, Bytes};
 use drivers::{
     append,
     inbox::{Inbox, Limits},
-    receiver::{self, Seen},
+    receiver::{self, ReceiverSnapshot},
 };
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -219,7 +219,7 @@ impl Decoder for RawCodec {
 }
 
 /// Our receiver with its usual limits, and runs that read what they wait for into their traces.
-async fn ours(check: fn(&Seen, &Inbox, u64) -> Result<()>) -> Result<String> {
+async fn ours(check: fn(&ReceiverSnapshot, &Inbox, u64) -> Result<()>) -> Result<String> {
     let panics = Arc::new(AtomicU64::default());
     count_panics(Arc::clone(&panics));
     // A run of the bench gets more than one of a test, and for longer.
@@ -237,7 +237,7 @@ async fn ours(check: fn(&Seen, &Inbox, u64) -> Result<()>) -> Result<String> {
     }
     say(port, port);
     until_input_ends(std::future::pending::<()>()).await;
-    let seen = Seen { counts: receiver.counts(), ..receiver.seen() };
+    let seen = ReceiverSnapshot { counts: receiver.counts(), ..receiver.seen() };
     receiver.shutdown().await;
     check(&seen, &inbox, read.load(Ordering::Relaxed))?;
     let panics = panics.load(Ordering::Relaxed);
@@ -246,7 +246,7 @@ async fn ours(check: fn(&Seen, &Inbox, u64) -> Result<()>) -> Result<String> {
 }
 
 /// Whether all that was right went where it should.
-fn check(seen: &Seen, inbox: &Inbox, read: u64) -> Result<()> {
+fn check(seen: &ReceiverSnapshot, inbox: &Inbox, read: u64) -> Result<()> {
     let counts = seen.counts;
     ensure!(counts.refused == 0 && counts.invalid == 0, "{counts:?}");
     ensure!(seen.refusals.is_empty(), "{:?}", seen.refusals);

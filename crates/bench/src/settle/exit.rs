@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use model::{Learned, Outcome, Overtaken, Trace, Verdict};
-use runner::{Concluded, Finished, Ports, Watched};
+use runner::{FinalRun, FinishedRun, Ports, WatchEnd};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
@@ -28,8 +28,8 @@ pub(super) struct Exit {
 }
 
 /// Follows a run from its first verdict to its exit code, as early as that may be given, and listens on for so long.
-pub(super) async fn follow<P: Ports>(finished: Finished, ports: &P, watched: Duration) -> Exit {
-    let Finished { outcome, trace, seen, watch, .. } = finished;
+pub(super) async fn follow<P: Ports>(finished: FinishedRun, ports: &P, watched: Duration) -> Exit {
+    let FinishedRun { outcome, trace, seen, watch, .. } = finished;
     let first = outcome.verdict;
     let Some(watch) = watch else {
         let (final_at, watched_to) = (Instant::now(), Instant::now());
@@ -39,10 +39,10 @@ pub(super) async fn follow<P: Ports>(finished: Finished, ports: &P, watched: Dur
     let ready = Notify::new();
     let mut watch = watch.linger(|| ready.notify_one(), ready.notified()).await;
     let concluded = watch.conclude(outcome, ports).await;
-    let Concluded { outcome, trace: last, seen: later } =
+    let FinalRun { outcome, trace: last, seen: later } =
         concluded.expect("nobody else has a run of this world");
     let final_at = Instant::now();
-    let Watched { overtaken, seen: latest } = watch.until(sleep_until(final_at + watched)).await;
+    let WatchEnd { overtaken, seen: latest } = watch.until(sleep_until(final_at + watched)).await;
     Exit {
         first,
         outcome,

@@ -11,14 +11,14 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use drivers::{
     Arrival, Arrivals,
-    receiver::{Counts, Foreign, Seen},
+    receiver::{Counts, Foreign, ReceiverSnapshot},
 };
 use lang::{Files, Vars};
 use model::{
     Answer, Attempt, Body, Event, Key, KeyRing, Learned, NoAnswer, NoAnswerKind, Outcome,
     Overtaken, Progress, Request, Response, RunId, Timestamp, Trace, TraceId, Verdict,
 };
-use runner::{Job, Limits, Lost, Ports, Started};
+use runner::{Job, LeaseLost, Limits, Ports, StartedProcesses};
 use tokio::{
     sync::{Notify, mpsc},
     time::{Instant, sleep_until},
@@ -117,8 +117,10 @@ pub(super) async fn perform(
     let (began, random) = (Instant::now(), random(dice));
     let stage =
         Stage { script, keys, ring, began, random, state: Mutex::default(), fired: Notify::new() };
-    let started =
-        script.system.started.map(|batch_delay| Started { marker: TOKEN.to_owned(), batch_delay });
+    let started = script
+        .system
+        .started
+        .map(|batch_delay| StartedProcesses { marker: TOKEN.to_owned(), batch_delay });
     let job = Job {
         run_id: RunId::new(stage.now(), [1; 10]),
         plan: &script.test.plan,
@@ -218,31 +220,37 @@ impl Ports for Stage<'_, '_> {
         self.script.travel.refused_at.zip(now).is_some_and(|(at, now)| at <= now)
     }
 
-    async fn other_servers(&self) -> Result<Vec<String>, Lost> {
+    async fn other_servers(&self) -> Result<Vec<String>, LeaseLost> {
         let has_one = self.script.system.troubles.has_second_receiver;
         Ok(has_one.then(|| "other:4317".to_owned()).into_iter().collect())
     }
 
-    fn seen(&self) -> Option<Seen> {
+    fn seen(&self) -> Option<ReceiverSnapshot> {
         let mut foreign = self.ring.exports().clone();
         foreign.extend(self.script.noise.until(self.began));
         foreign.sort_by_key(|export| export.at);
         let counts = Counts::default();
-        Some(Seen { counts, connections: 0, requests: 0, refusals: Vec::new(), foreign })
+        Some(ReceiverSnapshot {
+            counts,
+            connections: 0,
+            requests: 0,
+            refusals: Vec::new(),
+            foreign,
+        })
     }
 
-    async fn attempted(&self, _attempt: &Attempt) -> Result<(), Lost> {
+    async fn attempted(&self, _attempt: &Attempt) -> Result<(), LeaseLost> {
         Ok(())
     }
 
-    async fn fire(&self, _request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
+    async fn fire(&self, _request: &Request, attempt: &Attempt) -> Result<Answer, LeaseLost> {
         self.state().fired = Some((Instant::now(), *attempt));
         self.fired.notify_one();
         self.until(self.script.played.answer_at).await;
         Ok(answer(&self.script.played))
     }
 
-    async fn answered(&self, _answer: &Answer) -> Result<(), Lost> {
+    async fn answered(&self, _answer: &Answer) -> Result<(), LeaseLost> {
         Ok(())
     }
 

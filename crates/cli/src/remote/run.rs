@@ -24,7 +24,7 @@ use super::{ClientError, PROJECT, Run, Server, connect_as, live::RUN_MAX, traces
 use crate::{
     args,
     beside::Beside,
-    chosen::{Item, Test, tests},
+    discovery::{Item, Test, tests},
     documents::read,
     exit::Exit,
     reports::Reports,

@@ -10,7 +10,7 @@ use runner::suite::{Next, next};
 
 use crate::{
     args::Shard,
-    chosen::{Item, Suite, Test},
+    discovery::{Item, Suite, Test},
 };
 
 /// One run of one test.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
-use runner::{MARKER, Started};
+use runner::{MARKER, StartedProcesses};
 
 use crate::args::Protocol;
 
@@ -24,7 +24,7 @@ pub(crate) fn environment(
     ours: &BTreeMap<String, String>,
     receiver: SocketAddr,
     protocol: Option<Protocol>,
-    started: &Started,
+    started: &StartedProcesses,
 ) -> Vec<(String, Option<String>)> {
     let is_set = |name: &str| ours.get(name).is_some_and(|value| !value.is_empty());
     let millis = |time: Duration| time.as_millis().to_string();
@@ -60,14 +60,14 @@ pub(crate) fn environment(
 mod tests {
     use std::collections::BTreeMap;
 
-    use runner::Started;
+    use runner::StartedProcesses;
 
     use super::{BATCH_DELAY, environment};
     use crate::args::Protocol;
 
     #[test]
     fn what_is_set_and_what_is_left() {
-        let started = Started { marker: "t".to_owned(), batch_delay: BATCH_DELAY };
+        let started = StartedProcesses { marker: "t".to_owned(), batch_delay: BATCH_DELAY };
         let shown = |ours: &[(&str, &str)], protocol| {
             let ours: BTreeMap<_, _> = ours
                 .iter()

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Outcome, Verdict};
-use runner::Concluded;
+use runner::FinalRun;
 
 use super::{
     agenda::Agenda,
@@ -50,7 +50,7 @@ pub(super) fn apply(
         if !changed_outputs.is_empty() {
             changes.outputs.insert(of.case, changed_outputs);
         }
-        let Concluded { mut outcome, trace, .. } = concluded;
+        let FinalRun { mut outcome, trace, .. } = concluded;
         outcome.test.clone_from(&agenda.cases()[of.case].name);
         if let Some(superseded) = &outcome.superseded {
             changes.replaced.insert(of.case, superseded.verdict);

@@ -30,12 +30,12 @@ use std::{
 };
 
 use model::World;
-use runner::Started;
+use runner::StartedProcesses;
 
 use crate::{
     args,
     beside::Beside,
-    chosen::{self, Item},
+    discovery::{self, Item},
     exit::Exit,
     learn,
     reports::Reports,
@@ -136,7 +136,7 @@ impl Rounds<'_> {
     ) -> Result<Exit, Exit> {
         let Self { args, world, terminal, .. } = *self;
         let (mut items, beside) = items(args, terminal)?;
-        chosen::hold(&mut items, &beside, terminal)?;
+        discovery::hold(&mut items, &beside, terminal)?;
         // A part may be empty, which was told.
         if items.is_empty() {
             return Ok(Exit::Passed);
@@ -258,7 +258,7 @@ pub(crate) fn items(args: &args::Run, terminal: &Terminal) -> Result<(Vec<Item>,
         return Err(Exit::Refused);
     }
     let filter = &args.selection.filter;
-    let (mut items, beside) = chosen::items(&paths, filter, &receiver(args), terminal)?;
+    let (mut items, beside) = discovery::items(&paths, filter, &receiver(args), terminal)?;
     if args.selection.last_failed {
         items = last_failed(items, terminal);
     }
@@ -269,7 +269,7 @@ pub(crate) fn items(args: &args::Run, terminal: &Terminal) -> Result<(Vec<Item>,
             terminal.line(&format!(
                 "nothing to run: there are {} parts, and only {}",
                 part.of,
-                chosen::tests(all)
+                discovery::tests(all)
             ));
         }
     }
@@ -283,7 +283,7 @@ fn receiver(args: &args::Run) -> String {
     match (host, args.system.otlp.first()) {
         (Some(host), _) => format!("{host}:4317"),
         (None, Some(address)) => address.to_string(),
-        (None, None) => chosen::RECEIVER.to_owned(),
+        (None, None) => discovery::RECEIVER.to_owned(),
     }
 }
 
@@ -327,7 +327,7 @@ async fn open(
     }
     let marker: [u8; 8] = world.random();
     let marker = marker.iter().map(|byte| format!("{byte:02x}")).collect();
-    let started = Started { marker, batch_delay: BATCH_DELAY };
+    let started = StartedProcesses { marker, batch_delay: BATCH_DELAY };
     let receiver = addresses.first().copied().unwrap_or(loopback(4318));
     let launch = Launch {
         command: flags.command.clone(),

@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use drivers::{arrivals::Arrivals, receiver::Seen, trigger::AnswerHold};
+use drivers::{arrivals::Arrivals, receiver::ReceiverSnapshot, trigger::AnswerHold};
 use model::{Answer, Attempt, Event, KeyRing, Request, Timestamp, TraceId, What};
-use runner::{Lost, Ports, Share, diagnosis::Process};
+use runner::{LeaseLost, Ports, Share, diagnosis::Process};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
@@ -125,18 +125,18 @@ impl Ports for LocalPorts<'_> {
         has_ended || self.is_undrained() || self.session.inbox.refused(trace) > 0
     }
 
-    async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
+    async fn attempted(&self, attempt: &Attempt) -> Result<(), LeaseLost> {
         self.tell_now(&What::Attempted(*attempt));
         Ok(())
     }
 
-    async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
+    async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, LeaseLost> {
         let answer =
             self.session.triggers.fire(request, attempt, || true, &AnswerHold::unlimited()).await;
-        answer.ok_or_else(|| Lost("nothing was sent".to_owned()))
+        answer.ok_or_else(|| LeaseLost("nothing was sent".to_owned()))
     }
 
-    async fn answered(&self, answer: &Answer) -> Result<(), Lost> {
+    async fn answered(&self, answer: &Answer) -> Result<(), LeaseLost> {
         self.tell_now(&match answer {
             Answer::Response(response) => What::Answered { status: response.status },
             Answer::Exit(exit) => What::Exited { code: exit.code },
@@ -171,7 +171,7 @@ impl Ports for LocalPorts<'_> {
         self.session.inbox.logs(trace)
     }
 
-    fn seen(&self) -> Option<Seen> {
+    fn seen(&self) -> Option<ReceiverSnapshot> {
         Some(self.session.receiver.seen())
     }
 

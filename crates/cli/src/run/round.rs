@@ -7,7 +7,7 @@ use std::{
 
 use lang::{Evidence, Taken, Vars};
 use model::{Outcome, Trace, Verdict};
-use runner::{Finished, RunError};
+use runner::{FinishedRun, RunError};
 use tokio::{
     sync::mpsc,
     task::{Id, JoinError, JoinSet},
@@ -90,7 +90,7 @@ struct Tried {
 
 /// What came of one run.
 struct Done {
-    result: Result<(Finished, Option<Arc<Running>>), SessionError>,
+    result: Result<(FinishedRun, Option<Arc<Running>>), SessionError>,
     outputs: Vec<Taken>,
     /// Why its trace could not be kept.
     unkept: Option<String>,
@@ -225,7 +225,7 @@ impl Going<'_, '_> {
         let rest = (0..self.agenda.cases().len()).filter(|case| !self.told.contains(case));
         self.ended.left = rest.collect();
         if !self.ended.left.is_empty() {
-            let rest = crate::chosen::tests(self.ended.left.len());
+            let rest = crate::discovery::tests(self.ended.left.len());
             self.round.terminal.line(&format!("not run: {rest}"));
         }
     }
@@ -320,10 +320,10 @@ impl Going<'_, '_> {
     fn finished(
         &mut self,
         case: usize,
-        (finished, running): (Finished, Option<Arc<Running>>),
+        (finished, running): (FinishedRun, Option<Arc<Running>>),
         outputs: Vec<Taken>,
     ) {
-        let Finished { mut outcome, watch, seen, trace, .. } = finished;
+        let FinishedRun { mut outcome, watch, seen, trace, .. } = finished;
         let verdict = outcome.verdict;
         self.round.session.learn(&seen);
         outcome.test.clone_from(&self.agenda.cases()[case].name);
@@ -404,7 +404,7 @@ impl Going<'_, '_> {
 }
 
 /// The outputs of a run, as later steps get them.
-fn taken(plan: &lang::Plan, vars: &Vars, finished: &Finished) -> Vec<Taken> {
+fn taken(plan: &lang::Plan, vars: &Vars, finished: &FinishedRun) -> Vec<Taken> {
     let outcome = &finished.outcome;
     let Some(run) = outcome.run_id else { return Vec::new() };
     let seed = runner::seed(run);

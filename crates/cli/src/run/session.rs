@@ -16,7 +16,7 @@ use drivers::{
 };
 use lang::{Files, Plan, Vars};
 use model::{Fault, Faulty, Key, KeyRing, Learned, Progress, Request, RunId, World};
-use runner::{Finished, Job, Limits, Pool, RunError, Started};
+use runner::{FinishedRun, Job, Limits, Pool, RunError, StartedProcesses};
 use thiserror::Error;
 use tokio::{runtime::Handle, time::sleep};
 
@@ -51,7 +51,7 @@ pub(crate) struct Session {
     pub(super) receiver: Receiver,
     pub(super) triggers: Triggers,
     pub(super) system: Option<System>,
-    started: Option<Started>,
+    started: Option<StartedProcesses>,
     /// The longest that a test may take.
     timeout: Option<Duration>,
     known: Mutex<Known>,
@@ -133,10 +133,10 @@ impl Open {
             receiver::StartError::Taken(address) => OpenError::Taken(address),
             error @ receiver::StartError::Address { .. } => OpenError::Receiver(error),
         })?;
-        let limits = trigger::Limits::default();
+        let limits = trigger::TriggerLimits::default();
         let commands = trigger::Commands::All;
         let triggers =
-            Triggers::new(trigger::Config { limits, environment, commands, networks: None });
+            Triggers::new(trigger::TriggerConfig { limits, environment, commands, networks: None });
         let known = Mutex::new(Known { learned: Arc::new(learned), seen: Learned::default() });
         let session = Session {
             world,
@@ -171,7 +171,7 @@ impl Open {
     }
 
     /// A session for a system that is started with the first test, and known by its marker.
-    pub(crate) fn with_system(mut self, system: System, started: Started) -> Session {
+    pub(crate) fn with_system(mut self, system: System, started: StartedProcesses) -> Session {
         self.session.system = Some(system);
         self.session.started = Some(started);
         self.session
@@ -197,7 +197,7 @@ impl Session {
         vars: &Vars,
         line: &Line,
         answered: Option<Answered>,
-    ) -> Result<(Finished, Option<Arc<Running>>), SessionError> {
+    ) -> Result<(FinishedRun, Option<Arc<Running>>), SessionError> {
         let files = files::read(plan)?;
         let running = match &self.system {
             Some(system) => Some(system.running(self.target(plan, vars)).await?),
@@ -220,7 +220,7 @@ impl Session {
         &self,
         ports: &LocalPorts<'_>,
         (plan, vars, files): (&Plan, &Vars, &Files),
-    ) -> Result<Finished, SessionError> {
+    ) -> Result<FinishedRun, SessionError> {
         let (running, line) = (ports.running, ports.line);
         let learned = Arc::clone(&self.known().learned);
         let run_id = RunId::new(self.world.now(), self.world.random());

@@ -18,7 +18,7 @@ use serde::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::{chosen::Item, terminal::Terminal};
+use crate::{discovery::Item, terminal::Terminal};
 
 /// Where it is kept.
 pub(crate) const FOLDER: &str = ".qualitytrace";

@@ -10,7 +10,7 @@ use std::{
 
 use lang::Plan;
 use model::{Learned, Outcome};
-use runner::{Concluded, Watch};
+use runner::{FinalRun, LateSpanMonitor};
 use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
 use super::{
@@ -50,7 +50,7 @@ pub(super) struct Try {
 /// The final outcome of a run.
 #[derive(Debug)]
 pub(super) struct Final {
-    pub(super) concluded: Concluded,
+    pub(super) concluded: FinalRun,
     /// The names of outputs whose values are other than at first.
     pub(super) changed_outputs: Vec<String>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Final {
 /// A run that has a verdict.
 #[derive(Debug)]
 pub(super) struct JudgedRun {
-    pub(super) watch: Watch,
+    pub(super) watch: LateSpanMonitor,
     pub(super) outcome: Outcome,
     pub(super) spans: usize,
     pub(super) session: Arc<Session>,
@@ -131,7 +131,7 @@ async fn conclude(
     let before = outcome.clone();
     let concluded = watch.conclude(outcome, &ports).await;
     // A local run is nobody else's.
-    let mut concluded = concluded.unwrap_or_else(|_| Concluded {
+    let mut concluded = concluded.unwrap_or_else(|_| FinalRun {
         outcome: before.clone(),
         trace: None,
         seen: Learned::default(),

@@ -3,8 +3,8 @@
 use model::{DocumentKind, Project, TestId, Timestamp};
 use sqlx::PgConnection;
 
-use super::{Applied, Applying, Expected, NewDocument, word};
-use crate::{Db, DbError, run::nanos, secret::Place};
+use super::{AppliedDocument, ApplyOptions, NewDocument, Precondition, word};
+use crate::{Db, DbError, run::nanos, secret::SealedDocumentId};
 
 /// The number of the lock that those who provision hold.
 const PROVISION_LOCK: i64 = 0x7175_616c_0001;
@@ -18,7 +18,7 @@ enum By {
     Provision,
 }
 
-impl Expected {
+impl Precondition {
     fn fits(self, found: Option<i32>) -> bool {
         match self {
             Self::Anything => true,
@@ -36,8 +36,8 @@ impl Db {
     pub async fn apply(
         &self,
         documents: &[NewDocument],
-        applying: Applying,
-    ) -> Result<Vec<Applied>, DbError> {
+        applying: ApplyOptions,
+    ) -> Result<Vec<AppliedDocument>, DbError> {
         let mut transaction = self.begin().await.map_err(|error| self.error(error))?;
         let applied = self.apply_all(&mut transaction, documents, (applying, By::Request)).await?;
         transaction.commit().await.map_err(|error| self.error(error))?;
@@ -50,13 +50,13 @@ impl Db {
         &self,
         documents: &[NewDocument],
         at: Timestamp,
-    ) -> Result<(Vec<Applied>, u64), DbError> {
+    ) -> Result<(Vec<AppliedDocument>, u64), DbError> {
         let mut transaction = self.begin().await.map_err(|error| self.error(error))?;
         sqlx::query!("select pg_advisory_xact_lock($1)", PROVISION_LOCK)
             .fetch_one(&mut *transaction)
             .await
             .map_err(|error| self.error(error))?;
-        let applying = Applying { at: Some(at), expected: Expected::Anything };
+        let applying = ApplyOptions { at: Some(at), expected: Precondition::Anything };
         let applied =
             self.apply_all(&mut transaction, documents, (applying, By::Provision)).await?;
         let stays = |kind: &str, project: &str, id: &str| {
@@ -88,7 +88,7 @@ impl Db {
         project: &Project,
         kind: DocumentKind,
         id: &TestId,
-        expected: Expected,
+        expected: Precondition,
     ) -> Result<(), DbError> {
         let mut transaction = self.begin().await.map_err(|error| self.error(error))?;
         let found = self.held_version(&mut transaction, (project, kind, id)).await?;
@@ -103,8 +103,8 @@ impl Db {
         &self,
         connection: &mut PgConnection,
         documents: &[NewDocument],
-        (applying, by): (Applying, By),
-    ) -> Result<Vec<Applied>, DbError> {
+        (applying, by): (ApplyOptions, By),
+    ) -> Result<Vec<AppliedDocument>, DbError> {
         let mut applied = Vec::with_capacity(documents.len());
         for (place, document) in in_lock_order(documents) {
             applied.push((place, self.apply_one(connection, document, (applying, by)).await?));
@@ -117,8 +117,8 @@ impl Db {
         &self,
         connection: &mut PgConnection,
         new: &NewDocument,
-        (applying, by): (Applying, By),
-    ) -> Result<Applied, DbError> {
+        (applying, by): (ApplyOptions, By),
+    ) -> Result<AppliedDocument, DbError> {
         let last = lock(connection, new, by).await.map_err(|error| self.error(error))?;
         let found = (last.version > 0 && !last.is_deleted).then_some(last.version);
         if !applying.expected.fits(found) {
@@ -127,10 +127,11 @@ impl Db {
         if let Some(version) = found
             && self.is_same(connection, new, version).await?
         {
-            return Ok(Applied { version, changed: false });
+            return Ok(AppliedDocument { version, changed: false });
         }
         let version = last.version + 1;
-        let place = Place { project: &new.project, kind: new.kind, id: &new.id, version };
+        let place =
+            SealedDocumentId { project: &new.project, kind: new.kind, id: &new.id, version };
         let sealed = match new.kind.holds_secrets() {
             true => Some(self.secrets.seal(&new.document, &place)?),
             false => None,
@@ -138,7 +139,7 @@ impl Db {
         add(connection, new, (version, sealed, applying.at.map(nanos)))
             .await
             .map_err(|error| self.error(error))?;
-        Ok(Applied { version, changed: true })
+        Ok(AppliedDocument { version, changed: true })
     }
 
     /// Whether a version says the same. What cannot be opened is not the same: it is written anew.
@@ -159,7 +160,8 @@ impl Db {
         .fetch_one(connection)
         .await
         .map_err(|error| self.error(error))?;
-        let place = Place { project: &new.project, kind: new.kind, id: &new.id, version };
+        let place =
+            SealedDocumentId { project: &new.project, kind: new.kind, id: &new.id, version };
         let stored = self.opened(row.document, row.sealed, &place);
         Ok(stored.is_ok_and(|stored| stored == new.document))
     }

@@ -1,6 +1,6 @@
 //! Answers: sealed until the verdict, and large ones read apart from their row.
 
-use db::{Db, DbError, Finished};
+use db::{Db, DbError, RunCompletion};
 use model::{Answer, Body, Exit, Outcome, Progress, RunId, Verdict};
 use sqlx::Row;
 
@@ -52,7 +52,7 @@ fn an_answer_is_sealed_until_the_verdict() {
         let changed = db.progress(&taken).await.expect_err("it was changed");
         assert!(matches!(changed, DbError::Corrupt { .. }), "{changed}");
         let ended = outcome(run, Verdict::Passed);
-        let finished = Finished { outcome: &ended, events: &[], trace: None };
+        let finished = RunCompletion { outcome: &ended, events: &[], trace: None };
         db.finish(run, taken.epoch, &finished).await.expect("owned");
         assert_eq!(column(&scratch, run, "answer_sealed").await, None, "it is gone");
     });
@@ -72,7 +72,7 @@ fn a_large_answer_is_small_in_its_row_and_comes_back_whole() {
         assert_eq!(taken.progress, Progress::Attempted(attempt()), "it is not read along");
         assert_eq!(scratch.progress(&taken).await, Progress::Answered(attempt(), large(0)));
         let ended = Outcome { answer: Some(large(0)), ..outcome(run, Verdict::Passed) };
-        let finished = Finished { outcome: &ended, events: &[], trace: None };
+        let finished = RunCompletion { outcome: &ended, events: &[], trace: None };
         db.finish(run, taken.epoch, &finished).await.expect("owned");
         db.finish(run, taken.epoch, &finished).await.expect("a repeat is the same");
         let json = column(&scratch, run, "outcome::text::bytea").await.expect("an outcome");

@@ -1,12 +1,12 @@
 //! Documents of every kind: applied, read, listed, deleted, provisioned; and what is sealed of them.
 
-use db::{Applied, Applying, Db, DbError, Expected, NewDocument};
+use db::{AppliedDocument, ApplyOptions, Db, DbError, NewDocument, Precondition};
 use model::{DocumentKind, Fault, Faulty, TestId};
 use sqlx::Row;
 
 use crate::scratch::{self, Scratch, at, new_run, project, test_id};
 
-const NOW: Applying = Applying { at: None, expected: Expected::Anything };
+const NOW: ApplyOptions = ApplyOptions { at: None, expected: Precondition::Anything };
 
 fn new(kind: DocumentKind, id: &str, document: &str) -> NewDocument {
     NewDocument {
@@ -20,8 +20,12 @@ fn new(kind: DocumentKind, id: &str, document: &str) -> NewDocument {
     }
 }
 
-async fn apply(db: &Db, document: NewDocument, expected: Expected) -> Result<Applied, DbError> {
-    let applying = Applying { at: Some(at(5)), expected };
+async fn apply(
+    db: &Db,
+    document: NewDocument,
+    expected: Precondition,
+) -> Result<AppliedDocument, DbError> {
+    let applying = ApplyOptions { at: Some(at(5)), expected };
     Ok(db.apply(&[document], applying).await?[0])
 }
 
@@ -38,9 +42,9 @@ fn every_kind_is_kept_with_its_versions() {
         for kind in DocumentKind::ALL {
             let (a, b) = (|| new(kind, "a", "first"), || new(kind, "a", "second"));
             let applied = [
-                apply(&db, a(), Expected::Anything).await.expect("new"),
-                apply(&db, a(), Expected::Anything).await.expect("the same"),
-                apply(&db, b(), Expected::Anything).await.expect("another"),
+                apply(&db, a(), Precondition::Anything).await.expect("new"),
+                apply(&db, a(), Precondition::Anything).await.expect("the same"),
+                apply(&db, b(), Precondition::Anything).await.expect("another"),
             ];
             let numbers = applied.map(|it| (it.version, it.changed));
             assert_eq!(numbers, [(1, true), (1, false), (2, true)], "{kind}");
@@ -64,7 +68,7 @@ fn every_kind_is_kept_with_its_versions() {
             let older = db.versions((&project(), kind, &id), Some(2), 10).await.expect("listed");
             assert_eq!(older.len(), 1, "{kind}");
             for id in ["c", "b"] {
-                apply(&db, new(kind, id, "x"), Expected::Nothing).await.expect("new");
+                apply(&db, new(kind, id, "x"), Precondition::Nothing).await.expect("new");
             }
             assert_eq!(ids(&db, kind).await, ["a", "b", "c"], "{kind}");
             let after = "a".parse().expect("an id");
@@ -84,26 +88,26 @@ fn what_is_expected_decides_and_a_number_never_comes_twice() {
         let (owner, id) = (project(), test_id());
         for kind in DocumentKind::ALL {
             let document = |text| new(kind, "shop", text);
-            let refused = |result: Result<Applied, DbError>| match result {
+            let refused = |result: Result<AppliedDocument, DbError>| match result {
                 Err(DbError::Changed { found, .. }) => found,
                 other => panic!("{kind}: {other:?}"),
             };
-            assert_eq!(refused(apply(&db, document("a"), Expected::Version(1)).await), None);
-            assert_eq!(refused(apply(&db, document("a"), Expected::Something).await), None);
+            assert_eq!(refused(apply(&db, document("a"), Precondition::Version(1)).await), None);
+            assert_eq!(refused(apply(&db, document("a"), Precondition::Something).await), None);
             assert_eq!(ids(&db, kind).await, [""; 0], "nothing came of it");
-            apply(&db, document("a"), Expected::Nothing).await.expect("there was nothing");
-            assert_eq!(refused(apply(&db, document("b"), Expected::Nothing).await), Some(1));
-            apply(&db, document("b"), Expected::Version(1)).await.expect("it was 1");
-            assert_eq!(refused(apply(&db, document("c"), Expected::Version(1)).await), Some(2));
+            apply(&db, document("a"), Precondition::Nothing).await.expect("there was nothing");
+            assert_eq!(refused(apply(&db, document("b"), Precondition::Nothing).await), Some(1));
+            apply(&db, document("b"), Precondition::Version(1)).await.expect("it was 1");
+            assert_eq!(refused(apply(&db, document("c"), Precondition::Version(1)).await), Some(2));
             let delete = |expected| db.delete(&owner, kind, &id, expected);
-            let error = delete(Expected::Version(1)).await.expect_err("it is 2");
+            let error = delete(Precondition::Version(1)).await.expect_err("it is 2");
             assert_eq!(error.fault(), Fault::Conflict, "{error}");
-            delete(Expected::Version(2)).await.expect("deleted");
-            delete(Expected::Anything).await.expect_err("it is gone");
+            delete(Precondition::Version(2)).await.expect("deleted");
+            delete(Precondition::Anything).await.expect_err("it is gone");
             assert_eq!(ids(&db, kind).await, [""; 0]);
             let gone = db.document(&project(), kind, &id, Some(1)).await.expect("read");
             assert_eq!(gone, None, "{kind}: nor is an old version");
-            let again = apply(&db, document("b"), Expected::Nothing).await.expect("back");
+            let again = apply(&db, document("b"), Precondition::Nothing).await.expect("back");
             assert_eq!((again.version, again.changed), (3, true), "{kind}");
         }
     });
@@ -116,7 +120,7 @@ fn a_deleted_test_starts_no_run_and_its_runs_go_on() {
         let run = scratch.accept(1).await;
         scratch
             .db
-            .delete(&project(), DocumentKind::Test, &test_id(), Expected::Anything)
+            .delete(&project(), DocumentKind::Test, &test_id(), Precondition::Anything)
             .await
             .expect("deleted");
         let error = scratch.db.create_run(&new_run(2)).await.expect_err("no such test");
@@ -144,19 +148,20 @@ fn the_database_alone_tells_no_secret_and_keys_can_be_changed() {
             (scratch.sealing(&[1]), scratch.sealing(&[2, 1]), scratch.sealing(&[3]));
         for kind in [DocumentKind::VariableSet, DocumentKind::TraceStore] {
             let document = || new(kind, "a", "hunter2");
-            apply(&old, document(), Expected::Nothing).await.expect("sealed");
+            apply(&old, document(), Precondition::Nothing).await.expect("sealed");
             let kept = everything(&scratch).await;
             assert!(kept.contains("all.yaml") && !kept.contains("hunter2"), "{kept}");
             let id: TestId = "a".parse().expect("an id");
             let read = both.document(&project(), kind, &id, None).await.expect("opened");
             assert_eq!(read.expect("there").document, "hunter2");
-            let same = apply(&both, document(), Expected::Anything).await.expect("known");
+            let same = apply(&both, document(), Precondition::Anything).await.expect("known");
             assert!(!same.changed, "the key does not matter");
             let lost = other.document(&project(), kind, &id, None).await.expect_err("no key");
             assert!(lost.to_string().contains("secrets.keys"), "{lost}");
-            let anew = apply(&other, document(), Expected::Anything).await.expect("written anew");
+            let anew =
+                apply(&other, document(), Precondition::Anything).await.expect("written anew");
             assert_eq!((anew.version, anew.changed), (2, true));
-            both.delete(&project(), kind, &id, Expected::Anything).await.expect("deleted");
+            both.delete(&project(), kind, &id, Precondition::Anything).await.expect("deleted");
         }
         assert_eq!(everything(&scratch).await, "", "what was deleted is gone");
     });
@@ -167,7 +172,7 @@ fn provisioning_leaves_exactly_its_own() {
     scratch::with(|scratch| async move {
         let db = scratch.sealing(&[1]);
         let (suite, gate) = (DocumentKind::TestSuite, DocumentKind::QualityGate);
-        apply(&db, new(suite, "mine", "m"), Expected::Nothing).await.expect("applied");
+        apply(&db, new(suite, "mine", "m"), Precondition::Nothing).await.expect("applied");
         let first =
             [new(suite, "one", "1"), new(gate, "two", "2"), new(DocumentKind::Test, "t", "t")];
         let (applied, deleted) = db.provision(&first, at(6)).await.expect("provisioned");
@@ -175,7 +180,7 @@ fn provisioning_leaves_exactly_its_own() {
         let (again, deleted) = db.provision(&first, at(7)).await.expect("provisioned");
         assert!(again.iter().all(|it| !it.changed && it.version == 1) && deleted == 0);
         // A person takes one of them over.
-        apply(&db, new(gate, "two", "mine now"), Expected::Anything).await.expect("applied");
+        apply(&db, new(gate, "two", "mine now"), Precondition::Anything).await.expect("applied");
         let (_, deleted) =
             db.provision(&[new(suite, "three", "3")], at(8)).await.expect("provisioned");
         assert_eq!(deleted, 2, "`one` and the test");

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use db::{Connect, Db, Finished, Keep, Wanted};
+use db::{Connect, Db, Keep, RunCompletion, RunFilter};
 use model::{Event, RunId, Verdict, What};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Row};
@@ -21,7 +21,7 @@ async fn end(scratch: &Scratch, verdict: Verdict) -> RunId {
     scratch.db.attempted(taken.run_id, taken.epoch, &attempt()).await.expect("written");
     let events = [Event { at: at(9), what: What::Judged { verdict } }];
     let outcome = outcome(taken.run_id, verdict);
-    let finished = Finished { outcome: &outcome, events: &events, trace: None };
+    let finished = RunCompletion { outcome: &outcome, events: &events, trace: None };
     scratch.db.finish(taken.run_id, taken.epoch, &finished).await.expect("finished");
     taken.run_id
 }
@@ -46,16 +46,23 @@ fn a_list_that_is_broken_off_leaves_no_transaction_open() {
         scratch.apply("one").await;
         let one = Connect { pool_max: 1, ..scratch.connect.clone() };
         let db = Db::connect(&one).await.expect("connected");
-        let all = Wanted { project: project(), limit: 500, ..Wanted::default() };
-        let (mut polls, mut written) = (1, 0);
-        while !broken_off(db.runs(&all), polls).await {
-            written += 1;
-            db.create_run(&new_run(written)).await.expect("accepted");
-            let seen = scratch.db.runs(&all).await.expect("listed").len();
-            assert_eq!(seen, written as usize, "after a list that ended at poll {polls}");
-            polls += 1;
+        let all = RunFilter { project: project(), limit: 500, ..RunFilter::default() };
+        let mut written = 0;
+        // On a busy machine an answer may be there at the second poll already: then there is another round.
+        for _ in 0..50 {
+            let mut polls = 1;
+            while !broken_off(db.runs(&all), polls).await {
+                written += 1;
+                db.create_run(&new_run(written)).await.expect("accepted");
+                let seen = scratch.db.runs(&all).await.expect("listed").len();
+                assert_eq!(seen, written as usize, "after a list that ended at poll {polls}");
+                polls += 1;
+            }
+            if polls > 2 {
+                return;
+            }
         }
-        assert!(written > 1, "it was broken off at {written} places");
+        panic!("no list could be broken off at its second poll");
     });
 }
 
@@ -68,20 +75,20 @@ fn runs_are_listed_by_what_is_asked() {
         }
         end(&scratch, Verdict::Passed).await;
         end(&scratch, Verdict::Failed).await;
-        let all = Wanted { project: project(), limit: 10, ..Wanted::default() };
+        let all = RunFilter { project: project(), limit: 10, ..RunFilter::default() };
         let cases = [
             (all.clone(), vec![4, 3, 2, 1]),
-            (Wanted { limit: 2, ..all.clone() }, vec![4, 3]),
-            (Wanted { before: Some(run_id(3)), ..all.clone() }, vec![2, 1]),
-            (Wanted { test: Some(test_id()), ..all.clone() }, vec![4, 3, 2, 1]),
-            (Wanted { test: Some("other".parse().expect("an id")), ..all.clone() }, vec![]),
-            (Wanted { verdict: Some(Verdict::Failed), ..all.clone() }, vec![2]),
+            (RunFilter { limit: 2, ..all.clone() }, vec![4, 3]),
+            (RunFilter { before: Some(run_id(3)), ..all.clone() }, vec![2, 1]),
+            (RunFilter { test: Some(test_id()), ..all.clone() }, vec![4, 3, 2, 1]),
+            (RunFilter { test: Some("other".parse().expect("an id")), ..all.clone() }, vec![]),
+            (RunFilter { verdict: Some(Verdict::Failed), ..all.clone() }, vec![2]),
             (
-                Wanted { test: Some(test_id()), verdict: Some(Verdict::Passed), ..all.clone() },
+                RunFilter { test: Some(test_id()), verdict: Some(Verdict::Passed), ..all.clone() },
                 vec![1],
             ),
-            (Wanted { from: Some(at(2)), until: Some(at(4)), ..all.clone() }, vec![3, 2]),
-            (Wanted { project: "other".parse().expect("a project"), ..all.clone() }, vec![]),
+            (RunFilter { from: Some(at(2)), until: Some(at(4)), ..all.clone() }, vec![3, 2]),
+            (RunFilter { project: "other".parse().expect("a project"), ..all.clone() }, vec![]),
         ];
         for (wanted, expected) in cases {
             let listed = scratch.db.runs(&wanted).await.expect("listed");

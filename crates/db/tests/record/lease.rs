@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use db::{Db, DbError, Finished, OtlpTrace, State, Took};
+use db::{Db, DbError, OtlpTrace, RunCompletion, RunLeases, State};
 use model::{
     Answer, Attempt, Event, Fault, Faulty, NoAnswer, NoAnswerKind, Progress, RunId, SpanId,
     TraceId, Verdict, What,
@@ -161,7 +161,8 @@ async fn write(db: &Db, run: RunId, epoch: i64, write: Write) -> Result<(), DbEr
             let outcome = outcome(run, Verdict::Passed);
             let events = [Event { at: at(5), what: What::Judged { verdict: Verdict::Passed } }];
             let trace = Some(OtlpTrace { spans: 1, otlp: b"otlp".as_slice().into() });
-            db.finish(run, epoch, &Finished { outcome: &outcome, events: &events, trace }).await
+            db.finish(run, epoch, &RunCompletion { outcome: &outcome, events: &events, trace })
+                .await
         }
     }
 }
@@ -264,7 +265,7 @@ fn a_step_with_other_values_is_no_repeat() {
         write(&scratch.db, run, epoch, Write::Finish).await.expect("owned");
         let mut other = outcome(run, Verdict::Passed);
         other.reasons.clear();
-        let finished = Finished { outcome: &other, events: &[], trace: None };
+        let finished = RunCompletion { outcome: &other, events: &[], trace: None };
         let error = scratch.db.finish(run, epoch, &finished).await.expect_err("another");
         assert!(matches!(error, DbError::Fenced { .. }), "{error}");
     });
@@ -302,7 +303,7 @@ fn a_run_that_cannot_be_read_keeps_no_other_from_being_taken() {
             let whole = scratch.accept(2).await;
 
             let took = scratch.take_many(10, 10).await;
-            let ids = |took: &Took| took.runs.iter().map(|run| run.run_id).collect::<Vec<_>>();
+            let ids = |took: &RunLeases| took.runs.iter().map(|run| run.run_id).collect::<Vec<_>>();
             assert_eq!(ids(&took), [whole], "{damage}");
             let [it] = took.damaged.as_slice() else { panic!("{damage}: {took:?}") };
             assert_eq!((it.run_id, it.epoch, it.test.as_str()), (damaged, 2, "Shop"), "{damage}");
@@ -354,7 +355,7 @@ fn a_run_tells_where_it_is_in_its_life() {
 
         for verdict in [Verdict::Inconclusive, Verdict::Failed] {
             let outcome = outcome(run, verdict);
-            let finished = Finished { outcome: &outcome, events: &[], trace: None };
+            let finished = RunCompletion { outcome: &outcome, events: &[], trace: None };
             let first = verdict == Verdict::Inconclusive;
             assert_eq!(scratch.db.finish(run, epoch, &finished).await.is_ok(), first);
         }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use db::{Accepted, DbError, Finished, IdempotencyKey, NewRun, RunVars, Starter, State, Wanted};
+use db::{
+    DbError, IdempotencyKey, NewRun, RunAcceptance, RunCompletion, RunFilter, RunVars, Starter,
+    State,
+};
 use model::{Event, Fault, Faulty, Overtaken, Verdict, What};
 use tokio::task::JoinSet;
 
@@ -23,9 +26,9 @@ fn a_repeated_request_starts_nothing() {
         scratch.apply("a").await;
         let start = async |run: NewRun| scratch.db.create_run(&run).await;
         let first = start(with_key(1, "k", "the request")).await.expect("accepted");
-        assert_eq!(first, Accepted::New { version: 1 });
+        assert_eq!(first, RunAcceptance::New { version: 1 });
         let again = start(with_key(2, "k", "the request")).await.expect("known");
-        assert_eq!(again, Accepted::Again { run: run_id(1) });
+        assert_eq!(again, RunAcceptance::Again { run: run_id(1) });
         let other = start(with_key(3, "k", "another request")).await.expect_err("another");
         assert_eq!(other.fault(), Fault::Conflict);
         assert!(matches!(other, DbError::OtherRequest { .. }), "{other}");
@@ -49,7 +52,7 @@ fn of_many_equal_requests_at_once_one_starts() {
         }
         let accepted: Vec<_> =
             starts.join_all().await.into_iter().map(|it| it.expect("accepted")).collect();
-        let new = |it: &&Accepted| matches!(it, Accepted::New { .. });
+        let new = |it: &&RunAcceptance| matches!(it, RunAcceptance::New { .. });
         assert_eq!(accepted.iter().filter(new).count(), 1, "{accepted:?}");
         let again: Vec<_> = accepted.iter().filter(|it| !new(it)).collect();
         assert!(again.iter().all(|it| *it == again[0]), "{accepted:?}");
@@ -74,7 +77,7 @@ fn what_a_run_is_started_with_reaches_its_owner() {
         let taken = scratch.take(LEASE).await;
         assert_eq!(taken.starter, Some(starter));
         assert_eq!((taken.vars, taken.timeout, taken.stop_at), (vars, timeout, None));
-        let newest = Wanted { project: project(), limit: 1, ..Wanted::default() };
+        let newest = RunFilter { project: project(), limit: 1, ..RunFilter::default() };
         let listed = scratch.db.runs(&newest).await.expect("listed");
         assert_eq!(listed[0].revision.as_deref(), Some("abc"));
     });
@@ -103,7 +106,7 @@ fn a_stop_is_seen_when_a_run_is_taken_and_when_its_lease_is_renewed() {
         assert_eq!((stored.state, stored.stop_at), (State::Running, Some(at(5))));
 
         let outcome = outcome(run, Verdict::Inconclusive);
-        let finished = Finished { outcome: &outcome, events: &[], trace: None };
+        let finished = RunCompletion { outcome: &outcome, events: &[], trace: None };
         scratch.db.finish(run, taken.epoch, &finished).await.expect("owned");
         let late = scratch.accept(2).await;
         scratch.db.stop_run(&project(), late, at(7)).await.expect("asked");
@@ -132,7 +135,7 @@ fn only_who_judged_tells_that_a_verdict_was_overtaken_and_once() {
         let early = write(epoch, &overtaken).await.expect_err("there is no verdict yet");
         assert!(matches!(early, DbError::Fenced { .. }), "{early}");
         let passed = outcome(run, Verdict::Passed);
-        let finished = Finished { outcome: &passed, events: &[], trace: None };
+        let finished = RunCompletion { outcome: &passed, events: &[], trace: None };
         scratch.db.finish(run, epoch, &finished).await.expect("owned");
 
         let fenced = write(sleeper, &overtaken).await.expect_err("of another epoch");
@@ -160,7 +163,7 @@ fn runs_that_are_given_back_are_taken_at_once() {
             (scratch.accept(1).await, scratch.accept(2).await, scratch.accept(3).await);
         assert_eq!(scratch.take_many(3, 10).await.runs.len(), 3);
         let outcome = outcome(ended, Verdict::Passed);
-        let finished = Finished { outcome: &outcome, events: &[], trace: None };
+        let finished = RunCompletion { outcome: &outcome, events: &[], trace: None };
         scratch.db.finish(ended, 1, &finished).await.expect("owned");
         scratch.db.release(&[(left, 1), (kept, 7), (ended, 1)]).await.expect("given back");
         let again = scratch.take_many(3, 10).await.runs;

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use db::{Accepted, Db};
+use db::{Db, RunAcceptance};
 use model::{Progress, Verdict};
-use sqlx::migrate::Migrator;
+use sqlx::{PgConnection, migrate::Migrator};
 
 use crate::scratch::{self, LEASE, answer, attempt, outcome, project, run_id};
 
@@ -29,17 +29,58 @@ fn quoted(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("it can be written").replace('\'', "''")
 }
 
+/// Empties a database, and brings it to the form of this migration.
+async fn migrate_to(raw: &mut PgConnection, last: usize) {
+    for statement in ["drop schema public cascade", "create schema public"] {
+        sqlx::query(statement).execute(&mut *raw).await.expect("emptied");
+    }
+    let migrations = Cow::Borrowed(&ALL.migrations[..last]);
+    let mut first = Migrator { migrations, ..Migrator::DEFAULT };
+    first.set_ignore_missing(false);
+    first.run(raw).await.expect("migrated");
+}
+
+#[test]
+fn kinds_of_documents_before_0017_have_their_new_names() {
+    scratch::with(|scratch| async move {
+        let mut raw = scratch.raw().await;
+        migrate_to(&mut raw, 16).await;
+        let rows = "
+            insert into documents (project, kind, id, version, file)
+                select 'default', kind, 'one', 1, 'a.yaml'
+                from unnest(array['suite', 'analyzer', 'settleProfile', 'gate']) as kind;
+            insert into document_versions (project, kind, document_id, version, name, document)
+                select project, kind, id, version, kind, kind from documents;
+            insert into documents (project, kind, id, version, file)
+                values ('default', 'store', 'one', 1, 'a.yaml');
+            insert into document_versions (project, kind, document_id, version, name, sealed)
+                values ('default', 'store', 'one', 1, 'store', 'sealed');
+        ";
+        sqlx::raw_sql(rows).execute(&mut raw).await.expect("filled");
+        let db = Db::connect(&scratch.connect).await.expect("connected");
+        db.migrate().await.expect("migrated from 0016");
+        let kinds = "select name, documents.kind from documents join document_versions
+            on document_id = id and document_versions.kind = documents.kind order by name";
+        let kinds: Vec<(String, String)> =
+            sqlx::query_as(kinds).fetch_all(&mut raw).await.expect("asked");
+        let expected = [
+            ("analyzer", "analyzer"),
+            ("gate", "qualityGate"),
+            ("settleProfile", "settleProfile"),
+            ("store", "traceStore"),
+            ("suite", "testSuite"),
+        ];
+        assert_eq!(kinds, expected.map(|(old, new)| (old.to_owned(), new.to_owned())));
+        let old = "update documents set kind = 'gate' where kind = 'qualityGate'";
+        assert!(sqlx::query(old).execute(&mut raw).await.is_err(), "old names are refused");
+    });
+}
+
 #[test]
 fn a_record_of_0001_goes_on() {
     scratch::with(|scratch| async move {
         let mut raw = scratch.raw().await;
-        for statement in ["drop schema public cascade", "create schema public"] {
-            sqlx::query(statement).execute(&mut raw).await.expect("emptied");
-        }
-        let mut first =
-            Migrator { migrations: Cow::Borrowed(&ALL.migrations[..1]), ..Migrator::DEFAULT };
-        first.set_ignore_missing(false);
-        first.run(&mut raw).await.expect("migrated to 0001");
+        migrate_to(&mut raw, 1).await;
         let ids = [run_id(1), run_id(2), run_id(3)];
         let rows = OF_0001
             .replace("$attempted", &attempt().at.as_nanos().to_string())
@@ -58,7 +99,7 @@ fn a_record_of_0001_goes_on() {
         assert_eq!(taken.iter().map(|run| run.run_id).collect::<Vec<_>>(), ids[..2]);
         assert_eq!(scratch.progress(&taken[1]).await, Progress::Answered(attempt(), answer()));
         let accepted = db.create_run(&scratch::new_run(4)).await.expect("accepted");
-        assert_eq!(accepted, Accepted::New { version: 1 });
+        assert_eq!(accepted, RunAcceptance::New { version: 1 });
         assert_eq!(scratch.take(LEASE).await.run_id, run_id(4));
     });
 }

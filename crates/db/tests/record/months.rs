@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use db::{Keep, Upkept};
+use db::{Keep, MaintenanceReport};
 use model::Timestamp;
 use sqlx::{AssertSqlSafe, Connection, Row};
 
@@ -18,7 +18,7 @@ async fn tables(scratch: &Scratch) -> Vec<String> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-async fn upkeep(scratch: &Scratch, now: Timestamp, keep: Keep) -> Upkept {
+async fn upkeep(scratch: &Scratch, now: Timestamp, keep: Keep) -> MaintenanceReport {
     scratch.db.upkeep(now, keep).await.expect("done").expect("nobody else does it")
 }
 
@@ -35,14 +35,18 @@ fn months_are_made_ahead_and_dropped_when_they_are_over() {
             assert!(named(month).iter().all(|name| made.contains(name)), "{made:?}");
         }
         assert_eq!(made.len(), 9);
-        assert_eq!(upkeep(&scratch, at(0), Keep::default()).await, Upkept::default(), "once");
+        assert_eq!(
+            upkeep(&scratch, at(0), Keep::default()).await,
+            MaintenanceReport::default(),
+            "once"
+        );
         scratch.apply("one").await;
         scratch.accept(1).await;
         scratch.accept(40 * 24 * 60 * 60).await;
         assert_eq!(tables(&scratch).await, ["runs_2026_11", "runs_2026_12"]);
         let later = at(0).plus(70 * DAY);
         let keep = Keep { runs: Some(60 * DAY), traces: Some(10 * DAY) };
-        let Upkept { made, dropped, deleted } = upkeep(&scratch, later, keep).await;
+        let MaintenanceReport { made, dropped, deleted } = upkeep(&scratch, later, keep).await;
         assert_eq!(
             made,
             [

@@ -1,6 +1,6 @@
 //! A verdict that lingers: one provisional, then one final, whoever dies in between.
 
-use db::{DbError, Finished, State, Taking, Wanted};
+use db::{DbError, LeaseRequest, RunCompletion, RunFilter, State};
 use model::{Event, Progress, RunId, Verdict, What};
 
 use crate::scratch::{self, LEASE, NO_LEASE, Scratch, answer, at, attempt, outcome, project};
@@ -37,7 +37,7 @@ async fn verdicts(scratch: &Scratch, run: RunId) -> (Vec<Verdict>, Vec<Verdict>)
 async fn finish(scratch: &Scratch, run: RunId, epoch: i64) -> Result<(), DbError> {
     let outcome = outcome(run, Verdict::Failed);
     let events = [Event { at: at(6), what: What::Judged { verdict: Verdict::Failed } }];
-    let finished = Finished { outcome: &outcome, events: &events, trace: None };
+    let finished = RunCompletion { outcome: &outcome, events: &events, trace: None };
     scratch.db.finish(run, epoch, &finished).await
 }
 
@@ -53,10 +53,10 @@ fn a_provisional_verdict_is_shown_until_the_final_one_and_is_none() {
         let read = scratch.db.run(&project(), run).await.expect("asked").expect("there");
         assert_eq!((read.state, read.verdict), (State::Running, None));
         assert_eq!((read.provisional, read.outcome), (Some(Verdict::Passed), None));
-        let wanted = Wanted { limit: 10, ..Wanted::default() };
+        let wanted = RunFilter { limit: 10, ..RunFilter::default() };
         let listed = scratch.db.runs(&wanted).await.expect("asked");
         assert_eq!((listed[0].verdict, listed[0].provisional), (None, Some(Verdict::Passed)));
-        let passed = Wanted { verdict: Some(Verdict::Passed), ..wanted.clone() };
+        let passed = RunFilter { verdict: Some(Verdict::Passed), ..wanted.clone() };
         assert_eq!(scratch.db.runs(&passed).await.expect("asked"), [], "it has not passed");
         assert_eq!(scratch::take(&scratch.db, "w", LEASE).await.expect("asked"), None, "owned");
 
@@ -102,7 +102,7 @@ fn a_run_that_lingers_holds_no_place_at_its_host() {
         scratch::apply(&scratch.db, host).await;
         let first = scratch.accept(1).await;
         scratch.accept(2).await;
-        let one = Taking { runs_max: 10, host_max: 1, ..scratch::taking("w", LEASE) };
+        let one = LeaseRequest { runs_max: 10, host_max: 1, ..scratch::taking("w", LEASE) };
         let took = scratch.db.take(&one).await.expect("asked").runs;
         assert_eq!(took.iter().map(|run| run.run_id).collect::<Vec<_>>(), [first]);
         assert_eq!(scratch.db.take(&one).await.expect("asked").runs, [], "the host is busy");

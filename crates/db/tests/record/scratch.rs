@@ -8,7 +8,8 @@ use std::{
 };
 
 use db::{
-    Connect, Db, DbError, NewRun, NewTest, RunVars, SecretKeys, Starter, Taken, Taking, Took,
+    Connect, Db, DbError, LeaseRequest, NewRun, NewTest, RunLease, RunLeases, RunVars, SecretKeys,
+    Starter,
 };
 use model::{
     Answer, Attempt, Body, Judgement, Outcome, Progress, Project, Response, RunId, SpanId, TestId,
@@ -61,7 +62,7 @@ impl Scratch {
     }
 
     /// Applies a test with this document.
-    pub(crate) async fn apply(&self, document: &str) -> db::Applied {
+    pub(crate) async fn apply(&self, document: &str) -> db::AppliedDocument {
         apply(&self.db, new_test(document)).await
     }
 
@@ -73,7 +74,7 @@ impl Scratch {
     }
 
     /// Takes a run that must be there.
-    pub(crate) async fn take(&self, lease: Duration) -> Taken {
+    pub(crate) async fn take(&self, lease: Duration) -> RunLease {
         let taken = take(&self.db, "worker", lease).await.expect("asked");
         taken.expect("there is a run to take")
     }
@@ -87,19 +88,23 @@ impl Scratch {
     }
 
     /// How far a run had come, with its answer.
-    pub(crate) async fn progress(&self, taken: &Taken) -> Progress {
+    pub(crate) async fn progress(&self, taken: &RunLease) -> Progress {
         self.db.progress(taken).await.expect("it is there")
     }
 
     /// Takes up to so many runs, of which as many as `host_max` may go to one host.
-    pub(crate) async fn take_many(&self, runs_max: usize, host_max: usize) -> Took {
-        let taking = Taking { runs_max, host_max, ..taking("worker", LEASE) };
+    pub(crate) async fn take_many(&self, runs_max: usize, host_max: usize) -> RunLeases {
+        let taking = LeaseRequest { runs_max, host_max, ..taking("worker", LEASE) };
         self.db.take(&taking).await.expect("asked")
     }
 }
 
 /// Takes one run, where there is one.
-pub(crate) async fn take(db: &Db, worker: &str, lease: Duration) -> Result<Option<Taken>, DbError> {
+pub(crate) async fn take(
+    db: &Db,
+    worker: &str,
+    lease: Duration,
+) -> Result<Option<RunLease>, DbError> {
     let took = db.take(&taking(worker, lease)).await?;
     assert_eq!(took.damaged, [], "nothing is damaged");
     Ok(took.runs.into_iter().next())
@@ -117,8 +122,8 @@ pub(crate) async fn renew(
     stop_at.ok_or(DbError::Fenced { run, epoch })
 }
 
-pub(crate) fn taking(worker: &str, lease: Duration) -> Taking<'_> {
-    Taking {
+pub(crate) fn taking(worker: &str, lease: Duration) -> LeaseRequest<'_> {
+    LeaseRequest {
         worker,
         lease,
         at: at(2),
@@ -130,7 +135,7 @@ pub(crate) fn taking(worker: &str, lease: Duration) -> Taking<'_> {
 }
 
 /// Applies one test.
-pub(crate) async fn apply(db: &Db, test: NewTest) -> db::Applied {
+pub(crate) async fn apply(db: &Db, test: NewTest) -> db::AppliedDocument {
     let applied = db.apply_tests(&[test]).await.expect("applied");
     assert_eq!(applied.len(), 1, "one for each");
     applied[0]

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use db::{Db, Finished, NewRun, NewTest, Taken, Taking};
+use db::{Db, LeaseRequest, NewRun, NewTest, RunCompletion, RunLease};
 use model::{Project, RunId, Verdict};
 use sqlx::{PgConnection, Row};
 use tokio::{task::JoinSet, time::Instant};
@@ -36,7 +36,7 @@ async fn queue(scratch: &Scratch, project: &str, host: &str, numbers: std::ops::
     }
 }
 
-fn by_project(taken: &[Taken]) -> BTreeMap<String, usize> {
+fn by_project(taken: &[RunLease]) -> BTreeMap<String, usize> {
     let mut count = BTreeMap::new();
     for run in taken {
         *count.entry(run.project.to_string()).or_default() += 1;
@@ -44,9 +44,9 @@ fn by_project(taken: &[Taken]) -> BTreeMap<String, usize> {
     count
 }
 
-async fn end(scratch: &Scratch, run: &Taken) {
+async fn end(scratch: &Scratch, run: &RunLease) {
     let outcome = outcome(run.run_id, Verdict::Passed);
-    let finished = Finished { outcome: &outcome, events: &[], trace: None };
+    let finished = RunCompletion { outcome: &outcome, events: &[], trace: None };
     scratch.db.finish(run.run_id, run.epoch, &finished).await.expect("owned");
 }
 
@@ -93,7 +93,7 @@ fn a_host_gets_no_more_runs_than_its_bound_and_holds_up_nobody_else() {
         queue(&scratch, "two", "slow:80", 20..40).await;
         queue(&scratch, "two", "fast:80", 40..43).await;
         queue(&scratch, "one", "", 43..60).await;
-        let hosts = |taken: &[Taken]| {
+        let hosts = |taken: &[RunLease]| {
             let mut count = BTreeMap::new();
             for run in taken {
                 *count.entry(run.test.id.as_str().to_owned()).or_insert(0) += 1;
@@ -123,7 +123,8 @@ fn runs_that_hang_leave_slots_and_hosts_to_other_projects() {
                 let (runs_max, host_max) = if host.is_empty() { (slots, 1000) } else { (100, 16) };
                 let (runs_reserved, host_reserved) = if host.is_empty() { (2, 0) } else { (0, 2) };
                 let rest = scratch::taking("w", LEASE);
-                let taking = Taking { runs_max, host_max, runs_reserved, host_reserved, ..rest };
+                let taking =
+                    LeaseRequest { runs_max, host_max, runs_reserved, host_reserved, ..rest };
                 scratch.db.take(&taking).await.expect("asked").runs
             };
             assert_eq!(take(16).await.len(), 14, "{host}: all but those that are reserved");
@@ -141,7 +142,7 @@ fn runs_that_hang_leave_slots_and_hosts_to_other_projects() {
 fn a_run_of_a_dead_worker_comes_first_and_counts_once() {
     scratch::with(|scratch| async move {
         queue(&scratch, "one", "slow:80", 0..3).await;
-        let dead = Taking { runs_max: 1, host_max: 1, ..scratch::taking("w", NO_LEASE) };
+        let dead = LeaseRequest { runs_max: 1, host_max: 1, ..scratch::taking("w", NO_LEASE) };
         let dead = scratch.db.take(&dead).await.expect("asked").runs.remove(0);
         let again = scratch.take_many(5, 1).await.runs;
         let first: Vec<_> = again.iter().map(|run| (run.run_id, run.epoch)).collect();
@@ -165,8 +166,11 @@ fn however_many_take_at_once_the_bound_holds_and_each_run_has_one_owner() {
             let open = Arc::clone(&open);
             workers.spawn(async move {
                 let name = format!("w{number}");
-                let taking =
-                    Taking { runs_max: 5, host_max: HOST_MAX, ..scratch::taking(&name, LEASE) };
+                let taking = LeaseRequest {
+                    runs_max: 5,
+                    host_max: HOST_MAX,
+                    ..scratch::taking(&name, LEASE)
+                };
                 let (began, mut ended) = (Instant::now(), Vec::new());
                 while open.load(Ordering::SeqCst) > 0 && began.elapsed() < ALL_MAX {
                     for run in scratch.db.take(&taking).await.expect("asked").runs {

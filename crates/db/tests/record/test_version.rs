@@ -1,6 +1,6 @@
 //! Tests and their versions.
 
-use db::{Accepted, Applied, DbError, NewTest, StoredTest};
+use db::{AppliedDocument, DbError, NewTest, RunAcceptance, StoredTest};
 use model::{Fault, Faulty, Project};
 use sqlx::Row;
 
@@ -20,7 +20,7 @@ fn the_version_rises_with_the_document_and_with_nothing_else() {
         ];
         for (test, version, changed) in cases {
             let applied = apply(&scratch.db, test.clone()).await;
-            assert_eq!(applied, Applied { version, changed }, "{test:?}");
+            assert_eq!(applied, AppliedDocument { version, changed }, "{test:?}");
             let NewTest { id, name, file, document, .. } = test;
             let expected = StoredTest { id, name, version, file, document };
             let stored = scratch.db.test(&project(), &test_id()).await.expect("asked");
@@ -65,7 +65,10 @@ fn tests_are_kept_together_or_not_at_all() {
         let tests = [numbered(2, "a"), numbered(1, "a"), numbered(2, "b"), numbered(1, "a")];
         let applied = scratch.db.apply_tests(&tests).await.expect("applied");
         let expected = [(1, true), (1, true), (2, true), (1, false)];
-        assert_eq!(applied, expected.map(|(version, changed)| Applied { version, changed }));
+        assert_eq!(
+            applied,
+            expected.map(|(version, changed)| AppliedDocument { version, changed })
+        );
     });
 }
 
@@ -118,12 +121,12 @@ fn a_run_keeps_the_version_it_started_with() {
         scratch.apply("a").await;
         assert_eq!(
             scratch.db.create_run(&new_run(1)).await.expect("accepted"),
-            Accepted::New { version: 1 }
+            RunAcceptance::New { version: 1 }
         );
         scratch.apply("b").await;
         assert_eq!(
             scratch.db.create_run(&new_run(2)).await.expect("accepted"),
-            Accepted::New { version: 2 }
+            RunAcceptance::New { version: 2 }
         );
         for (version, document) in [(1, "a"), (2, "b")] {
             let test = scratch.take(LEASE).await.test;
@@ -144,7 +147,7 @@ fn projects_do_not_see_each_other() {
         assert_eq!(scratch.db.events(&other, run_id(1), 0, 10).await.expect("asked"), []);
         let theirs = NewTest { project: other.clone(), ..new_test("c") };
         let applied = apply(&scratch.db, theirs).await;
-        assert_eq!(applied, Applied { version: 1, changed: true });
+        assert_eq!(applied, AppliedDocument { version: 1, changed: true });
         let ours = scratch.db.test(&project(), &test_id()).await.expect("asked");
         assert_eq!(ours.map(|test| test.document).as_deref(), Some("a"));
     });

@@ -1,6 +1,6 @@
 //! Traces: the same bytes back, within the bound.
 
-use db::{DbError, Finished, OtlpTrace, State};
+use db::{DbError, OtlpTrace, RunCompletion, State};
 use model::{Fault, Faulty, RunId, Verdict};
 use sqlx::Row;
 
@@ -9,7 +9,7 @@ use crate::scratch::{self, LEASE, Scratch, TRACE_BYTES_MAX, outcome, project};
 async fn finish(scratch: &Scratch, run: RunId, otlp: Vec<u8>) -> Result<(), DbError> {
     let outcome = outcome(run, Verdict::Passed);
     let trace = Some(OtlpTrace { spans: 3, otlp: otlp.into() });
-    scratch.db.finish(run, 1, &Finished { outcome: &outcome, events: &[], trace }).await
+    scratch.db.finish(run, 1, &RunCompletion { outcome: &outcome, events: &[], trace }).await
 }
 
 #[test]

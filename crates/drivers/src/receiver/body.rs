@@ -13,7 +13,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use tokio::time::timeout;
 
-use super::{connection::LISTEN_ON, room::Room, unanswered::Unanswered};
+use super::{connection::LISTEN_ON, error::ExportError, room::Room};
 
 /// How much memory is set aside for a message on its sender's word alone.
 const RESERVE_BYTES_MAX: usize = 256 * 1024;
@@ -40,12 +40,12 @@ pub(super) async fn read(
     mut body: Incoming,
     limit: Limit<'_, '_>,
     announced: impl FnOnce(&[u8]) -> usize,
-) -> Result<Bytes, Unanswered> {
+) -> Result<Bytes, ExportError> {
     let Limit { bytes_max, head_bytes, room } = limit;
     // What is announced as too large is not kept at all.
     if body.size_hint().lower() > (bytes_max + head_bytes) as u64 {
         listen_on(&mut body).await;
-        return Err(Unanswered::TooLarge(bytes_max));
+        return Err(ExportError::TooLarge(bytes_max));
     }
     let Some(first) = next(&mut body).await? else { return Ok(Bytes::new()) };
     room.grow(first.len())?;
@@ -67,13 +67,13 @@ pub(super) async fn read(
     }
     if len > bytes_max + head_bytes {
         listen_on(&mut body).await;
-        return Err(Unanswered::TooLarge(bytes_max));
+        return Err(ExportError::TooLarge(bytes_max));
     }
     Ok(announced.map_or(whole.into(), |(only, _)| only))
 }
 
 /// Reads a body that nobody wants, unless it is too large for that.
-pub(super) async fn pass_over(mut body: Incoming, bytes_max: usize) -> Result<(), Unanswered> {
+pub(super) async fn pass_over(mut body: Incoming, bytes_max: usize) -> Result<(), ExportError> {
     let mut len = 0;
     while body.size_hint().lower() <= bytes_max as u64
         && len <= bytes_max
@@ -91,9 +91,9 @@ async fn listen_on(body: &mut Incoming) {
 }
 
 /// The next bytes, if there are more.
-async fn next(body: &mut Incoming) -> Result<Option<Bytes>, Unanswered> {
+async fn next(body: &mut Incoming) -> Result<Option<Bytes>, ExportError> {
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Unanswered::Broken(error.to_string()))?;
+        let frame = frame.map_err(|error| ExportError::Broken(error.to_string()))?;
         if let Ok(data) = frame.into_data()
             && !data.is_empty()
         {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::TraceId;
 use otlp::Batch;
 
-use super::{Sender, Sink, Unread};
+use super::{LostSignal, Sender, Sink};
 
 /// What the suite needs to know of the sink that it is run on.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub async fn conforms<S, F>(
     sink.lost(&facts.wanted, sender);
     let told = lost();
     assert!(told > 0, "a loss that the sink is told of is known");
-    sink.lost_unread(sender, Unread::Spans);
+    sink.lost_unread(sender, LostSignal::Spans);
     assert!(lost() > told, "and so is one that may be anybody's");
     let told = lost();
     // A sender that did not hear the acknowledgement offers everything again, here behind what can never be held.

@@ -36,8 +36,8 @@ use super::{
     body::Reply,
     grpc, http as over_http,
     intake::Intake,
-    listen::{Heard, Silence, drive},
-    seen::add,
+    listen::{RequestCounts, Silence, drive},
+    stats::add,
 };
 
 /// What every HTTP/2 client says first.
@@ -144,7 +144,7 @@ impl<S: Sink> Server<S> {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let heard = Heard::default();
+        let heard = RequestCounts::default();
         let service = service_fn(|request| async {
             Ok::<_, Infallible>(heard.during(respond(&self.intake, peer, request)).await)
         });
@@ -165,7 +165,7 @@ impl<S: Sink> Server<S> {
     {
         let streams = Streams::default();
         // A stream has a task of its own, which may outlive this one.
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(RequestCounts::default());
         let (intake, hearing) = (Arc::clone(&self.intake), Arc::clone(&heard));
         let service = service_fn(move |request| {
             let (intake, heard) = (Arc::clone(&intake), Arc::clone(&hearing));

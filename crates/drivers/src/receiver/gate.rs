@@ -7,7 +7,7 @@ use std::{fmt, future::Future, net::IpAddr, pin::Pin, sync::Arc};
 use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
 use model::{Project, Secret};
 
-use super::unanswered::Unanswered;
+use super::error::ExportError;
 
 /// The headers of those who cannot say `authorization`.
 const API_KEYS: [HeaderName; 2] =
@@ -16,13 +16,13 @@ const API_KEYS: [HeaderName; 2] =
 /// Asks somebody whether a sender may send.
 #[derive(Clone)]
 pub struct Gate {
-    ask: Arc<Ask>,
-    origin: Arc<Origin>,
+    ask: Arc<AskFn>,
+    origin: Arc<OriginFn>,
 }
 
-type Origin = dyn Fn(IpAddr, &HeaderMap) -> IpAddr + Send + Sync;
+type OriginFn = dyn Fn(IpAddr, &HeaderMap) -> IpAddr + Send + Sync;
 
-type Ask =
+type AskFn =
     dyn Fn(Option<Secret>, IpAddr) -> Pin<Box<dyn Future<Output = Entry> + Send>> + Send + Sync;
 
 /// Whoever sends, as far as it says what may become of it: whose runs it reaches.
@@ -76,7 +76,7 @@ impl Gate {
     where
         F: Future<Output = Entry> + Send + 'static,
     {
-        let ask: Arc<Ask> = Arc::new(move |token, peer| Box::pin(ask(token, peer)));
+        let ask: Arc<AskFn> = Arc::new(move |token, peer| Box::pin(ask(token, peer)));
         Self { ask, origin: Arc::new(|peer, _| peer) }
     }
 
@@ -94,15 +94,15 @@ impl Gate {
         &self,
         headers: &HeaderMap,
         peer: IpAddr,
-    ) -> Result<Sender, Unanswered> {
+    ) -> Result<Sender, ExportError> {
         let token = shown(headers);
         let is_shown = token.is_some();
         match (self.ask)(token, (self.origin)(peer, headers)).await {
             Entry::Allowed(sender) => Ok(sender),
-            Entry::Refused if is_shown => Err(Unanswered::TokenRefused),
-            Entry::Refused => Err(Unanswered::TokenMissing),
-            Entry::Forbidden => Err(Unanswered::TokenForbidden),
-            Entry::Later => Err(Unanswered::TokenUnread),
+            Entry::Refused if is_shown => Err(ExportError::TokenRefused),
+            Entry::Refused => Err(ExportError::TokenMissing),
+            Entry::Forbidden => Err(ExportError::TokenForbidden),
+            Entry::Later => Err(ExportError::TokenUnread),
         }
     }
 }

@@ -15,9 +15,9 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use super::{
     Sender, Sink,
     body::{Limit, Reply, read},
+    error::ExportError,
     intake::{Intake, Signal, carried},
-    pack::Packing,
-    unanswered::Unanswered,
+    pack::Encoding,
 };
 
 /// Whether the message is packed, and its length.
@@ -71,16 +71,16 @@ async fn call<S: Sink>(
     intake: &Intake<S>,
     sender: &Sender,
     request: Request<Incoming>,
-) -> Result<Bytes, Unanswered> {
+) -> Result<Bytes, ExportError> {
     let (head, body) = request.into_parts();
     let signal = match head.uri.path() {
         TRACES => Signal::Traces,
         "/opentelemetry.proto.collector.logs.v1.LogsService/Export" => Signal::Logs,
         "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export" => Signal::Metrics,
-        other => return Err(Unanswered::GrpcPath(other.to_owned())),
+        other => return Err(ExportError::GrpcPath(other.to_owned())),
     };
     if head.method != Method::POST {
-        return Err(Unanswered::Method(head.method));
+        return Err(ExportError::Method(head.method));
     }
     check_type(&head.headers)?;
     intake.in_time(export(intake, (signal, sender), &head.headers, body)).await
@@ -91,7 +91,7 @@ async fn export<S: Sink>(
     (signal, sender): (Signal, &Sender),
     headers: &HeaderMap,
     body: Incoming,
-) -> Result<Bytes, Unanswered> {
+) -> Result<Bytes, ExportError> {
     let bytes_max = intake.message_bytes_max;
     let mut room = intake.room(sender);
     let limit = Limit { bytes_max, head_bytes: HEAD_BYTES, room: &mut room };
@@ -99,17 +99,19 @@ async fn export<S: Sink>(
         read(body, limit, |first| first.first_chunk().map_or(0, |head| HEAD_BYTES + length(head)))
             .await?;
     let Some(head) = message.first_chunk::<HEAD_BYTES>().copied() else {
-        return Err(Unanswered::Broken(format!("a call has {HEAD_BYTES} bytes of head")));
+        return Err(ExportError::Broken(format!("a call has {HEAD_BYTES} bytes of head")));
     };
     let message = message.split_off(HEAD_BYTES);
     if length(&head) != message.len() {
         let reason = format!("{} bytes announced, {} there", length(&head), message.len());
-        return Err(Unanswered::Broken(reason));
+        return Err(ExportError::Broken(reason));
     }
     let message = match head[0] {
         0 => message,
         1 => packing(headers)?.unpack(message, bytes_max, &mut room).await?,
-        other => return Err(Unanswered::Broken(format!("a call starts with 0 or 1, not {other}"))),
+        other => {
+            return Err(ExportError::Broken(format!("a call starts with 0 or 1, not {other}")));
+        }
     };
     let rejected = intake.take((signal, sender), &message).await?;
     if rejected.items == 0 {
@@ -128,29 +130,29 @@ fn length(head: &[u8; HEAD_BYTES]) -> usize {
 }
 
 /// Messages are protobuf, whether that is said or not.
-fn check_type(headers: &HeaderMap) -> Result<(), Unanswered> {
+fn check_type(headers: &HeaderMap) -> Result<(), ExportError> {
     let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let rest = content_type.strip_prefix(b"application/grpc").unwrap_or_default();
     match rest.strip_prefix(b"+proto").unwrap_or(rest) {
         [] | [b';' | b' ', ..] => Ok(()),
-        _ => Err(Unanswered::GrpcType(String::from_utf8_lossy(content_type).into_owned())),
+        _ => Err(ExportError::GrpcType(String::from_utf8_lossy(content_type).into_owned())),
     }
 }
 
-fn packing(headers: &HeaderMap) -> Result<Packing, Unanswered> {
+fn packing(headers: &HeaderMap) -> Result<Encoding, ExportError> {
     let name = headers.get(ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
     let name = String::from_utf8_lossy(name);
-    match Packing::parse(&name) {
-        Some(Packing::None) => {
-            Err(Unanswered::Broken("it is packed, and `grpc-encoding` does not say how".to_owned()))
-        }
+    match Encoding::parse(&name) {
+        Some(Encoding::None) => Err(ExportError::Broken(
+            "it is packed, and `grpc-encoding` does not say how".to_owned(),
+        )),
         Some(packing) => Ok(packing),
-        None => Err(Unanswered::Encoding(name.into_owned())),
+        None => Err(ExportError::Encoding(name.into_owned())),
     }
 }
 
 /// An answer without a message: the status is among its headers.
-fn refuse(error: &Unanswered, said: &str) -> Response<Reply> {
+fn refuse(error: &ExportError, said: &str) -> Response<Reply> {
     let mut response = with_type(Response::new(Reply::default()));
     let headers = response.headers_mut();
     headers.insert(STATUS, HeaderValue::from(error.code() as u16));
@@ -159,14 +161,14 @@ fn refuse(error: &Unanswered, said: &str) -> Response<Reply> {
     if let Some(delay) = error.retry_after() {
         insert(headers, DETAILS, details(error, said, delay));
     }
-    if matches!(error, Unanswered::Encoding(_)) {
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(Packing::NAMES));
+    if matches!(error, ExportError::Encoding(_)) {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(Encoding::NAMES));
     }
     response
 }
 
 /// The status again, with the time after which to come back.
-fn details(error: &Unanswered, said: &str, delay: Duration) -> String {
+fn details(error: &ExportError, said: &str, delay: Duration) -> String {
     BASE64_STANDARD_NO_PAD.encode(otlp::status(error.code() as i32, said, Some(delay)))
 }
 

@@ -15,10 +15,10 @@ use hyper::body::{Body, Incoming};
 use super::{
     Sender, Sink,
     body::{self, Limit, Reply},
+    error::ExportError,
     grpc,
-    intake::{Intake, Rejected, Signal, carried},
-    pack::Packing,
-    unanswered::Unanswered,
+    intake::{Intake, PartialSuccess, Signal, carried},
+    pack::Encoding,
 };
 
 /// How a message is written.
@@ -33,10 +33,10 @@ enum Form {
 const TRACES: &str = "/v1/traces";
 
 /// What a request asks for, by its head.
-struct Asked {
+struct ExportHead {
     signal: Signal,
     form: Form,
-    packing: Packing,
+    packing: Encoding,
 }
 
 /// Answers a request.
@@ -49,7 +49,7 @@ pub(super) async fn respond<S: Sink>(
     let form = Form::of(request.headers()).unwrap_or_default();
     let version = request.version();
     let carried = carried(&request);
-    let refused = |sender: Option<&Sender>, error: &Unanswered| {
+    let refused = |sender: Option<&Sender>, error: &ExportError| {
         refuse(form, version, error, &intake.refused(carried, sender, error))
     };
     let sender = match intake.admit(request.headers(), peer).await {
@@ -66,9 +66,9 @@ async fn export<S: Sink>(
     intake: &Intake<S>,
     sender: &Sender,
     request: Request<Incoming>,
-) -> Result<(Signal, Rejected), Unanswered> {
+) -> Result<(Signal, PartialSuccess), ExportError> {
     let bytes_max = intake.message_bytes_max;
-    let Asked { signal, form, packing } = match asked(&request) {
+    let ExportHead { signal, form, packing } = match asked(&request) {
         Ok(asked) => asked,
         Err(error) => {
             // Read all the same, or the connection could not be used again.
@@ -92,39 +92,39 @@ async fn export<S: Sink>(
     intake.in_time(work).await
 }
 
-fn asked(request: &Request<Incoming>) -> Result<Asked, Unanswered> {
+fn asked(request: &Request<Incoming>) -> Result<ExportHead, ExportError> {
     let headers = request.headers();
     if grpc::is_call(headers) {
-        return Err(Unanswered::GrpcVersion);
+        return Err(ExportError::GrpcVersion);
     }
     let signal = match request.uri().path() {
         TRACES => Signal::Traces,
         "/v1/logs" => Signal::Logs,
         "/v1/metrics" => Signal::Metrics,
-        other => return Err(Unanswered::Path(other.to_owned())),
+        other => return Err(ExportError::Path(other.to_owned())),
     };
     if request.method() != Method::POST {
-        return Err(Unanswered::Method(request.method().clone()));
+        return Err(ExportError::Method(request.method().clone()));
     }
-    let form = Form::of(headers).ok_or_else(|| Unanswered::Type(text(headers, &CONTENT_TYPE)))?;
+    let form = Form::of(headers).ok_or_else(|| ExportError::Type(text(headers, &CONTENT_TYPE)))?;
     let packing = match headers.get(CONTENT_ENCODING) {
-        None => Packing::None,
+        None => Encoding::None,
         Some(_) => {
             let name = text(headers, &CONTENT_ENCODING);
-            Packing::parse(&name).ok_or(Unanswered::Encoding(name))?
+            Encoding::parse(&name).ok_or(ExportError::Encoding(name))?
         }
     };
-    Ok(Asked { signal, form, packing })
+    Ok(ExportHead { signal, form, packing })
 }
 
-fn refuse(form: Form, version: Version, error: &Unanswered, said: &str) -> Response<Reply> {
+fn refuse(form: Form, version: Version, error: &ExportError, said: &str) -> Response<Reply> {
     let mut response = with_type(form, form.refusal(error, said));
     *response.status_mut() = error.status();
     let headers = response.headers_mut();
     if let Some(delay) = error.retry_after() {
         headers.insert(RETRY_AFTER, HeaderValue::from(delay.as_secs()));
     }
-    if let Unanswered::Method(_) = error {
+    if let ExportError::Method(_) = error {
         headers.insert(ALLOW, HeaderValue::from_static("POST"));
     }
     if error.status() == StatusCode::UNAUTHORIZED {
@@ -158,14 +158,14 @@ impl Form {
         }
     }
 
-    fn answer(self, signal: Signal, rejected: &Rejected) -> Bytes {
+    fn answer(self, signal: Signal, rejected: &PartialSuccess) -> Bytes {
         match (self, rejected) {
-            (Self::Protobuf, Rejected { items: 0, .. }) => Bytes::new(),
-            (Self::Protobuf, Rejected { items, reason }) => {
+            (Self::Protobuf, PartialSuccess { items: 0, .. }) => Bytes::new(),
+            (Self::Protobuf, PartialSuccess { items, reason }) => {
                 otlp::partial_success(*items, reason).into()
             }
-            (Self::Json, Rejected { items: 0, .. }) => Bytes::from_static(b"{}"),
-            (Self::Json, Rejected { items, reason }) => {
+            (Self::Json, PartialSuccess { items: 0, .. }) => Bytes::from_static(b"{}"),
+            (Self::Json, PartialSuccess { items, reason }) => {
                 let field = match signal {
                     Signal::Traces => "rejectedSpans",
                     Signal::Logs => "rejectedLogRecords",
@@ -177,7 +177,7 @@ impl Form {
     }
 
     /// A mistake is a `google.rpc.Status`, as OTLP asks for.
-    fn refusal(self, error: &Unanswered, said: &str) -> Bytes {
+    fn refusal(self, error: &ExportError, said: &str) -> Bytes {
         let code = error.code() as i32;
         match self {
             Self::Protobuf => otlp::status(code, said, error.retry_after()).into(),

@@ -12,15 +12,15 @@ use crate::{
 };
 
 use super::{
-    Config, Gate, Sender, Sink, Unread,
+    Config, Gate, LostSignal, Sender, Sink,
+    error::ExportError,
     room::{Buffer, Room},
-    seen::{Watch, add},
-    unanswered::Unanswered,
+    stats::{ReceiverCounters, add},
 };
 
 /// What a request may carry that is not read, by its path. Where that does not tell, it may be spans: an exporter that has
 /// a wrong address has them too.
-pub(super) fn carried<B: hyper::body::Body>(request: &Request<B>) -> Option<Unread> {
+pub(super) fn carried<B: hyper::body::Body>(request: &Request<B>) -> Option<LostSignal> {
     let path = request.uri().path().trim_end_matches('/');
     let is_of = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
     let is_nothing = request.body().is_end_stream()
@@ -29,8 +29,8 @@ pub(super) fn carried<B: hyper::body::Body>(request: &Request<B>) -> Option<Unre
         || is_of(&["MetricsService/Export", "ProfilesService/Export"]);
     match is_of(&["/v1/logs", "LogsService/Export"]) {
         _ if is_nothing => None,
-        true => Some(Unread::Logs),
-        false => Some(Unread::Spans),
+        true => Some(LostSignal::Logs),
+        false => Some(LostSignal::Spans),
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) enum Signal {
 
 /// How much of an export was not taken for good, and why. Zero is success.
 #[derive(Debug, Default)]
-pub(super) struct Rejected {
+pub(super) struct PartialSuccess {
     pub(super) items: u64,
     pub(super) reason: String,
 }
@@ -80,7 +80,7 @@ pub(super) struct Rejected {
 pub(super) struct Intake<S> {
     pub(super) message_bytes_max: usize,
     pub(super) header_timeout: Duration,
-    pub(super) watch: Arc<Watch>,
+    pub(super) watch: Arc<ReceiverCounters>,
     gate: Option<Gate>,
     export_timeout: Duration,
     sink: Arc<S>,
@@ -90,7 +90,7 @@ pub(super) struct Intake<S> {
 }
 
 impl<S: Sink> Intake<S> {
-    pub(super) fn new(config: &Config, sink: Arc<S>, watch: Arc<Watch>) -> Self {
+    pub(super) fn new(config: &Config, sink: Arc<S>, watch: Arc<ReceiverCounters>) -> Self {
         Self {
             message_bytes_max: config.message_bytes_max,
             header_timeout: config.header_timeout,
@@ -109,7 +109,7 @@ impl<S: Sink> Intake<S> {
         &self,
         headers: &HeaderMap,
         peer: IpAddr,
-    ) -> Result<Sender, Unanswered> {
+    ) -> Result<Sender, ExportError> {
         match &self.gate {
             Some(gate) => self.in_time(gate.pass(headers, peer)).await,
             None => Ok(Sender::of_all()),
@@ -119,10 +119,10 @@ impl<S: Sink> Intake<S> {
     /// Does the work of an export, reading its message included, while there is time.
     pub(super) async fn in_time<T>(
         &self,
-        work: impl Future<Output = Result<T, Unanswered>>,
-    ) -> Result<T, Unanswered> {
+        work: impl Future<Output = Result<T, ExportError>>,
+    ) -> Result<T, ExportError> {
         let done = timeout(self.export_timeout, work).await;
-        done.unwrap_or(Err(Unanswered::Late(self.export_timeout)))
+        done.unwrap_or(Err(ExportError::Late(self.export_timeout)))
     }
 
     /// Takes note of a request that is refused, and gives the words for it.
@@ -132,12 +132,12 @@ impl<S: Sink> Intake<S> {
     /// allowed to, has no say in what a run concludes: else any stranger could spoil all runs.
     pub(super) fn refused(
         &self,
-        carried: Option<Unread>,
+        carried: Option<LostSignal>,
         sender: Option<&Sender>,
-        error: &Unanswered,
+        error: &ExportError,
     ) -> String {
         if let (Some(sender), Some(carried)) = (sender, carried)
-            && !matches!(error, Unanswered::Refused(_))
+            && !matches!(error, ExportError::Refused(_))
         {
             self.sink.lost_unread(sender, carried);
         }
@@ -149,7 +149,7 @@ impl<S: Sink> Intake<S> {
     /// Takes note of a client that did not come as far as a request. Where anybody may send, it may have had spans.
     pub(super) fn not_understood(&self, what: &str) {
         if self.gate.is_none() {
-            self.sink.lost_unread(&Sender::of_all(), Unread::Spans);
+            self.sink.lost_unread(&Sender::of_all(), LostSignal::Spans);
         }
         self.watch.refusal(what, None);
     }
@@ -164,7 +164,7 @@ impl<S: Sink> Intake<S> {
         &self,
         (signal, sender): (Signal, &Sender),
         message: &Bytes,
-    ) -> Result<Rejected, Unanswered> {
+    ) -> Result<PartialSuccess, ExportError> {
         let turn = self.turn(message, LARGE_PROTOBUF_BYTES, sender).await;
         match signal {
             Signal::Traces => return self.take_traces(message.clone(), sender, turn).await,
@@ -177,7 +177,7 @@ impl<S: Sink> Intake<S> {
                 add(&self.watch.metrics, points);
             }
         }
-        Ok(Rejected::default())
+        Ok(PartialSuccess::default())
     }
 
     /// Takes a message of JSON.
@@ -186,13 +186,13 @@ impl<S: Sink> Intake<S> {
         (signal, sender): (Signal, &Sender),
         message: &Bytes,
         room: &mut Room<'_>,
-    ) -> Result<Rejected, Unanswered> {
+    ) -> Result<PartialSuccess, ExportError> {
         // What waits for its turn has no more room than its text.
         let turn = self.turn(message, LARGE_JSON_BYTES, sender).await;
         let cost = decode(message, turn.as_ref(), |it| json_cost(it)).await?;
         if cost > self.buffer.share() {
             // To wait for room would be to wait for ever.
-            return Err(Unanswered::TooIntricate(self.buffer.share()));
+            return Err(ExportError::TooIntricate(self.buffer.share()));
         }
         room.grow(cost)?;
         match signal {
@@ -212,7 +212,7 @@ impl<S: Sink> Intake<S> {
                 add(&self.watch.metrics, points);
             }
         }
-        Ok(Rejected::default())
+        Ok(PartialSuccess::default())
     }
 
     /// Log records are counted; that a run's trace has some is what it is told.
@@ -237,7 +237,7 @@ impl<S: Sink> Intake<S> {
         message: Bytes,
         sender: &Sender,
         turn: Option<Turn>,
-    ) -> Result<Rejected, Unanswered> {
+    ) -> Result<PartialSuccess, ExportError> {
         let (sink, of) = (Arc::clone(&self.sink), sender.clone());
         let split = move |message: &Bytes| otlp::split(message, |trace| sink.wants(trace, &of));
         let split = decode(&message, turn.as_ref(), split).await??;
@@ -261,15 +261,15 @@ impl<S: Sink> Intake<S> {
             self.watch.keep_foreign(&message, sender);
         }
         if split.invalid == 0 {
-            return Ok(Rejected::default());
+            return Ok(PartialSuccess::default());
         }
         self.watch.invalid_spans(split.invalid, sender);
         if split.nameless > 0 {
-            self.sink.lost_unread(sender, Unread::Spans);
+            self.sink.lost_unread(sender, LostSignal::Spans);
         }
         let reason = format!("{} spans whose ids are malformed", split.invalid);
         self.watch.refusal(&reason, Some(sender));
-        Ok(Rejected { items: split.invalid, reason })
+        Ok(PartialSuccess { items: split.invalid, reason })
     }
 }
 
@@ -284,7 +284,7 @@ async fn decode<T: Send + 'static>(
     message: &Bytes,
     turn: Option<&Turn>,
     read: impl FnOnce(&Bytes) -> T + Send + 'static,
-) -> Result<T, Unanswered> {
+) -> Result<T, ExportError> {
     let Some(Turn { permit, gives_way }) = turn else { return Ok(read(message)) };
     let (message, permit, gives_way) = (message.clone(), Arc::clone(permit), *gives_way);
     let read = move || {
@@ -296,7 +296,7 @@ async fn decode<T: Send + 'static>(
         read(&message)
     };
     let done = tokio::task::spawn_blocking(read).await;
-    done.map_err(|error| Unanswered::Broken(error.to_string()))
+    done.map_err(|error| ExportError::Broken(error.to_string()))
 }
 
 /// The memory that JSON takes at the most while it is read. What stands in texts is counted too, which is safe.

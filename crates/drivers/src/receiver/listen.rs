@@ -22,13 +22,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// How to listen. `stopped` ends when the receiver is told to stop.
 #[derive(Clone, Debug)]
-pub(super) struct Listening {
+pub(super) struct Listener {
     pub(super) connections_max: usize,
     pub(super) shutdown_timeout: Duration,
     pub(super) stopped: watch::Receiver<()>,
 }
 
-impl Listening {
+impl Listener {
     /// Accepts connections and serves each in a task of its own, until stopped.
     pub(super) async fn run<F>(
         mut self,
@@ -66,7 +66,7 @@ impl Listening {
 
 /// The requests of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct RequestCounts {
     begun: AtomicU64,
     ended: AtomicU64,
 }
@@ -74,10 +74,10 @@ pub(super) struct Heard {
 /// How long a connection may be silent.
 pub(super) struct Silence<'a> {
     pub(super) max: Duration,
-    pub(super) heard: &'a Heard,
+    pub(super) heard: &'a RequestCounts,
 }
 
-impl Heard {
+impl RequestCounts {
     /// Counts a request, from its begin to its end.
     pub(super) async fn during<T>(&self, request: impl Future<Output = T>) -> T {
         // Counted as ended also where the client goes away before.

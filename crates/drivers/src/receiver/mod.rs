@@ -4,7 +4,7 @@
 //! content. An export is acknowledged only after the sink has taken it, and a sink that refuses makes the sender keep
 //! what it has.
 //!
-//! Foreign exports are kept for a while, as bytes, for whoever asks why a trace is missing ([`Seen`]).
+//! Foreign exports are kept for a while, as bytes, for whoever asks why a trace is missing ([`ReceiverSnapshot`]).
 //!
 //! A [`Gate`] decides who may send. Deliberately absent: what it decides by, and any telemetry of its own, which could
 //! come back in here.
@@ -12,6 +12,7 @@
 mod body;
 pub mod conformance;
 mod connection;
+mod error;
 mod gate;
 mod grpc;
 mod http;
@@ -19,9 +20,8 @@ mod intake;
 mod listen;
 mod pack;
 mod room;
-mod seen;
+mod stats;
 mod tls;
-mod unanswered;
 
 use std::{
     future::Future,
@@ -41,9 +41,9 @@ use connection::Server;
 pub use gate::{Entry, Gate, Sender};
 pub use intake::Counts;
 use intake::Intake;
-use listen::Listening;
-use seen::Watch;
-pub use seen::{Foreign, Refusal, Seen};
+use listen::Listener;
+use stats::ReceiverCounters;
+pub use stats::{Foreign, ReceiverSnapshot, Refusal};
 pub use tls::{Tls, TlsError};
 
 /// Where to listen, and how much to take on.
@@ -87,14 +87,14 @@ pub trait Sink: Send + Sync + 'static {
     ///
     /// After `Ok` the sender is told that its spans are safe, so the sink MUST hold them all by then, except those of
     /// a trace that is larger than it ever holds: to offer these again would not help, so they MUST be counted as lost
-    /// to their trace instead. After [`Refused`] the sender offers all of them again, so a sink MUST cope with what it
+    /// to their trace instead. After [`SinkError`] the sender offers all of them again, so a sink MUST cope with what it
     /// has seen already; it MUST have tried every batch, since one trace's want of room is not another's. The future
     /// MAY be dropped before it ends, which counts as refused.
     fn accept(
         &self,
         batches: Vec<Batch>,
         sender: &Sender,
-    ) -> impl Future<Output = Result<(), Refused>> + Send;
+    ) -> impl Future<Output = Result<(), SinkError>> + Send;
 
     /// Spans of this wanted trace cannot be had, now or later: from now on, absence proves nothing.
     ///
@@ -105,7 +105,7 @@ pub trait Sink: Send + Sync + 'static {
     ///
     /// Of spans it MUST be counted as lost to every trace that is waited for now and that this sender reaches, of log records as
     /// if one had come of each of these. It MUST NOT block.
-    fn lost_unread(&self, sender: &Sender, what: Unread);
+    fn lost_unread(&self, sender: &Sender, what: LostSignal);
 
     /// A log record of this wanted trace came. It is not kept: from now on the absence of events in the trace proves nothing.
     ///
@@ -115,7 +115,7 @@ pub trait Sink: Send + Sync + 'static {
 
 /// What an export carried that nobody read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
+pub enum LostSignal {
     /// Spans, or what may have been spans.
     Spans,
     /// Log records.
@@ -124,7 +124,7 @@ pub enum Unread {
 
 /// A sink takes nothing now.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Refused {
+pub enum SinkError {
     /// It has no room; this is full.
     #[error("spans refused, send them again later: {0}")]
     Full(String),
@@ -153,7 +153,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Receiver {
     addresses: Vec<SocketAddr>,
-    watch: Arc<Watch>,
+    watch: Arc<ReceiverCounters>,
     // Dropping it tells the tasks to stop.
     stop: watch::Sender<()>,
     tasks: JoinSet<()>,
@@ -161,16 +161,16 @@ pub struct Receiver {
 
 /// Tells what a receiver has met, also after its end.
 #[derive(Clone, Debug)]
-pub struct Witness(Arc<Watch>);
+pub struct ReceiverStats(Arc<ReceiverCounters>);
 
-impl Witness {
+impl ReceiverStats {
     /// What it has received so far.
     pub fn counts(&self) -> Counts {
         self.0.counts()
     }
 
     /// What it has met so far of senders that reach this project, for whoever asks why a trace of it is missing.
-    pub fn seen(&self, project: &Project) -> Seen {
+    pub fn seen(&self, project: &Project) -> ReceiverSnapshot {
         self.0.seen(Some(project))
     }
 }
@@ -197,7 +197,7 @@ impl Config {
     }
 }
 
-impl Faulty for Refused {
+impl Faulty for SinkError {
     fn fault(&self) -> Fault {
         match self {
             Self::Full(_) => Fault::Overloaded,
@@ -230,14 +230,14 @@ pub async fn start(config: Config, sink: Arc<impl Sink>) -> Result<Receiver, Sta
     let (stop, stopped) = watch::channel(());
     let mut receiver = Receiver {
         addresses: listeners.iter().zip(asked).map(address).collect(),
-        watch: Arc::new(Watch::new(config.ring_bytes_max)),
+        watch: Arc::new(ReceiverCounters::new(config.ring_bytes_max)),
         stop,
         tasks: JoinSet::new(),
     };
     let intake = Arc::new(Intake::new(&config, sink, Arc::clone(&receiver.watch)));
     let tls = config.tls.as_ref().map(Tls::acceptor);
     let server = Arc::new(Server { intake, tls });
-    let listening = Listening {
+    let listening = Listener {
         connections_max: config.connections_max,
         shutdown_timeout: config.shutdown_timeout,
         stopped,
@@ -265,13 +265,13 @@ impl Receiver {
     }
 
     /// What it has met so far, for whoever asks why a trace is missing.
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> ReceiverSnapshot {
         self.watch.seen(None)
     }
 
     /// The same, for whoever must not hold the receiver itself.
-    pub fn witness(&self) -> Witness {
-        Witness(Arc::clone(&self.watch))
+    pub fn witness(&self) -> ReceiverStats {
+        ReceiverStats(Arc::clone(&self.watch))
     }
 
     /// Waits until a listener ends that should not, and tells why where it can.

@@ -7,7 +7,7 @@ use flate2::bufread::GzDecoder;
 use tokio::task::yield_now;
 use zstd::stream::read::Decoder;
 
-use super::{room::Room, unanswered::Unanswered};
+use super::{error::ExportError, room::Room};
 
 /// A sender may look back this far, as a power of two. The form's specification asks every receiver for as much.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
@@ -20,13 +20,13 @@ const STEP_BYTES: usize = 64 * 1024;
 
 /// How a message is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(super) enum Encoding {
     None,
     Gzip,
     Zstd,
 }
 
-impl Packing {
+impl Encoding {
     /// What is taken, as gRPC tells its clients.
     pub(super) const NAMES: &'static str = "identity,gzip,zstd";
 
@@ -46,8 +46,8 @@ impl Packing {
         packed: Bytes,
         bytes_max: usize,
         room: &mut Room<'_>,
-    ) -> Result<Bytes, Unanswered> {
-        let broken = |error: io::Error| Unanswered::Broken(format!("{self:?}: {error}"));
+    ) -> Result<Bytes, ExportError> {
+        let broken = |error: io::Error| ExportError::Broken(format!("{self:?}: {error}"));
         match self {
             Self::None => Ok(packed),
             Self::Gzip => read(Members::new(&packed), bytes_max, room).await?.map_err(broken),
@@ -97,7 +97,7 @@ async fn read(
     mut from: impl Read,
     bytes_max: usize,
     room: &mut Room<'_>,
-) -> Result<io::Result<Bytes>, Unanswered> {
+) -> Result<io::Result<Bytes>, ExportError> {
     let mut message = Vec::new();
     loop {
         let before = message.len();
@@ -108,7 +108,7 @@ async fn read(
             Err(error) => return Ok(Err(error)),
         }
         if message.len() > bytes_max {
-            return Err(Unanswered::TooLarge(bytes_max));
+            return Err(ExportError::TooLarge(bytes_max));
         }
         yield_now().await;
     }

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use super::{Sender, unanswered::Unanswered};
+use super::{Sender, error::ExportError};
 
 /// The room of all messages.
 #[derive(Debug)]
@@ -59,18 +59,18 @@ impl Buffer {
 
 impl Room<'_> {
     /// Requests room for so many bytes more.
-    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Unanswered> {
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ExportError> {
         let share = self.buffer.share();
         if let Some(own) = &self.own
             && own.fetch_add(bytes, Ordering::Relaxed) + bytes > share
         {
             own.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(Unanswered::NoRoom(share));
+            return Err(ExportError::NoRoom(share));
         }
         self.bytes += bytes;
         let before = self.buffer.all.fetch_add(bytes, Ordering::Relaxed);
         if before + bytes > self.buffer.bytes_max {
-            return Err(Unanswered::NoRoom(self.buffer.bytes_max));
+            return Err(ExportError::NoRoom(self.buffer.bytes_max));
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    AnswerHold, Commands, Config, Permit, Unanswered,
+    AnswerHold, Commands, SendPermit, TriggerConfig, TriggerError,
     context::{MEMBER, propagate},
 };
 
@@ -42,7 +42,7 @@ const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Why a command has no exit code.
 #[derive(Debug, Error)]
-enum NotEnded {
+enum ExecError {
     #[error(
         "`{name}` is not run here: a server runs no commands for others but those that `server.triggers.exec.allow` lists; \
          whoever operates it can add the program's whole path, or run the test with `qualitytrace run`, without `--server`"
@@ -78,30 +78,34 @@ impl std::fmt::Display for In<'_> {
 pub(super) async fn fire(
     request: &ExecRequest,
     attempt: &Attempt,
-    config: &Config,
-    (permit, hold): (Permit<'_>, &AnswerHold),
-) -> Result<Exit, Unanswered> {
+    config: &TriggerConfig,
+    (permit, hold): (SendPermit<'_>, &AnswerHold),
+) -> Result<Exit, TriggerError> {
     let name = name(&request.command);
     if let Some(variable) = unlisted(request, &config.commands) {
-        return Err(NotEnded::VariableNotListed { name, variable: variable.to_owned() }.into());
+        return Err(ExecError::VariableNotListed { name, variable: variable.to_owned() }.into());
     }
     let mut command = prepare(request, attempt, config)
-        .ok_or_else(|| NotEnded::NotListed { name: name.clone() })?;
+        .ok_or_else(|| ExecError::NotListed { name: name.clone() })?;
     if !permit() {
-        return Err(Unanswered::Withheld);
+        return Err(TriggerError::Withheld);
     }
     let began = Instant::now();
     let child = command.spawn().map_err(|source| {
         let workdir = request.workdir.clone();
-        NotEnded::NotStarted { name: name.clone(), workdir, source }
+        ExecError::NotStarted { name: name.clone(), workdir, source }
     })?;
     let ended = hold.in_time(began + request.timeout, follow(child, began, &name, (config, hold)));
-    let in_time = ended.await.unwrap_or(Err(NotEnded::Timeout { name, timeout: request.timeout }));
+    let in_time = ended.await.unwrap_or(Err(ExecError::Timeout { name, timeout: request.timeout }));
     Ok(in_time?)
 }
 
 /// The command, unless it may not be run here.
-fn prepare(request: &ExecRequest, attempt: &Attempt, config: &Config) -> Option<process::Command> {
+fn prepare(
+    request: &ExecRequest,
+    attempt: &Attempt,
+    config: &TriggerConfig,
+) -> Option<process::Command> {
     let (program, arguments) = match &request.command {
         Command::Line(line) => (SHELL.0, vec![SHELL.1, line]),
         Command::Words { program, arguments } => {
@@ -167,12 +171,12 @@ async fn follow(
     mut child: Child,
     began: Instant,
     name: &str,
-    (config, hold): (&Config, &AnswerHold),
-) -> Result<Exit, NotEnded> {
+    (config, hold): (&TriggerConfig, &AnswerHold),
+) -> Result<Exit, ExecError> {
     let mut group = Group::of(&child);
-    let lost = |source| NotEnded::Lost { name: name.to_owned(), source };
+    let lost = |source| ExecError::Lost { name: name.to_owned(), source };
     let bytes_max = config.limits.response_bytes_max;
-    let too_large = |_| NotEnded::TooLarge { name: name.to_owned(), bytes_max };
+    let too_large = |_| ExecError::TooLarge { name: name.to_owned(), bytes_max };
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (mut said, mut complained) = (Vec::new(), Vec::new());
     let status = {
@@ -200,7 +204,7 @@ async fn follow(
     };
     let duration = began.elapsed().saturating_sub(hold.waited());
     group.kill();
-    let killed = || NotEnded::Killed { name: name.to_owned(), by: signal(status) };
+    let killed = || ExecError::Killed { name: name.to_owned(), by: signal(status) };
     Ok(Exit {
         code: status.code().ok_or_else(killed)?,
         stdout: Body::from_bytes(said),
@@ -210,7 +214,7 @@ async fn follow(
 }
 
 /// There is more than is kept.
-struct TooMuch;
+struct OutputTooLarge;
 
 /// Reads all there is, unless that is too much. A stream that breaks has ended.
 async fn read_whole(
@@ -218,12 +222,12 @@ async fn read_whole(
     kept: &mut Vec<u8>,
     bytes_max: usize,
     hold: &AnswerHold,
-) -> Result<(), TooMuch> {
+) -> Result<(), OutputTooLarge> {
     let Some(mut stream) = stream else { return Ok(()) };
     let mut chunk = vec![0; CHUNK_BYTES];
     while let Ok(count @ 1..) = stream.read(&mut chunk).await {
         if kept.len() + count > bytes_max {
-            return Err(TooMuch);
+            return Err(OutputTooLarge);
         }
         hold.grow(kept.len() + count).await;
         kept.extend_from_slice(&chunk[..count]);
@@ -236,7 +240,7 @@ async fn read_end(
     stream: Option<impl AsyncRead + Unpin>,
     kept: &mut Vec<u8>,
     bytes_max: usize,
-) -> Result<(), TooMuch> {
+) -> Result<(), OutputTooLarge> {
     let Some(mut stream) = stream else { return Ok(()) };
     let mut chunk = vec![0; CHUNK_BYTES];
     while let Ok(count @ 1..) = stream.read(&mut chunk).await {
@@ -290,13 +294,13 @@ fn signal(status: std::process::ExitStatus) -> String {
     status.to_string()
 }
 
-impl From<NotEnded> for Unanswered {
-    fn from(error: NotEnded) -> Self {
+impl From<ExecError> for TriggerError {
+    fn from(error: ExecError) -> Self {
         Self::Because(NoAnswer { kind: error.kind(), message: error.to_string() })
     }
 }
 
-impl NotEnded {
+impl ExecError {
     fn kind(&self) -> NoAnswerKind {
         match self {
             Self::NotListed { .. } | Self::VariableNotListed { .. } | Self::NotStarted { .. } => {

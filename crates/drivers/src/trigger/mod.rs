@@ -18,13 +18,13 @@ use model::{Answer, Attempt, NoAnswer, Request};
 pub use answer_memory::{AnswerHold, AnswerMemory};
 pub use context::propagate;
 use http::Http;
-pub use network::{Forbidden, InvalidNetwork, METADATA, Network, Networks};
+pub use network::{InvalidNetwork, METADATA, Network, NetworkRefusal, Networks};
 
 /// What triggers are made from.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct TriggerConfig {
     /// How much an answer may hold.
-    pub limits: Limits,
+    pub limits: TriggerLimits,
     /// The environment: of it are the proxies, and commands get all of it.
     pub environment: Vec<(String, String)>,
     /// Which commands are run.
@@ -39,13 +39,13 @@ pub enum Commands {
     /// Every one: tests are those of whoever runs them.
     All,
     /// Some. Tests are strangers'.
-    Listed(Listed),
+    Listed(AllowedCommands),
 }
 
 /// What strangers' tests may run. They choose neither the folder nor, by its variables, which program a name means or what it
 /// loads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct AllowedCommands {
     /// The programs, each by its whole path.
     pub programs: Vec<PathBuf>,
     /// The variables that a test may set, by name.
@@ -54,7 +54,7 @@ pub struct Listed {
 
 /// How much an answer may hold.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct TriggerLimits {
     /// Bytes of a body, and of what a command writes to its standard output. Of an answer that has more, nothing is kept.
     pub response_bytes_max: usize,
     /// Bytes of what a command writes to its standard error. The last ones are kept.
@@ -64,20 +64,20 @@ pub struct Limits {
 /// Fires requests.
 #[derive(Debug)]
 pub struct Triggers {
-    config: Config,
+    config: TriggerConfig,
     http: Http,
 }
 
 /// Whether the request may still be sent.
-type Permit<'a> = &'a (dyn Fn() -> bool + Sync);
+type SendPermit<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Why a trigger has no answer: nothing to speak of, or one of its kind.
-enum Unanswered {
+enum TriggerError {
     Withheld,
     Because(NoAnswer),
 }
 
-impl Default for Limits {
+impl Default for TriggerLimits {
     fn default() -> Self {
         Self { response_bytes_max: 16 * 1024 * 1024, stderr_bytes_max: 64 * 1024 }
     }
@@ -85,7 +85,7 @@ impl Default for Limits {
 
 impl Triggers {
     /// Triggers that trust whom this machine trusts.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: TriggerConfig) -> Self {
         let http = Http::new(&config);
         Self { config, http }
     }
@@ -111,13 +111,13 @@ impl Triggers {
             }
             Request::TraceId(_) => match permit() {
                 true => Ok(Answer::NotFired),
-                false => Err(Unanswered::Withheld),
+                false => Err(TriggerError::Withheld),
             },
         };
         match fired {
             Ok(answer) => Some(answer),
-            Err(Unanswered::Withheld) => None,
-            Err(Unanswered::Because(no_answer)) => Some(Answer::NoAnswer(no_answer)),
+            Err(TriggerError::Withheld) => None,
+            Err(TriggerError::Because(no_answer)) => Some(Answer::NoAnswer(no_answer)),
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct InvalidNetwork;
 
 /// The rule by which an address may not be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Forbidden {
+pub enum NetworkRefusal {
     /// It is one of [`METADATA`].
     #[error(
         "`{0}` is where a cloud tells its machines their credentials; no setting allows it to triggers"
@@ -118,14 +118,14 @@ impl Networks {
     }
 
     /// Whether an address may be reached, or the rule by which it may not.
-    pub fn check(&self, address: IpAddr) -> Result<(), Forbidden> {
+    pub fn check(&self, address: IpAddr) -> Result<(), NetworkRefusal> {
         let forms = forms(address);
         let forms = || forms.iter().flatten().copied();
         if forms().any(|form| METADATA.contains(&form)) {
-            return Err(Forbidden::Metadata(address));
+            return Err(NetworkRefusal::Metadata(address));
         }
         if let Some(network) = self.deny.iter().find(|it| forms().any(|form| it.holds(form))) {
-            return Err(Forbidden::Denied { address, network: *network });
+            return Err(NetworkRefusal::Denied { address, network: *network });
         }
         // Of a site's own prefix nobody can tell where in it an address stands: only who names it allows it.
         let is_own_prefix = is_local_nat64(address);
@@ -144,7 +144,7 @@ impl Networks {
             Some(Network::Loopback) => ("this machine itself", format!("`loopback`, or {within}")),
             Some(Network::Within(_)) | None => ("of a special kind", within),
         };
-        Err(Forbidden::NotAllowed { address, what, add })
+        Err(NetworkRefusal::NotAllowed { address, what, add })
     }
 }
 

@@ -20,7 +20,7 @@ use std::{
 
 use drivers::{
     Batch,
-    receiver::{Config, Receiver, Refused, Sender, Sink, Unread, start},
+    receiver::{Config, LostSignal, Receiver, Sender, Sink, SinkError, start},
 };
 use model::TraceId;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
@@ -46,10 +46,10 @@ impl Sink for Told {
         *trace_id.as_bytes() == WANTED
     }
 
-    async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), Refused> {
+    async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), SinkError> {
         self.go.acquire().await.expect("never closed").forget();
         if self.refuses {
-            return Err(Refused::Full("full".to_owned()));
+            return Err(SinkError::Full("full".to_owned()));
         }
         self.taken.lock().expect("no panic").extend(batches);
         Ok(())
@@ -59,10 +59,10 @@ impl Sink for Told {
         self.lost.lock().expect("no panic").push(*trace_id);
     }
 
-    fn lost_unread(&self, _: &Sender, what: Unread) {
+    fn lost_unread(&self, _: &Sender, what: LostSignal) {
         let unread = match what {
-            Unread::Spans => &self.unread,
-            Unread::Logs => &self.unread_logs,
+            LostSignal::Spans => &self.unread,
+            LostSignal::Logs => &self.unread_logs,
         };
         unread.fetch_add(1, Ordering::SeqCst);
     }

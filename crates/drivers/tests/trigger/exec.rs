@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use drivers::trigger::{Commands, Config, Listed, Triggers};
+use drivers::trigger::{AllowedCommands, Commands, TriggerConfig, Triggers};
 use model::{Answer, Body, Command, ExecRequest, NoAnswer, NoAnswerKind, Request};
 
 use crate::{
@@ -171,9 +171,10 @@ async fn a_server_runs_what_is_listed() {
     let started = format!("{path}/started");
     let strangers = |programs: &[&str]| {
         let programs = programs.iter().map(PathBuf::from).collect();
-        let commands = Commands::Listed(Listed { programs, variables: vec!["STAGE".to_owned()] });
+        let commands =
+            Commands::Listed(AllowedCommands { programs, variables: vec!["STAGE".to_owned()] });
         let (limits, environment) = (LIMITS, Vec::new());
-        Triggers::new(Config { limits, environment, commands, networks: None })
+        Triggers::new(TriggerConfig { limits, environment, commands, networks: None })
     };
     let there = made.display().to_string();
     for (programs, request) in [

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drivers::trigger::{AnswerHold, Commands, Config, Limits, Networks, Triggers};
+use drivers::trigger::{AnswerHold, Commands, Networks, TriggerConfig, TriggerLimits, Triggers};
 use model::{
     Answer, Attempt, Body, HttpRequest, NoAnswer, Propagator, Request, Response, Timestamp, Tls,
 };
@@ -10,7 +10,8 @@ use model::{
 pub(crate) const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 pub(crate) const SPAN: &str = "b7ad6b7169203331";
 
-pub(crate) const LIMITS: Limits = Limits { response_bytes_max: 1000, stderr_bytes_max: 100 };
+pub(crate) const LIMITS: TriggerLimits =
+    TriggerLimits { response_bytes_max: 1000, stderr_bytes_max: 100 };
 
 /// Triggers in an environment.
 pub(crate) fn triggers(environment: &[(&str, &str)]) -> Triggers {
@@ -19,13 +20,13 @@ pub(crate) fn triggers(environment: &[(&str, &str)]) -> Triggers {
 
 /// The same, of strangers' tests.
 pub(crate) fn triggers_under(environment: &[(&str, &str)], networks: Networks) -> Triggers {
-    Triggers::new(Config { networks: Some(networks), ..config(environment) })
+    Triggers::new(TriggerConfig { networks: Some(networks), ..config(environment) })
 }
 
-fn config(environment: &[(&str, &str)]) -> Config {
+fn config(environment: &[(&str, &str)]) -> TriggerConfig {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let environment = environment.iter().map(owned).collect();
-    Config { limits: LIMITS, environment, commands: Commands::All, networks: None }
+    TriggerConfig { limits: LIMITS, environment, commands: Commands::All, networks: None }
 }
 
 pub(crate) fn attempt() -> Attempt {

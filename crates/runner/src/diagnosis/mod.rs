@@ -19,14 +19,14 @@ mod silence;
 mod variables;
 mod words;
 
-use drivers::receiver::Seen;
+use drivers::receiver::ReceiverSnapshot;
 use model::{
     Answer, Attempt, Cause, Diagnosis, KeyRing, Request, Settlement, SpanId, Trace, Unsettled,
     Verdict,
 };
 use tokio::time::Instant;
 
-use crate::{Ports, Started};
+use crate::{Ports, StartedProcesses};
 use foreign::Foreign;
 
 pub use variables::Process;
@@ -39,7 +39,7 @@ const NAMED_MAX: usize = 3;
 
 /// What was fired, and when.
 #[derive(Clone, Copy, Debug)]
-pub struct Fired<'a> {
+pub struct FiredTrigger<'a> {
     /// The attempt.
     pub attempt: &'a Attempt,
     /// What was fired.
@@ -54,7 +54,7 @@ pub struct Fired<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     /// What was fired.
-    pub fired: Fired<'a>,
+    pub fired: FiredTrigger<'a>,
     /// What the judges said.
     pub verdict: Verdict,
     /// Why the trace was taken as whole, or not.
@@ -64,22 +64,22 @@ pub struct Case<'a> {
     /// The keys under which trace ids are minted, to tell other runs' traces from strangers'.
     pub keys: &'a KeyRing,
     /// What the receiver met; none where nobody knows.
-    pub seen: Option<&'a Seen>,
+    pub seen: Option<&'a ReceiverSnapshot>,
     /// What is known of processes because we started them.
-    pub started: Option<&'a Started>,
+    pub started: Option<&'a StartedProcesses>,
     /// Those processes, as far as they can be looked at.
     pub processes: &'a [Process],
 }
 
 /// What the world has seen beside a run's trace. It is owned, since it may be much: it is looked through where things are computed.
 #[derive(Debug)]
-pub(crate) struct Observed {
+pub(crate) struct Observations {
     keys: KeyRing,
-    seen: Option<Seen>,
+    seen: Option<ReceiverSnapshot>,
     processes: Vec<Process>,
 }
 
-impl Observed {
+impl Observations {
     /// What there is to explain a verdict with. What a run that passed has to tell is in its settlement.
     pub(crate) fn of_verdict<P: Ports>(ports: &P, verdict: Verdict) -> Self {
         match verdict {
@@ -100,7 +100,7 @@ impl Observed {
     /// A case with this as its evidence.
     pub(crate) fn case<'a>(
         &'a self,
-        (fired, started): (Fired<'a>, Option<&'a Started>),
+        (fired, started): (FiredTrigger<'a>, Option<&'a StartedProcesses>),
         verdict: Verdict,
         (trace, settlement): (&'a Trace, &'a Settlement),
     ) -> Case<'a> {

@@ -16,7 +16,7 @@ use model::{
 use super::{
     Rules,
     peer::peer,
-    process::{Process, UNKNOWN},
+    process::{ProcessState, UNKNOWN},
 };
 use crate::plant::{Plant, is_planted};
 
@@ -36,7 +36,7 @@ pub(super) struct Peer {
     /// The service that calls it.
     pub(super) service: String,
     pub(super) name: String,
-    known: Known,
+    known: PeerKind,
     /// Whether it sent a span in this run.
     pub(super) has_answered: bool,
     /// Calls of it that would be waited for if it sent a span.
@@ -44,7 +44,7 @@ pub(super) struct Peer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum PeerKind {
     /// The test says that it sends no spans, whatever else is known.
     Declared,
     Leaf,
@@ -75,35 +75,41 @@ impl Edges {
         let Some(target) = &rules.target else { return };
         let peer = self.peer_named(TRIGGER_SERVICE, target.clone(), rules);
         let until = match self.peers[peer].known {
-            Known::Declared | Known::Leaf => Timestamp::default(),
-            Known::Instrumented => FOREVER,
+            PeerKind::Declared | PeerKind::Leaf => Timestamp::default(),
+            PeerKind::Instrumented => FOREVER,
             // What answered is a process that is expected.
-            Known::Nothing => rules.answered.plus(rules.flush.unwrap_or(UNKNOWN)),
+            PeerKind::Nothing => rules.answered.plus(rules.flush.unwrap_or(UNKNOWN)),
         };
         self.wait(rules.trigger, Edge { until, peer: Some(peer), is_error: false });
     }
 
     /// A call has come.
-    pub(super) fn open(&mut self, call: Span<'_>, at: Timestamp, caller: &Process, rules: &Rules) {
+    pub(super) fn open(
+        &mut self,
+        call: Span<'_>,
+        at: Timestamp,
+        caller: &ProcessState,
+        rules: &Rules,
+    ) {
         let peer = peer(call).map(|name| self.peer_named(&caller.service, name, rules));
         let is_error = call.status() == StatusCode::Error;
         let is_message = call.kind() == Kind::Producer;
         // When it ended by our clock nobody knows, but not later than it came.
-        let until = match peer.map_or(Known::Nothing, |peer| self.peers[peer].known) {
-            Known::Declared => Timestamp::default(),
+        let until = match peer.map_or(PeerKind::Nothing, |peer| self.peers[peer].known) {
+            PeerKind::Declared => Timestamp::default(),
             _ if is_error => at.plus(self.quiet_of(peer, rules)),
             // A queue may be slower than anything that was seen: only the test can say that nobody consumes, or when.
             _ if is_message => FOREVER,
-            Known::Leaf => Timestamp::default(),
-            Known::Instrumented => FOREVER,
-            Known::Nothing => at.plus(UNKNOWN),
+            PeerKind::Leaf => Timestamp::default(),
+            PeerKind::Instrumented => FOREVER,
+            PeerKind::Nothing => at.plus(UNKNOWN),
         };
         self.wait(call.id(), Edge { until, peer, is_error });
     }
 
     fn wait(&mut self, call: SpanId, edge: Edge) {
         if let Some(peer) = edge.peer.map(|peer| &mut self.peers[peer])
-            && matches!(peer.known, Known::Leaf | Known::Nothing)
+            && matches!(peer.known, PeerKind::Leaf | PeerKind::Nothing)
         {
             peer.calls.push(call);
         }
@@ -120,7 +126,7 @@ impl Edges {
     }
 
     /// The other side of a call is here, so that the others of this peer will come too.
-    pub(super) fn answer(&mut self, call: Span<'_>, caller: &Process, rules: &Rules) {
+    pub(super) fn answer(&mut self, call: Span<'_>, caller: &ProcessState, rules: &Rules) {
         match peer(call).map(|name| self.peer_named(&caller.service, name, rules)) {
             Some(peer) => self.came(call.id(), peer),
             None => self.close(call.id()),
@@ -131,10 +137,10 @@ impl Edges {
         self.close(call);
         let peer = &mut self.peers[peer];
         peer.has_answered = true;
-        if peer.known == Known::Declared {
+        if peer.known == PeerKind::Declared {
             return;
         }
-        peer.known = Known::Instrumented;
+        peer.known = PeerKind::Instrumented;
         for call in std::mem::take(&mut peer.calls) {
             if let Some(edge) = self.open.get_mut(&call).filter(|edge| !edge.is_error) {
                 self.by_time.remove(&(edge.until, call));
@@ -188,7 +194,7 @@ impl Edges {
                 service: peer.map_or_else(String::new, |peer| peer.service.clone()),
                 peer: peer.map_or_else(String::new, |peer| peer.name.clone()),
                 calls,
-                declared: peer.is_some_and(|peer| peer.known == Known::Declared),
+                declared: peer.is_some_and(|peer| peer.known == PeerKind::Declared),
             }
         };
         let mut peers: Vec<_> = calls.into_iter().map(unanswered).collect();
@@ -199,8 +205,9 @@ impl Edges {
 
     /// The calls of these peers that are not declared, in the order of their ids.
     pub(super) fn unanswered_calls(&self, trigger: SpanId) -> Vec<SpanId> {
-        let is_declared =
-            |edge: &Edge| edge.peer.is_some_and(|peer| self.peers[peer].known == Known::Declared);
+        let is_declared = |edge: &Edge| {
+            edge.peer.is_some_and(|peer| self.peers[peer].known == PeerKind::Declared)
+        };
         let open = self.open.iter().filter(|(call, edge)| **call != trigger && !is_declared(edge));
         let mut calls: Vec<_> = open.map(|(call, _)| *call).collect();
         calls.sort_unstable();
@@ -214,10 +221,10 @@ impl Edges {
         }
         let learned = rules.learned.services.get(service);
         let known = match learned {
-            _ if rules.absent.contains(&name.1) => Known::Declared,
-            Some(learned) if learned.instrumented.contains(&name.1) => Known::Instrumented,
-            Some(learned) if learned.is_leaf(&name.1) => Known::Leaf,
-            _ => Known::Nothing,
+            _ if rules.absent.contains(&name.1) => PeerKind::Declared,
+            Some(learned) if learned.instrumented.contains(&name.1) => PeerKind::Instrumented,
+            Some(learned) if learned.is_leaf(&name.1) => PeerKind::Leaf,
+            _ => PeerKind::Nothing,
         };
         let (service, peer) = name.clone();
         self.by_name.insert(name, self.peers.len());

@@ -19,7 +19,7 @@ use super::{
     peer::{is_call, is_entry, may_enter, peer},
     process::{Processes, UNKNOWN},
 };
-use crate::Started;
+use crate::StartedProcesses;
 
 /// What is known before the first span comes.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct Rules {
     /// What earlier runs have shown.
     pub(crate) learned: Learned,
     /// How processes are known that we started.
-    pub(crate) started: Option<Started>,
+    pub(crate) started: Option<StartedProcesses>,
     /// The longest gap between arrivals that earlier runs of the test have shown.
     pub(crate) gap: Duration,
     /// For how long after the last arrival or the response a verdict is provisional.
@@ -79,7 +79,7 @@ pub(crate) struct Engine {
 
 /// How a run ended, as far as that says what may be learned from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum TraceEnd {
     /// The trace was whole.
     Whole,
     /// Its time was up, and nothing more was coming.
@@ -265,9 +265,9 @@ impl Engine {
     }
 
     /// What this run has shown of the system.
-    pub(crate) fn seen(&self, trace: &Trace, ending: Ending) -> Learned {
+    pub(crate) fn seen(&self, trace: &Trace, ending: TraceEnd) -> Learned {
         let mut seen = Services { services: BTreeMap::new() };
-        let is_waited = matches!(ending, Ending::Whole | Ending::Late);
+        let is_waited = matches!(ending, TraceEnd::Whole | TraceEnd::Late);
         for (service, (delay, is_started)) in self.processes.delays() {
             // A delay that we set says nothing of the next time. One that was not waited for may be too short, but not
             // too long.
@@ -282,7 +282,7 @@ impl Engine {
         for peer in self.edges.peers().iter().filter(|peer| peer.has_answered) {
             seen.of(&peer.service).instrumented.insert(peer.name.clone());
         }
-        if ending == Ending::Whole {
+        if ending == TraceEnd::Whole {
             for peer in self.edges.silent_peers() {
                 let peer = &self.edges.peers()[peer];
                 seen.of(&peer.service).leaves.insert(peer.name.clone(), 1);
@@ -444,7 +444,7 @@ impl Engine {
     }
 }
 
-impl Ending {
+impl TraceEnd {
     /// How a run ended that was settled so, and that was waited out or not.
     pub(crate) fn of(settlement: &Settlement, is_waited_out: bool) -> Self {
         let is_calm = |unsettled: &Unsettled| {

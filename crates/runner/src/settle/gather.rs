@@ -32,7 +32,7 @@ impl Default for Limits {
 
 /// A trace in the making: first the trigger's own span, then what comes.
 #[derive(Debug)]
-pub(crate) struct Gathering {
+pub(crate) struct TraceBuffer {
     /// The trigger's own span; none where nothing was fired.
     trigger: Option<SpanData>,
     /// Shared with whoever judges it, and with nobody when spans come.
@@ -52,7 +52,7 @@ pub(crate) struct Gathering {
 /// From how many bytes on a message is read on a thread of its own.
 const LARGE_BYTES: usize = 1 << 20;
 
-impl Gathering {
+impl TraceBuffer {
     pub(crate) fn new(
         attempt: &Attempt,
         trigger: Option<SpanData>,

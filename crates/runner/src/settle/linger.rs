@@ -9,18 +9,18 @@ use lang::Settle;
 use model::{LearnedTest, Timestamp};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Gathering, Settling, Waiting, process};
+use super::{SettleContext, SettleLoop, TraceBuffer, process};
 use crate::{
     clock::Clock,
-    judging::Judging,
+    judging::JudgementContext,
     plant::{Plant, is_planted},
 };
 
 /// What a settled trace lingers by, until the verdict on it is final.
 #[derive(Clone, Debug)]
-pub(crate) struct Lingering {
+pub(crate) struct LingerState {
     pub(crate) rule: Settle,
-    pub(crate) judging: Judging,
+    pub(crate) judging: JudgementContext,
     pub(crate) clock: Clock,
     /// Whether the test expects something to come.
     pub(crate) expects: bool,
@@ -36,17 +36,18 @@ const LINGER: Duration = Duration::from_secs(1);
 ///
 /// What comes meanwhile is taken in, and lingers as well; after `end` for a moment at most.
 pub(crate) async fn linger(
-    mut gathering: Gathering,
-    lingering: &Lingering,
+    mut gathering: TraceBuffer,
+    lingering: &LingerState,
     arrivals: &mut Arrivals,
     ready: impl FnOnce(),
     end: impl Future<Output = ()>,
-) -> Gathering {
-    let Lingering { rule, judging, clock, expects, answered, deadline } = lingering;
+) -> TraceBuffer {
+    let LingerState { rule, judging, clock, expects, answered, deadline } = lingering;
     let (rule, clock, expects) = (*rule, *clock, *expects);
-    let waiting = Waiting { rule, judging, clock, ends: None, expects };
+    let waiting = SettleContext { rule, judging, clock, ends: None, expects };
     let length = gathering.engine.linger();
-    let mut settling = Settling::new(&waiting, *answered, (*deadline).max(Instant::now() + length));
+    let mut settling =
+        SettleLoop::new(&waiting, *answered, (*deadline).max(Instant::now() + length));
     let (mut end, mut is_ended, mut is_open) = (pin!(end), false, true);
     let mut ready = Some(ready);
     loop {
@@ -88,10 +89,10 @@ pub(crate) async fn linger(
 
 /// Listens on until `end`, and takes in what comes.
 pub(crate) async fn listen(
-    mut gathering: Gathering,
+    mut gathering: TraceBuffer,
     arrivals: &mut Arrivals,
     end: impl Future<Output = ()>,
-) -> Gathering {
+) -> TraceBuffer {
     let mut end = pin!(end);
     loop {
         tokio::select! {
@@ -124,9 +125,13 @@ pub(crate) fn linger_of(known: Option<&LearnedTest>, rule: &Settle) -> Duration 
     shown.max(least).min(rule.timeout.max(LINGER))
 }
 
-impl Settling<'_> {
+impl SettleLoop<'_> {
     /// When to look again whether the verdict is final if nothing comes; none where it is, or where the time is up.
-    async fn look_on(&mut self, gathering: &Gathering, arrivals: &mut Arrivals) -> Option<Instant> {
+    async fn look_on(
+        &mut self,
+        gathering: &TraceBuffer,
+        arrivals: &mut Arrivals,
+    ) -> Option<Instant> {
         let now = Instant::now();
         if now >= self.deadline {
             return None;

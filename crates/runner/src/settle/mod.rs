@@ -25,19 +25,19 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-pub(crate) use engine::{Ending, Engine, Rules};
-pub(crate) use gather::Gathering;
+pub(crate) use engine::{Engine, Rules, TraceEnd};
 pub use gather::Limits;
-pub(crate) use linger::{Lingering, linger, linger_of, listen};
+pub(crate) use gather::TraceBuffer;
+pub(crate) use linger::{LingerState, linger, linger_of, listen};
 pub(crate) use peer::authority;
 
-use crate::{Ports, clock::Clock, judging::Judging};
+use crate::{Ports, clock::Clock, judging::JudgementContext};
 
 /// What a trace is settled by.
 #[derive(Debug)]
-pub(crate) struct Waiting<'a> {
+pub(crate) struct SettleContext<'a> {
     pub(crate) rule: Settle,
-    pub(crate) judging: &'a Judging,
+    pub(crate) judging: &'a JudgementContext,
     pub(crate) clock: Clock,
     /// When the whole run has to end.
     pub(crate) ends: Option<Instant>,
@@ -47,8 +47,8 @@ pub(crate) struct Waiting<'a> {
 
 /// A settled trace.
 #[derive(Debug)]
-pub(crate) struct Settled {
-    pub(crate) gathering: Gathering,
+pub(crate) struct SettledTrace {
+    pub(crate) gathering: TraceBuffer,
     pub(crate) settlement: Settlement,
     /// The judgement, where what was there decided everything.
     pub(crate) judgement: Option<Judgement>,
@@ -78,15 +78,15 @@ const BACKLOG_MAX: usize = 4096;
 
 /// Gathers the spans of a trace until it is whole, decided, or its time is up.
 pub(crate) async fn settle<P: Ports>(
-    gathering: Gathering,
-    waiting: &Waiting<'_>,
+    gathering: TraceBuffer,
+    waiting: &SettleContext<'_>,
     arrivals: &mut Arrivals,
     ports: &P,
-) -> Settled {
+) -> SettledTrace {
     let (answered, now) = (waiting.clock.now(), Instant::now());
     let patience = patience(&waiting.judging.answer, &waiting.rule, &gathering.engine);
     let deadline = waiting.ends.map_or(now + patience, |ends| ends.min(now + patience));
-    let mut settling = Settling::new(waiting, answered, deadline);
+    let mut settling = SettleLoop::new(waiting, answered, deadline);
     settling.is_cut = waiting.ends.is_some_and(|ends| ends < now + patience);
     let (gathering, end) = settling.gather(gathering, arrivals, ports).await;
     settling.settled(gathering, end).await
@@ -116,8 +116,8 @@ enum End {
     Decided(Judgement),
 }
 
-struct Settling<'a> {
-    waiting: &'a Waiting<'a>,
+struct SettleLoop<'a> {
+    waiting: &'a SettleContext<'a>,
     answered: Timestamp,
     deadline: Instant,
     /// When the system had sent all it had, because it was told to.
@@ -138,8 +138,8 @@ struct Settling<'a> {
     expected: Option<(usize, Vec<String>)>,
 }
 
-impl<'a> Settling<'a> {
-    fn new(waiting: &'a Waiting<'a>, answered: Timestamp, deadline: Instant) -> Self {
+impl<'a> SettleLoop<'a> {
+    fn new(waiting: &'a SettleContext<'a>, answered: Timestamp, deadline: Instant) -> Self {
         Self {
             waiting,
             answered,
@@ -157,13 +157,13 @@ impl<'a> Settling<'a> {
     }
 }
 
-impl Settling<'_> {
+impl SettleLoop<'_> {
     async fn gather<P: Ports>(
         &mut self,
-        mut gathering: Gathering,
+        mut gathering: TraceBuffer,
         arrivals: &mut Arrivals,
         ports: &P,
-    ) -> (Gathering, End) {
+    ) -> (TraceBuffer, End) {
         let mut drain = pin!(ports.drain());
         let mut is_draining = self.waiting.judging.answer.is_answered();
         loop {
@@ -202,7 +202,11 @@ impl Settling<'_> {
     }
 
     /// Takes in everything that has come, so that nothing is concluded while spans wait to be read.
-    async fn take_all(&mut self, mut gathering: Gathering, arrivals: &mut Arrivals) -> Gathering {
+    async fn take_all(
+        &mut self,
+        mut gathering: TraceBuffer,
+        arrivals: &mut Arrivals,
+    ) -> TraceBuffer {
         let mut messages = 0;
         while let Some(arrival) = self.backlog.pop_front().or_else(|| arrivals.waiting()) {
             gathering = gathering.take(arrival).await;
@@ -221,7 +225,7 @@ impl Settling<'_> {
     /// Whether to end now, else when to look again if nothing comes.
     async fn look(
         &mut self,
-        gathering: &Gathering,
+        gathering: &TraceBuffer,
         arrivals: &mut Arrivals,
     ) -> Result<Instant, End> {
         let (now, deadline) = (Instant::now(), self.deadline(gathering));
@@ -254,7 +258,7 @@ impl Settling<'_> {
     }
 
     /// When it is over. What a system that sent all it had did not send will not come.
-    fn deadline(&self, gathering: &Gathering) -> Instant {
+    fn deadline(&self, gathering: &TraceBuffer) -> Instant {
         match self.drained {
             Some(drained) if gathering.engine.whole_at().is_none() => {
                 self.deadline.min(drained + DRAINED_MAX)
@@ -264,7 +268,7 @@ impl Settling<'_> {
     }
 
     /// When the trace is whole, or nothing has come for so long that nothing will.
-    fn whole_at(&self, gathering: &Gathering) -> Option<Instant> {
+    fn whole_at(&self, gathering: &TraceBuffer) -> Option<Instant> {
         let clock = self.waiting.clock;
         if gathering.engine.spans() > 0 {
             return gathering.engine.whole_at().map(|at| clock.instant(at));
@@ -274,7 +278,7 @@ impl Settling<'_> {
     }
 
     /// What the test expects and what is not there.
-    async fn missing(&mut self, gathering: &Gathering, arrivals: &mut Arrivals) -> &[String] {
+    async fn missing(&mut self, gathering: &TraceBuffer, arrivals: &mut Arrivals) -> &[String] {
         let spans = gathering.trace.len();
         if !self.waiting.expects || gathering.engine.spans() == 0 {
             self.expected = Some((spans, Vec::new()));
@@ -290,7 +294,7 @@ impl Settling<'_> {
     /// Judges what is there if it is new and it is time, and ends if that decides everything; else says when it is time.
     async fn judge_early(
         &mut self,
-        gathering: &Gathering,
+        gathering: &TraceBuffer,
         arrivals: &mut Arrivals,
     ) -> Result<Option<Instant>, End> {
         let spans = gathering.trace.len();
@@ -333,7 +337,7 @@ impl Settling<'_> {
         }
     }
 
-    fn not_waited(&self, gathering: &Gathering) -> Settlement {
+    fn not_waited(&self, gathering: &TraceBuffer) -> Settlement {
         let mut settlement = gathering.settlement(self.answered, self.waiting.clock.now());
         settlement.unsettled = vec![Unsettled::NotWaited];
         if gathering.engine.spans() == 0 {
@@ -342,7 +346,7 @@ impl Settling<'_> {
         settlement
     }
 
-    async fn settled(self, gathering: Gathering, end: End) -> Settled {
+    async fn settled(self, gathering: TraceBuffer, end: End) -> SettledTrace {
         let judging = self.waiting.judging;
         let is_waited_out = !self.is_cut && Instant::now() >= self.deadline(&gathering);
         let (mut settlement, judgement) = match end {
@@ -363,6 +367,6 @@ impl Settling<'_> {
             settlement.unsettled.insert(0, Unsettled::NotAnswered);
         }
         let span = (self.answered, self.deadline);
-        Settled { gathering, settlement, judgement, is_waited_out, span }
+        SettledTrace { gathering, settlement, judgement, is_waited_out, span }
     }
 }

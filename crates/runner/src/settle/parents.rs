@@ -12,7 +12,7 @@ use super::edges::FOREVER;
 /// The parents that are named and have not come.
 #[derive(Debug, Default)]
 pub(super) struct Parents {
-    absent: HashMap<SpanId, Absent>,
+    absent: HashMap<SpanId, AbsentSpan>,
     /// By the number of a span that waits: the next that waits for the same parent.
     next: Vec<u32>,
     /// The absent ones by the moment until which they are waited for.
@@ -20,7 +20,7 @@ pub(super) struct Parents {
 }
 
 #[derive(Debug)]
-struct Absent {
+struct AbsentSpan {
     /// The last that began to wait.
     first: u32,
     until: Timestamp,
@@ -37,7 +37,7 @@ impl Parents {
         }
         let absent = self.absent.entry(parent).or_insert_with(|| {
             self.by_time.insert((until, parent));
-            Absent { first: NONE, until }
+            AbsentSpan { first: NONE, until }
         });
         self.next[number] = absent.first;
         absent.first = number as u32;
@@ -77,7 +77,7 @@ impl Parents {
         self.absent.values().flat_map(|absent| self.waiting(absent))
     }
 
-    fn waiting(&self, absent: &Absent) -> impl Iterator<Item = usize> {
+    fn waiting(&self, absent: &AbsentSpan) -> impl Iterator<Item = usize> {
         let mut next = absent.first;
         std::iter::from_fn(move || {
             let number = (next != NONE).then_some(next as usize)?;

@@ -34,7 +34,7 @@ pub(super) const UNKNOWN: Duration = Duration::from_secs(6);
 /// The processes that sent spans, in the order they came.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    list: Vec<Process>,
+    list: Vec<ProcessState>,
     by_name: HashMap<(String, Option<String>), usize>,
     by_resource: HashMap<ResourceIx, usize>,
     /// The names of all their services.
@@ -42,7 +42,7 @@ pub(super) struct Processes {
 }
 
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct ProcessState {
     pub(super) service: String,
     instance: Option<String>,
     /// Whether each of its resources says that we started it.
@@ -119,7 +119,7 @@ impl Processes {
         self.by_resource.get(&span.resource_ix()).copied()
     }
 
-    pub(super) fn get(&self, index: usize) -> &Process {
+    pub(super) fn get(&self, index: usize) -> &ProcessState {
         &self.list[index]
     }
 
@@ -139,7 +139,7 @@ impl Processes {
     }
 
     pub(super) fn report(&self, now: Timestamp) -> Vec<ProcessQuiet> {
-        let report = |process: &Process| {
+        let report = |process: &ProcessState| {
             let (quiet, because) = process.quiet();
             ProcessQuiet {
                 service: process.service.clone(),
@@ -155,7 +155,7 @@ impl Processes {
     }
 
     /// Those that are told apart.
-    fn named(&self) -> impl Iterator<Item = &Process> {
+    fn named(&self) -> impl Iterator<Item = &ProcessState> {
         self.list.iter().take(PROCESSES_MAX)
     }
 
@@ -190,7 +190,7 @@ impl Processes {
         if !is_rest {
             self.by_name.insert(name, self.list.len());
         }
-        self.list.push(Process {
+        self.list.push(ProcessState {
             service,
             instance,
             is_started: true,
@@ -206,7 +206,7 @@ impl Processes {
     }
 }
 
-impl Process {
+impl ProcessState {
     fn starts_after(&mut self, head: i128) {
         self.head = Some(self.head.map_or(head, |known| known.min(head)));
     }

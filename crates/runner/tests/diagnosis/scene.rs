@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use drivers::receiver::{Counts, Foreign, Refusal, Seen};
+use drivers::receiver::{Counts, Foreign, ReceiverSnapshot, Refusal};
 use model::{
     Answer, Attempt, Body, Diagnosis, HttpRequest, Key, KeyRing, ProcessQuiet, Propagator, Request,
     Response, Settlement, SpanId, Timestamp, Tls, Trace, TraceId, Unsettled, Verdict,
     trace::{Kind, LinkData, ResourceData, ScopeData, SpanData, Value},
 };
 use runner::{
-    Started,
-    diagnosis::{Case, Fired, Process, diagnose},
+    StartedProcesses,
+    diagnosis::{Case, FiredTrigger, Process, diagnose},
 };
 use tokio::time::Instant;
 
@@ -33,9 +33,9 @@ pub(crate) struct Scene {
     spans: Vec<Drawn>,
     settlement: Settlement,
     headers: Vec<(String, String)>,
-    seen: Option<Seen>,
+    seen: Option<ReceiverSnapshot>,
     began: Instant,
-    started: Option<Started>,
+    started: Option<StartedProcesses>,
     processes: Vec<Process>,
 }
 
@@ -110,7 +110,7 @@ impl Scene {
             spans: Vec::new(),
             settlement: Settlement { last_at, ..Settlement::default() },
             headers: Vec::new(),
-            seen: Some(Seen::default()),
+            seen: Some(ReceiverSnapshot::default()),
             began: Instant::now() + Duration::from_secs(3600),
             started: None,
             processes: Vec::new(),
@@ -155,7 +155,7 @@ impl Scene {
 
     pub(crate) fn started(mut self) -> Self {
         let (marker, batch_delay) = ("t0ken".to_owned(), Duration::from_millis(5));
-        self.started = Some(Started { marker, batch_delay });
+        self.started = Some(StartedProcesses { marker, batch_delay });
         self
     }
 
@@ -218,7 +218,7 @@ impl Scene {
             })
         });
         diagnose(&Case {
-            fired: Fired {
+            fired: FiredTrigger {
                 attempt: &attempt,
                 request: &self.request,
                 answer: &answer,
@@ -253,7 +253,7 @@ impl Scene {
         if millis < 0 { self.began - distance } else { self.began + distance }
     }
 
-    fn seen(&mut self) -> &mut Seen {
+    fn seen(&mut self) -> &mut ReceiverSnapshot {
         self.seen.as_mut().expect("somebody knows")
     }
 }

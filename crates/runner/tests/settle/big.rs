@@ -9,7 +9,7 @@ use model::{
     SpanId, Timestamp, Trace, TraceId, Verdict,
     trace::{Kind, ResourceData, ScopeData, SpanData, Value},
 };
-use runner::{Job, Limits, Lost, Ports, run};
+use runner::{Job, LeaseLost, Limits, Ports, run};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::stage::plan;
@@ -63,16 +63,16 @@ impl Ports for Large {
         false
     }
 
-    async fn attempted(&self, _attempt: &Attempt) -> Result<(), Lost> {
+    async fn attempted(&self, _attempt: &Attempt) -> Result<(), LeaseLost> {
         Ok(())
     }
 
-    async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, Lost> {
+    async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, LeaseLost> {
         let body = Body::Text("".into());
         Ok(Answer::Response(Response { status: 200, headers: Vec::new(), body, duration_ns: 1 }))
     }
 
-    async fn answered(&self, _answer: &Answer) -> Result<(), Lost> {
+    async fn answered(&self, _answer: &Answer) -> Result<(), LeaseLost> {
         Ok(())
     }
 

@@ -81,7 +81,7 @@ fn stage(spans: &[String], moments: &[(u64, Option<u64>)], claim: &str) -> Stage
     stage
 }
 
-fn run(stage: &Stage) -> runner::Finished {
+fn run(stage: &Stage) -> runner::FinishedRun {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(stage.run())
 }

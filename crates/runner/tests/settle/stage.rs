@@ -15,7 +15,7 @@ use model::{
     SpanId, Timestamp, Trace, TraceId, Unsettled,
     trace::{Kind, LinkData, ResourceData, ScopeData, SpanData, StatusCode, Value},
 };
-use runner::{Concluded, Finished, Job, Limits, Lost, MARKER, Ports, Started, run};
+use runner::{FinalRun, FinishedRun, Job, LeaseLost, Limits, MARKER, Ports, StartedProcesses, run};
 use source::Text;
 use tokio::{
     sync::mpsc,
@@ -75,10 +75,11 @@ impl Stage {
         self
     }
 
-    pub(crate) async fn run(&self) -> Finished {
+    pub(crate) async fn run(&self) -> FinishedRun {
         let plan = plan(&self.test);
         let world = World { began: Instant::now(), stage: self.clone(), told: Mutex::default() };
-        let started = Started { marker: MARKED.to_owned(), batch_delay: Duration::from_millis(50) };
+        let started =
+            StartedProcesses { marker: MARKED.to_owned(), batch_delay: Duration::from_millis(50) };
         let job = Job {
             run_id: RunId::new(Timestamp::from_nanos(0), [1; 10]),
             plan: &plan,
@@ -94,7 +95,7 @@ impl Stage {
     }
 
     /// Runs it to its final verdict, where that comes after the provisional one; and whether it would have been ready sooner.
-    pub(crate) async fn conclude(&self, end: Duration) -> (Finished, Concluded, Instant) {
+    pub(crate) async fn conclude(&self, end: Duration) -> (FinishedRun, FinalRun, Instant) {
         let mut finished = self.run().await;
         let world = World { began: Instant::now(), stage: self.clone(), told: Mutex::default() };
         let watch = finished.watch.take().expect("a trace was asked for");
@@ -114,7 +115,7 @@ impl Stage {
     }
 }
 
-pub(crate) fn shown(finished: &Finished) -> String {
+pub(crate) fn shown(finished: &FinishedRun) -> String {
     let settlement = finished.outcome.settlement.as_ref().expect("a trace was asked for");
     let ms = settlement.waited_ns / 1_000_000;
     let reasons: Vec<_> = settlement.unsettled.iter().map(reason).collect();
@@ -209,17 +210,17 @@ impl Ports for World {
         false
     }
 
-    async fn attempted(&self, _attempt: &Attempt) -> Result<(), Lost> {
+    async fn attempted(&self, _attempt: &Attempt) -> Result<(), LeaseLost> {
         Ok(())
     }
 
-    async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, Lost> {
+    async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, LeaseLost> {
         sleep(self.stage.answers_after).await;
         let body = Body::Text("{}".into());
         Ok(Answer::Response(Response { status: 200, headers: Vec::new(), body, duration_ns: 1 }))
     }
 
-    async fn answered(&self, _answer: &Answer) -> Result<(), Lost> {
+    async fn answered(&self, _answer: &Answer) -> Result<(), LeaseLost> {
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 use db::{Db, DbError, TokenKind};
 use model::{Project, Role, Secret, World};
 
-use super::token::{self, DAYS_MAX, Wanted};
+use super::token::{self, DAYS_MAX, TokenSpec};
 use crate::{CALM_POOL_MAX, config::Config, connect};
 
 /// What the token is to be.
@@ -33,7 +33,7 @@ pub async fn create_token(
     let seconds = u64::from(days.min(DAYS_MAX)) * 24 * 60 * 60;
     let made_by = "whoever holds the configuration".to_owned();
     let (kind, person, address) = (TokenKind::Token, None, None);
-    let wanted = Wanted { kind, name, role, projects, seconds, made_by, person, address };
+    let wanted = TokenSpec { kind, name, role, projects, seconds, made_by, person, address };
     let (shown, kept) = token::make(wanted, world);
     db.create_token(&kept).await?;
     db.close().await;

@@ -13,7 +13,7 @@ use std::{
 
 use drivers::connections;
 
-use super::pace::Pace;
+use super::rate_limit::RateLimiter;
 
 /// Rows a minute of one address, or one network of IPv6.
 const BY_ADDRESS_MAX: u32 = 5;
@@ -24,8 +24,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Failed logins, counted.
 #[derive(Debug)]
 pub(crate) struct LoginFailures {
-    by_address: Pace<IpAddr>,
-    all: Pace<()>,
+    by_address: RateLimiter<IpAddr>,
+    all: RateLimiter<()>,
     /// How many had no row since the last one that had.
     omitted: AtomicU64,
 }
@@ -33,8 +33,8 @@ pub(crate) struct LoginFailures {
 impl Default for LoginFailures {
     fn default() -> Self {
         Self {
-            by_address: Pace::within(MINUTE, BY_ADDRESS_MAX),
-            all: Pace::within(MINUTE, ALL_MAX),
+            by_address: RateLimiter::within(MINUTE, BY_ADDRESS_MAX),
+            all: RateLimiter::within(MINUTE, ALL_MAX),
             omitted: AtomicU64::new(0),
         }
     }

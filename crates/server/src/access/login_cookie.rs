@@ -10,7 +10,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use model::{Key, Timestamp};
 use ring::{hkdf, hmac};
 
-use super::oidc::Pending;
+use super::oidc::PendingLogin;
 
 /// How long a login may take, in seconds.
 pub(crate) const LOGIN_SECS: u32 = 600;
@@ -29,7 +29,7 @@ impl LoginKeys {
     }
 
     /// The value of a cookie for a login that begins now; none without a key.
-    pub(crate) fn signed(&self, pending: &Pending, now: Timestamp) -> Option<String> {
+    pub(crate) fn signed(&self, pending: &PendingLogin, now: Timestamp) -> Option<String> {
         let until = now.as_secs() + u64::from(LOGIN_SECS);
         let text = format!("{}.{until}", pending.kept());
         let signature = hmac::sign(self.0.first()?, text.as_bytes());
@@ -37,7 +37,7 @@ impl LoginKeys {
     }
 
     /// The login in a cookie; none where nobody with these keys signed it, or its time is over.
-    pub(crate) fn verified(&self, value: &str, now: Timestamp) -> Option<Pending> {
+    pub(crate) fn verified(&self, value: &str, now: Timestamp) -> Option<PendingLogin> {
         let (text, signature) = value.rsplit_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
         let is_ours = |key: &hmac::Key| hmac::verify(key, text.as_bytes(), &signature).is_ok();
@@ -46,7 +46,7 @@ impl LoginKeys {
         }
         let (kept, until) = text.split_once('.')?;
         let is_in_time = until.parse::<u64>().is_ok_and(|until| now.as_secs() < until);
-        is_in_time.then(|| Pending::read(kept)).flatten()
+        is_in_time.then(|| PendingLogin::read(kept)).flatten()
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
     use model::{Key, Timestamp};
 
     use super::{LOGIN_SECS, LoginKeys};
-    use crate::access::oidc::Pending;
+    use crate::access::oidc::PendingLogin;
 
     fn at(secs: u32) -> Timestamp {
         Timestamp::from_nanos(u64::from(secs) * 1_000_000_000)
@@ -71,7 +71,7 @@ mod tests {
     fn a_cookie_that_was_altered_is_refused() {
         let [old, new, other] = [1, 2, 3].map(|byte| Key::from_bytes([byte; 16]));
         let keys = LoginKeys::of(&[old, new]);
-        let pending = Pending::of("s", "n", "v");
+        let pending = PendingLogin::of("s", "n", "v");
         let value = keys.signed(&pending, at(1000)).expect("there is a key");
         assert_eq!(keys.verified(&value, at(1000)), Some(pending.clone()));
         let other_order = LoginKeys::of(&[new, old]);

@@ -11,7 +11,7 @@ pub(crate) mod bootstrap;
 pub(crate) mod failures;
 pub(crate) mod login_cookie;
 pub(crate) mod oidc;
-pub(crate) mod pace;
+pub(crate) mod rate_limit;
 pub(crate) mod session;
 pub(crate) mod table;
 pub(crate) mod token;
@@ -31,7 +31,7 @@ use drivers::{
 use model::{Project, Role, Timestamp, TokenId, World};
 use tokio::time::Instant;
 
-use self::{failures::LoginFailures, oidc::Oidc, pace::Pace, token::Hash};
+use self::{failures::LoginFailures, oidc::Oidc, rate_limit::RateLimiter, token::Hash};
 use crate::{
     config::{self, Limits, Mode},
     proxies::TrustedProxies,
@@ -53,13 +53,13 @@ pub(crate) struct Access {
     /// How people log in.
     pub(crate) oidc: Option<Oidc>,
     world: World,
-    known: Mutex<HashMap<Hash, Known>>,
+    known: Mutex<HashMap<Hash, CachedToken>>,
     /// How often callers ask.
-    pub(crate) callers: Pace<Whose>,
+    pub(crate) callers: RateLimiter<RateKey>,
     /// How often all callers of a project ask.
-    pub(crate) projects: Pace<Project>,
+    pub(crate) projects: RateLimiter<Project>,
     /// How often what is shown is good for nothing, by address.
-    strangers: Pace<IpAddr>,
+    strangers: RateLimiter<IpAddr>,
     /// Which failed logins are noted.
     pub(crate) failures: LoginFailures,
 }
@@ -80,14 +80,14 @@ pub(crate) struct Caller {
 
 /// Whose requests are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Whose {
+pub(crate) enum RateKey {
     /// Those of one token or one session. A name is no identity: another project may give it to another token.
     Token(TokenId),
     /// Those from one address, or one network of IPv6, that need not say whose they are.
     Peer(IpAddr),
 }
 
-impl Whose {
+impl RateKey {
     /// Those of whoever asks from there.
     pub(crate) fn peer(address: IpAddr) -> Self {
         Self::Peer(connections::peer(address))
@@ -113,7 +113,7 @@ impl From<DbError> for Unknown {
 
 /// A token that was good a moment ago.
 #[derive(Clone, Debug)]
-struct Known {
+struct CachedToken {
     token: StoredToken,
     kind: TokenKind,
     asked: Instant,
@@ -154,15 +154,15 @@ impl From<StoredToken> for Caller {
 }
 
 impl Access {
-    pub(crate) fn new(config: config::Access, limits: &Limits, world: World) -> Self {
+    pub(crate) fn new(config: config::AccessConfig, limits: &Limits, world: World) -> Self {
         Self {
             mode: config.mode,
             oidc: config.oidc.map(Oidc::new),
             world,
             known: Mutex::default(),
-            callers: Pace::new(limits.requests_per_second_max),
-            projects: Pace::new(limits.project_requests_per_second_max),
-            strangers: Pace::new(STRANGERS_PER_SECOND_MAX),
+            callers: RateLimiter::new(limits.requests_per_second_max),
+            projects: RateLimiter::new(limits.project_requests_per_second_max),
+            strangers: RateLimiter::new(STRANGERS_PER_SECOND_MAX),
             failures: LoginFailures::default(),
         }
     }
@@ -209,7 +209,7 @@ impl Access {
             known.retain(|_, known| known.asked.elapsed() < KNOWN_FOR);
         }
         if known.len() < KNOWN_MAX {
-            known.insert(hash, Known { token: token.clone(), kind, asked });
+            known.insert(hash, CachedToken { token: token.clone(), kind, asked });
         }
         Ok(token.into())
     }

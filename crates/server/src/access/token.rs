@@ -26,7 +26,7 @@ pub(crate) type Hash = [u8; 32];
 
 /// What a new token is to be.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct TokenSpec {
     pub(crate) kind: TokenKind,
     pub(crate) name: String,
     pub(crate) role: Role,
@@ -40,7 +40,7 @@ pub(crate) struct Wanted {
 }
 
 /// Makes a token: what is shown, and what is kept.
-pub(crate) fn make(wanted: Wanted, world: World) -> (Secret, NewToken) {
+pub(crate) fn make(wanted: TokenSpec, world: World) -> (Secret, NewToken) {
     let shown = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(world.random::<32>()));
     let made_at = world.now();
     let lasts = wanted.seconds.saturating_mul(1_000_000_000);
@@ -94,12 +94,12 @@ mod tests {
     use db::TokenKind;
     use model::{Role, Timestamp, World};
 
-    use super::{Wanted, hash, hide, make};
+    use super::{TokenSpec, hash, hide, make};
 
     #[test]
     fn what_is_kept_finds_what_is_shown_and_does_not_hold_it() {
         let world = World::new(|| Timestamp::from_nanos(5_000_000_000), || [7; 32]);
-        let wanted = Wanted {
+        let wanted = TokenSpec {
             kind: TokenKind::Token,
             name: "ci".to_owned(),
             role: Role::Editor,

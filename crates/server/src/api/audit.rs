@@ -9,7 +9,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::Asked,
+    given::QueryParams,
     openapi,
     page::{self, Page, Paging},
     problem::Problem,
@@ -24,7 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AuditEntry)]
-pub(super) struct Entry {
+pub(super) struct AuditEntry {
     /// Its number, which grows.
     n: i64,
     #[schema(schema_with = openapi::moment)]
@@ -57,24 +57,24 @@ pub(super) struct Entry {
     tag = "access",
     operation_id = "listAudit",
     params(Paging),
-    responses((status = 200, description = "A page of entries.", body = Page<Entry>)),
+    responses((status = 200, description = "A page of entries.", body = Page<AuditEntry>)),
 )]
 pub(super) async fn list(
     State(app): State<App>,
-    Asked(paging): Asked<Paging>,
+    QueryParams(paging): QueryParams<Paging>,
     Extension(context): Extension<TraceParent>,
-) -> Result<Json<Page<Entry>>, Problem> {
+) -> Result<Json<Page<AuditEntry>>, Problem> {
     let limit = page::limit(paging.limit)?;
     let audits = app.db.audits(page::key(paging.cursor.as_deref())?, limit + 1);
     let audits = app.watch.db(context, Call("SELECT", "audit"), audits).await?;
     let entries = audits.into_iter().map(entry).collect();
-    Ok(Json(Page::new(entries, limit, |entry: &Entry| entry.n.to_string())))
+    Ok(Json(Page::new(entries, limit, |entry: &AuditEntry| entry.n.to_string())))
 }
 
-fn entry(stored: StoredAudit) -> Entry {
+fn entry(stored: StoredAudit) -> AuditEntry {
     let StoredAudit { n, change, status } = stored;
     let (issuer, subject) = change.person.map(|it| (it.issuer, it.subject)).unzip();
-    Entry {
+    AuditEntry {
         n,
         at: change.at,
         who: change.who,

@@ -12,7 +12,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use db::{Applying, Expected, Listed, NewDocument, StoredVersion};
+use db::{ApplyOptions, DocumentSummary, NewDocument, Precondition, StoredVersion};
 use lang::Kept;
 use model::{DocumentKind, Fault, Project, TestId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    form::{self, Form},
-    given::{self, Asked, Document, Heard},
+    form::{self, AnswerFormat},
+    given::{self, Document, QueryParams, RequestContext},
     openapi,
     page::{self, Page},
     problem::Problem,
@@ -56,7 +56,7 @@ pub(super) struct Body {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ListedDocument)]
-pub(super) struct Item {
+pub(super) struct ListedDocument {
     #[schema(schema_with = openapi::word)]
     id: TestId,
     name: String,
@@ -88,7 +88,7 @@ pub(super) struct Version {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AppliedDocuments)]
-pub(super) struct Applied {
+pub(super) struct ApplyResult {
     /// In the order of the file.
     documents: Vec<Change>,
     /// What is worth a word about the documents, drawn; empty for nothing.
@@ -133,7 +133,7 @@ pub(super) struct Listing {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Reading {
+pub(super) struct ReadQuery {
     /// Whose it is.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
@@ -147,7 +147,7 @@ pub(super) struct Reading {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Putting {
+pub(super) struct PutQuery {
     /// Whose it is.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
@@ -161,7 +161,7 @@ pub(super) struct Putting {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Owner {
+pub(super) struct DeleteQuery {
     /// Whose it is.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
@@ -184,52 +184,52 @@ pub(super) struct Condition {
     path = "/api/v1/documents",
     tag = "documents",
     operation_id = "applyDocuments",
-    params(Putting),
+    params(PutQuery),
     request_body(content((Body = "application/yaml"), (Body = "application/json")), description = "One or more documents."),
-    responses((status = 200, description = "All of them are kept.", body = Applied)),
+    responses((status = 200, description = "All of them are kept.", body = ApplyResult)),
 )]
 async fn apply(
-    heard: Heard,
-    Asked(putting): Asked<Putting>,
+    heard: RequestContext,
+    QueryParams(putting): QueryParams<PutQuery>,
     Document(body): Document,
-) -> Result<Json<Applied>, Problem> {
+) -> Result<Json<ApplyResult>, Problem> {
     if is_planted(Plant::RejectedIsAsked) {
-        let Heard { app, context, .. } = &heard;
+        let RequestContext { app, context, .. } = &heard;
         app.watch.db(*context, Call("SELECT", "documents"), app.db.waiting()).await?;
     }
     let (kept, notices, file) = read_file(&heard, &putting.project, body, putting.file).await?;
-    let applied = keep(&heard, kept, (&putting.project, &file, Expected::Anything)).await?;
-    Ok(Json(Applied { documents: applied, notices }))
+    let applied = keep(&heard, kept, (&putting.project, &file, Precondition::Anything)).await?;
+    Ok(Json(ApplyResult { documents: applied, notices }))
 }
 
 async fn list(
     kind: DocumentKind,
-    heard: &Heard,
+    heard: &RequestContext,
     asked: &Listing,
-) -> Result<Json<Page<Item>>, Problem> {
+) -> Result<Json<Page<ListedDocument>>, Problem> {
     let limit = page::limit(asked.limit)?;
     let after = page::key(asked.cursor.as_deref())?;
-    let Heard { app, context, .. } = heard;
+    let RequestContext { app, context, .. } = heard;
     let listed = app.db.documents(&asked.project, kind, after.as_ref(), limit + 1);
     let listed = app.watch.db(*context, Call("SELECT", "documents"), listed).await?;
-    let items = listed.into_iter().map(Item::from).collect();
-    Ok(Json(Page::new(items, limit, |item: &Item| item.id.to_string())))
+    let items = listed.into_iter().map(ListedDocument::from).collect();
+    Ok(Json(Page::new(items, limit, |item: &ListedDocument| item.id.to_string())))
 }
 
 async fn read(
     kind: DocumentKind,
-    heard: &Heard,
-    asked: &Reading,
+    heard: &RequestContext,
+    asked: &ReadQuery,
     id: &TestId,
 ) -> Result<Response, Problem> {
-    let form = Form::asked(&heard.headers)?;
-    let Heard { app, context, .. } = heard;
+    let form = AnswerFormat::asked(&heard.headers)?;
+    let RequestContext { app, context, .. } = heard;
     let stored = app.db.document(&asked.project, kind, id, asked.version);
     let stored = app.watch.db(*context, Call("SELECT", "documents"), stored).await?;
     let stored = stored.ok_or_else(|| missing(kind, id, asked.version))?;
     let media = match form {
-        Form::Json => "application/json",
-        Form::Yaml => "application/yaml",
+        AnswerFormat::Json => "application/json",
+        AnswerFormat::Yaml => "application/yaml",
     };
     let headers = [(header::CONTENT_TYPE, HeaderValue::from_static(media)), etag(stored.version)];
     Ok((headers, form::given(kind, &stored.document, form)).into_response())
@@ -237,13 +237,13 @@ async fn read(
 
 async fn versions(
     kind: DocumentKind,
-    heard: &Heard,
+    heard: &RequestContext,
     asked: &Listing,
     id: &TestId,
 ) -> Result<Json<Page<Version>>, Problem> {
     let limit = page::limit(asked.limit)?;
     let before = page::key(asked.cursor.as_deref())?;
-    let Heard { app, context, .. } = heard;
+    let RequestContext { app, context, .. } = heard;
     let stored = app.db.versions((&asked.project, kind, id), before, limit + 1);
     let stored = app.watch.db(*context, Call("SELECT", "document_versions"), stored).await?;
     if stored.is_empty() && before.is_none() {
@@ -255,8 +255,8 @@ async fn versions(
 
 async fn put(
     kind: DocumentKind,
-    heard: &Heard,
-    (asked, id): (Putting, TestId),
+    heard: &RequestContext,
+    (asked, id): (PutQuery, TestId),
     body: String,
 ) -> Result<Response, Problem> {
     let expected = expected(&heard.headers)?;
@@ -279,17 +279,17 @@ async fn put(
     let version = documents.first().map_or(0, |change| change.version);
     let is_new = documents.first().is_some_and(|change| change.changed && change.version == 1);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, [etag(version)], Json(Applied { documents, notices })).into_response())
+    Ok((status, [etag(version)], Json(ApplyResult { documents, notices })).into_response())
 }
 
 async fn delete(
     kind: DocumentKind,
-    heard: &Heard,
-    asked: &Owner,
+    heard: &RequestContext,
+    asked: &DeleteQuery,
     id: &TestId,
 ) -> Result<StatusCode, Problem> {
     let expected = expected(&heard.headers)?;
-    let Heard { app, context, .. } = heard;
+    let RequestContext { app, context, .. } = heard;
     let deleted = app.db.delete(&asked.project, kind, id, expected);
     match app.watch.db(*context, Call("UPDATE", "documents"), deleted).await {
         Err(db::DbError::Changed { found: None, .. }) => Err(missing(kind, id, None)),
@@ -303,7 +303,7 @@ async fn delete(
 
 /// The documents of a file, with what is worth a word about them, and the file's name. To compile them may take long.
 async fn read_file(
-    heard: &Heard,
+    heard: &RequestContext,
     project: &Project,
     body: String,
     file: Option<String>,
@@ -327,11 +327,11 @@ fn compile(text: &Text, otlp: &str) -> Result<(Vec<Kept>, String, String), Probl
 }
 
 async fn keep(
-    heard: &Heard,
+    heard: &RequestContext,
     kept: Vec<Kept>,
-    (project, file, expected): (&Project, &str, Expected),
+    (project, file, expected): (&Project, &str, Precondition),
 ) -> Result<Vec<Change>, Problem> {
-    let Heard { app, context, .. } = heard;
+    let RequestContext { app, context, .. } = heard;
     let _place = app.writers.acquire(project).await;
     let mut new = Vec::with_capacity(kept.len());
     for one in kept {
@@ -346,7 +346,7 @@ async fn keep(
         let (project, file) = (project.clone(), file.to_owned());
         new.push(NewDocument { project, kind, id, name, file, document, host });
     }
-    let applying = Applying { at: Some(app.world.now()), expected };
+    let applying = ApplyOptions { at: Some(app.world.now()), expected };
     let applied = app.db.apply(&new, applying);
     let applied = app.watch.db(*context, Call("INSERT", "document_versions"), applied).await?;
     own_events::documents_applied(&new, &applied);
@@ -361,21 +361,21 @@ async fn keep(
 }
 
 /// What `If-Match` and `If-None-Match` ask for.
-fn expected(headers: &HeaderMap) -> Result<Expected, Problem> {
+fn expected(headers: &HeaderMap) -> Result<Precondition, Problem> {
     let refused = |name: &str, expected: &str| {
         Err(Problem::new(Fault::Invalid, format!("`{name}` cannot be met: expected {expected}")))
     };
     let text =
         |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default());
     match (text(header::IF_MATCH), text(header::IF_NONE_MATCH)) {
-        (None, None) => Ok(Expected::Anything),
-        (None, Some("*")) => Ok(Expected::Nothing),
+        (None, None) => Ok(Precondition::Anything),
+        (None, Some("*")) => Ok(Precondition::Nothing),
         (_, Some(_)) => refused("If-None-Match", "`*`, and no `If-Match` beside it"),
-        (Some("*"), None) => Ok(Expected::Something),
+        (Some("*"), None) => Ok(Precondition::Something),
         (Some(tag), None) => {
             // A tag that was never ours is no mistake: it is met by no version.
             let version = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')?.parse().ok());
-            Ok(Expected::Version(version.unwrap_or_default()))
+            Ok(Precondition::Version(version.unwrap_or_default()))
         }
     }
 }
@@ -391,9 +391,9 @@ fn missing(kind: DocumentKind, id: &TestId, version: Option<i32>) -> Problem {
     Problem::new(Fault::Missing, format!("there is no {kind} `{id}`{version}"))
 }
 
-impl From<Listed> for Item {
-    fn from(listed: Listed) -> Self {
-        let Listed { id, name, version, file, is_provisioned, created_at } = listed;
+impl From<DocumentSummary> for ListedDocument {
+    fn from(listed: DocumentSummary) -> Self {
+        let DocumentSummary { id, name, version, file, is_provisioned, created_at } = listed;
         Self { id, name, version, file, is_provisioned, created_at }
     }
 }

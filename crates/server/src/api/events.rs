@@ -34,7 +34,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::{Asked, Named},
+    given::{PathId, QueryParams},
     openapi,
     problem::Problem,
     runs::stored,
@@ -71,7 +71,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = NumberedEvent)]
-struct Numbered {
+struct NumberedEvent {
     /// From 1, without gaps.
     n: i64,
     #[schema(schema_with = openapi::event)]
@@ -96,7 +96,7 @@ struct After {
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it only describes the header, which is read by its name")]
-struct Resumed {
+struct LastEventId {
     /// The last event that the caller of a live answer knows; it overrules `after`, as browsers send it with the URL that
     /// they began with. Without `accept: text/event-stream` it means nothing.
     #[param(
@@ -119,12 +119,12 @@ struct Resumed {
     path = "/api/v1/runs/{run}/events",
     tag = "runs",
     operation_id = "readEvents",
-    params(After, Resumed, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    params(After, LastEventId, ("run" = inline(openapi::RunId), Path, description = "The run.")),
     responses(
         (
             status = 200,
             description = "The events.",
-            content((Vec<Numbered> = "application/json"), (String = "text/event-stream")),
+            content((Vec<NumberedEvent> = "application/json"), (String = "text/event-stream")),
         ),
         (
             status = 204,
@@ -134,10 +134,10 @@ struct Resumed {
 )]
 async fn events(
     State(app): State<App>,
-    Asked(After { project, after }): Asked<After>,
+    QueryParams(After { project, after }): QueryParams<After>,
     Extension(context): Extension<TraceParent>,
     Extension(caller): Extension<Caller>,
-    Named(run): Named<RunId>,
+    PathId(run): PathId<RunId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let after = numbered("after", after)?;
@@ -178,7 +178,7 @@ struct Reader {
 
 impl Reader {
     /// The next events, where there are any. A part of the request's trace: it is asked for only where there is news.
-    async fn read(&mut self) -> Result<Vec<Numbered>, DbError> {
+    async fn read(&mut self) -> Result<Vec<NumberedEvent>, DbError> {
         let Self { app, context, project, run, after, .. } = self;
         let events = app.db.events(project, *run, *after, EVENTS_MAX);
         let events = app.watch.db(*context, Call("SELECT", "events"), events).await?;
@@ -188,14 +188,14 @@ impl Reader {
                 self.verdict = Some(verdict);
             }
         }
-        Ok(events.into_iter().map(|(n, event)| Numbered { n, event }).collect())
+        Ok(events.into_iter().map(|(n, event)| NumberedEvent { n, event }).collect())
     }
 }
 
 /// Sends what happened and what happens, until the run has ended or its reader has had its time.
 async fn live(
     mut reader: Reader,
-    first: Vec<Numbered>,
+    first: Vec<NumberedEvent>,
     mut follower: Follower,
     sender: mpsc::Sender<Sent>,
 ) {
@@ -246,7 +246,7 @@ async fn send(sender: &mpsc::Sender<Sent>, event: Sent) -> bool {
     matches!(timeout(UNREAD_TIME_MAX, sender.send(event)).await, Ok(Ok(())))
 }
 
-fn sent(event: &Numbered) -> Sent {
+fn sent(event: &NumberedEvent) -> Sent {
     // An event of the record can always be written.
     let data = serde_json::to_string(event).unwrap_or_default();
     Sent::default().id(event.n.to_string()).event(event.event.what.as_str()).data(data)

@@ -26,12 +26,12 @@ const SECRETS_OF_STORES: &[&str] = &[
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum AnswerFormat {
     Json,
     Yaml,
 }
 
-impl Form {
+impl AnswerFormat {
     /// The form that a request asks for: JSON unless it likes YAML more.
     pub(super) fn asked(headers: &HeaderMap) -> Result<Self, Problem> {
         let mut best: Option<(Self, f32)> = None;
@@ -69,8 +69,8 @@ impl Form {
 }
 
 /// A document as it is given out: the text as written, or the same as JSON; secrets hidden in both.
-pub(super) fn given(kind: DocumentKind, document: &str, form: Form) -> String {
-    if form == Form::Yaml && !kind.holds_secrets() {
+pub(super) fn given(kind: DocumentKind, document: &str, form: AnswerFormat) -> String {
+    if form == AnswerFormat::Yaml && !kind.holds_secrets() {
         // It stands where it stood in its file, below others that are not given out.
         return document.trim_start_matches('\n').to_owned();
     }
@@ -79,8 +79,8 @@ pub(super) fn given(kind: DocumentKind, document: &str, form: Form) -> String {
         *secret.1 = Value::from(HIDDEN);
     }
     match form {
-        Form::Json => format!("{value:#}\n"),
-        Form::Yaml => yaml(&value),
+        AnswerFormat::Json => format!("{value:#}\n"),
+        AnswerFormat::Yaml => yaml(&value),
     }
 }
 

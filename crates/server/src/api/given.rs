@@ -18,13 +18,13 @@ use crate::traceparent::TraceParent;
 const BODY_MAX: Duration = Duration::from_secs(15);
 
 /// The query of a request. A type of it MUST refuse unknown fields: a misspelt `project` is not the default one.
-pub(super) struct Asked<T>(pub(super) T);
+pub(super) struct QueryParams<T>(pub(super) T);
 
 /// The one id in a path.
-pub(super) struct Named<T>(pub(super) T);
+pub(super) struct PathId<T>(pub(super) T);
 
 /// What every handler of documents needs: who answers, what is continued, how the answer shall look.
-pub(super) struct Heard {
+pub(super) struct RequestContext {
     pub(super) app: App,
     pub(super) context: TraceParent,
     pub(super) headers: HeaderMap,
@@ -49,7 +49,7 @@ pub(super) fn file(name: Option<String>) -> Result<String, Problem> {
     Ok(name)
 }
 
-impl<T: DeserializeOwned + Send + 'static> FromRequestParts<App> for Asked<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequestParts<App> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
@@ -60,7 +60,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequestParts<App> for Asked<T> {
     }
 }
 
-impl<T: FromStr<Err = InvalidId>> FromRequestParts<App> for Named<T> {
+impl<T: FromStr<Err = InvalidId>> FromRequestParts<App> for PathId<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
@@ -74,7 +74,7 @@ impl<T: FromStr<Err = InvalidId>> FromRequestParts<App> for Named<T> {
     }
 }
 
-impl FromRequestParts<App> for Heard {
+impl FromRequestParts<App> for RequestContext {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {

@@ -21,7 +21,7 @@ use model::{Fault, Project, Role};
 use super::{App, problem::Problem};
 use crate::{
     access::{
-        Caller, Unknown, Whose,
+        Caller, RateKey, Unknown,
         session::cookie,
         table::{self, Need},
         token,
@@ -114,7 +114,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
     if need == Need::Open {
         app.access
             .callers
-            .count(Whose::peer(origin.address))
+            .count(RateKey::peer(origin.address))
             .map_err(|wait| slower(TOO_MANY, wait))?;
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
@@ -128,7 +128,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
     };
     let projects = projects(&parts.uri).map_err(Problem::into_response)?;
     may(&caller, need, &projects).map_err(Problem::into_response)?;
-    let whose = caller.token.map_or(Whose::peer(origin.address), Whose::Token);
+    let whose = caller.token.map_or(RateKey::peer(origin.address), RateKey::Token);
     app.access.callers.count(whose).map_err(|wait| slower(TOO_MANY, wait))?;
     if matches!(need, Need::Project(_)) {
         for project in &projects {
@@ -317,9 +317,9 @@ mod tests {
 
     use super::{is_own_page, refusal, shown};
 
-    type Given<'a> = &'a [(&'static str, &'a str)];
+    type Headers<'a> = &'a [(&'static str, &'a str)];
 
-    fn headers(given: Given<'_>) -> HeaderMap {
+    fn headers(given: Headers<'_>) -> HeaderMap {
         let header = |(name, value): &(&'static str, &str)| {
             (HeaderName::from_static(name), value.parse().expect("a header value"))
         };
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn only_programs_on_this_machine_are_served() {
-        let cases: [(Given<'_>, bool); 9] = [
+        let cases: [(Headers<'_>, bool); 9] = [
             (&[("host", "127.0.0.1:11633")], true),
             (&[("host", "localhost:11633")], true),
             (&[("host", "[::1]:11633")], true),
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_cookie_changes_something_from_our_pages_only() {
-        let cases: [(Given<'_>, bool); 7] = [
+        let cases: [(Headers<'_>, bool); 7] = [
             (&[("host", "qt.example"), ("origin", "https://qt.example")], true),
             (
                 &[
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn what_is_shown_is_found() {
         // By TLS, and without.
-        let cases: [(Given<'_>, [Option<&str>; 2]); 9] = [
+        let cases: [(Headers<'_>, [Option<&str>; 2]); 9] = [
             (&[("authorization", "Bearer a")], [Some("a"); 2]),
             (&[("authorization", "bearer a")], [Some("a"); 2]),
             (&[("authorization", "Basic a"), ("cookie", "qualitytrace_session=s")], [None; 2]),

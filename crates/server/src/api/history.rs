@@ -1,7 +1,7 @@
 //! Runs over time: lists, searches, and how the verdicts of a test went.
 
 use axum::{Extension, Json, extract::State};
-use db::{ListedRun, Wanted};
+use db::{ListedRun, RunFilter};
 use model::{Fault, Project, RunId, TestId, Timestamp, TraceId, Verdict};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -9,7 +9,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::{Asked, Named},
+    given::{PathId, QueryParams},
     openapi,
     page::{self, Page},
     problem::Problem,
@@ -150,7 +150,7 @@ impl From<ListedRun> for Item {
 )]
 pub(super) async fn list(
     State(app): State<App>,
-    Asked(filter): Asked<Filter>,
+    QueryParams(filter): QueryParams<Filter>,
     Extension(context): Extension<TraceParent>,
 ) -> Result<Json<Page<Item>>, Problem> {
     let limit = page::limit(filter.limit)?;
@@ -162,7 +162,7 @@ pub(super) async fn list(
             app.watch.db(context, asked, runs).await?
         }
         None => {
-            let wanted = Wanted {
+            let wanted = RunFilter {
                 project: filter.project,
                 test: filter.test,
                 verdict: filter.verdict,
@@ -198,12 +198,12 @@ pub(super) async fn list(
 )]
 pub(super) async fn trend(
     State(app): State<App>,
-    Asked(Last { project, last }): Asked<Last>,
+    QueryParams(Last { project, last }): QueryParams<Last>,
     Extension(context): Extension<TraceParent>,
-    Named(test): Named<TestId>,
+    PathId(test): PathId<TestId>,
 ) -> Result<Json<Trend>, Problem> {
     let limit = page::limit(last.or(Some(LAST_DEFAULT)))?;
-    let wanted = Wanted { project, test: Some(test.clone()), limit, ..Wanted::default() };
+    let wanted = RunFilter { project, test: Some(test.clone()), limit, ..RunFilter::default() };
     let runs = app.watch.db(context, Call("SELECT", "runs"), app.db.runs(&wanted)).await?;
     if runs.is_empty() {
         let known = app.db.test(&wanted.project, &test);

@@ -13,7 +13,7 @@ use lang::{Gates, Plan, Vars};
 use model::{
     DocumentKind, Fault, Faulty, Outcome, Project, RunId, Step, StepTime, TestId, Timestamp, Trace,
 };
-use runner::{Again, judge_again};
+use runner::{RejudgeInput, rejudge};
 use serde::{Deserialize, Serialize};
 use source::Text;
 use utoipa::{IntoParams, ToSchema};
@@ -22,9 +22,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     App,
     documents::Body,
-    given::{self, Asked, Document, Named},
+    given::{self, Document, PathId, QueryParams},
     openapi,
-    place::Place,
+    place::ReaderPermit,
     problem::Problem,
     reports::under_way,
     runs::whole,
@@ -43,7 +43,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// What a run has left, judged once more.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Judged {
+struct Rejudgement {
     #[schema(schema_with = openapi::run_id)]
     run: RunId,
     /// The test that it was judged by.
@@ -85,18 +85,18 @@ struct By {
         content((Option<Body> = "application/yaml"), (Option<Body> = "application/json")),
         description = "A test to judge by; where the body is empty, the test that is kept.",
     ),
-    responses((status = 200, description = "What came of it.", body = Judged)),
+    responses((status = 200, description = "What came of it.", body = Rejudgement)),
 )]
 async fn judge(
     State(app): State<App>,
-    Asked(by): Asked<By>,
+    QueryParams(by): QueryParams<By>,
     Extension(context): Extension<TraceParent>,
-    Named(id): Named<RunId>,
+    PathId(id): PathId<RunId>,
     Document(body): Document,
 ) -> Result<Response, Problem> {
     let project = &by.project;
     // Before what is large is read.
-    let place = Place::take(&app, project).await;
+    let place = ReaderPermit::take(&app, project).await;
     let run = whole(&app, context, (project, id)).await?;
     let recorded = run.outcome.clone().ok_or_else(|| under_way(id))?;
     let (text, version) = test(&app, context, (&by, &run.test), body).await?;
@@ -104,7 +104,7 @@ async fn judge(
     let vars = vars.map_err(|error| not_filled(&error)).map(as_recorded)?;
     let gates = gates_of(&app, context, project).await?;
     let (place, trace) = place.trace(&app, context, (project, id)).await?;
-    let left = Left { run, recorded, trace, vars };
+    let left = StoredEvidence { run, recorded, trace, vars };
     let world = app.world;
     let work = move || {
         let mut plan = plan(&text)?;
@@ -118,7 +118,7 @@ async fn judge(
     let (_place, judged) = place.work(work).await;
     let (test, outcome, times): (_, _, (Timestamp, Timestamp)) = judged?;
     send_judgement(&app.watch, context, &outcome, times);
-    Ok(Json(Judged { run: id, test, version, outcome }).into_response())
+    Ok(Json(Rejudgement { run: id, test, version, outcome }).into_response())
 }
 
 /// What is judged by: the document of the request, or a version of the test that is kept.
@@ -186,14 +186,14 @@ fn not_filled(error: &VariablesError) -> Problem {
 }
 
 /// What a run has left.
-struct Left {
+struct StoredEvidence {
     run: StoredRun,
     recorded: Outcome,
     trace: Option<Trace>,
     vars: Vars,
 }
 
-impl Left {
+impl StoredEvidence {
     fn judged(&self, plan: &Plan) -> Result<Outcome, Problem> {
         if self.trace.is_none() && !plan.skip_trace_collection() {
             let detail = format!(
@@ -202,7 +202,7 @@ impl Left {
             );
             return Err(Problem::new(Fault::Conflict, detail));
         }
-        let again = Again {
+        let again = RejudgeInput {
             run_id: self.run.id,
             plan,
             vars: &self.vars,
@@ -210,6 +210,6 @@ impl Left {
             trace: self.trace.as_ref(),
             trigger: self.run.trigger,
         };
-        judge_again(&again).map_err(|error| Problem::new(Fault::Invalid, error.to_string()))
+        rejudge(&again).map_err(|error| Problem::new(Fault::Invalid, error.to_string()))
     }
 }

@@ -18,9 +18,9 @@ use crate::{
     access::{
         Caller,
         login_cookie::{LOGIN_SECS, LoginKeys},
-        oidc::{Oidc, OidcError, Person, Returned},
+        oidc::{Callback, Oidc, OidcError, Person},
         session::{COOKIE, COOKIE_TLS, value},
-        token::{self, Wanted},
+        token::{self, TokenSpec},
     },
     own_events,
     own_spans::Call,
@@ -46,12 +46,12 @@ pub(super) fn routes() -> Router<App> {
 }
 
 /// As whom the browser knows this server.
-struct Here {
+struct PublicOrigin {
     is_tls: bool,
     back: String,
 }
 
-impl Here {
+impl PublicOrigin {
     fn of(app: &App, origin: Origin, headers: &HeaderMap) -> Result<Self, Problem> {
         let is_tls = app.is_reached_by_tls(origin);
         if let Some(url) = &app.public_url {
@@ -87,7 +87,7 @@ async fn begin(
     Extension(origin): Extension<Origin>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let here = Here::of(&app, origin, &headers)?;
+    let here = PublicOrigin::of(&app, origin, &headers)?;
     let (there, pending) = provider(&app)?.begin(&here.back, app.world).await?;
     let (name, path) = here.login();
     let rest = format!("Path={path}; Max-Age={LOGIN_SECS}");
@@ -106,9 +106,9 @@ async fn end(
     Extension(context): Extension<TraceParent>,
     Extension(origin): Extension<Origin>,
     headers: HeaderMap,
-    Query(returned): Query<Returned>,
+    Query(returned): Query<Callback>,
 ) -> Result<Response, Problem> {
-    let here = Here::of(&app, origin, &headers)?;
+    let here = PublicOrigin::of(&app, origin, &headers)?;
     let oidc = provider(&app)?;
     let audit = LoginAudit { app: &app, context, address: origin.address };
     let person = match person(&app, oidc, &here, &headers, returned).await {
@@ -119,7 +119,7 @@ async fn end(
             return Err(problem);
         }
     };
-    let wanted = Wanted {
+    let wanted = TokenSpec {
         kind: TokenKind::Session,
         made_by: person.id.issuer.clone(),
         person: Some(person.id),
@@ -148,9 +148,9 @@ async fn end(
 async fn person(
     app: &App,
     oidc: &Oidc,
-    here: &Here,
+    here: &PublicOrigin,
     headers: &HeaderMap,
-    returned: Returned,
+    returned: Callback,
 ) -> Result<Person, OidcError> {
     let (name, _) = here.login();
     let cookie = value(headers, name).zip(login_keys(app));
@@ -167,7 +167,7 @@ async fn logout(
     Extension(origin): Extension<Origin>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let here = Here::of(&app, origin, &headers)?;
+    let here = PublicOrigin::of(&app, origin, &headers)?;
     if let Some(id) = caller.token.filter(|_| !headers.contains_key(header::AUTHORIZATION)) {
         let revoked = app.db.revoke_token(id, app.world.now());
         app.watch.db(context, Call("UPDATE", "tokens"), revoked).await?;

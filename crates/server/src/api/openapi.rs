@@ -55,7 +55,7 @@ pub(super) fn document(mut api: OpenApi) -> OpenApi {
                         .content(
                             problem::CONTENT_TYPE,
                             ContentBuilder::new()
-                                .schema(Some(Ref::from_schema_name(problem::Form::name())))
+                                .schema(Some(Ref::from_schema_name(problem::ProblemBody::name())))
                                 .build(),
                         )
                         .build(),
@@ -64,8 +64,8 @@ pub(super) fn document(mut api: OpenApi) -> OpenApi {
         }
     }
     let mut schemas = Vec::new();
-    problem::Form::schemas(&mut schemas);
-    schemas.push((problem::Form::name().into_owned(), problem::Form::schema()));
+    problem::ProblemBody::schemas(&mut schemas);
+    schemas.push((problem::ProblemBody::name().into_owned(), problem::ProblemBody::schema()));
     schemas.extend(of_the_model());
     let components = api.components.take().unwrap_or_default();
     api.components = Some(ComponentsBuilder::from(components).schemas_from_iter(schemas).build());

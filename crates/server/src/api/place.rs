@@ -9,18 +9,18 @@ use super::{App, problem::Problem};
 use crate::{own_spans::Call, traceparent::TraceParent};
 
 /// A place of a project, until it is dropped.
-pub(super) struct Place {
+pub(super) struct ReaderPermit {
     _permit: Permit,
     share: Share,
 }
 
 /// Bytes on their way out, which keep their place until the last of them is gone.
-struct Held {
+struct PermitBytes {
     bytes: Vec<u8>,
-    _place: Place,
+    _place: ReaderPermit,
 }
 
-impl Place {
+impl ReaderPermit {
     /// Waits for a place.
     pub(super) async fn take(app: &App, project: &Project) -> Self {
         let permit = app.readers.acquire(project).await;
@@ -56,11 +56,11 @@ impl Place {
 
     /// Bytes that keep the place until they are sent.
     pub(super) fn held(self, bytes: Vec<u8>) -> Bytes {
-        Bytes::from_owner(Held { bytes, _place: self })
+        Bytes::from_owner(PermitBytes { bytes, _place: self })
     }
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for PermitBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

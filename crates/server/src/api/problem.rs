@@ -42,7 +42,7 @@ pub(crate) struct Mistake {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Problem)]
-pub(super) struct Form<'a> {
+pub(super) struct ProblemBody<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'static str,
@@ -101,7 +101,7 @@ impl IntoResponse for Problem {
         if self.fault == Fault::Internal {
             tracing::error!(detail = self.detail, "a request met a bug");
         }
-        let form = Form {
+        let form = ProblemBody {
             kind: "about:blank",
             title: self.status.canonical_reason().unwrap_or("error"),
             status: self.status.as_u16(),

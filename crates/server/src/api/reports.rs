@@ -22,9 +22,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::{Asked, Named},
+    given::{PathId, QueryParams},
     openapi,
-    place::Place,
+    place::ReaderPermit,
     problem::Problem,
     runs, suite_runs,
 };
@@ -77,7 +77,7 @@ struct JsonReport {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
+struct ReportQuery {
     /// Whose it is.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
@@ -99,7 +99,7 @@ fn formats() -> RefOr<Schema> {
     path = "/api/v1/runs/{run}/report",
     tag = "runs",
     operation_id = "readReport",
-    params(Wanted, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    params(ReportQuery, ("run" = inline(openapi::RunId), Path, description = "The run.")),
     responses((
         status = 200,
         description = "The report.",
@@ -115,13 +115,13 @@ fn formats() -> RefOr<Schema> {
 )]
 async fn of_run(
     State(app): State<App>,
-    Asked(wanted): Asked<Wanted>,
+    QueryParams(wanted): QueryParams<ReportQuery>,
     Extension(context): Extension<TraceParent>,
-    Named(id): Named<RunId>,
+    PathId(id): PathId<RunId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let format = wanted.format(&headers)?;
-    let place = Place::take(&app, &wanted.project).await;
+    let place = ReaderPermit::take(&app, &wanted.project).await;
     let source = Source { app: &app, context, project: &wanted.project };
     let run = runs::whole(&app, context, (&wanted.project, id)).await?;
     let outcome = run.outcome.ok_or_else(|| under_way(id))?;
@@ -136,7 +136,7 @@ async fn of_run(
     path = "/api/v1/suite-runs/{run}/report",
     tag = "test suites",
     operation_id = "readSuiteReport",
-    params(Wanted, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
+    params(ReportQuery, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
     responses((
         status = 200,
         description = "The report.",
@@ -152,13 +152,13 @@ async fn of_run(
 )]
 async fn of_suite_run(
     State(app): State<App>,
-    Asked(wanted): Asked<Wanted>,
+    QueryParams(wanted): QueryParams<ReportQuery>,
     Extension(context): Extension<TraceParent>,
-    Named(id): Named<RunId>,
+    PathId(id): PathId<RunId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let format = wanted.format(&headers)?;
-    let place = Place::take(&app, &wanted.project).await;
+    let place = ReaderPermit::take(&app, &wanted.project).await;
     let suite = suite_runs::stored(&app, context, (&wanted.project, id)).await?;
     if suite.verdict.is_none() {
         return Err(under_way(id));
@@ -190,7 +190,7 @@ async fn of_suite_run(
     source.answer(outcomes, format, place).await
 }
 
-impl Wanted {
+impl ReportQuery {
     fn format(&self, headers: &HeaderMap) -> Result<Format, Problem> {
         let Some(name) = &self.format else { return Ok(accepted(headers)) };
         Format::parse(name).ok_or_else(|| {
@@ -254,7 +254,7 @@ impl Source<'_> {
         &self,
         outcomes: Vec<(Outcome, Option<RunId>)>,
         format: Format,
-        mut place: Place,
+        mut place: ReaderPermit,
     ) -> Result<Response, Problem> {
         let mut waterfalls = Vec::new();
         if format == Format::Html {
@@ -284,8 +284,8 @@ impl Source<'_> {
         &self,
         run: Option<RunId>,
         outcome: &Outcome,
-        place: Place,
-    ) -> Result<(Place, Option<Waterfall>), Problem> {
+        place: ReaderPermit,
+    ) -> Result<(ReaderPermit, Option<Waterfall>), Problem> {
         let Some(run) = run else { return Ok((place, None)) };
         let (place, trace) = place.trace(self.app, self.context, (self.project, run)).await?;
         let Some(trace) = trace else { return Ok((place, None)) };

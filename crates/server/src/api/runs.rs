@@ -12,7 +12,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bus::Bus;
-use db::{Accepted, DbError, IdempotencyKey, NewRun, RunVars, State as RunState, StoredRun};
+use db::{DbError, IdempotencyKey, NewRun, RunAcceptance, RunVars, State as RunState, StoredRun};
 use model::{Fault, Outcome, Project, RunId, TestId, Timestamp, TraceId, Verdict};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -20,9 +20,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::{Asked, Document, Named},
+    given::{Document, PathId, QueryParams},
     openapi,
-    place::Place,
+    place::ReaderPermit,
     problem::Problem,
     run_stopped, runs_waiting,
 };
@@ -111,7 +111,7 @@ pub(super) struct Start {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Owner {
+pub(super) struct ProjectQuery {
     /// Whose it is.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
@@ -122,7 +122,7 @@ pub(super) struct Owner {
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it only describes the header, which is read by its name")]
-pub(super) struct Keyed {
+pub(super) struct IdempotencyHeader {
     /// A word for this start, of up to 255 visible letters. The same request with the same word starts nothing and answers
     /// with the run of the first time; another request with it is refused with 422.
     #[param(rename = "idempotency-key", schema_with = openapi::key, required = false)]
@@ -136,9 +136,9 @@ pub(super) struct Keyed {
     tag = "runs",
     operation_id = "startRun",
     params(
-        Owner,
+        ProjectQuery,
         ("test" = inline(openapi::Word), Path, description = "The test."),
-        Keyed,
+        IdempotencyHeader,
     ),
     request_body(content = Option<Start>, description = "What it is started with."),
     responses(
@@ -153,10 +153,10 @@ pub(super) struct Keyed {
 )]
 pub(super) async fn start(
     State(app): State<App>,
-    Asked(Owner { project }): Asked<Owner>,
+    QueryParams(ProjectQuery { project }): QueryParams<ProjectQuery>,
     Extension(context): Extension<TraceParent>,
     Extension(caller): Extension<Caller>,
-    Named(test): Named<TestId>,
+    PathId(test): PathId<TestId>,
     headers: HeaderMap,
     Document(body): Document,
 ) -> Result<Response, Problem> {
@@ -178,8 +178,8 @@ pub(super) async fn start(
     let created = app.db.create_run(&new);
     let accepted = app.watch.db(context, Call("INSERT", "runs"), created).await;
     let version = match accepted.map_err(refused)? {
-        Accepted::New { version } => version,
-        Accepted::Again { run } => {
+        RunAcceptance::New { version } => version,
+        RunAcceptance::Again { run } => {
             return answered(&app, context, (&new.project, run)).await;
         }
     };
@@ -210,14 +210,14 @@ pub(super) async fn start(
     path = "/api/v1/runs/{run}/stop",
     tag = "runs",
     operation_id = "stopRun",
-    params(Owner, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    params(ProjectQuery, ("run" = inline(openapi::RunId), Path, description = "The run.")),
     responses((status = 200, description = "The run, asked to stop unless it had ended.", body = Run)),
 )]
 pub(super) async fn stop(
     State(app): State<App>,
-    Asked(Owner { project }): Asked<Owner>,
+    QueryParams(ProjectQuery { project }): QueryParams<ProjectQuery>,
     Extension(context): Extension<TraceParent>,
-    Named(id): Named<RunId>,
+    PathId(id): PathId<RunId>,
 ) -> Result<Response, Problem> {
     let stopped = app.db.stop_run(&project, id, app.world.now());
     app.watch.db(context, Call("UPDATE", "runs"), stopped).await?;
@@ -327,14 +327,14 @@ impl From<StoredRun> for Run {
     path = "/api/v1/runs/{run}",
     tag = "runs",
     operation_id = "readRun",
-    params(Owner, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    params(ProjectQuery, ("run" = inline(openapi::RunId), Path, description = "The run.")),
     responses((status = 200, description = "The run.", body = Run)),
 )]
 pub(super) async fn read(
     State(app): State<App>,
-    Asked(Owner { project }): Asked<Owner>,
+    QueryParams(ProjectQuery { project }): QueryParams<ProjectQuery>,
     Extension(context): Extension<TraceParent>,
-    Named(id): Named<RunId>,
+    PathId(id): PathId<RunId>,
 ) -> Result<Response, Problem> {
     answered(&app, context, (&project, id)).await
 }
@@ -349,7 +349,7 @@ async fn answered(
     if !run.answer_apart {
         return Ok(Json(Run::from(run)).into_response());
     }
-    let place = Place::take(app, project).await;
+    let place = ReaderPermit::take(app, project).await;
     let run = with_answer(app, context, project, run).await?;
     let (place, json) = place.work(move || serde_json::to_vec(&Run::from(run))).await;
     let json = json.map_err(|error| Problem::new(Fault::Internal, error.to_string()))?;
@@ -397,7 +397,7 @@ pub(super) async fn stored(
     path = "/api/v1/runs/{run}/trace",
     tag = "runs",
     operation_id = "readTrace",
-    params(Owner, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    params(ProjectQuery, ("run" = inline(openapi::RunId), Path, description = "The run.")),
     responses((
         status = 200,
         description = "An OTLP `TracesData` message.",
@@ -407,11 +407,11 @@ pub(super) async fn stored(
 )]
 pub(super) async fn trace(
     State(app): State<App>,
-    Asked(Owner { project }): Asked<Owner>,
+    QueryParams(ProjectQuery { project }): QueryParams<ProjectQuery>,
     Extension(context): Extension<TraceParent>,
-    Named(id): Named<RunId>,
+    PathId(id): PathId<RunId>,
 ) -> Result<Response, Problem> {
-    let place = Place::take(&app, &project).await;
+    let place = ReaderPermit::take(&app, &project).await;
     let bytes = app.db.trace(&project, id);
     let bytes = app.watch.db(context, Call("SELECT", "traces"), bytes).await?.ok_or_else(|| {
         Problem::new(

@@ -9,13 +9,13 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::{Asked, Named},
+    given::{PathId, QueryParams},
     guard::may_all,
     login::SESSION_SECS,
     openapi,
     page::{self, Page},
     problem::Problem,
-    tokens::Nothing,
+    tokens::NoQuery,
 };
 use crate::{access::Caller, own_spans::Call, traceparent::TraceParent};
 
@@ -85,7 +85,7 @@ pub(super) struct Session {
 )]
 pub(super) async fn list(
     State(app): State<App>,
-    Asked(query): Asked<SessionQuery>,
+    QueryParams(query): QueryParams<SessionQuery>,
     Extension(context): Extension<TraceParent>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Json<Page<Session>>, Problem> {
@@ -121,10 +121,10 @@ pub(super) async fn list(
 )]
 pub(super) async fn end(
     State(app): State<App>,
-    Asked(Nothing {}): Asked<Nothing>,
+    QueryParams(NoQuery {}): QueryParams<NoQuery>,
     Extension(context): Extension<TraceParent>,
     Extension(caller): Extension<Caller>,
-    Named(id): Named<TokenId>,
+    PathId(id): PathId<TokenId>,
 ) -> Result<StatusCode, Problem> {
     // Whether another person has such a session is not told.
     let missing = || Problem::new(Fault::Missing, format!("you have no session `{id}`"));

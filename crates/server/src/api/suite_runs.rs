@@ -18,11 +18,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::{Asked, Document, Named},
+    given::{Document, PathId, QueryParams},
     openapi,
     problem::Problem,
     run_news,
-    runs::{Keyed, Owner, Start, idempotency_key, pressed, refused},
+    runs::{IdempotencyHeader, ProjectQuery, Start, idempotency_key, pressed, refused},
     suites_waiting,
 };
 use crate::{own_spans::Call, traceparent::TraceParent};
@@ -78,9 +78,9 @@ struct SuiteRunStep {
     tag = "test suites",
     operation_id = "startSuiteRun",
     params(
-        Owner,
+        ProjectQuery,
         ("suite" = inline(openapi::Word), Path, description = "The suite."),
-        Keyed,
+        IdempotencyHeader,
     ),
     request_body(content = Option<Start>, description = "What each step is started with."),
     responses(
@@ -95,9 +95,9 @@ struct SuiteRunStep {
 )]
 async fn start(
     State(app): State<App>,
-    Asked(Owner { project }): Asked<Owner>,
+    QueryParams(ProjectQuery { project }): QueryParams<ProjectQuery>,
     Extension(context): Extension<TraceParent>,
-    Named(suite): Named<TestId>,
+    PathId(suite): PathId<TestId>,
     headers: HeaderMap,
     Document(body): Document,
 ) -> Result<Response, Problem> {
@@ -141,14 +141,14 @@ async fn start(
     path = "/api/v1/suite-runs/{run}",
     tag = "test suites",
     operation_id = "readSuiteRun",
-    params(Owner, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
+    params(ProjectQuery, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
     responses((status = 200, description = "The suite's run.", body = SuiteRun)),
 )]
 async fn read(
     State(app): State<App>,
-    Asked(Owner { project }): Asked<Owner>,
+    QueryParams(ProjectQuery { project }): QueryParams<ProjectQuery>,
     Extension(context): Extension<TraceParent>,
-    Named(id): Named<RunId>,
+    PathId(id): PathId<RunId>,
 ) -> Result<Response, Problem> {
     Ok(Json(answered(&app, context, &project, id).await?).into_response())
 }
@@ -159,14 +159,14 @@ async fn read(
     path = "/api/v1/suite-runs/{run}/stop",
     tag = "test suites",
     operation_id = "stopSuiteRun",
-    params(Owner, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
+    params(ProjectQuery, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
     responses((status = 200, description = "The suite's run, asked to stop unless it had ended.", body = SuiteRun)),
 )]
 async fn stop(
     State(app): State<App>,
-    Asked(Owner { project }): Asked<Owner>,
+    QueryParams(ProjectQuery { project }): QueryParams<ProjectQuery>,
     Extension(context): Extension<TraceParent>,
-    Named(id): Named<RunId>,
+    PathId(id): PathId<RunId>,
 ) -> Result<Response, Problem> {
     let stopped = app.db.stop_suite(&project, id, app.world.now());
     app.watch.db(context, Call("UPDATE", "suite_runs"), stopped).await?;

@@ -1,7 +1,7 @@
 //! Tests applied alone: a file that holds nothing else. All that can be done with documents of any kind is in `documents`.
 
 use axum::{Extension, Json, extract::State};
-use db::{Applying, Expected, NewDocument};
+use db::{ApplyOptions, NewDocument, Precondition};
 use model::{DocumentKind, Project, TestId};
 use serde::{Deserialize, Serialize};
 use source::{Colour, Diagnostic, Text};
@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     App,
     documents::Body,
-    given::{self, Asked, Document},
+    given::{self, Document, QueryParams},
     openapi,
     problem::Problem,
 };
@@ -38,8 +38,8 @@ pub(super) struct Apply {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AppliedTests)]
-pub(super) struct Applied {
-    tests: Vec<Kept>,
+pub(super) struct AppliedTests {
+    tests: Vec<AppliedTest>,
     /// What is worth a word about the documents, drawn; empty for nothing.
     notices: String,
 }
@@ -47,7 +47,7 @@ pub(super) struct Applied {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AppliedTest)]
-struct Kept {
+struct AppliedTest {
     #[schema(schema_with = openapi::word)]
     id: TestId,
     name: String,
@@ -65,14 +65,14 @@ struct Kept {
     operation_id = "applyTests",
     params(Apply),
     request_body(content((Body = "application/yaml"), (Body = "application/json")), description = "Documents of type `Test`."),
-    responses((status = 200, description = "All of them are kept.", body = Applied)),
+    responses((status = 200, description = "All of them are kept.", body = AppliedTests)),
 )]
 pub(super) async fn apply(
     State(app): State<App>,
-    Asked(Apply { project, file }): Asked<Apply>,
+    QueryParams(Apply { project, file }): QueryParams<Apply>,
     Extension(context): Extension<TraceParent>,
     Document(body): Document,
-) -> Result<Json<Applied>, Problem> {
+) -> Result<Json<AppliedTests>, Problem> {
     let text = Text::new(given::file(file)?, body);
     // To compile may take long.
     let compile = move || (lang::plans(&text), text);
@@ -92,16 +92,16 @@ pub(super) async fn apply(
             document: planned.document,
         })
         .collect();
-    let applying = Applying { at: Some(app.world.now()), expected: Expected::Anything };
+    let applying = ApplyOptions { at: Some(app.world.now()), expected: Precondition::Anything };
     let kept = app.db.apply(&new, applying);
     let kept = app.watch.db(context, Call("INSERT", "test_versions"), kept).await?;
     own_events::documents_applied(&new, &kept);
-    let tests = new.into_iter().zip(kept).map(|(new, kept)| Kept {
+    let tests = new.into_iter().zip(kept).map(|(new, kept)| AppliedTest {
         id: new.id,
         name: new.name,
         version: kept.version,
         changed: kept.changed,
     });
     let notices = source::draw(&diagnostics, Colour::Never);
-    Ok(Json(Applied { tests: tests.collect(), notices }))
+    Ok(Json(AppliedTests { tests: tests.collect(), notices }))
 }

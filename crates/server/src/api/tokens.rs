@@ -20,7 +20,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::{Asked, Document, Named},
+    given::{Document, PathId, QueryParams},
     openapi,
     page::{self, Page, Paging},
     problem::Problem,
@@ -28,7 +28,7 @@ use super::{
 use crate::{
     access::{
         Caller,
-        token::{self, DAYS, DAYS_MAX, NAME_MAX, Wanted},
+        token::{self, DAYS, DAYS_MAX, NAME_MAX, TokenSpec},
     },
     own_spans::Call,
     traceparent::TraceParent,
@@ -45,7 +45,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// No query at all.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct NoQuery {}
 
 /// Whoever asks.
 #[derive(Debug, Serialize, ToSchema)]
@@ -116,7 +116,7 @@ pub(super) struct Token {
 /// A token that was just made.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Made {
+struct CreatedToken {
     #[schema(schema_with = openapi::run_id)]
     id: TokenId,
     /// What its bearer shows. It is told here and nowhere else.
@@ -134,7 +134,7 @@ struct Made {
     responses((status = 200, description = "The caller.", body = Me)),
 )]
 pub(super) async fn me(
-    Asked(Nothing {}): Asked<Nothing>,
+    QueryParams(NoQuery {}): QueryParams<NoQuery>,
     Extension(caller): Extension<Caller>,
 ) -> Json<Me> {
     Json(Me { name: caller.name, role: caller.role.as_str(), projects: caller.projects })
@@ -151,7 +151,7 @@ pub(super) async fn me(
 )]
 pub(super) async fn list(
     State(app): State<App>,
-    Asked(paging): Asked<Paging>,
+    QueryParams(paging): QueryParams<Paging>,
     Extension(context): Extension<TraceParent>,
 ) -> Result<Json<Page<Token>>, Problem> {
     let limit = page::limit(paging.limit)?;
@@ -168,11 +168,11 @@ pub(super) async fn list(
     tag = "access",
     operation_id = "createToken",
     request_body(content = NewToken, content_type = "application/json"),
-    responses((status = 201, description = "The token.", body = Made)),
+    responses((status = 201, description = "The token.", body = CreatedToken)),
 )]
 pub(super) async fn create(
     State(app): State<App>,
-    Asked(Nothing {}): Asked<Nothing>,
+    QueryParams(NoQuery {}): QueryParams<NoQuery>,
     Extension(context): Extension<TraceParent>,
     Extension(caller): Extension<Caller>,
     Document(body): Document,
@@ -181,7 +181,8 @@ pub(super) async fn create(
     let (shown, kept) = token::make(wanted, app.world);
     let created = app.db.create_token(&kept);
     app.watch.db(context, Call("INSERT", "tokens"), created).await?;
-    let made = Made { id: kept.id, token: shown.expose().to_owned(), expires_at: kept.expires_at };
+    let made =
+        CreatedToken { id: kept.id, token: shown.expose().to_owned(), expires_at: kept.expires_at };
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
@@ -196,9 +197,9 @@ pub(super) async fn create(
 )]
 pub(super) async fn revoke(
     State(app): State<App>,
-    Asked(Nothing {}): Asked<Nothing>,
+    QueryParams(NoQuery {}): QueryParams<NoQuery>,
     Extension(context): Extension<TraceParent>,
-    Named(id): Named<TokenId>,
+    PathId(id): PathId<TokenId>,
 ) -> Result<StatusCode, Problem> {
     let revoked = app.db.revoke_token(id, app.world.now());
     let revoked = app.watch.db(context, Call("UPDATE", "tokens"), revoked).await?;
@@ -209,7 +210,7 @@ pub(super) async fn revoke(
     }
 }
 
-fn wanted(body: &str, caller: Caller) -> Result<Wanted, Problem> {
+fn wanted(body: &str, caller: Caller) -> Result<TokenSpec, Problem> {
     let invalid = |detail: String| Problem::new(Fault::Invalid, detail);
     let new: NewToken = serde_json::from_str(body).map_err(|error| invalid(error.to_string()))?;
     let letters = new.name.chars().count();
@@ -229,7 +230,7 @@ fn wanted(body: &str, caller: Caller) -> Result<Wanted, Problem> {
             "`projects` has none or too many: name 1 to 100, or leave it out".to_owned(),
         ));
     }
-    Ok(Wanted {
+    Ok(TokenSpec {
         kind: TokenKind::Token,
         name: new.name,
         role: new.role,

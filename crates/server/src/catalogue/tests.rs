@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use drivers::receiver::{self, Refused, Sender, Sink, Unread};
+use drivers::receiver::{self, LostSignal, Sender, Sink, SinkError};
 use golden::Golden;
 use model::{Judgement, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Verdict};
 use otlp::Batch;
@@ -70,20 +70,20 @@ fn every_step_of_a_run_is_a_span() {
 }
 
 /// A sink of which nothing is expected.
-struct Nobody;
+struct NullSink;
 
-impl Sink for Nobody {
+impl Sink for NullSink {
     fn wants(&self, _: &TraceId, _: &Sender) -> bool {
         false
     }
 
     fn lost(&self, _: &TraceId, _: &Sender) {}
 
-    async fn accept(&self, _: Vec<Batch>, _: &Sender) -> Result<(), Refused> {
+    async fn accept(&self, _: Vec<Batch>, _: &Sender) -> Result<(), SinkError> {
         Ok(())
     }
 
-    fn lost_unread(&self, _: &Sender, _: Unread) {}
+    fn lost_unread(&self, _: &Sender, _: LostSignal) {}
 
     fn logged(&self, _: &TraceId, _: &Sender) {}
 }
@@ -147,7 +147,7 @@ async fn shown() -> BTreeMap<String, BTreeSet<String>> {
     });
     metrics.asked(Call("SELECT", "runs"), Duration::from_millis(1), Some("upstream"));
     let address: SocketAddr = "127.0.0.1:0".parse().expect("an address");
-    let receiver = receiver::start(receiver::Config::new(vec![address]), Arc::new(Nobody)).await;
+    let receiver = receiver::start(receiver::Config::new(vec![address]), Arc::new(NullSink)).await;
     let receiver = receiver.expect("it listens");
     metrics.show_ingest(receiver.witness());
     metrics.show_waiting(&Arc::new(Mutex::new(Some((2, Duration::from_secs(3))))));

@@ -9,11 +9,11 @@ use url::Url;
 
 /// Who may ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
+pub struct AccessConfig {
     /// Whether callers must say who they are.
     pub mode: Mode,
     /// How people log in.
-    pub oidc: Option<Oidc>,
+    pub oidc: Option<OidcConfig>,
     /// Whether senders of OTLP must say who they are.
     pub ingest_required: bool,
 }
@@ -30,7 +30,7 @@ pub enum Mode {
 
 /// An identity provider, by OpenID Connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Oidc {
+pub struct OidcConfig {
     /// Its issuer, an URL.
     pub issuer: String,
     /// What this server is to it.
@@ -50,7 +50,7 @@ pub struct Oidc {
 const ROLES: &[(&str, Role)] =
     &[("viewer", Role::Viewer), ("editor", Role::Editor), ("admin", Role::Admin)];
 
-pub(super) fn read(mut fields: Fields<'_>) -> Access {
+pub(super) fn read(mut fields: Fields<'_>) -> AccessConfig {
     const MODES: &[(&str, Mode)] = &[("off", Mode::Off), ("on", Mode::On)];
     let mode = fields.choice("mode", MODES).unwrap_or_default();
     let oidc = fields.table("oidc").map(oidc);
@@ -59,10 +59,10 @@ pub(super) fn read(mut fields: Fields<'_>) -> Access {
     let ingest_required = ingest.boolean("required").unwrap_or(mode == Mode::On);
     ingest.finish();
     fields.finish();
-    Access { mode, oidc, ingest_required }
+    AccessConfig { mode, oidc, ingest_required }
 }
 
-fn oidc(mut fields: Fields<'_>) -> Oidc {
+fn oidc(mut fields: Fields<'_>) -> OidcConfig {
     let issuer = fields.require("issuer").and_then(|item| issuer(&item)).unwrap_or_default();
     let client_id = fields.require("clientId").and_then(|item| item.string()).unwrap_or_default();
     let scopes = fields.list("scopes");
@@ -72,7 +72,7 @@ fn oidc(mut fields: Fields<'_>) -> Oidc {
     let named = named.filter_map(|(name, item)| Some((name.text.clone(), item.choice(ROLES)?)));
     let named: BTreeMap<_, _> = named.collect();
     roles.finish();
-    let oidc = Oidc {
+    let oidc = OidcConfig {
         issuer,
         client_id: client_id.to_owned(),
         client_secret: fields.string("clientSecret").map(Secret::new),

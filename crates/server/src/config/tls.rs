@@ -8,14 +8,14 @@ use source::Fields;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
     /// On the port of the API.
-    pub api: Option<Identity>,
+    pub api: Option<CertificateFiles>,
     /// On the ports of OTLP.
     pub otlp: Option<OtlpTls>,
 }
 
 /// A certificate with its key, both files of PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct CertificateFiles {
     /// The certificate, and those that lead to its root.
     pub cert: PathBuf,
     /// Its key.
@@ -26,7 +26,7 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtlpTls {
     /// What they are shown.
-    pub identity: Identity,
+    pub identity: CertificateFiles,
     /// Who must have signed what they show; without it they need show nothing.
     pub client_ca: Option<PathBuf>,
 }
@@ -46,9 +46,9 @@ pub(super) fn read(server: &mut Fields<'_>) -> Tls {
     Tls { api, otlp }
 }
 
-fn identity(fields: &mut Fields<'_>) -> Option<Identity> {
+fn identity(fields: &mut Fields<'_>) -> Option<CertificateFiles> {
     let mut file =
         |key: &str| fields.require(key).and_then(|item| item.string()).map(PathBuf::from);
     let (cert, key) = (file("cert"), file("key"));
-    Some(Identity { cert: cert?, key: key? })
+    Some(CertificateFiles { cert: cert?, key: key? })
 }

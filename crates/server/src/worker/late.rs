@@ -5,9 +5,9 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bus::Bus;
-use db::Taken;
+use db::RunLease;
 use model::{Faulty, Outcome, Overtaken, Project, RunId, TraceId};
-use runner::{Watch, Watched};
+use runner::{LateSpanMonitor, WatchEnd};
 use tokio::{
     sync::oneshot,
     task::{JoinError, JoinSet},
@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{
     Worker,
-    ports::{Listening, RETRY, WorkerPorts},
+    ports::{RETRY, SpanSources, WorkerPorts},
 };
 use crate::{api, own_events};
 
@@ -31,7 +31,7 @@ const SPANS_MAX: u64 = 2_000_000;
 
 /// A run that has its verdict.
 #[derive(Debug)]
-pub(super) struct Late {
+pub(super) struct LateRun {
     run: RunId,
     epoch: i64,
     project: Project,
@@ -40,24 +40,24 @@ pub(super) struct Late {
     spans: u64,
     /// How long it is listened to.
     length: Duration,
-    watch: Watch,
-    listening: Listening,
+    watch: LateSpanMonitor,
+    listening: SpanSources,
 }
 
 /// Runs that are listened to.
 #[derive(Debug, Default)]
-pub(super) struct Lates {
+pub(super) struct LateRuns {
     tasks: JoinSet<()>,
     /// Ends the listening when dropped; with the spans of its run.
     ends: VecDeque<(oneshot::Sender<()>, u64)>,
     spans: u64,
 }
 
-impl Late {
+impl LateRun {
     /// What is left of a run to be listened to; nothing where it has no trace, which is then forgotten.
     pub(super) fn of(
-        taken: &Taken,
-        watch: Option<Watch>,
+        taken: &RunLease,
+        watch: Option<LateSpanMonitor>,
         outcome: &Outcome,
         ports: WorkerPorts<'_>,
     ) -> Option<Self> {
@@ -83,9 +83,13 @@ impl Late {
     }
 }
 
-impl Lates {
+impl LateRuns {
     /// Goes on to listen to a run that ended.
-    pub(super) fn extend(&mut self, worker: &Arc<Worker>, ended: Result<Option<Late>, JoinError>) {
+    pub(super) fn extend(
+        &mut self,
+        worker: &Arc<Worker>,
+        ended: Result<Option<LateRun>, JoinError>,
+    ) {
         let late = match ended {
             Ok(late) => late,
             Err(error) => {
@@ -125,8 +129,8 @@ impl Lates {
     }
 }
 
-async fn listen(worker: Arc<Worker>, late: Late, mut ended: oneshot::Receiver<()>) {
-    let Late { run, epoch, project, trace, length, watch, listening, .. } = late;
+async fn listen(worker: Arc<Worker>, late: LateRun, mut ended: oneshot::Receiver<()>) {
+    let LateRun { run, epoch, project, trace, length, watch, listening, .. } = late;
     let end = async {
         tokio::select! {
             () = sleep(length) => {}
@@ -134,7 +138,7 @@ async fn listen(worker: Arc<Worker>, late: Late, mut ended: oneshot::Receiver<()
             _ = &mut ended => {}
         }
     };
-    let Watched { overtaken, seen } = watch.until(end).await;
+    let WatchEnd { overtaken, seen } = watch.until(end).await;
     worker.shared.learning.note(&project, seen);
     worker.bus.forget(trace);
     drop(listening);

@@ -21,7 +21,7 @@ const RUNS_MAX: usize = 4096;
 
 /// What was shown and not kept yet.
 #[derive(Debug, Default)]
-pub(super) struct Learning(Mutex<HashMap<Project, Vec<Learned>>>);
+pub(super) struct LearnedQueue(Mutex<HashMap<Project, Vec<Learned>>>);
 
 /// Keeps what comes, until it is dropped.
 pub(super) async fn keep(worker: Arc<Worker>) {
@@ -31,7 +31,7 @@ pub(super) async fn keep(worker: Arc<Worker>) {
     }
 }
 
-impl Learning {
+impl LearnedQueue {
     pub(super) fn note(&self, project: &Project, seen: Learned) {
         if !seen.is_empty() {
             self.add(project, vec![seen]);

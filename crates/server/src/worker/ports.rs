@@ -6,10 +6,10 @@ use std::{
 };
 
 use bus::{Bus, Local, Next};
-use db::{Db, DbError, Taken};
+use db::{Db, DbError, RunLease};
 use drivers::{
     arrivals::{Arrival, Arrivals},
-    receiver::Seen,
+    receiver::ReceiverSnapshot,
     trigger::AnswerHold,
 };
 use lang::Secrets;
@@ -17,14 +17,14 @@ use model::{
     Answer, Attempt, Event, Faulty, KeyRing, Progress, Project, Request, Step, Timestamp, TraceId,
     Verdict, What,
 };
-use runner::{Lost, Ports, Share};
+use runner::{LeaseLost, Ports, Share};
 use tokio::{
     sync::mpsc,
     task::JoinSet,
     time::{Instant, sleep},
 };
 
-use super::{Worker, flights::Lease};
+use super::{Worker, active_runs::Lease};
 use crate::{
     api,
     interests::{Interest, channel},
@@ -39,8 +39,8 @@ pub(super) const RETRY: Duration = Duration::from_millis(200);
 const ARRIVALS_MAX: usize = 16;
 
 /// A write that the record refuses for good.
-pub(super) fn lost(error: &DbError) -> Lost {
-    Lost(error.to_string())
+pub(super) fn lost(error: &DbError) -> LeaseLost {
+    LeaseLost(error.to_string())
 }
 
 /// The ports of one run.
@@ -57,7 +57,7 @@ pub(super) struct WorkerPorts<'a> {
     /// The attempt that was recorded here.
     attempt: Mutex<Option<Attempt>>,
     linger: Mutex<Linger>,
-    listening: Mutex<Listening>,
+    listening: Mutex<SpanSources>,
     /// What of an answer nobody may see, once the variables are known.
     secrets: OnceLock<Secrets>,
     /// Exports that nobody had read when the run began.
@@ -78,7 +78,7 @@ struct Linger {
 
 /// What brings spans to a run, for as long as it is held.
 #[derive(Debug, Default)]
-pub(super) struct Listening {
+pub(super) struct SpanSources {
     /// Carries spans from the bus to the run.
     pumps: JoinSet<()>,
     /// That spans of a trace are wanted whose id is not ours.
@@ -97,9 +97,9 @@ impl<'a> WorkerPorts<'a> {
         worker: &'a Worker,
         lease: &'a Lease,
         trace: RunTrace,
-        taken: &Taken,
+        taken: &RunLease,
     ) -> Self {
-        let Taken { project, progress, provisional, .. } = taken;
+        let RunLease { project, progress, provisional, .. } = taken;
         Self {
             worker,
             lease,
@@ -118,7 +118,7 @@ impl<'a> WorkerPorts<'a> {
     }
 
     /// How far an earlier owner came, once there is memory for the answer that it recorded.
-    pub(super) async fn progress(&self, taken: &Taken) -> Result<Progress, DbError> {
+    pub(super) async fn progress(&self, taken: &RunLease) -> Result<Progress, DbError> {
         let Some(bytes) = taken.answer_bytes else { return Ok(taken.progress.clone()) };
         self.hold.grow(bytes).await;
         let call = (Step::Resolve, Call("SELECT", "runs"));
@@ -151,7 +151,7 @@ impl<'a> WorkerPorts<'a> {
 
     /// Records that a run lingers with this verdict, and all that happened until now. A run has one provisional verdict:
     /// whoever goes on with one that lingers writes none.
-    pub(super) async fn linger(&self, verdict: Verdict) -> Result<(), Lost> {
+    pub(super) async fn linger(&self, verdict: Verdict) -> Result<(), LeaseLost> {
         let known = self.provisional();
         self.lingering().since = Some(self.now());
         if known.is_some() {
@@ -185,7 +185,7 @@ impl<'a> WorkerPorts<'a> {
     }
 
     /// What goes on to bring spans after the verdict.
-    pub(super) fn into_listening(self) -> Listening {
+    pub(super) fn into_listening(self) -> SpanSources {
         self.listening.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,7 +193,7 @@ impl<'a> WorkerPorts<'a> {
         self.trace
     }
 
-    fn listening(&self) -> MutexGuard<'_, Listening> {
+    fn listening(&self) -> MutexGuard<'_, SpanSources> {
         self.listening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -285,7 +285,7 @@ impl Ports for WorkerPorts<'_> {
         unread > self.unread_before || !self.worker.bus.is_whole(self.channel(trace))
     }
 
-    async fn other_servers(&self) -> Result<Vec<String>, Lost> {
+    async fn other_servers(&self) -> Result<Vec<String>, LeaseLost> {
         let Worker { db, peers, .. } = self.worker;
         loop {
             // Many runs share one reading, which is a part of none.
@@ -296,11 +296,11 @@ impl Ports for WorkerPorts<'_> {
         }
     }
 
-    fn seen(&self) -> Option<Seen> {
+    fn seen(&self) -> Option<ReceiverSnapshot> {
         Some(self.worker.witness.seen(&self.project))
     }
 
-    async fn attempted(&self, attempt: &Attempt) -> Result<(), Lost> {
+    async fn attempted(&self, attempt: &Attempt) -> Result<(), LeaseLost> {
         let Lease { run, epoch, .. } = *self.lease;
         // Nothing was sent yet, and the run has subscribed.
         self.worker.bus.expect(self.channel(attempt.trace_id));
@@ -317,21 +317,21 @@ impl Ports for WorkerPorts<'_> {
         Ok(())
     }
 
-    async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
+    async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, LeaseLost> {
         let (permit, hold) = (|| self.lease.is_half_left(), &self.hold);
         if is_planted(Plant::SecondTrigger) {
             self.worker.triggers.fire(request, attempt, permit, hold).await;
         }
         let answer = self.worker.triggers.fire(request, attempt, permit, hold).await;
         answer.ok_or_else(|| {
-            Lost(
+            LeaseLost(
                 "less than half of the lease was left before the first byte, so nothing was sent"
                     .to_owned(),
             )
         })
     }
 
-    async fn answered(&self, answer: &Answer) -> Result<(), Lost> {
+    async fn answered(&self, answer: &Answer) -> Result<(), LeaseLost> {
         let Lease { run, epoch, .. } = *self.lease;
         let at = self.now();
         // Why there was no answer is told as an event, and may quote what was asked.

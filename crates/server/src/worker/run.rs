@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use bus::Bus;
-use db::{Damaged, Db, DbError, OtlpTrace, SecretValues, Taken};
-use lang::{Document, Evidence, Files, Plan, SettleProfile, Reference, Secrets, Vars};
+use db::{DamagedRun, Db, DbError, OtlpTrace, RunLease, SecretValues};
+use lang::{Document, Evidence, Files, Plan, Reference, Secrets, SettleProfile, Vars};
 use model::{
     DocumentKind, Event, Faulty, Learned, Outcome, RunId, Step, StepTime, Superseded, Timestamp,
     Trace, Verdict, What,
     trace::{SpanData, TraceFull},
 };
-use runner::{Finished, Job, Limits, Lost, Ports, RunError, Share};
+use runner::{FinishedRun, Job, LeaseLost, Limits, Ports, RunError, Share};
 
 use super::{
-    Held, Worker,
-    late::Late,
+    LeasedRun, Worker,
+    late::LateRun,
     ports::{self, WorkerPorts},
     slots::Slot,
 };
@@ -32,8 +32,8 @@ const STALLS_MAX: i32 = 2;
 const STOPPED: &str = "stopped: somebody asked the run to stop before it had its verdict; run it again if it is wanted";
 
 /// One run, as long as it is ours. What it leaves goes on to listen.
-pub(super) async fn one(worker: Arc<Worker>, held: Held) -> Option<Late> {
-    let Held { taken, slot, trace, asked } = held;
+pub(super) async fn one(worker: Arc<Worker>, held: LeasedRun) -> Option<LateRun> {
+    let LeasedRun { taken, slot, trace, asked } = held;
     let flights = &worker.shared.flights;
     let flight = flights.begin((taken.run_id, taken.epoch), worker.config.lease, asked);
     let ports = WorkerPorts::new(&worker, &flight.lease, trace, &taken);
@@ -53,16 +53,16 @@ pub(super) async fn one(worker: Arc<Worker>, held: Held) -> Option<Late> {
 /// Ends a run whose row cannot be read; taken again, it could not be read again.
 pub(super) async fn end_damaged(
     worker: Arc<Worker>,
-    damaged: Damaged,
+    damaged: DamagedRun,
     _slot: Slot,
-) -> Option<Late> {
-    let Damaged { run_id, epoch, test, reason } = damaged;
+) -> Option<LateRun> {
+    let DamagedRun { run_id, epoch, test, reason } = damaged;
     tracing::error!(run = %run_id, reason, "a run cannot be read, and is ended");
     let reason = format!("{reason}; look for what else has written to the database");
     let outcome = bare(run_id, test, reason);
     let at = worker.world.now();
     let events = [Event { at, what: What::Judged { verdict: outcome.verdict } }];
-    let finished = db::Finished { outcome: &outcome, events: &events, trace: None };
+    let finished = db::RunCompletion { outcome: &outcome, events: &events, trace: None };
     match worker.db.finish(run_id, epoch, &finished).await {
         Ok(()) => worker.bus.hint(api::run_news(run_id)),
         Err(error) => {
@@ -77,10 +77,10 @@ const DOCUMENT_SMALL_BYTES: usize = 16 << 10;
 
 async fn execute(
     worker: &Worker,
-    taken: &Taken,
+    taken: &RunLease,
     ports: WorkerPorts<'_>,
     mut slot: Slot,
-) -> Result<Option<Late>, Lost> {
+) -> Result<Option<LateRun>, LeaseLost> {
     let mut steps = vec![StepTime {
         step: Step::Queue,
         began: taken.accepted_at,
@@ -101,19 +101,19 @@ async fn execute(
     steps.push(StepTime { step: Step::Compile, began, ended: worker.world.now() });
     let resolve_began = worker.world.now();
     let result = match &plan {
-        _ if taken.stop_at.is_some() => Came::Stopped,
-        Err(reason) => Came::Open(reason.clone()),
+        _ if taken.stop_at.is_some() => RunEnd::Stopped,
+        Err(reason) => RunEnd::Open(reason.clone()),
         Ok(plan) => tokio::select! {
             result = judged(worker, taken, plan, (&ports, &mut slot)) => result?,
-            () = ports.stopped() => Came::Stopped,
+            () = ports.stopped() => RunEnd::Stopped,
         },
     };
     let at = worker.world.now();
-    let is_stopped = matches!(result, Came::Stopped);
+    let is_stopped = matches!(result, RunEnd::Stopped);
     let mut ended = match result {
-        Came::Judged(finished) => Ended::from_run(*finished, ports.take_events()),
-        Came::Open(reason) => Ended::without_run(taken, &ports, reason, at),
-        Came::Stopped => Ended::without_run(taken, &ports, STOPPED.to_owned(), at),
+        RunEnd::Judged(finished) => RunResult::from_run(*finished, ports.take_events()),
+        RunEnd::Open(reason) => RunResult::without_run(taken, &ports, reason, at),
+        RunEnd::Stopped => RunResult::without_run(taken, &ports, STOPPED.to_owned(), at),
     };
     let resolved = || StepTime { step: Step::Resolve, began: resolve_began, ended: at };
     match ended.outcome.steps.iter_mut().find(|step| step.step == Step::Resolve) {
@@ -134,12 +134,12 @@ async fn execute(
     let (watch, seen) = (ended.watch.take(), std::mem::take(&mut ended.seen));
     let outcome = record(worker, taken, &ports, ended).await?;
     worker.shared.learning.note(&taken.project, seen);
-    Ok(Late::of(taken, watch, &outcome, ports))
+    Ok(LateRun::of(taken, watch, &outcome, ports))
 }
 
 /// What came of a run here.
-enum Came {
-    Judged(Box<Finished>),
+enum RunEnd {
+    Judged(Box<FinishedRun>),
     /// Nothing that could be judged, and why.
     Open(String),
     Stopped,
@@ -147,24 +147,24 @@ enum Came {
 
 async fn judged(
     worker: &Worker,
-    taken: &Taken,
+    taken: &RunLease,
     plan: &Plan,
     (ports, slot): (&WorkerPorts<'_>, &mut Slot),
-) -> Result<Came, Lost> {
+) -> Result<RunEnd, LeaseLost> {
     let within = ports.trace().step(Step::Resolve);
     let asked = (&worker.watch, within);
     let vars =
         match variables(asked, &worker.db, &taken.project, (&taken.vars, &taken.secrets)).await {
             Ok(vars) => vars,
             // Nothing was sent: who takes the run next asks again.
-            Err(error) if error.fault().is_transient() => return Err(Lost(error.to_string())),
-            Err(error) => return Ok(Came::Open(error.to_string())),
+            Err(error) if error.fault().is_transient() => return Err(LeaseLost(error.to_string())),
+            Err(error) => return Ok(RunEnd::Open(error.to_string())),
         };
     ports.hide(Secrets::of(&vars));
     let progress = match ports.progress(taken).await {
         Ok(progress) => progress,
         Err(error @ DbError::Fenced { .. }) => return Err(ports::lost(&error)),
-        Err(error) => return Ok(Came::Open(error.to_string())),
+        Err(error) => return Ok(RunEnd::Open(error.to_string())),
     };
     // Nobody gets more time than the operator gives.
     let timeout = taken.timeout.map_or(worker.config.timeout, |it| it.min(worker.config.timeout));
@@ -187,22 +187,22 @@ async fn judged(
             if taken.suite.is_some() && !finished.outcome.judgement.outputs.is_empty() {
                 keep_secret_outputs(taken, (plan, &vars), &finished, ports).await?;
             }
-            Ok(Came::Judged(Box::new(finished)))
+            Ok(RunEnd::Judged(Box::new(finished)))
         }
         Err(RunError::Lost(lost)) => Err(lost),
         Err(error @ (RunError::Resolve(_) | RunError::Full(_))) => {
-            Ok(Came::Open(error.to_string()))
+            Ok(RunEnd::Open(error.to_string()))
         }
     }
 }
 
 /// Keeps what a step puts out and nobody may see, for the steps that need it: the outcome has `***` there.
 async fn keep_secret_outputs(
-    taken: &Taken,
+    taken: &RunLease,
     (plan, vars): (&Plan, &Vars),
-    finished: &Finished,
+    finished: &FinishedRun,
     ports: &WorkerPorts<'_>,
-) -> Result<(), Lost> {
+) -> Result<(), LeaseLost> {
     let seed = runner::seed(taken.run_id);
     let Ok(mut resolved) = lang::resolve(plan, vars, &seed) else { return Ok(()) };
     if let Ok(asked) = lang::request(plan, vars, &seed, &Files::default()) {
@@ -228,10 +228,10 @@ async fn keep_secret_outputs(
 
 /// Lets a provisional verdict linger until it is final, without a slot once it is in the record.
 async fn conclude(
-    mut finished: Finished,
+    mut finished: FinishedRun,
     ports: &WorkerPorts<'_>,
     slot: &mut Slot,
-) -> Result<Finished, Lost> {
+) -> Result<FinishedRun, LeaseLost> {
     let Some(watch) = finished.watch.take_if(|_| finished.outcome.provisional) else {
         return Ok(finished);
     };
@@ -257,7 +257,7 @@ fn supersede(outcome: &mut Outcome, provisional: Option<Verdict>) {
 }
 
 /// The plan of the version that the run started with.
-fn compile(taken: &Taken) -> Result<Plan, String> {
+fn compile(taken: &RunLease) -> Result<Plan, String> {
     let text = source::Text::new(&taken.test.file, &taken.test.document);
     let (planned, diagnostics) = lang::plans(&text);
     let plan =
@@ -275,7 +275,7 @@ fn compile(taken: &Taken) -> Result<Plan, String> {
 }
 
 /// The profile that says how long to wait: the one that the test names, else the one that holds for tests that name none.
-fn settle_profile(taken: &Taken, plan: &Plan) -> Result<Option<SettleProfile>, String> {
+fn settle_profile(taken: &RunLease, plan: &Plan) -> Result<Option<SettleProfile>, String> {
     let read = |document: &String| {
         let (documents, _) = lang::read(&source::Text::new("profile.yaml", document));
         documents.into_iter().find_map(|document| match document {
@@ -298,7 +298,7 @@ fn settle_profile(taken: &Taken, plan: &Plan) -> Result<Option<SettleProfile>, S
 }
 
 /// What is left of a run to be recorded and told.
-struct Ended {
+struct RunResult {
     outcome: Outcome,
     events: Vec<Event>,
     trace: Option<Arc<Trace>>,
@@ -306,17 +306,22 @@ struct Ended {
     secrets: Secrets,
     trigger: Option<SpanData>,
     seen: Learned,
-    watch: Option<runner::Watch>,
+    watch: Option<runner::LateSpanMonitor>,
 }
 
-impl Ended {
-    fn from_run(finished: Finished, events: Vec<Event>) -> Self {
-        let Finished { outcome, trace, secrets, trigger, seen, watch, .. } = finished;
+impl RunResult {
+    fn from_run(finished: FinishedRun, events: Vec<Event>) -> Self {
+        let FinishedRun { outcome, trace, secrets, trigger, seen, watch, .. } = finished;
         Self { outcome, events, trace, secrets, trigger, seen, watch }
     }
 
     /// A run that came to no judgement, and the reason.
-    fn without_run(taken: &Taken, ports: &WorkerPorts<'_>, reason: String, at: Timestamp) -> Self {
+    fn without_run(
+        taken: &RunLease,
+        ports: &WorkerPorts<'_>,
+        reason: String,
+        at: Timestamp,
+    ) -> Self {
         // Without the answer: what of it nobody may see is known to the run alone.
         let attempt = ports.attempt().or_else(|| taken.progress.attempt());
         let outcome = Outcome {
@@ -345,10 +350,10 @@ fn bare(run: RunId, test: String, reason: String) -> Outcome {
 /// Writes verdict, events and trace in one statement, then tells of the run. What is left is its outcome.
 async fn record(
     worker: &Worker,
-    taken: &Taken,
+    taken: &RunLease,
     ports: &WorkerPorts<'_>,
-    mut ended: Ended,
-) -> Result<Outcome, Lost> {
+    mut ended: RunResult,
+) -> Result<Outcome, LeaseLost> {
     let began = worker.world.now();
     let secrets = std::mem::take(&mut ended.secrets);
     let trace = match ended.trace.take() {
@@ -394,12 +399,12 @@ async fn encoded(
 }
 
 async fn write(
-    taken: &Taken,
+    taken: &RunLease,
     ports: &WorkerPorts<'_>,
-    ended: &Ended,
+    ended: &RunResult,
     trace: Option<OtlpTrace>,
 ) -> Result<(), DbError> {
-    let finished = db::Finished { outcome: &ended.outcome, events: &ended.events, trace };
+    let finished = db::RunCompletion { outcome: &ended.outcome, events: &ended.events, trace };
     let finished = &finished;
     let finish = |db: Db| async move { db.finish(taken.run_id, taken.epoch, finished).await };
     ports.insist(Step::Record, finish).await
@@ -408,8 +413,8 @@ async fn write(
 /// Sends the run's own spans, and the trigger span for the application's trace.
 fn tell(
     worker: &Worker,
-    (trace, taken): (RunTrace, &Taken),
-    ended: &Ended,
+    (trace, taken): (RunTrace, &RunLease),
+    ended: &RunResult,
     (linger, record_began): (Option<StepTime>, Timestamp),
 ) {
     let mut steps = ended.outcome.steps.clone();

@@ -16,12 +16,12 @@ const LINGERING_SPANS_MAX: u64 = 2_000_000;
 /// How many runs are under way.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    used: Mutex<Used>,
+    used: Mutex<SlotUse>,
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Used {
+struct SlotUse {
     slots: usize,
     lingering: usize,
     spans: u64,
@@ -52,7 +52,7 @@ impl Slots {
         self.freed.notified().await;
     }
 
-    fn used(&self) -> MutexGuard<'_, Used> {
+    fn used(&self) -> MutexGuard<'_, SlotUse> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

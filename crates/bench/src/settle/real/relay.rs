@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use drivers::{
     Batch,
-    receiver::{self, Receiver, Refused, Sender, Sink, Unread},
+    receiver::{self, LostSignal, Receiver, Sender, Sink, SinkError},
 };
 use model::TraceId;
 use opentelemetry_proto::tonic::{
@@ -95,7 +95,7 @@ impl Sink for Chaos {
         true
     }
 
-    async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), Refused> {
+    async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), SinkError> {
         for batch in batches {
             // What a run has let go of is nobody's.
             if let Some(trace) = locked(&self.traces).get_mut(&batch.trace_id) {
@@ -118,7 +118,7 @@ impl Sink for Chaos {
 
     fn lost(&self, _trace: &TraceId, _: &Sender) {}
 
-    fn lost_unread(&self, _: &Sender, _: Unread) {}
+    fn lost_unread(&self, _: &Sender, _: LostSignal) {}
 
     fn logged(&self, _: &TraceId, _: &Sender) {}
 }

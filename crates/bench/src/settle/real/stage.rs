@@ -9,7 +9,7 @@ use lang::{Files, Vars};
 use model::{
     Answer, Attempt, Event, KeyRing, Learned, Progress, Request, RunId, Timestamp, TraceId,
 };
-use runner::{Job, Limits, Lost, Ports, Started};
+use runner::{Job, LeaseLost, Limits, Ports, StartedProcesses};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -73,7 +73,7 @@ impl<'a, 's> Stage<'a, 's> {
         let started = script
             .system
             .started
-            .map(|batch_delay| Started { marker: TOKEN.to_owned(), batch_delay });
+            .map(|batch_delay| StartedProcesses { marker: TOKEN.to_owned(), batch_delay });
         let job = Job {
             run_id: RunId::new(self.now(), [1; 10]),
             plan: &script.test.plan,
@@ -157,20 +157,20 @@ impl Ports for Stage<'_, '_> {
         self.world.inbox.refused(trace) > 0
     }
 
-    async fn attempted(&self, _attempt: &Attempt) -> Result<(), Lost> {
+    async fn attempted(&self, _attempt: &Attempt) -> Result<(), LeaseLost> {
         Ok(())
     }
 
-    async fn fire(&self, _request: &Request, attempt: &Attempt) -> Result<Answer, Lost> {
+    async fn fire(&self, _request: &Request, attempt: &Attempt) -> Result<Answer, LeaseLost> {
         let fired = unix_nanos() + TELLING_NS;
         *self.state() = Some((fired, *attempt));
-        self.tell_all(fired, attempt).await.map_err(|error| Lost(format!("{error:#}")))?;
+        self.tell_all(fired, attempt).await.map_err(|error| LeaseLost(format!("{error:#}")))?;
         self.fired.notify_one();
         self.until(self.script.played.answer_at).await;
         Ok(answer(&self.script.played))
     }
 
-    async fn answered(&self, _answer: &Answer) -> Result<(), Lost> {
+    async fn answered(&self, _answer: &Answer) -> Result<(), LeaseLost> {
         Ok(())
     }
 

@@ -26,7 +26,7 @@ use tokio::{
 };
 
 use super::{
-    super::network::{Forbidden, Networks},
+    super::network::{NetworkRefusal, Networks},
     proxy::Proxy,
     tls::{Client, Trust},
 };
@@ -85,7 +85,7 @@ pub(super) enum ConnectError {
     #[error("`{host}` has no address: {source}")]
     Lookup { host: String, source: io::Error },
     #[error("`{target}` may not be reached from this server: {rule}")]
-    Forbidden { target: Target, rule: Forbidden },
+    Forbidden { target: Target, rule: NetworkRefusal },
     #[error("nobody answers at `{target}`: {source}")]
     Refused { target: Target, source: io::Error },
     #[error("no trusted TLS session with `{target}`: {reason}{hint}")]

@@ -17,13 +17,13 @@ use hyper_util::rt::TokioIo;
 use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    Failed,
+    HttpError,
     connect::{Peer, Target},
 };
 use crate::trigger::AnswerHold;
 
 /// What was answered, and when.
-pub(super) struct Said {
+pub(super) struct TimedResponse {
     pub(super) head: Parts,
     pub(super) body: Vec<u8>,
     pub(super) sent_at: Instant,
@@ -36,7 +36,7 @@ pub(super) async fn converse(
     request: Request<Full<Bytes>>,
     (target, bytes_max, hold): (&Target, usize, &AnswerHold),
     leads_on: &(dyn Fn(&Parts) -> bool + Sync),
-) -> Result<Said, Failed> {
+) -> Result<TimedResponse, HttpError> {
     let broken = |error: hyper::Error| broken(target, &error);
     let listen = async |answer: Response<Incoming>, sent_at: Instant| {
         let (head, body) = answer.into_parts();
@@ -44,7 +44,7 @@ pub(super) async fn converse(
             true => Vec::new(),
             false => read(target, body, bytes_max, hold).await?,
         };
-        Ok(Said { head, body, sent_at, ended_at: Instant::now() })
+        Ok(TimedResponse { head, body, sent_at, ended_at: Instant::now() })
     };
     // A server may close as soon as it has answered: what it said is still to be read. Why a connection ended is told to
     // the exchange.
@@ -65,7 +65,7 @@ pub(super) async fn converse(
         }
         Peer::Http2(stream) => {
             let tasks = Tasks::default();
-            let _ended_with_this = Ended(tasks.clone());
+            let _ended_with_this = AbortOnDrop(tasks.clone());
             let (mut sender, connection) =
                 http2::handshake(tasks, TokioIo::new(stream)).await.map_err(broken)?;
             let sent_at = Instant::now();
@@ -87,17 +87,17 @@ async fn read(
     mut body: Incoming,
     bytes_max: usize,
     hold: &AnswerHold,
-) -> Result<Vec<u8>, Failed> {
+) -> Result<Vec<u8>, HttpError> {
     // What is announced as too large is not read at all.
     if body.size_hint().lower() > bytes_max as u64 {
-        return Err(Failed::TooLarge(bytes_max));
+        return Err(HttpError::TooLarge(bytes_max));
     }
     // Into one buffer: a peer may well send a body byte by byte.
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| broken(target, &error))?.into_data() else { continue };
         if whole.len() + data.len() > bytes_max {
-            return Err(Failed::TooLarge(bytes_max));
+            return Err(HttpError::TooLarge(bytes_max));
         }
         hold.grow(whole.len() + data.len()).await;
         whole.extend_from_slice(&data);
@@ -105,10 +105,10 @@ async fn read(
     Ok(whole)
 }
 
-fn broken(target: &Target, error: &(dyn Error + 'static)) -> Failed {
+fn broken(target: &Target, error: &(dyn Error + 'static)) -> HttpError {
     let head_too_large = error.downcast_ref().is_some_and(hyper::Error::is_parse_too_large);
     if head_too_large {
-        return Failed::HeadTooLarge;
+        return HttpError::HeadTooLarge;
     }
     let mut reason = error.to_string();
     let mut cause = error.source();
@@ -116,7 +116,7 @@ fn broken(target: &Target, error: &(dyn Error + 'static)) -> Failed {
         reason = format!("{reason}: {error}");
         cause = error.source();
     }
-    Failed::Broken { target: target.clone(), reason }
+    HttpError::Broken { target: target.clone(), reason }
 }
 
 /// What HTTP/2 does beside the exchange.
@@ -124,7 +124,7 @@ fn broken(target: &Target, error: &(dyn Error + 'static)) -> Failed {
 struct Tasks(Arc<Mutex<JoinSet<()>>>);
 
 /// Ends the tasks when it is dropped, whoever else holds them.
-struct Ended(Tasks);
+struct AbortOnDrop(Tasks);
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
     fn execute(&self, task: F) {
@@ -132,7 +132,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {
     }
 }
 
-impl Drop for Ended {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         let Tasks(tasks) = &self.0;
         tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();

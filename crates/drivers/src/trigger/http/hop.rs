@@ -18,7 +18,7 @@ use url::Url;
 
 use super::{
     super::context::propagate,
-    Failed,
+    HttpError,
     connect::{Origin, Peer, Target},
     proxy::Proxy,
 };
@@ -47,7 +47,7 @@ pub(super) struct Hop {
 
 impl Hop {
     /// Makes a request of what was written, or says why it cannot be one.
-    pub(super) fn first(request: &HttpRequest, attempt: &Attempt) -> Result<Self, Failed> {
+    pub(super) fn first(request: &HttpRequest, attempt: &Attempt) -> Result<Self, HttpError> {
         let url: Uri = request.url.parse().map_err(|error| unsendable("its URL", error))?;
         let origin = origin(&url).map_err(|why| unsendable("its URL", why))?;
         let method = Method::from_bytes(request.method.as_bytes());
@@ -137,7 +137,11 @@ fn origin(url: &Uri) -> Result<Origin, &'static str> {
     Ok(Origin { target: target.ok_or("the port is not one")?, is_tls })
 }
 
-fn headers(request: &HttpRequest, authority: &str, attempt: &Attempt) -> Result<HeaderMap, Failed> {
+fn headers(
+    request: &HttpRequest,
+    authority: &str,
+    attempt: &Attempt,
+) -> Result<HeaderMap, HttpError> {
     let context = propagate(&request.propagation, attempt.trace_id, attempt.span_id);
     let ours = context.iter().map(|(name, value)| (*name, value.as_str()));
     let auth = request.auth.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -160,8 +164,8 @@ fn headers(request: &HttpRequest, authority: &str, attempt: &Attempt) -> Result<
     Ok(headers)
 }
 
-fn unsendable(what: &str, why: impl fmt::Display) -> Failed {
-    Failed::Unsendable(format!("{what}: {why}"))
+fn unsendable(what: &str, why: impl fmt::Display) -> HttpError {
+    HttpError::Unsendable(format!("{what}: {why}"))
 }
 
 #[cfg(test)]

@@ -25,12 +25,12 @@ use tokio::time::Instant;
 
 use self::{
     connect::{ConnectError, Names, Target, Way, connect},
-    converse::{Said, converse},
+    converse::{TimedResponse, converse},
     hop::Hop,
     proxy::Proxies,
     tls::Trust,
 };
-use super::{AnswerHold, Config, Limits, Networks, Permit, Unanswered};
+use super::{AnswerHold, Networks, SendPermit, TriggerConfig, TriggerError, TriggerLimits};
 
 /// A year stands for every timeout that is too long to be told.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -38,7 +38,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Fires HTTP requests.
 #[derive(Debug)]
 pub(super) struct Http {
-    limits: Limits,
+    limits: TriggerLimits,
     trust: Trust,
     proxies: Proxies,
     networks: Option<Networks>,
@@ -46,7 +46,7 @@ pub(super) struct Http {
 
 /// Why there is no response.
 #[derive(Debug, Error)]
-enum Failed {
+enum HttpError {
     #[error("the request was not sent")]
     Withheld,
     #[error("the request cannot be sent: {0}")]
@@ -64,20 +64,20 @@ enum Failed {
     #[error("redirected more than {max} times, the last time by `{target}`")]
     Redirects { max: u32, target: Target },
     #[error("redirected to `{target}`: {failed}")]
-    Redirected { target: Target, failed: Box<Failed> },
+    Redirected { target: Target, failed: Box<HttpError> },
 }
 
 /// What holds for a request and for all that it is redirected to.
 struct Terms<'a> {
     deadline: Instant,
-    permit: Permit<'a>,
+    permit: SendPermit<'a>,
     redirects_max: u32,
     hold: &'a AnswerHold,
 }
 
 impl Http {
-    pub(super) fn new(config: &Config) -> Self {
-        let Config { limits, environment, networks, .. } = config;
+    pub(super) fn new(config: &TriggerConfig) -> Self {
+        let TriggerConfig { limits, environment, networks, .. } = config;
         Self {
             limits: *limits,
             trust: Trust::new(environment),
@@ -90,9 +90,9 @@ impl Http {
         &self,
         request: &HttpRequest,
         attempt: &Attempt,
-        permit: Permit<'_>,
+        permit: SendPermit<'_>,
         hold: &AnswerHold,
-    ) -> Result<Response, Unanswered> {
+    ) -> Result<Response, TriggerError> {
         let answered = match Hop::first(request, attempt) {
             Err(failed) => Err(failed),
             Ok(hop) => {
@@ -104,19 +104,24 @@ impl Http {
                 let terms = Terms { deadline, permit, redirects_max, hold };
                 hold.in_time(deadline, self.follow(hop, &request.tls, &terms))
                     .await
-                    .unwrap_or(Err(Failed::Timeout { target, timeout }))
+                    .unwrap_or(Err(HttpError::Timeout { target, timeout }))
             }
         };
         answered.map_err(|failed| match failed {
-            Failed::Withheld => Unanswered::Withheld,
+            HttpError::Withheld => TriggerError::Withheld,
             failed => {
-                Unanswered::Because(NoAnswer { kind: failed.kind(), message: failed.to_string() })
+                TriggerError::Because(NoAnswer { kind: failed.kind(), message: failed.to_string() })
             }
         })
     }
 
     /// Sends the request, and again to where it is redirected.
-    async fn follow(&self, mut hop: Hop, tls: &Tls, terms: &Terms<'_>) -> Result<Response, Failed> {
+    async fn follow(
+        &self,
+        mut hop: Hop,
+        tls: &Tls,
+        terms: &Terms<'_>,
+    ) -> Result<Response, HttpError> {
         // By what we are known here is not shown elsewhere.
         let elsewhere = Tls { verify: tls.verify.clone(), ..Tls::default() };
         let mut tls = tls;
@@ -131,13 +136,13 @@ impl Http {
             said = self.exchange(&hop, tls, &Terms { permit: &|| true, ..*terms }).await.map_err(
                 |failed| {
                     let target = hop.origin.target.clone();
-                    Failed::Redirected { target, failed: Box::new(failed) }
+                    HttpError::Redirected { target, failed: Box::new(failed) }
                 },
             )?;
         }
         if terms.redirects_max > 0 && hop.next(&said.head).is_some() {
             let target = hop.origin.target;
-            return Err(Failed::Redirects { max: terms.redirects_max, target });
+            return Err(HttpError::Redirects { max: terms.redirects_max, target });
         }
         let duration = said.ended_at.duration_since(sent_at).saturating_sub(terms.hold.waited());
         Ok(Response {
@@ -149,15 +154,20 @@ impl Http {
     }
 
     /// Sends one request over one connection. The body of a redirect that is followed is not read.
-    async fn exchange(&self, hop: &Hop, tls: &Tls, terms: &Terms<'_>) -> Result<Said, Failed> {
-        let proxy = self.proxies.on_the_way_to(&hop.url).map_err(Failed::Unsendable)?;
-        let tls = self.trust.client(tls).map_err(Failed::Unsendable)?;
+    async fn exchange(
+        &self,
+        hop: &Hop,
+        tls: &Tls,
+        terms: &Terms<'_>,
+    ) -> Result<TimedResponse, HttpError> {
+        let proxy = self.proxies.on_the_way_to(&hop.url).map_err(HttpError::Unsendable)?;
+        let tls = self.trust.client(tls).map_err(HttpError::Unsendable)?;
         let networks = self.networks.as_ref();
         let way = Way { proxy: proxy.as_ref(), networks, names: Names::System };
         let peer = connect(&hop.origin, way, (&self.trust, &tls), terms.deadline).await?;
         let request = hop.request(&peer, proxy.as_ref());
         if !(terms.permit)() {
-            return Err(Failed::Withheld);
+            return Err(HttpError::Withheld);
         }
         let leads_on = |head: &Parts| terms.redirects_max > 0 && hop.next(head).is_some();
         let bytes_max = self.limits.response_bytes_max;
@@ -169,7 +179,7 @@ fn as_text((name, value): (&HeaderName, &HeaderValue)) -> (String, String) {
     (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-impl Failed {
+impl HttpError {
     fn kind(&self) -> NoAnswerKind {
         match self {
             Self::Unsendable(_) | Self::Withheld => NoAnswerKind::Invalid,

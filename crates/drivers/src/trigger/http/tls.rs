@@ -80,7 +80,9 @@ impl Trust {
         let verifier = match &tls.verify {
             Verify::Nothing => {
                 let provider = ring::default_provider();
-                verifier.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+                verifier
+                    .dangerous()
+                    .with_custom_certificate_verifier(Arc::new(NoVerification(provider)))
             }
             Verify::System | Verify::Ca(_) => verifier.with_root_certificates(roots),
         };
@@ -186,9 +188,9 @@ impl Client {
 
 /// Takes any certificate for the right one. That the peer has its key is still asked for.
 #[derive(Debug)]
-struct Anybody(CryptoProvider);
+struct NoVerification(CryptoProvider);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

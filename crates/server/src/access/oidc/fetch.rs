@@ -87,7 +87,7 @@ impl Fetch {
             match status.is_success() {
                 true => serde_json::from_slice(&body)
                     .map_err(|error| format!("answers what is not understood: {error}")),
-                false => Err(format!("says `{status}`{}", Said(&body))),
+                false => Err(format!("says `{status}`{}", ErrorBody(&body))),
             }
         };
         let late = || Err(format!("does not answer within {} s", ANSWER_MAX.as_secs()));
@@ -96,9 +96,9 @@ impl Fetch {
 }
 
 /// The error that OAuth has in an answer.
-struct Said<'a>(&'a [u8]);
+struct ErrorBody<'a>(&'a [u8]);
 
-impl std::fmt::Display for Said<'_> {
+impl std::fmt::Display for ErrorBody<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let said: serde_json::Value = serde_json::from_slice(self.0).unwrap_or_default();
         let text = |key: &str| said[key].as_str().unwrap_or_default().to_owned();

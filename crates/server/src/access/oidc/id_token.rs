@@ -47,7 +47,7 @@ struct Jwk {
 
 /// What a token has to say.
 #[derive(Debug)]
-pub(super) struct Expected<'a> {
+pub(super) struct RequiredClaims<'a> {
     pub(super) issuer: &'a str,
     pub(super) audience: &'a str,
     pub(super) nonce: &'a str,
@@ -91,7 +91,7 @@ struct Head {
 pub(super) fn verify(
     token: &str,
     keys: &Jwks,
-    expected: &Expected<'_>,
+    expected: &RequiredClaims<'_>,
 ) -> Result<Value, TokenError> {
     let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Form)?;
     let (head, claims) = signed.split_once('.').ok_or(TokenError::Form)?;
@@ -119,7 +119,7 @@ pub(super) fn verify(
     Ok(claims)
 }
 
-fn check(claims: &Value, expected: &Expected<'_>) -> Result<(), TokenError> {
+fn check(claims: &Value, expected: &RequiredClaims<'_>) -> Result<(), TokenError> {
     if claims["iss"] != expected.issuer {
         return Err(TokenError::Issuer);
     }
@@ -202,7 +202,7 @@ mod tests {
     };
     use serde_json::{Value, json};
 
-    use super::{Expected, Jwks, TokenError, is_subject, verify};
+    use super::{Jwks, RequiredClaims, TokenError, is_subject, verify};
 
     struct Signer(EcdsaKeyPair);
 
@@ -241,7 +241,7 @@ mod tests {
         let signer = Signer::new();
         let head = json!({"alg": "ES256", "kid": "k"});
         let good = json!({"iss": "https://id", "aud": "qt", "exp": 1100, "iat": 1000, "nonce": "n", "sub": "s"});
-        let expected = Expected {
+        let expected = RequiredClaims {
             issuer: "https://id",
             audience: "qt",
             nonce: "n",
@@ -325,7 +325,7 @@ mod tests {
         let claims =
             r#"{"iss":"https://id","aud":"qt","exp":1100,"iat":1000,"nonce":"n","sub":"s"}"#;
         let now = Timestamp::from_nanos(1_000_000_000_000);
-        let expected = Expected { issuer: "https://id", audience: "qt", nonce: "n", now };
+        let expected = RequiredClaims { issuer: "https://id", audience: "qt", nonce: "n", now };
         let keys = |alg: Option<&str>| -> Jwks {
             let key = json!({"kty": "RSA", "kid": "k", "n": RSA_MODULUS, "e": "AQAB", "alg": alg});
             serde_json::from_value(json!({"keys": [key]})).expect("keys")

@@ -22,14 +22,14 @@ use url::Url;
 
 use self::{
     fetch::Fetch,
-    id_token::{Expected, Jwks, TokenError},
+    id_token::{Jwks, RequiredClaims, TokenError},
 };
 use crate::config;
 
 /// An identity provider.
 #[derive(Debug)]
 pub(crate) struct Oidc {
-    config: config::Oidc,
+    config: config::OidcConfig,
     fetch: Fetch,
     /// What the provider says of itself, once it was asked.
     provider: Mutex<Option<Provider>>,
@@ -54,7 +54,7 @@ fn endpoint<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error>
 /// What a browser keeps between the beginning and the end of a login.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Pending {
+pub(crate) struct PendingLogin {
     state: String,
     nonce: String,
     verifier: String,
@@ -63,7 +63,7 @@ pub(crate) struct Pending {
 /// What a browser brings back.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Returned {
+pub(crate) struct Callback {
     code: Option<String>,
     state: Option<String>,
     /// Who sends it, where the provider says so (RFC 9207).
@@ -137,7 +137,7 @@ struct Tokens {
 }
 
 impl Oidc {
-    pub(crate) fn new(config: config::Oidc) -> Self {
+    pub(crate) fn new(config: config::OidcConfig) -> Self {
         Self { config, fetch: Fetch::new(), provider: Mutex::default() }
     }
 
@@ -146,10 +146,10 @@ impl Oidc {
         &self,
         back: &str,
         world: World,
-    ) -> Result<(Url, Pending), OidcError> {
+    ) -> Result<(Url, PendingLogin), OidcError> {
         let provider = self.provider().await?;
         let chance = || URL_SAFE_NO_PAD.encode(world.random::<32>());
-        let pending = Pending { state: chance(), nonce: chance(), verifier: chance() };
+        let pending = PendingLogin { state: chance(), nonce: chance(), verifier: chance() };
         let challenge = digest::digest(&digest::SHA256, pending.verifier.as_bytes());
         let mut there = provider.authorization_endpoint;
         there
@@ -168,8 +168,8 @@ impl Oidc {
     /// Who comes back.
     pub(crate) async fn end(
         &self,
-        returned: Returned,
-        pending: &Pending,
+        returned: Callback,
+        pending: &PendingLogin,
         back: &str,
         now: Timestamp,
     ) -> Result<Person, OidcError> {
@@ -187,7 +187,7 @@ impl Oidc {
         let tokens = self.exchange(&provider, &code, &pending.verifier, back).await?;
         let keys = self.fetch.get::<Jwks>(&provider.jwks_uri).await;
         let keys = keys.map_err(|reason| at(&provider.jwks_uri, reason))?;
-        let expected = Expected {
+        let expected = RequiredClaims {
             issuer: &provider.issuer,
             audience: &self.config.client_id,
             nonce: &pending.nonce,
@@ -288,7 +288,7 @@ fn at(url: &Url, reason: String) -> OidcError {
     OidcError::Provider { at: url.to_string(), reason }
 }
 
-impl Pending {
+impl PendingLogin {
     /// As a cookie keeps it, before it is signed.
     pub(crate) fn kept(&self) -> String {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
@@ -301,7 +301,7 @@ impl Pending {
 }
 
 #[cfg(test)]
-impl Pending {
+impl PendingLogin {
     pub(crate) fn of(state: &str, nonce: &str, verifier: &str) -> Self {
         let [state, nonce, verifier] = [state, nonce, verifier].map(str::to_owned);
         Self { state, nonce, verifier }
@@ -313,13 +313,13 @@ mod tests {
     use model::Role;
     use serde_json::json;
 
-    use super::{Oidc, OidcError, Pending};
+    use super::{Oidc, OidcError, PendingLogin};
     use crate::config;
 
     #[test]
     fn claims_become_a_role() {
         let roles = [("qt-admin", Role::Admin), ("qt-see", Role::Viewer), ("qt-do", Role::Editor)];
-        let config = |claim: &str| config::Oidc {
+        let config = |claim: &str| config::OidcConfig {
             issuer: "https://id".to_owned(),
             client_id: "qt".to_owned(),
             client_secret: None,
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn a_person_is_who_the_issuer_says_and_has_the_projects_of_a_claim() {
         let oidc = |project_claim: Option<&str>| {
-            Oidc::new(config::Oidc {
+            Oidc::new(config::OidcConfig {
                 issuer: "https://id".to_owned(),
                 client_id: "qt".to_owned(),
                 client_secret: None,
@@ -388,9 +388,9 @@ mod tests {
 
     #[test]
     fn what_a_browser_keeps_comes_back() {
-        let pending = Pending::of("s", "n", "v");
-        assert_eq!(Pending::read(&pending.kept()), Some(pending));
-        assert_eq!(Pending::read("e30"), None);
-        assert_eq!(Pending::read("%"), None);
+        let pending = PendingLogin::of("s", "n", "v");
+        assert_eq!(PendingLogin::read(&pending.kept()), Some(pending));
+        assert_eq!(PendingLogin::read("e30"), None);
+        assert_eq!(PendingLogin::read("%"), None);
     }
 }

@@ -8,12 +8,13 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     super::{
         App,
-        given::{Asked, Document, Heard, Named},
+        given::{Document, PathId, QueryParams, RequestContext},
         openapi,
         page::Page,
         problem::Problem,
     },
-    Applied, Body, Condition, Item, Listing, Owner, Putting, Reading, Version,
+    ApplyResult, Body, Condition, DeleteQuery, ListedDocument, Listing, PutQuery, ReadQuery,
+    Version,
 };
 
 /// The operations of one kind.
@@ -39,19 +40,19 @@ macro_rules! collection {
             #[utoipa::path(
                 get, path = $all, tag = $tag, operation_id = $list_id,
                 params(Listing),
-                responses((status = 200, description = "A page.", body = Page<Item>)),
+                responses((status = 200, description = "A page.", body = Page<ListedDocument>)),
             )]
             async fn list(
-                heard: Heard,
-                Asked(asked): Asked<Listing>,
-            ) -> Result<Json<Page<Item>>, Problem> {
+                heard: RequestContext,
+                QueryParams(asked): QueryParams<Listing>,
+            ) -> Result<Json<Page<ListedDocument>>, Problem> {
                 super::super::list(KIND, &heard, &asked).await
             }
 
             /// One of them, as written; secrets are hidden.
             #[utoipa::path(
                 get, path = $one, tag = $tag, operation_id = $read_id,
-                params(Reading, ("id" = inline(openapi::Word), Path, description = "Its id.")),
+                params(ReadQuery, ("id" = inline(openapi::Word), Path, description = "Its id.")),
                 responses((
                     status = 200,
                     description = "The document.",
@@ -60,9 +61,9 @@ macro_rules! collection {
                 )),
             )]
             async fn read(
-                heard: Heard,
-                Asked(asked): Asked<Reading>,
-                Named(id): Named<TestId>,
+                heard: RequestContext,
+                QueryParams(asked): QueryParams<ReadQuery>,
+                PathId(id): PathId<TestId>,
             ) -> Result<Response, Problem> {
                 super::super::read(KIND, &heard, &asked, &id).await
             }
@@ -74,9 +75,9 @@ macro_rules! collection {
                 responses((status = 200, description = "A page.", body = Page<Version>)),
             )]
             async fn versions(
-                heard: Heard,
-                Asked(asked): Asked<Listing>,
-                Named(id): Named<TestId>,
+                heard: RequestContext,
+                QueryParams(asked): QueryParams<Listing>,
+                PathId(id): PathId<TestId>,
             ) -> Result<Json<Page<Version>>, Problem> {
                 super::super::versions(KIND, &heard, &asked, &id).await
             }
@@ -85,20 +86,20 @@ macro_rules! collection {
             #[utoipa::path(
                 put, path = $one, tag = $tag, operation_id = $put_id,
                 params(
-                    Putting,
+                    PutQuery,
                     ("id" = inline(openapi::Word), Path, description = "Its id."),
                     Condition,
                 ),
                 request_body(content((Body = "application/yaml"), (Body = "application/json"))),
                 responses(
-                    (status = 200, description = "It is kept.", body = Applied, headers(("etag" = String, description = "Its version, in quotes."))),
-                    (status = 201, description = "It is new.", body = Applied, headers(("etag" = String, description = "Its version, in quotes."))),
+                    (status = 200, description = "It is kept.", body = ApplyResult, headers(("etag" = String, description = "Its version, in quotes."))),
+                    (status = 201, description = "It is new.", body = ApplyResult, headers(("etag" = String, description = "Its version, in quotes."))),
                 ),
             )]
             async fn put(
-                heard: Heard,
-                Asked(asked): Asked<Putting>,
-                Named(id): Named<TestId>,
+                heard: RequestContext,
+                QueryParams(asked): QueryParams<PutQuery>,
+                PathId(id): PathId<TestId>,
                 Document(body): Document,
             ) -> Result<Response, Problem> {
                 super::super::put(KIND, &heard, (asked, id), body).await
@@ -108,16 +109,16 @@ macro_rules! collection {
             #[utoipa::path(
                 delete, path = $one, tag = $tag, operation_id = $delete_id,
                 params(
-                    Owner,
+                    DeleteQuery,
                     ("id" = inline(openapi::Word), Path, description = "Its id."),
                     Condition,
                 ),
                 responses((status = 204, description = "It is gone.")),
             )]
             async fn delete(
-                heard: Heard,
-                Asked(asked): Asked<Owner>,
-                Named(id): Named<TestId>,
+                heard: RequestContext,
+                QueryParams(asked): QueryParams<DeleteQuery>,
+                PathId(id): PathId<TestId>,
             ) -> Result<StatusCode, Problem> {
                 super::super::delete(KIND, &heard, &asked, &id).await
             }

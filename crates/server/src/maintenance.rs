@@ -23,8 +23,8 @@ pub(crate) async fn upkeep(
             forget(&db, audit, world).await;
         }
         match db.upkeep(world.now(), keep).await {
-            Ok(Some(done)) if done != db::Upkept::default() => {
-                let db::Upkept { made, dropped, deleted } = done;
+            Ok(Some(done)) if done != db::MaintenanceReport::default() => {
+                let db::MaintenanceReport { made, dropped, deleted } = done;
                 tracing::info!(?made, ?dropped, deleted, "the record was looked after");
             }
             // Nothing was to be done, or another replica does it.

@@ -18,8 +18,7 @@ use crate::{args, beside::Beside, documents, exit::Exit, terminal::Terminal};
 pub(crate) const RECEIVER: &str = "127.0.0.1:4317";
 
 /// The words by which a document is told from a test.
-const OTHERS: &[&str] =
-&[
+const OTHERS: &[&str] = &[
     "TestSuite",
     "Transaction",
     "TraceStore",

@@ -25,7 +25,7 @@ use crate::{
     ingest::Ingest,
     interests::Interests,
     peers::Peers,
-    provision::{self, Provided},
+    provision::{self, ProvisionedDocument},
 };
 
 /// How long a try may take: migrations of a large history take their time.
@@ -37,7 +37,7 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// The record on its way. A clone is the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Opening {
+pub(crate) struct DbStartup {
     db: Db,
     /// The keys that the configuration has; the record's own verifies what was minted before them.
     ids: Vec<Key>,
@@ -50,7 +50,7 @@ pub(crate) struct Opening {
     /// Entered before the keys are known, for the same reason.
     peers: Peers,
     /// What the server's own files bring, applied whenever the record is opened.
-    provided: Arc<Option<Vec<Provided>>>,
+    provided: Arc<Option<Vec<ProvisionedDocument>>>,
     /// Why the record is not open; none once it is.
     reason: Arc<watch::Sender<Option<String>>>,
     /// What was last told to be broken since.
@@ -79,7 +79,7 @@ impl From<KeyRing> for Keys {
     }
 }
 
-impl Opening {
+impl DbStartup {
     /// The record, not open yet.
     pub(crate) fn new(
         db: Db,
@@ -95,7 +95,7 @@ impl Opening {
     }
 
     /// The same, with what the server's own files bring.
-    pub(crate) fn with(self, provided: Option<Vec<Provided>>) -> Self {
+    pub(crate) fn with(self, provided: Option<Vec<ProvisionedDocument>>) -> Self {
         Self { provided: Arc::new(provided), ..self }
     }
 

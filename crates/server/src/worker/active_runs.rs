@@ -10,7 +10,7 @@ use std::{
 };
 
 use model::RunId;
-use runner::Lost;
+use runner::LeaseLost;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep, sleep_until},
@@ -21,7 +21,7 @@ use super::{Worker, ports::RETRY};
 
 /// Runs in flight: as many as the worker has slots, and those that linger.
 #[derive(Debug, Default)]
-pub(super) struct Flights {
+pub(super) struct ActiveRuns {
     leases: Mutex<HashMap<RunId, Arc<Lease>>>,
     /// Told when there may be news in the row of one of them.
     news: Notify,
@@ -43,9 +43,9 @@ pub(super) struct Lease {
 
 /// One run in flight, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Flight<'a> {
+pub(super) struct ActiveRun<'a> {
     pub(super) lease: Arc<Lease>,
-    of: &'a Flights,
+    of: &'a ActiveRuns,
 }
 
 /// Renews the leases of all runs in flight whenever a third of a lease is over, until it is dropped.
@@ -62,14 +62,14 @@ pub(super) async fn keep(worker: Arc<Worker>) {
     }
 }
 
-impl Flights {
+impl ActiveRuns {
     /// A run whose taking was asked for at `asked`.
     pub(super) fn begin(
         &self,
         (run, epoch): (RunId, i64),
         length: Duration,
         asked: Instant,
-    ) -> Flight<'_> {
+    ) -> ActiveRun<'_> {
         let lease = Arc::new(Lease {
             run,
             epoch,
@@ -79,7 +79,7 @@ impl Flights {
             stopped: CancellationToken::new(),
         });
         self.lock().insert(run, Arc::clone(&lease));
-        Flight { lease, of: self }
+        ActiveRun { lease, of: self }
     }
 
     /// Has the rows looked at, if the run is one of these.
@@ -130,17 +130,17 @@ impl Flights {
 
 impl Lease {
     /// Waits until the lease is lost, or over.
-    pub(super) async fn over(&self) -> Lost {
+    pub(super) async fn over(&self) -> LeaseLost {
         loop {
             let until = *self.until();
             tokio::select! {
                 () = self.lost.cancelled() => {
-                    return Lost("another worker has taken the run".to_owned());
+                    return LeaseLost("another worker has taken the run".to_owned());
                 }
                 () = sleep_until(until) => {}
             }
             if self.left().is_zero() {
-                return Lost("the lease ran out while the database did not answer".to_owned());
+                return LeaseLost("the lease ran out while the database did not answer".to_owned());
             }
         }
     }
@@ -167,7 +167,7 @@ impl Lease {
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for ActiveRun<'_> {
     fn drop(&mut self) {
         let mut leases = self.of.lock();
         // This process may have lost the run and taken it again meanwhile.

@@ -11,7 +11,7 @@ use crate::{reasons::reasons, seed};
 
 /// What a run has left, and by what it is judged now.
 #[derive(Debug)]
-pub struct Again<'a> {
+pub struct RejudgeInput<'a> {
     /// The run. Chance and time give what they gave it.
     pub run_id: RunId,
     /// The compiled test.
@@ -36,8 +36,8 @@ fn expect(resolved: &Resolved, trace: &Trace, settlement: &mut Settlement) {
 }
 
 /// Judges once more. The outcome has no steps: who asks knows the time.
-pub fn judge_again(again: &Again<'_>) -> Result<Outcome, ResolveError> {
-    let Again { run_id, plan, vars, recorded, trace, trigger } = *again;
+pub fn rejudge(again: &RejudgeInput<'_>) -> Result<Outcome, ResolveError> {
+    let RejudgeInput { run_id, plan, vars, recorded, trace, trigger } = *again;
     let resolved = lang::resolve(plan, vars, &seed(run_id))?;
     let is_traced = !plan.skip_trace_collection();
     let mut settlement = recorded.settlement.clone().filter(|_| is_traced);

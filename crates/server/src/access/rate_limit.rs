@@ -18,7 +18,7 @@ const KEPT_MAX: usize = 10_000;
 
 /// How often each of many may ask.
 #[derive(Debug)]
-pub(crate) struct Pace<K> {
+pub(crate) struct RateLimiter<K> {
     /// What one request costs.
     step: Duration,
     /// What may be owed.
@@ -26,7 +26,7 @@ pub(crate) struct Pace<K> {
     due: Mutex<HashMap<K, Instant>>,
 }
 
-impl<K: Hash + Eq> Pace<K> {
+impl<K: Hash + Eq> RateLimiter<K> {
     pub(crate) fn new(per_second_max: u32) -> Self {
         Self::within(Duration::from_secs(1), per_second_max)
     }
@@ -69,11 +69,11 @@ mod tests {
 
     use tokio::time::advance;
 
-    use super::{KEPT_MAX, Pace};
+    use super::{KEPT_MAX, RateLimiter};
 
     #[tokio::test(start_paused = true)]
     async fn a_second_holds_so_many_and_no_more() {
-        let pace = Pace::new(10);
+        let pace = RateLimiter::new(10);
         for _ in 0..10 {
             assert_eq!(pace.count("a"), Ok(()));
         }
@@ -92,7 +92,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_remembered_is_bounded() {
-        let pace = Pace::new(1000);
+        let pace = RateLimiter::new(1000);
         for who in 0..3 * KEPT_MAX {
             assert_eq!(pace.count(who), Ok(()));
         }

@@ -35,7 +35,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// What a receiver has met since it started.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct ReceiverSnapshot {
     /// What it has received.
     pub counts: Counts,
     /// Connections that it accepted.
@@ -67,9 +67,9 @@ pub struct Foreign {
     pub bytes: Bytes,
 }
 
-/// [`Seen`] as it grows.
+/// [`ReceiverSnapshot`] as it grows.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct ReceiverCounters {
     pub(super) kept: AtomicU64,
     pub(super) foreign: AtomicU64,
     pub(super) invalid: AtomicU64,
@@ -105,7 +105,7 @@ impl Ring {
     }
 }
 
-impl Watch {
+impl ReceiverCounters {
     pub(super) fn new(ring_bytes_max: usize) -> Self {
         let zero = AtomicU64::default;
         Self {
@@ -196,7 +196,7 @@ impl Watch {
     }
 
     /// What was met, or what of it came from senders that reach a project.
-    pub(super) fn seen(&self, project: Option<&Project>) -> Seen {
+    pub(super) fn seen(&self, project: Option<&Project>) -> ReceiverSnapshot {
         let reaches = |sender: &Sender| project.is_none_or(|project| sender.reaches(project));
         let refusals = locked(&self.refusals)
             .iter()
@@ -214,7 +214,7 @@ impl Watch {
             None => self.counts(),
             Some(_) => Counts { refused, invalid, ..self.counts() },
         };
-        Seen {
+        ReceiverSnapshot {
             counts,
             connections: self.connections.load(Ordering::Relaxed),
             requests: self.requests.load(Ordering::Relaxed),
@@ -250,11 +250,13 @@ mod tests {
 
     use model::Project;
 
-    use super::{FOREIGN_BYTES, REFUSALS_MAX, RINGS_FULL_MAX, RINGS_MAX, SECOND, Sender, Watch};
+    use super::{
+        FOREIGN_BYTES, REFUSALS_MAX, RINGS_FULL_MAX, RINGS_MAX, ReceiverCounters, SECOND, Sender,
+    };
 
     #[tokio::test(start_paused = true)]
     async fn the_ring_keeps_the_newest_that_fit() {
-        let watch = Watch::new(3 * (FOREIGN_BYTES + 10));
+        let watch = ReceiverCounters::new(3 * (FOREIGN_BYTES + 10));
         let kept = || -> Vec<u8> {
             watch.seen(None).foreign.iter().map(|export| export.bytes[0]).collect()
         };
@@ -271,7 +273,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_kept_in_parts() {
-        let watch = Watch::new(3 * (FOREIGN_BYTES + 10));
+        let watch = ReceiverCounters::new(3 * (FOREIGN_BYTES + 10));
         for byte in 0..20 {
             watch.keep_foreign(&Bytes::from(vec![byte; 10]), &Sender::of_all());
             tokio::time::advance(SECOND / 10).await;
@@ -282,7 +284,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_one_sends_is_neither_shown_to_others_nor_pushes_theirs_out() {
-        let watch = Watch::new(3 * (FOREIGN_BYTES + 10));
+        let watch = ReceiverCounters::new(3 * (FOREIGN_BYTES + 10));
         let name = |name: &str| name.parse::<Project>().expect("a name");
         let [alpha, beta] = ["alpha", "beta"].map(name);
         watch.keep_foreign(&Bytes::from(vec![1; 10]), &Sender::of([beta.clone()]));
@@ -316,7 +318,7 @@ mod tests {
 
     #[test]
     fn the_newest_refusals_are_kept_and_shortened() {
-        let watch = Watch::new(0);
+        let watch = ReceiverCounters::new(0);
         for number in 0..REFUSALS_MAX + 5 {
             watch.refusal(&format!("{number} {}", "ä".repeat(1000)), None);
         }

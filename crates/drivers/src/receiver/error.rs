@@ -6,14 +6,14 @@ use http::{Method, StatusCode};
 use otlp::{DecodeError, ReadError};
 use thiserror::Error;
 
-use super::Refused;
+use super::SinkError;
 
 /// When a sender that was refused for want of room should come back.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Why a request was not answered with what it asked for.
 #[derive(Debug, Error)]
-pub(super) enum Unanswered {
+pub(super) enum ExportError {
     #[error(
         "nobody may send without a token here: set the header `authorization` to `Bearer` and a token that may send, as by \
          `OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20<token>`"
@@ -59,7 +59,7 @@ pub(super) enum Unanswered {
     #[error("the JSON takes more than {0} bytes to read; send smaller batches, or protobuf")]
     TooIntricate(usize),
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] SinkError),
     #[error("messages of {0} bytes are being received already; send it again later")]
     NoRoom(usize),
     #[error("the export was not done within {0:?}; send it again")]
@@ -77,7 +77,7 @@ pub(super) enum Code {
     Unauthenticated = 16,
 }
 
-impl Unanswered {
+impl ExportError {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::Path(_) | Self::GrpcPath(_) => StatusCode::NOT_FOUND,
@@ -88,8 +88,8 @@ impl Unanswered {
             Self::GrpcVersion => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             Self::Broken(_) | Self::Undecodable(_) | Self::Json(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge(_) | Self::TooIntricate(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Refused(Refused::Full(_)) | Self::NoRoom(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Refused(Refused::Unavailable(_)) | Self::Late(_) | Self::TokenUnread => {
+            Self::Refused(SinkError::Full(_)) | Self::NoRoom(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Refused(SinkError::Unavailable(_)) | Self::Late(_) | Self::TokenUnread => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::TokenMissing | Self::TokenRefused => StatusCode::UNAUTHORIZED,

@@ -33,15 +33,15 @@ const DISPLACED_SHARE: usize = 16;
 
 /// All traces.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
-    pub(crate) traces: HashMap<TraceId, Held>,
+pub(crate) struct TraceTable {
+    pub(crate) traces: HashMap<TraceId, TraceBatches>,
     /// The traces to which something was published, by when it last was.
     ages: BTreeSet<(Timestamp, TraceId)>,
     pub(crate) bytes: usize,
     /// Of these, what traces of each project cost that somebody subscribed to.
     of_projects: HashMap<Project, usize>,
     /// What was forgotten and is in the journal still.
-    pub(crate) released: Vec<Released>,
+    pub(crate) released: Vec<ReleasedTrace>,
     /// Spans that were not kept because their trace or their project was at its bound.
     pub(crate) over_spans: u64,
     /// Spans that nobody subscribed to, and that made room for others.
@@ -50,8 +50,8 @@ pub(crate) struct Kept {
 
 /// What is held of one trace.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
-    pub(crate) batches: Vec<Stored>,
+pub(crate) struct TraceBatches {
+    pub(crate) batches: Vec<StoredBatch>,
     /// What the batches cost, and with the first one the trace itself.
     pub(crate) bytes: usize,
     spans: u64,
@@ -67,7 +67,7 @@ pub(crate) struct Held {
 
 /// A batch, and where it stands in the journal.
 #[derive(Clone, Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredBatch {
     /// Rises with publishing.
     pub(crate) number: u64,
     pub(crate) spans: u32,
@@ -77,7 +77,7 @@ pub(crate) struct Stored {
 
 /// A forgotten trace: its batches were numbered below `before`.
 #[derive(Debug)]
-pub(crate) struct Released {
+pub(crate) struct ReleasedTrace {
     pub(crate) trace: TraceId,
     pub(crate) before: u64,
     pub(crate) stretches: Vec<Stretch>,
@@ -85,7 +85,7 @@ pub(crate) struct Released {
 
 /// What is on its way into the journal, and will be added.
 #[derive(Debug, Default)]
-pub(crate) struct Coming {
+pub(crate) struct PendingBatches {
     bytes: usize,
     of: HashMap<TraceId, (usize, u64)>,
     of_projects: HashMap<Project, usize>,
@@ -102,9 +102,9 @@ pub(crate) enum NoRoom {
     Bus,
 }
 
-impl Kept {
+impl TraceTable {
     /// The trace of this subscription, unless it was forgotten.
-    pub(crate) fn of(&self, subscription: &Subscription) -> Option<&Held> {
+    pub(crate) fn of(&self, subscription: &Subscription) -> Option<&TraceBatches> {
         let held = self.traces.get(&subscription.trace)?;
         Arc::ptr_eq(&held.news, &subscription.news).then_some(held)
     }
@@ -114,7 +114,7 @@ impl Kept {
     }
 
     /// The trace is of this project: what it costs counts for the project from now on.
-    pub(crate) fn own(&mut self, trace: TraceId, project: &Project) -> &mut Held {
+    pub(crate) fn own(&mut self, trace: TraceId, project: &Project) -> &mut TraceBatches {
         let held = self.traces.entry(trace).or_default();
         if held.project.is_none() {
             held.project = Some(project.clone());
@@ -127,7 +127,7 @@ impl Kept {
     pub(crate) fn make_room(
         &mut self,
         limits: &Limits,
-        coming: &mut Coming,
+        coming: &mut PendingBatches,
         batch: &Batch,
     ) -> Result<(), NoRoom> {
         match self.room(limits, coming, batch) {
@@ -143,7 +143,7 @@ impl Kept {
     pub(crate) fn room(
         &self,
         limits: &Limits,
-        coming: &mut Coming,
+        coming: &mut PendingBatches,
         batch: &Batch,
     ) -> Result<(), NoRoom> {
         let (bytes, spans) = self.of_trace(batch.trace);
@@ -201,7 +201,7 @@ impl Kept {
 
     /// Adds a batch for which there was room. The first of a trace pays for the trace: one that is only subscribed to is
     /// its subscribers' to bound.
-    pub(crate) fn add(&mut self, now: Timestamp, trace: TraceId, stored: Stored) {
+    pub(crate) fn add(&mut self, now: Timestamp, trace: TraceId, stored: StoredBatch) {
         let held = self.traces.entry(trace).or_default();
         let cost = cost(held.bytes == 0, stored.bytes.len());
         self.bytes += cost;
@@ -260,13 +260,13 @@ impl Kept {
         if let Some(last) = held.batches.last() {
             let before = last.number + 1;
             let stretches = held.batches.iter().map(|stored| stored.stretch).collect();
-            self.released.push(Released { trace, before, stretches });
+            self.released.push(ReleasedTrace { trace, before, stretches });
         }
     }
 
     /// The traces whose first batches are oldest in the journal, with so many bytes, or one of them.
-    pub(crate) fn oldest(&self, bytes_max: usize) -> Vec<(TraceId, Vec<Stored>)> {
-        let first = |(trace, held): (&TraceId, &Held)| {
+    pub(crate) fn oldest(&self, bytes_max: usize) -> Vec<(TraceId, Vec<StoredBatch>)> {
+        let first = |(trace, held): (&TraceId, &TraceBatches)| {
             held.batches.iter().map(|stored| stored.stretch).min().map(|first| (first, *trace))
         };
         let mut firsts: Vec<_> = self.traces.iter().filter_map(first).collect();
@@ -292,7 +292,7 @@ impl Kept {
     }
 }
 
-impl Held {
+impl TraceBatches {
     pub(crate) fn subscribers(&self) -> usize {
         Arc::strong_count(&self.news) - 1
     }
