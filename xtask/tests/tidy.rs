@@ -9,6 +9,8 @@ mod code;
 mod guards;
 #[path = "tidy/planted.rs"]
 mod planted;
+#[path = "tidy/type_names.rs"]
+mod type_names;
 #[path = "tidy/workspace.rs"]
 mod workspace;
 
@@ -83,6 +85,36 @@ const FILE_LINES_MAX: usize = 500;
 const EMPTY_NAMES: &[&str] =
     &["common", "util", "utils", "helper", "helpers", "misc", "imp", "manager", "base", "types"];
 
+/// Words that end as participles do, and are nouns of the field.
+const NOUNS: &[&str] =
+    &["Encoding", "Greeting", "Need", "Ring", "Listing", "Paging", "Seed", "String"];
+
+/// Participles that do not end as the others do, and words that name nothing.
+#[rustfmt::skip]
+const PARTICIPLES: &[&str] = &[
+    "Again", "Anybody", "Came", "Done", "Drawn", "Found", "Given", "Gone", "Heard", "Held", "Here", "Kept", "Known", "Left", "Lost", "Made",
+    "Met", "Nobody", "Nothing", "Read", "Said", "Seen", "Sent", "Shown", "Taken", "Told", "Took", "Unread", "Whose", "Written",
+];
+
+/// Crates whose types do not all have such names yet. None is added here.
+const WITHOUT_TYPE_NAMES: &[&str] = &[
+    "bench",
+    "cli",
+    "demo",
+    "lang",
+    "model",
+    "otlp",
+    "qualitytrace-journal",
+    "qualitytrace-source",
+    "qualitytrace-telemetry",
+    "report",
+];
+
+#[test]
+fn types_have_names_of_their_own() {
+    check(type_names::check);
+}
+
 #[test]
 fn dependencies_point_down() {
     check(guards::floors);
@@ -136,6 +168,11 @@ fn every_crate_takes_the_lints_of_the_workspace() {
 #[test]
 fn the_architecture_says_what_each_crate_is_and_is_not() {
     check(guards::architecture);
+}
+
+#[test]
+fn the_architecture_names_what_is_there() {
+    check(guards::architecture_names);
 }
 
 fn check(guard: Guard) {

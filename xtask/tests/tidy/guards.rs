@@ -1,6 +1,9 @@
 //! The rules: each looks at a workspace and returns its complaints, one line each, with what to do.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use crate::{
     EMPTY_NAMES, FILE_LINES_MAX, FLOORS, IMPURE_MODULES, IMPURE_WORDS, LIBRARIES, OWNERS, PRODUCT,
@@ -204,6 +207,37 @@ pub(crate) fn architecture(workspace: &Workspace) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// Every Rust file and every type that ARCHITECTURE.md names is there.
+pub(crate) fn architecture_names(workspace: &Workspace) -> Vec<String> {
+    let text = fs::read_to_string(workspace.root.join("ARCHITECTURE.md")).unwrap_or_default();
+    let code: Vec<_> = workspace.files().map(|file| code(&file.text)).collect();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let words: BTreeSet<_> = code.iter().flat_map(|code| code.split(|c| !is_word(c))).collect();
+    let mut complaints = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for name in line.split('`').skip(1).step_by(2) {
+            let mut letters = name.chars();
+            let is_type = letters.next().is_some_and(|c| c.is_ascii_uppercase())
+                && letters.next().is_some_and(|c| c.is_ascii_lowercase())
+                && name.chars().all(is_word);
+            let is_there = match name.ends_with(".rs") {
+                true => workspace.files().any(|file| is_path(&file.path, name)),
+                false => !is_type || words.contains(name),
+            };
+            if !is_there {
+                let number = number + 1;
+                complaints.push(format!("ARCHITECTURE.md:{number}: there is no `{name}`"));
+            }
+        }
+    }
+    complaints
+}
+
+/// Whether a path ends with these parts.
+fn is_path(path: &str, end: &str) -> bool {
+    path.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
 /// The crates of the pure floors, each with the foreign crates that it may name.

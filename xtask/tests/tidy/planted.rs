@@ -5,6 +5,7 @@ use std::fs;
 use crate::{
     FILE_LINES_MAX,
     guards::{self, Guard},
+    type_names,
     workspace::Workspace,
 };
 
@@ -29,6 +30,30 @@ fn check(guard: Guard, crates: &[(&str, &str)], more: &[(&str, &str)], expected:
         write(path, text);
     }
     assert_eq!(guard(&Workspace::read(root.path())), expected);
+}
+
+#[test]
+fn a_type_without_a_name_of_its_own() {
+    let check = |text: &str, expected: &[&str]| {
+        check(type_names::check, &[("db", "")], &[("crates/db/src/a.rs", text)], expected);
+    };
+    check(
+        "struct Asked;\n",
+        &["crates/db/src/a.rs:1: `Asked` is not a noun: name the type for the thing that it is"],
+    );
+    check(
+        "\npub(crate) enum Kept<T> {}\n",
+        &["crates/db/src/a.rs:2: `Kept` is not a noun: name the type for the thing that it is"],
+    );
+    check(
+        "pub struct Row;\nmod x;\ntype Row<T> = T;\n",
+        &["crates/db/src/a.rs:3: `Row` is the name of another type too, at crates/db/src/a.rs:1"],
+    );
+    check(
+        "struct AskedQuestion;\nstruct Seed;\n// struct Told;\nimpl A {\n    type Held = u8;\n}\n",
+        &[],
+    );
+    check("#[cfg(test)]\nmod tests {\n    struct Told;\n}\n", &[]);
 }
 
 #[test]
@@ -316,6 +341,16 @@ fn an_architecture_that_leaves_something_out() {
         &["ARCHITECTURE.md: the section `crates/model` has no **Invariant.**"],
     );
     check(&format!("# Architecture\n\n{lang}\n{model}**Invariant.** No clock.\n"), &[]);
+}
+
+#[test]
+fn an_architecture_of_what_is_not_there() {
+    let text = "# Architecture\n\n`src/lib.rs` has `Planted`, `GONE` and `gone`.\n`src/gone.rs` has `Gone`, `ib.rs` nothing.\n";
+    let more = [("ARCHITECTURE.md", text), ("crates/model/src/a.rs", "struct Planted;\n")];
+    let complaints =
+        ["src/gone.rs", "Gone", "ib.rs"].map(|it| format!("ARCHITECTURE.md:4: there is no `{it}`"));
+    let complaints = complaints.each_ref().map(String::as_str);
+    check(guards::architecture_names, &[("model", "")], &more, &complaints);
 }
 
 #[test]
