@@ -89,18 +89,6 @@ async fn work_that_fails_after_the_response_fails_its_run_and_its_suite() -> Res
     let has_late = trace.windows(9).any(|bytes| bytes == b"late work");
     assert!(has_late, "the trace is the one that was judged last");
 
-    // The command waits for the final verdict, and shows the first one at once.
-    let folder = TempDir::new()?;
-    let file = folder.path().join("late.yaml");
-    fs::write(&file, &late)?;
-    let file = file.to_str().context("a path")?;
-    let arguments = ["run", "--server", &server.api, file, "--verbose"];
-    let ran = qualitytrace(Path::new(BINARY), &arguments).await?;
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.err.contains("late: passed so far, until it is final"), "{ran:?}");
-    let all = format!("{}{}", ran.out, ran.err);
-    assert!(all.contains("superseded: passed at first, failed now"), "{ran:?}");
-
     // A suite goes on by final verdicts.
     let then = document(&target.url, "then", "?run=then");
     let suite = "type: TestSuite\nspec: {id: both, name: both, steps: [late, then]}\n";
@@ -118,6 +106,27 @@ async fn work_that_fails_after_the_response_fails_its_run_and_its_suite() -> Res
     };
     assert_eq!(ended["verdict"], "failed", "{ended:#}");
     assert_eq!(target.requests_of_runs().get("then"), None, "nothing is built on what may change");
+    server.terminate().await?;
+    database.remove().await
+}
+
+/// It has a server of its own: a run that came after another one would wait for what the first has shown to be late.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_shows_the_first_verdict_and_waits_for_the_final_one() -> Result<()> {
+    let database = Database::create("linger_command").await?;
+    let server = Server::start_with(Path::new(BINARY), &database.section()?, "127.0.0.1:0").await?;
+    let target = Target::start(Some(server.otlp_grpc)).await?;
+    let late = document(&target.url, "late", "?late=600");
+    let folder = TempDir::new()?;
+    let file = folder.path().join("late.yaml");
+    fs::write(&file, &late)?;
+    let file = file.to_str().context("a path")?;
+    let arguments = ["run", "--server", &server.api, file, "--verbose"];
+    let ran = qualitytrace(Path::new(BINARY), &arguments).await?;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("late: passed so far, until it is final"), "{ran:?}");
+    let all = format!("{}{}", ran.out, ran.err);
+    assert!(all.contains("superseded: passed at first, failed now"), "{ran:?}");
     server.terminate().await?;
     database.remove().await
 }
