@@ -40,6 +40,7 @@ pub(crate) fn start(
     let defaults = Defaults {
         service_name: service.as_str().to_owned(),
         directory: None,
+        own_directory: None,
         environment: destination.environment.clone(),
     };
     let mut plan = config::plan(&text, &defaults)

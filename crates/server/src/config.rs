@@ -309,6 +309,7 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
     let defaults = Defaults {
         service_name: SERVICE_NAME.to_owned(),
         directory: Some(data_directory.join("telemetry")),
+        own_directory: Some(data_directory.clone()),
         environment: environment.clone(),
     };
     let plan = config::read(&mut root, &defaults, found);

@@ -66,6 +66,7 @@ fn plan(yaml: &str) -> Result<Plan, Box<dyn Error>> {
     let defaults = Defaults {
         service_name: "shop".to_owned(),
         directory: None,
+        own_directory: None,
         // `std::env::vars().collect()` here follows OpenTelemetry's own variables.
         environment: Environment::default(),
     };

@@ -54,6 +54,7 @@ fn plan(toml: &str) -> Result<Plan, String> {
     let defaults = Defaults {
         service_name: "current-thread".to_owned(),
         directory: None,
+        own_directory: None,
         // `std::env::vars().collect()` here follows OpenTelemetry's own variables.
         environment: Environment::default(),
     };

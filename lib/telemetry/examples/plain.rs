@@ -52,6 +52,7 @@ fn plan(yaml: &str) -> Result<Plan, String> {
     let defaults = Defaults {
         service_name: "plain".to_owned(),
         directory: None,
+        own_directory: None,
         // `std::env::vars().collect()` here follows OpenTelemetry's own variables.
         environment: Environment::default(),
     };

@@ -18,6 +18,7 @@ use crate::{
     host::{Host, Notice, Topic},
     pipeline::Pipeline,
     plan,
+    watch::words,
 };
 
 /// How long it may take to send what it holds.
@@ -159,16 +160,16 @@ fn end(running: RunningExporter, until: Instant, host: &Host) -> EndedExporter {
     };
     if let Some(folder) = folder.as_deref().filter(|_| counts.queued > 0) {
         let said = format!(
-            "it has ended with {} items undelivered, which stay in `{}`: an exporter of this name and `directory` \
-             delivers them",
-            counts.queued,
+            "it has ended with {} not delivered, kept in `{}`: an exporter of this name and `directory` delivers what is there",
+            words::items(counts.queued),
             folder.display()
         );
         say(Topic::Delivery, &said);
     }
     if dropped > 0 {
         let said = format!(
-            "it has ended with {dropped} items undelivered, which are dropped: without a `directory` nothing is kept",
+            "it has ended with {} not delivered and dropped: without a `directory` nothing is kept",
+            words::items(dropped)
         );
         say(Topic::Drops, &said);
     }

@@ -9,6 +9,7 @@ use std::{
 use crate::{
     exporter::{LOGS, RunningExporter},
     host::{Host, Notice, Topic},
+    watch::words,
 };
 
 /// Says of each folder beside those of the exporters that something in it is not delivered.
@@ -33,8 +34,9 @@ fn report_folder(folder: &Path, host: &Host) {
     let exporter = name.strip_suffix(LOGS).unwrap_or(name);
     let signal = if exporter == name { "what it had" } else { "logs" };
     let message = format!(
-        "{items} items in `{}` are undelivered, and no exporter of this configuration sends them: an exporter of this name and \
-         `directory` that sends {signal} delivers them; if nobody needs them, delete the folder",
+        "{} in `{}` not delivered, and no exporter of this configuration sends what is there: an exporter of this name and \
+         `directory` that sends {signal} delivers it; if it is not needed, delete the folder",
+        words::items(items),
         folder.display()
     );
     let message = message.as_str();

@@ -34,7 +34,7 @@ fn bridged(peer: &Peer, produce: impl FnOnce()) {
         peer.endpoint()
     );
     let (service_name, environment) = ("shop".to_owned(), Environment::default());
-    let defaults = Defaults { service_name, directory: None, environment };
+    let defaults = Defaults { service_name, directory: None, own_directory: None, environment };
     let plan = config::plan(&Text::new("app.yaml", &text), &defaults).expect("no mistakes");
     let mut host = Host::new("shop/1.0");
     host.crates = vec!["shop".to_owned(), "cart".to_owned()];

@@ -38,6 +38,7 @@ fn read(name: &str, content: &str, environment: Environment) -> Read {
     let defaults = Defaults {
         service_name: "program".to_owned(),
         directory: environment.get("DIRECTORY").map(Into::into),
+        own_directory: Some("own".into()),
         environment,
     };
     let mut plan = Plan::default();
@@ -252,6 +253,7 @@ fn a_plan_is_made_of_one_document() {
     let defaults = Defaults {
         service_name: "program".to_owned(),
         directory: None,
+        own_directory: None,
         environment: Environment::default(),
     };
     let of = |name: &str, content: &str| config::plan(&Text::new(name, content), &defaults);

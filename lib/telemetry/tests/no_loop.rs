@@ -42,7 +42,7 @@ metrics:
 "
     );
     let (service_name, environment) = ("program".to_owned(), Environment::default());
-    let defaults = Defaults { service_name, directory: None, environment };
+    let defaults = Defaults { service_name, directory: None, own_directory: None, environment };
     config::plan(&Text::new("t.yaml", &content), &defaults).expect("no mistakes")
 }
 

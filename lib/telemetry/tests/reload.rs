@@ -249,7 +249,7 @@ fn what_a_retiree_left_is_told_and_found_by_the_next_of_its_name() {
     IS_AHEAD.store(true, Ordering::SeqCst);
     wait_for("its last words", || {
         let said = program.said.lock().expect("no panic");
-        said.iter().any(|said| said.contains("600 items undelivered"))
+        said.iter().any(|said| said.contains("600 items not delivered"))
     });
     IS_AHEAD.store(false, Ordering::SeqCst);
     let said = program.said.lock().expect("no panic").join("\n");
@@ -297,7 +297,7 @@ fn a_shutdown_keeps_its_deadline_with_retirees() {
         assert_eq!(report.sum(|counts| counts.dropped), dropped);
         assert!(is_balanced(&report));
         let said = program.said.lock().expect("no panic").join("\n");
-        assert!(said.contains("20 items undelivered"), "{said}");
+        assert!(said.contains("20 items not delivered"), "{said}");
     }
 }
 
@@ -406,8 +406,8 @@ fn what_an_earlier_configuration_left_is_said_at_the_start() {
     let said = Arc::default();
     let other = start("other", &said);
     let expected = format!(
-        "one: 3 items in `{}` are undelivered, and no exporter of this configuration sends them: an exporter of this name and \
-         `directory` that sends what it had delivers them; if nobody needs them, delete the folder",
+        "one: 3 items in `{}` not delivered, and no exporter of this configuration sends what is there: an exporter of this name \
+         and `directory` that sends what it had delivers it; if it is not needed, delete the folder",
         directory.join("one").display()
     );
     assert_eq!(*said.lock().expect("no panic"), [expected]);

@@ -47,7 +47,7 @@ fn plan(exporter: &str) -> Plan {
         format!("tracer: {{otel: {{type: open-telemetry, throttle: 20ms, {exporter}}}}}");
     let text = Text::new("app.yaml", &document);
     let (service_name, environment) = ("app".to_owned(), Environment::default());
-    let defaults = Defaults { service_name, directory: None, environment };
+    let defaults = Defaults { service_name, directory: None, own_directory: None, environment };
     config::plan(&text, &defaults)
         .map_err(|wrong| draw(&wrong, Colour::Never))
         .expect("no mistakes")

@@ -1,6 +1,9 @@
 //! `buffer`: how much is kept until it is delivered, where, and what it survives.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf, absolute},
+    time::Duration,
+};
 
 use source::{Fields, Item, parse_duration};
 
@@ -30,7 +33,8 @@ pub(super) fn buffer(fields: &mut Fields<'_>, context: &Context<'_>) -> Buffer {
     let size = |item: Option<Item<'_>>, least| item.and_then(|item| item.size(least..=SIZE_MAX));
     buffer.memory = size(fields.take("memory"), MEMORY_MIN).unwrap_or(buffer.memory);
     buffer.disk = size(fields.take("disk"), DISK_MIN).unwrap_or(buffer.disk);
-    buffer.directory = fields.take("directory").and_then(|item| path(&item)).or(buffer.directory);
+    let directory = fields.take("directory").and_then(|item| directory(&item, context));
+    buffer.directory = directory.or(buffer.directory);
     buffer.hold = fields.take("on-full").and_then(|item| hold(&item)).unwrap_or(buffer.hold);
     let durability = fields.take("durability").and_then(|item| {
         let durability = item.choice(DURABILITIES)?;
@@ -65,6 +69,22 @@ fn hold(item: &Item<'_>) -> Option<Option<Duration>> {
 }
 
 /// A value as a path.
+fn directory(item: &Item<'_>, context: &Context<'_>) -> Option<PathBuf> {
+    let directory = path(item)?;
+    let whole = |path: &Path| absolute(path).ok();
+    let own = context.defaults.own_directory.as_deref();
+    if own.is_some_and(|own| whole(own) == whole(&directory)) {
+        let message = format!("`{}` is where this program keeps things of its own", item.path);
+        let mistake = context.found.error(item.node.span, message);
+        let below = directory.join("telemetry");
+        context
+            .found
+            .push(mistake.help(format!("write a folder of its own: `{}`", below.display())));
+        return None;
+    }
+    Some(directory)
+}
+
 pub(super) fn path(item: &Item<'_>) -> Option<PathBuf> {
     let text = item.string()?;
     if text.is_empty() || text.contains('\0') {

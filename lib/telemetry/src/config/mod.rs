@@ -12,7 +12,7 @@
 //! let overlay = Overlay { prefix: "APP", keys: &[KEYS], environment: &environment, taken: &[] };
 //! let overlaid = overlay.apply(&text, documents.into_iter().next());
 //! let found = overlaid.found(mistakes);
-//! let defaults = Defaults { service_name: "app".to_owned(), directory: None, environment };
+//! let defaults = Defaults { service_name: "app".to_owned(), directory: None, own_directory: None, environment };
 //! if let Some(mut root) = Fields::of(&overlaid.root, "the configuration", &found) {
 //!     let plan = config::read(&mut root, &defaults, &found);
 //!     root.finish();
@@ -64,6 +64,8 @@ pub struct Defaults {
     pub service_name: String,
     /// Where exporters buffer on disk; without one, in memory alone.
     pub directory: Option<PathBuf>,
+    /// Where the program keeps things of its own: no exporter may buffer in there, beside folders that are not an exporter's.
+    pub own_directory: Option<PathBuf>,
     /// For OpenTelemetry's own variables.
     pub environment: Environment,
 }

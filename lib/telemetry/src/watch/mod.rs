@@ -10,7 +10,7 @@ mod delivery;
 mod exporter;
 #[cfg(test)]
 mod tests;
-mod words;
+pub(crate) mod words;
 
 use std::{
     collections::HashMap,

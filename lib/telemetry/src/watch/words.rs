@@ -17,7 +17,7 @@ pub(super) fn kept(snapshot: &Snapshot) -> String {
     }
 }
 
-pub(super) fn items(count: u64) -> String {
+pub(crate) fn items(count: u64) -> String {
     if count == 1 { "1 item".to_owned() } else { format!("{count} items") }
 }
 

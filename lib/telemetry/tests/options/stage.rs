@@ -170,7 +170,12 @@ pub(crate) fn read(name: &str, content: &str, environment: Environment) -> Plan 
     let overlay = Overlay { prefix: "APP", keys: &[KEYS], environment: &environment, taken: &[] };
     let overlaid = overlay.apply(&text, root);
     let found = overlaid.found(mistakes);
-    let defaults = Defaults { service_name: PROGRAM.to_owned(), directory: None, environment };
+    let defaults = Defaults {
+        service_name: PROGRAM.to_owned(),
+        directory: None,
+        own_directory: None,
+        environment,
+    };
     let mut root = Fields::of(&overlaid.root, "the configuration", &found).expect("a table");
     let plan = config::read(&mut root, &defaults, &found);
     root.finish();
