@@ -17,19 +17,6 @@ use crate::{args, beside::Beside, documents, exit::Exit, terminal::Terminal};
 /// Where a run receives OTLP where nobody says.
 pub(crate) const RECEIVER: &str = "127.0.0.1:4317";
 
-/// The words by which a document is told from a test.
-const OTHERS: &[&str] = &[
-    "TestSuite",
-    "Transaction",
-    "TraceStore",
-    "DataStore",
-    "SettleProfile",
-    "PollingProfile",
-    "Analyzer",
-    "QualityGate",
-    "TestRunner",
-];
-
 /// Tags, or ids and names, that are told to whoever asks for another.
 const SHOWN_MAX: usize = 10;
 
@@ -235,7 +222,8 @@ impl Read {
         self.tests.extend(planned.into_iter().map(|planned| test(planned.plan)));
         let mut tests = first..self.tests.len();
         // What tells other documents from a test stands in its text; most files have none and are read once.
-        let is_needed = tests.is_empty() || OTHERS.iter().any(|kind| text.content().contains(kind));
+        let has_kind = |kind| text.content().contains(kind);
+        let is_needed = tests.is_empty() || lang::kinds_beside_test().any(has_kind);
         let documents = if is_needed { lang::read(text).0 } else { Vec::new() };
         self.documents += if is_needed { documents.len() } else { tests.len() };
         for document in documents {

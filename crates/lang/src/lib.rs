@@ -42,7 +42,7 @@ pub use budget::{Cancel, Work, is_cancelled};
 pub use compile::compile;
 pub use document::{
     Analyzer, Document, FileRef, Gate, QualityGate, Reference, RequiredGate, SettleProfile, Step,
-    Test, TestSuite, TraceStore, Variable, VariableSet, read, trace_store,
+    Test, TestSuite, TraceStore, Variable, VariableSet, kinds_beside_test, read, trace_store,
 };
 pub use eval::decided::DecidedBy;
 pub use eval::resolve::{Vars, resolve};

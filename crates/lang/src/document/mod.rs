@@ -73,21 +73,22 @@ pub enum Reference {
 /// The longest that a run may be told to wait for one thing.
 const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 
-const KINDS: &[&str] = &[
-    "Test",
-    "TestSuite",
-    "Transaction",
-    "VariableSet",
-    "Environment",
-    "TraceStore",
-    "DataStore",
-    "SettleProfile",
-    "PollingProfile",
-    "Analyzer",
-    "QualityGate",
-    "TestRunner",
-    "Config",
-    "Demo",
+/// The kinds of documents: each name that is read, and the one by which it is described.
+pub(crate) const KINDS: &[(&str, &str)] = &[
+    ("Test", "Test"),
+    ("TestSuite", "TestSuite"),
+    ("Transaction", "TestSuite"),
+    ("VariableSet", "VariableSet"),
+    ("Environment", "VariableSet"),
+    ("TraceStore", "TraceStore"),
+    ("DataStore", "TraceStore"),
+    ("SettleProfile", "SettleProfile"),
+    ("PollingProfile", "SettleProfile"),
+    ("Analyzer", "Analyzer"),
+    ("QualityGate", "QualityGate"),
+    ("TestRunner", "QualityGate"),
+    ("Config", "Config"),
+    ("Demo", "Demo"),
 ];
 
 /// Keys that a slip of the indentation may put beside `spec`.
@@ -101,6 +102,11 @@ const PAID_KINDS: &[&str] = &["RunGroup", "Monitor", "Organization", "Environmen
 
 /// What tells a paid `Environment` from the older name of a `VariableSet`.
 const PAID_ENVIRONMENT: &[&str] = &["resources", "agentConfiguration", "organizationID"];
+
+/// The names of kinds of documents other than a test.
+pub fn kinds_beside_test() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|(name, _)| *name).filter(|name| *name != "Test")
+}
 
 /// Reads all documents of a file, as far as they can be read, with everything that is wrong with them.
 pub fn read(text: &Text) -> (Vec<Document>, Vec<Diagnostic>) {
@@ -182,7 +188,7 @@ fn read_document(node: &Node, found: &Diagnostics) -> Option<Document> {
         }
         name => {
             let mistake = found.error(kind.span, format!("unknown type of document `{name}`"));
-            found.push(mistake.suggest(did_you_mean(name, KINDS.iter().copied())));
+            found.push(mistake.suggest(did_you_mean(name, KINDS.iter().map(|(name, _)| *name))));
             None
         }
     }

@@ -3,24 +3,6 @@
 use super::{Key, Kind, REQUIRED};
 use crate::document::{METHODS, REDIRECTS_MAX};
 
-/// The kinds of documents, and the part of [`KEYS`] that describes what stands under `spec`.
-pub(super) const KINDS: &[(&str, &str)] = &[
-    ("Test", "Test"),
-    ("TestSuite", "TestSuite"),
-    ("Transaction", "TestSuite"),
-    ("VariableSet", "VariableSet"),
-    ("Environment", "VariableSet"),
-    ("TraceStore", "TraceStore"),
-    ("DataStore", "TraceStore"),
-    ("SettleProfile", "SettleProfile"),
-    ("PollingProfile", "SettleProfile"),
-    ("Analyzer", "Analyzer"),
-    ("QualityGate", "QualityGate"),
-    ("TestRunner", "QualityGate"),
-    ("Config", "Config"),
-    ("Demo", "Demo"),
-];
-
 const TRIGGERS: &[&str] = &[
     "http",
     "graphql",

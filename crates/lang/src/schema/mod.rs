@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use keys::{KEYS, KINDS};
+use keys::KEYS;
+
+use crate::document::KINDS;
 
 /// A key of a document.
 #[derive(Clone, Copy, Debug)]
