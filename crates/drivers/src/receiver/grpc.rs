@@ -35,7 +35,7 @@ const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
 /// Where spans are sent to.
-const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+pub(super) const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
 /// What a text in a header may not hold as it is.
 const UNPRINTABLE: &AsciiSet = &CONTROLS.add(b'%');

@@ -30,7 +30,7 @@ enum Form {
 }
 
 /// Where spans are sent to.
-const TRACES: &str = "/v1/traces";
+pub(super) const TRACES: &str = "/v1/traces";
 
 /// What a request asks for, by its head.
 struct ExportHead {
@@ -45,8 +45,9 @@ pub(super) async fn respond<S: Sink>(
     peer: IpAddr,
     request: Request<Incoming>,
 ) -> Response<Reply> {
+    let known = Form::of(request.headers());
     // A mistake is told in the form in which it was made.
-    let form = Form::of(request.headers()).unwrap_or_default();
+    let form = known.unwrap_or_default();
     let version = request.version();
     let carried = carried(&request);
     let refused = |sender: Option<&Sender>, error: &ExportError| {
@@ -56,7 +57,7 @@ pub(super) async fn respond<S: Sink>(
         Ok(sender) => sender,
         Err(error) => return refused(None, &error),
     };
-    match export(intake, &sender, request).await {
+    match export(intake, &sender, known, request).await {
         Ok((signal, rejected)) => with_type(form, form.answer(signal, &rejected)),
         Err(error) => refused(Some(&sender), &error),
     }
@@ -65,15 +66,16 @@ pub(super) async fn respond<S: Sink>(
 async fn export<S: Sink>(
     intake: &Intake<S>,
     sender: &Sender,
+    form: Option<Form>,
     request: Request<Incoming>,
 ) -> Result<(Signal, PartialSuccess), ExportError> {
     let bytes_max = intake.message_bytes_max;
-    let ExportHead { signal, form, packing } = match asked(&request) {
+    let ExportHead { signal, form, packing } = match asked(form, &request) {
         Ok(asked) => asked,
         Err(error) => {
             // Read all the same, or the connection could not be used again.
-            let ignored = async { body::pass_over(request.into_body(), bytes_max).await };
-            intake.in_time(ignored).await.ok();
+            let ignored = body::pass_over(request.into_body(), bytes_max);
+            intake.in_time(Box::pin(ignored)).await.ok();
             return Err(error);
         }
     };
@@ -85,14 +87,15 @@ async fn export<S: Sink>(
         let message = packing.unpack(message, bytes_max, &mut room).await?;
         let rejected = match form {
             Form::Protobuf => intake.take((signal, sender), &message).await?,
-            Form::Json => intake.take_json((signal, sender), &message, &mut room).await?,
+            // Apart, as is what is packed: what is seldom done does not make the usual way's future larger.
+            Form::Json => Box::pin(intake.take_json((signal, sender), &message, &mut room)).await?,
         };
         Ok((signal, rejected))
     };
     intake.in_time(work).await
 }
 
-fn asked(request: &Request<Incoming>) -> Result<ExportHead, ExportError> {
+fn asked(form: Option<Form>, request: &Request<Incoming>) -> Result<ExportHead, ExportError> {
     let headers = request.headers();
     if grpc::is_call(headers) {
         return Err(ExportError::GrpcVersion);
@@ -106,7 +109,7 @@ fn asked(request: &Request<Incoming>) -> Result<ExportHead, ExportError> {
     if request.method() != Method::POST {
         return Err(ExportError::Method(request.method().clone()));
     }
-    let form = Form::of(headers).ok_or_else(|| ExportError::Type(text(headers, &CONTENT_TYPE)))?;
+    let form = form.ok_or_else(|| ExportError::Type(text(headers, &CONTENT_TYPE)))?;
     let packing = match headers.get(CONTENT_ENCODING) {
         None => Encoding::None,
         Some(_) => {

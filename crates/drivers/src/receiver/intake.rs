@@ -2,8 +2,8 @@
 
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
+use ::http::{HeaderMap, Request};
 use bytes::Bytes;
-use http::{HeaderMap, Request};
 use tokio::time::timeout;
 
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
 use super::{
     Config, Gate, LostSignal, Sender, Sink,
     error::ExportError,
+    grpc, http,
     room::{Buffer, Room},
     stats::{ReceiverCounters, add},
 };
@@ -22,6 +23,9 @@ use super::{
 /// a wrong address has them too.
 pub(super) fn carried<B: hyper::body::Body>(request: &Request<B>) -> Option<LostSignal> {
     let path = request.uri().path().trim_end_matches('/');
+    if [http::TRACES, grpc::TRACES].contains(&path) && !request.body().is_end_stream() {
+        return Some(LostSignal::Spans);
+    }
     let is_of = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
     let is_nothing = request.body().is_end_stream()
         || path.starts_with("/grpc.")
@@ -167,7 +171,7 @@ impl<S: Sink> Intake<S> {
     ) -> Result<PartialSuccess, ExportError> {
         let turn = self.turn(message, LARGE_PROTOBUF_BYTES, sender).await;
         match signal {
-            Signal::Traces => return self.take_traces(message.clone(), sender, turn).await,
+            Signal::Traces => return self.take_traces(message, sender, turn).await,
             Signal::Logs => {
                 let records = decode(message, turn.as_ref(), |it| otlp::read_logs(it)).await??;
                 self.take_logs(&records, sender);
@@ -199,7 +203,7 @@ impl<S: Sink> Intake<S> {
             Signal::Traces => {
                 let message =
                     decode(message, turn.as_ref(), |it| otlp::traces_from_json(it)).await??;
-                return self.take_traces(message.into(), sender, turn).await;
+                return self.take_traces(&message.into(), sender, turn).await;
             }
             Signal::Logs => {
                 let records =
@@ -234,14 +238,18 @@ impl<S: Sink> Intake<S> {
 
     async fn take_traces(
         &self,
-        message: Bytes,
+        message: &Bytes,
         sender: &Sender,
         turn: Option<Turn>,
     ) -> Result<PartialSuccess, ExportError> {
-        let (sink, of) = (Arc::clone(&self.sink), sender.clone());
-        let split = move |message: &Bytes| otlp::split(message, |trace| sink.wants(trace, &of));
-        let split = decode(&message, turn.as_ref(), split).await??;
-        drop(turn);
+        let split = match turn {
+            None => otlp::split(message, |trace| self.sink.wants(trace, sender))?,
+            Some(turn) => {
+                let (sink, of) = (Arc::clone(&self.sink), sender.clone());
+                let split = move |it: &Bytes| otlp::split(it, |trace| sink.wants(trace, &of));
+                decode(message, Some(&turn), split).await??
+            }
+        };
         // Before anything can be refused or dropped: a sender may give up and never come back with the rest.
         for trace_id in &split.damaged {
             self.sink.lost(trace_id, sender);
@@ -258,7 +266,7 @@ impl<S: Sink> Intake<S> {
         }
         if split.foreign > 0 {
             add(&self.watch.foreign, split.foreign);
-            self.watch.keep_foreign(&message, sender);
+            self.watch.keep_foreign(message, sender);
         }
         if split.invalid == 0 {
             return Ok(PartialSuccess::default());

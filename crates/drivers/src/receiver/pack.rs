@@ -50,11 +50,14 @@ impl Encoding {
         let broken = |error: io::Error| ExportError::Broken(format!("{self:?}: {error}"));
         match self {
             Self::None => Ok(packed),
-            Self::Gzip => read(Members::new(&packed), bytes_max, room).await?.map_err(broken),
+            Self::Gzip => {
+                let message = Box::pin(read(Members::new(&packed), bytes_max, room));
+                message.await?.map_err(broken)
+            }
             Self::Zstd => {
                 let mut decoder = Decoder::with_buffer(&packed[..]).map_err(broken)?;
                 decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(broken)?;
-                read(decoder, bytes_max, room).await?.map_err(broken)
+                Box::pin(read(decoder, bytes_max, room)).await?.map_err(broken)
             }
         }
     }
