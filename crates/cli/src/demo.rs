@@ -12,7 +12,7 @@ use crate::{exit::Exit, terminal::Terminal};
 /// Start a small instrumented shop to try things on
 ///
 /// Five services (gateway, orders, stock, payments, shipping) with a queue and a pretend database. They export to
-/// 127.0.0.1:4317, where `qualitytrace run` receives; nobody needs to listen.
+/// 127.0.0.1:4317, where `qualitytrace run` receives; they also work if nothing listens there.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where the gateway listens
@@ -58,7 +58,7 @@ pub(crate) async fn service(world: World, terminal: &Terminal) -> Result<Exit, E
 fn signals(terminal: &Terminal) -> Result<(Signal, Signal), Exit> {
     let heard = |kind| {
         signal(kind).map_err(|error| {
-            terminal.line(&format!("error: signals cannot be heard: {error}"));
+            terminal.line(&format!("error: signal handlers cannot be installed: {error}"));
             Exit::Inconclusive
         })
     };

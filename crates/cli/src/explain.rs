@@ -101,11 +101,11 @@ fn words(decides: DecidedBy) -> &'static str {
         DecidedBy::Response => "decided by the trigger's answer alone",
         DecidedBy::Spans { passing: true, failing: true } => "decided by spans that are there",
         DecidedBy::Spans { passing: true, failing: false } => {
-            "passes as soon as the spans are there; fails in a whole trace only"
+            "passes as soon as the spans are there; fails in a complete trace only"
         }
         DecidedBy::Spans { passing: false, failing: true } => {
-            "fails as soon as the spans are there; passes in a whole trace only"
+            "fails as soon as the spans are there; passes in a complete trace only"
         }
-        DecidedBy::Spans { passing: false, failing: false } => "decided in a whole trace only",
+        DecidedBy::Spans { passing: false, failing: false } => "decided in a complete trace only",
     }
 }

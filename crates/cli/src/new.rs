@@ -128,7 +128,7 @@ fn not_shown(mut finished: FinishedRun, terminal: &Terminal) -> Result<Exit, Exi
     reports.expect(1);
     reports.add(finished.outcome, finished.trace.as_deref());
     reports.finish()?;
-    terminal.line("error: no test was written: only a whole trace shows what a test can say");
+    terminal.line("error: no test was written: only a complete trace shows what a test can state");
     Err(Exit::Inconclusive)
 }
 

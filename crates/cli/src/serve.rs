@@ -63,7 +63,7 @@ pub(crate) async fn serve(
     let config = overruled(config, args);
     raise_open_files();
     let mut signals = Signals::listen().map_err(|error| {
-        terminal.line(&format!("error: signals cannot be heard: {error}"));
+        terminal.line(&format!("error: signal handlers cannot be installed: {error}"));
         Exit::Inconclusive
     })?;
     #[cfg(feature = "planted")]

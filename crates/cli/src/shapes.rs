@@ -74,7 +74,7 @@ pub(crate) async fn accept(
 ) -> Result<Exit, Exit> {
     if environment.get("CI").is_some_and(|value| !value.is_empty()) {
         terminal.line(
-            "error: `accept` is refused where `CI` is set: nobody has read the difference there; accept it on your own machine and commit the file",
+            "error: `accept` is refused where `CI` is set: nobody reviews the difference there; accept it on your own machine and commit the file",
         );
         return Err(Exit::Refused);
     }

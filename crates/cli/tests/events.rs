@@ -175,7 +175,7 @@ async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()
     let superseded = superseded(&collected);
     assert_eq!(ended.text("qualitytrace.run.verdict"), Some("passed"));
     assert_eq!(ended.text("test.case.name"), Some("the cart answers"));
-    assert_eq!(ended.text("qualitytrace.settle.reason"), Some("whole"));
+    assert_eq!(ended.text("qualitytrace.settle.reason"), Some("complete"));
     let [accepted, _] = named(&collected, "qualitytrace.run.accepted")[..] else {
         panic!("two runs: {names:?}")
     };

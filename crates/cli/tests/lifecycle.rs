@@ -126,7 +126,7 @@ async fn a_run_is_stopped_and_bounded_in_time() -> Result<()> {
     let stopped = stand.api.ended(&id, ENDED_MAX).await?;
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}: by the hint", began.elapsed());
     assert_eq!(stopped["verdict"], "inconclusive", "{stopped:#}");
-    assert!(reasons(&stopped).contains("stopped: somebody asked"), "{stopped:#}");
+    assert!(reasons(&stopped).contains("stopped: the run was cancelled"), "{stopped:#}");
     assert!(stopped["outcome"]["traceId"].is_string(), "what was sent is told: {stopped:#}");
     let (status, again) = stop(&id).await?;
     assert_eq!((status, &again["verdict"]), (200, &json!("inconclusive")), "it stays");

@@ -12,7 +12,7 @@ impl Db {
     /// nobody waits for it any more it is rolled back.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
         let pool = self.pool.clone();
-        #[expect(clippy::disallowed_methods, reason = "it must outlive whoever asked for it")]
+        #[expect(clippy::disallowed_methods, reason = "it must outlive its caller")]
         let begun = tokio::spawn(async move { pool.begin().await });
         // It fails where the runtime ends.
         begun.await.unwrap_or(Err(sqlx::Error::PoolClosed))

@@ -37,7 +37,7 @@ pub enum DbError {
     },
     /// No connection in time.
     #[error(
-        "no connection to postgres at `{at}` in time: nobody listens there, or all connections of the pool are in use; check that it runs and that `postgres` in the configuration names it"
+        "no connection to postgres at `{at}` in time: nothing listens there, or all connections of the pool are in use; check that it runs and that `postgres` in the configuration names it"
     )]
     TimedOut {
         /// Host, port and database.

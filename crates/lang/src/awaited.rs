@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Resolved {
-    /// What the test expects before the trace is whole and what is not there, as written. What is over the budget of a
+    /// What the test expects before the trace is complete and what is not there, as written. What is over the budget of a
     /// judgement is not there.
     pub fn expected_missing(&self, trace: &Trace) -> Vec<String> {
         if self.expect.is_empty() {

@@ -117,7 +117,7 @@ impl Compiler<'_> {
             Some("https") if http.ssl_verification.is_some() => return,
             Some("https") => {
                 let note = self.found.note(span, "the certificate is verified");
-                note.help("Tracetest verifies none unless told to; write `sslVerification: true`")
+                note.help("Tracetest verifies none by default; write `sslVerification: true`")
             }
             Some(scheme) => {
                 let message = format!("only `http` and `https` are supported, not `{scheme}`");

@@ -114,7 +114,7 @@ pub struct Resolved {
 }
 
 impl Plan {
-    /// Whether the test asks for no trace, so that it is judged by the trigger's answer alone.
+    /// Whether the test requires no trace, so that it is judged by the trigger's answer alone.
     pub fn skip_trace_collection(&self) -> bool {
         self.skip_trace_collection
     }
@@ -124,7 +124,7 @@ impl Plan {
         self.settle
     }
 
-    /// What must have come before the trace is whole: services, and selectors as written.
+    /// What must have come before the trace is complete: services, and selectors as written.
     pub fn expected(&self) -> Vec<&str> {
         self.expect.iter().map(Expect::source).collect()
     }

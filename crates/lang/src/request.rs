@@ -38,7 +38,7 @@ pub enum ResolveError {
         place: Place,
     },
     /// A `${…}` has no value.
-    #[error("what stands at {} has no value: {reason}", At(place))]
+    #[error("the expression at {} has no value: {reason}", At(place))]
     Valueless {
         /// Why.
         reason: String,

@@ -140,7 +140,7 @@ fn outcome() -> Outcome {
                 place: claim_place,
                 verdict: Verdict::Inconclusive,
                 decided: Decided::Absence,
-                reason: Some("the trace is not known to be whole".to_owned()),
+                reason: Some("the trace is not known to be complete".to_owned()),
                 spans: Vec::new(),
                 more_spans: 0,
             }],

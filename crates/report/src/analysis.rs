@@ -9,7 +9,7 @@ const RULES_MAX: usize = 20;
 
 /// The score, and what it has to reach.
 pub(crate) fn score(analysis: &Analysis) -> String {
-    format!("score {}, at least {} asked for", analysis.score, analysis.minimum_score)
+    format!("score {}, at least {} required", analysis.score, analysis.minimum_score)
 }
 
 /// A line for each broken rule.

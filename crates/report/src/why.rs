@@ -28,7 +28,7 @@ fn last_word(outcome: &Outcome) -> Option<String> {
         return None;
     }
     let last = exit.stderr.lines().rfind(|line| !line.trim().is_empty())?;
-    Some(format!("the command ended with {} and said last: {}", exit.code, last.trim()))
+    Some(format!("the command ended with {} and printed last: {}", exit.code, last.trim()))
 }
 
 /// What was seen of missing telemetry, a sentence each.

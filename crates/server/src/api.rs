@@ -257,7 +257,7 @@ async fn once_open(State(app): State<App>, request: Request, next: Next) -> Resp
 fn not_ready(app: &App, why: &str) -> Problem {
     let why = match app.access.mode {
         Mode::Off => why,
-        Mode::On => "the server's log says what it waits for",
+        Mode::On => "the server's log states what it waits for",
     };
     Problem::new(Fault::Upstream, format!("not ready: {why}"))
 }

@@ -97,7 +97,7 @@ pub(crate) mod attribute {
     pub(crate) const EXPORTER: &str = "otel.component.name";
     pub(crate) const TOPIC: &str = "qualitytrace.exporter.topic";
     pub(crate) const OUTCOME: &str = "qualitytrace.login.outcome";
-    pub(crate) const SETTLE_WHOLE: &str = "qualitytrace.settle.whole";
+    pub(crate) const SETTLE_COMPLETE: &str = "qualitytrace.settle.complete";
     pub(crate) const SETTLE_REASON: &str = "qualitytrace.settle.reason";
     pub(crate) const SETTLE_WAITED: &str = "qualitytrace.settle.waited";
     pub(crate) const SETTLE_SPANS: &str = "qualitytrace.settle.spans";
@@ -163,7 +163,7 @@ pub const SPANS: &[Span] = &[
             attribute::TEST_CASE,
             attribute::TEST_STATUS,
             attribute::VERDICT,
-            attribute::SETTLE_WHOLE,
+            attribute::SETTLE_COMPLETE,
             attribute::SETTLE_REASON,
             attribute::SETTLE_WAITED,
             attribute::SETTLE_SPANS,
@@ -208,7 +208,7 @@ pub const SPANS: &[Span] = &[
         kind: "internal",
         parent: RUN,
         attributes: &[],
-        meaning: "Spans are gathered until the trace is whole or the time is up.",
+        meaning: "The worker collects spans until the trace is complete or the timeout expires.",
     },
     Span {
         name: "qualitytrace.run.judge",
@@ -238,24 +238,24 @@ pub const SPANS: &[Span] = &[
         name: JUDGEMENT,
         level: Level::Info,
         kind: "internal",
-        parent: "the request that asked",
+        parent: "the request",
         attributes: &[
             attribute::RUN_ID,
             attribute::TEST_CASE,
             attribute::TEST_STATUS,
             attribute::VERDICT,
-            attribute::SETTLE_WHOLE,
+            attribute::SETTLE_COMPLETE,
             attribute::SETTLE_REASON,
             attribute::SETTLE_WAITED,
             attribute::SETTLE_SPANS,
         ],
-        meaning: "What a run has left is judged once more. The run keeps its verdict, and no metric counts this one.",
+        meaning: "The stored trace of a run is re-judged. The run keeps its verdict, and no metric counts this one.",
     },
     Span {
         name: "<OPERATION> <table>",
         level: Level::Debug,
         kind: "client",
-        parent: "the request or the step of a run that asked",
+        parent: "the request or the step of a run",
         attributes: &[
             attribute::DB_SYSTEM,
             attribute::DB_OPERATION,
@@ -275,7 +275,7 @@ pub const SPANS: &[Span] = &[
             attribute::BUS_KIND,
             attribute::BUS_SUBJECT,
         ],
-        meaning: "A hint on the bus, which tells workers to look again.",
+        meaning: "A notification on the bus, on which workers query the queue again.",
     },
 ];
 
@@ -323,8 +323,8 @@ metric!(
     "qualitytrace.run.settle.duration",
     Histogram,
     "s",
-    [attribute::SETTLE_WHOLE],
-    "From the trigger's answer to the decision whether the trace is whole."
+    [attribute::SETTLE_COMPLETE],
+    "From the trigger's answer to the decision whether the trace is complete."
 );
 metric!(
     VERDICT_DELAY,
@@ -349,7 +349,7 @@ metric!(
     Counter,
     "{span}",
     [attribute::INGEST_OUTCOME],
-    "Spans that were received: `kept` for a run, `foreign` and let go, `invalid`, or `refused` and asked for again."
+    "Spans that were received: `kept` for a run, `foreign` and discarded, `invalid`, or `refused`, and the sender has to retry."
 );
 metric!(
     HTTP_DURATION,
@@ -394,7 +394,7 @@ pub const EVENTS: &[Event] = &[
         name: event::NOT_READY,
         severity: "warn",
         attributes: &[],
-        meaning: "The server does not serve. The body tells why.",
+        meaning: "The server does not serve. The body states the reason.",
     },
     Event {
         name: event::RELOADED,
@@ -406,7 +406,7 @@ pub const EVENTS: &[Event] = &[
         name: event::EXPORTER_TROUBLE,
         severity: "warn",
         attributes: &[attribute::EXPORTER, attribute::TOPIC],
-        meaning: "An exporter does not deliver, its buffer fills, is full or cannot be written, or it drops. The body tells why and what is kept.",
+        meaning: "An exporter does not deliver, its buffer fills, is full or cannot be written, or it drops. The body states the reason and what is kept.",
     },
     Event {
         name: event::EXPORTER_RECOVERED,
@@ -431,7 +431,7 @@ pub const EVENTS: &[Event] = &[
             attribute::VERDICT,
             attribute::SETTLE_REASON,
         ],
-        meaning: "A run has its final verdict. `qualitytrace.settle.reason` tells whether its trace was whole, and what kept it from being so.",
+        meaning: "A run has its final verdict. `qualitytrace.settle.reason` states whether its trace was complete, and if not, why.",
     },
     Event {
         name: event::RUN_SUPERSEDED,

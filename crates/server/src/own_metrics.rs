@@ -85,7 +85,7 @@ impl OwnMetrics {
         }
         if let Some(settlement) = &outcome.settlement {
             let waited = Duration::from_nanos(settlement.waited_ns).as_secs_f64();
-            let whole = KeyValue::new(attribute::SETTLE_WHOLE, settlement.is_whole());
+            let whole = KeyValue::new(attribute::SETTLE_COMPLETE, settlement.is_whole());
             self.settle.record(waited, &[whole]);
             if let Some(at) = settlement.last_at {
                 self.verdict.record(last.ended.since(at).as_secs_f64(), &[]);

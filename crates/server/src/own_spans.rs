@@ -164,7 +164,7 @@ fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
     }
     if let Some(settlement) = &outcome.settlement {
         let waited = Duration::from_nanos(settlement.waited_ns).as_secs_f64();
-        attributes.push((attribute::SETTLE_WHOLE.to_owned(), Value::Bool(settlement.is_whole())));
+        attributes.push((attribute::SETTLE_COMPLETE.to_owned(), Value::Bool(settlement.is_whole())));
         attributes.push(text(attribute::SETTLE_REASON, &settle_reason(settlement)));
         attributes.push((attribute::SETTLE_WAITED.to_owned(), Value::Double(waited)));
         let spans = i64::try_from(settlement.spans).unwrap_or(i64::MAX);
@@ -191,7 +191,7 @@ pub(crate) fn settle_reason(settlement: &Settlement) -> String {
         Unsettled::NotSampled => "not sampled",
     };
     match settlement.unsettled.as_slice() {
-        [] => "whole".to_owned(),
+        [] => "complete".to_owned(),
         unsettled => unsettled.iter().map(word).collect::<Vec<_>>().join(", "),
     }
 }

@@ -69,7 +69,7 @@ impl Keys {
 
     /// The keys, for those who begin when the record is open.
     pub(crate) fn of_open(&self) -> &KeyRing {
-        self.get().expect("nobody works on a record that is not open")
+        self.get().expect("no work on a database that is not open")
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{api, own_events, worker::Worker};
 /// Suites in flight at the most.
 const SUITES_MAX: usize = 64;
 /// What is said of a step that did not start because the suite was stopped.
-const STOPPED: &str = "stopped: somebody asked the suite to stop before the step began";
+const STOPPED: &str = "stopped: the suite was cancelled before the step began";
 
 /// Takes suites' runs and brings them to their ends, until told to stop; what is left then is given back.
 pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {

@@ -488,7 +488,7 @@ async fn strangers_hear_nothing_of_what_a_server_waits_for() -> Result<()> {
         let answer = client.get(format!("{base}{path}")).send().await?;
         assert_eq!(answer.status(), 503, "{path}");
         let words = answer.text().await?;
-        assert!(words.contains("not ready: the server's log says"), "{path}: {words}");
+        assert!(words.contains("not ready: the server's log states"), "{path}: {words}");
         assert!(!words.contains("postgres") && !words.contains("127.0.0.1"), "{path}: {words}");
     }
     assert!(server.shutdown().await.is_delivered());

@@ -161,7 +161,7 @@ impl Reader {
         let wrong = |message: &str| Mistake {
             at: start..start + indent.max(1),
             message: message.to_owned(),
-            help: "what stands under a span is indented by two spaces more".to_owned(),
+            help: "what is under a span is indented by two spaces more".to_owned(),
         };
         let level = indent / 2;
         match self.above {
@@ -169,7 +169,7 @@ impl Reader {
             None if level > 0 => Err(wrong("the first line of the tree is indented")),
             Some((above, _)) if level > above + 1 => Err(wrong("this is indented too far")),
             Some((above, false)) if level > above => {
-                Err(wrong("nothing stands under an event or a link"))
+                Err(wrong("nothing may be under an event or a link"))
             }
             _ if level >= DEPTH_MAX => Err(wrong("this is deeper than a shape may be")),
             _ => Ok(level),
@@ -248,7 +248,7 @@ impl<'a> Cursor<'a> {
 
     /// `SERVICE: NAME`
     fn label(&mut self) -> Result<(Option<String>, String), Mistake> {
-        let help = "a line is `SERVICE: NAME`; where no service is said, `-: NAME`";
+        let help = "a line is `SERVICE: NAME`; without a service, `-: NAME`";
         let service = match self.quoted()? {
             Some(service) => Some(service),
             None => {
@@ -356,7 +356,7 @@ impl<'a> Cursor<'a> {
                 return Err(self.mistake(value_from..self.at, "this is no value", help));
             };
             if attributes.iter().any(|earlier| earlier.key == key) {
-                let message = format!("the attribute `{key}` stands twice");
+                let message = format!("the attribute `{key}` is written twice");
                 return Err(self.mistake(from..self.at, &message, "leave one of them out"));
             }
             attributes.push(Attribute { key, value });

@@ -14,7 +14,7 @@ pub(crate) fn too_deep(found: &Diagnostics, span: Span) -> Diagnostic {
 
 pub(crate) fn duplicate(found: &Diagnostics, key: &Scalar, first: Span) -> Diagnostic {
     found
-        .error(key.span, format!("the key `{}` stands twice", key.text))
+        .error(key.span, format!("the key `{}` is written twice", key.text))
         .label("again here")
         .also(first, "first here")
 }

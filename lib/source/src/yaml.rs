@@ -33,7 +33,7 @@ const ADVICE: &[(&str, &str)] = &[
     ("trailing content after", "put all of the value in quotes of the other kind"),
     (
         "expected `-` indicator",
-        "indent the line as far as what stands behind the `-` above it, or begin it with `- `",
+        "indent the line as far as the text after the `-` above it, or begin it with `- `",
     ),
     ("simple key expect", "begin the line with `- `, or write `: ` behind its key"),
     ("unknown anchor", "define the anchor before it is used"),

@@ -91,7 +91,7 @@ fn yaml_documents() {
 #[test]
 fn yaml_mistakes_are_told_and_reading_goes_on() {
     for (content, documents, mistakes) in [
-        ("a: 1\na: 2\nb: 3\n", vec!["{a: 1, b: 3}"], vec!["2:1 the key `a` stands twice"]),
+        ("a: 1\na: 2\nb: 3\n", vec!["{a: 1, b: 3}"], vec!["2:1 the key `a` is written twice"]),
         ("[a]: 1\nb: 2\n", vec!["{b: 2}"], vec!["1:1 a key must be a single value"]),
         ("<<: 1\nb: 2\n", vec!["{b: 2}"], vec!["1:5 `<<` must be a table or a list of tables"]),
         ("a: !x 1\n", vec!["{a: 1}"], vec!["1:4 the tag `!x` is ignored"]),
@@ -100,7 +100,7 @@ fn yaml_mistakes_are_told_and_reading_goes_on() {
             vec!["{a: 1}", "{c: 3}"],
             vec!["3:4 an alias without an anchor in this document"],
         ),
-        ("a: &x [*x]\n", vec![], vec!["1:8 an alias stands inside the value that it repeats"]),
+        ("a: &x [*x]\n", vec![], vec!["1:8 an alias is inside the value that it repeats"]),
         (
             "a: é: b\n---\nb: 2\n---\n- @\n---\nc: 3\n",
             vec!["{b: 2}", "{c: 3}"],
@@ -149,18 +149,18 @@ fn toml_documents() {
 #[test]
 fn toml_mistakes_are_told_and_reading_goes_on() {
     for (content, document, mistakes) in [
-        ("a = 1\na = 2\nb = 3\n", "{a: 1, b: 3}", vec!["2:1 the key `a` stands twice"]),
+        ("a = 1\na = 2\nb = 3\n", "{a: 1, b: 3}", vec!["2:1 the key `a` is written twice"]),
         (
             "[a]\n[a]\nx = 1\nx = 2\n",
             "{a: {}}",
-            vec!["2:2 the key `a` stands twice", "4:1 the key `x` stands twice"],
+            vec!["2:2 the key `a` is written twice", "4:1 the key `x` is written twice"],
         ),
-        ("a = 1\n[a]\n", "{a: 1}", vec!["2:2 the key `a` stands twice"]),
+        ("a = 1\n[a]\n", "{a: 1}", vec!["2:2 the key `a` is written twice"]),
         ("a = 1\n[a.b]\n", "{a: 1}", vec!["2:2 nothing can be added to `a`"]),
         ("a = {}\na.b = 1\n", "{a: {}}", vec!["2:1 nothing can be added to `a`"]),
         ("[a.b]\n[a]\nb.c = 1\n", "{a: {b: {}}}", vec!["3:1 nothing can be added to `b`"]),
-        ("a = [1]\n[[a]]\n", "{a: [1]}", vec!["2:3 the key `a` stands twice"]),
-        ("[a]\nb.c = 1\n[a.b]\n", "{a: {b: {c: 1}}}", vec!["3:4 the key `b` stands twice"]),
+        ("a = [1]\n[[a]]\n", "{a: [1]}", vec!["2:3 the key `a` is written twice"]),
+        ("[a]\nb.c = 1\n[a.b]\n", "{a: {b: {c: 1}}}", vec!["3:4 the key `b` is written twice"]),
         (
             "enable = true\nenable.log-exporter = true\n",
             "{enable: true}",

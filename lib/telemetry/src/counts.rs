@@ -45,7 +45,7 @@ pub struct Counts {
 
 /// How a shutdown went, exporter by exporter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use = "it says what was not delivered"]
+#[must_use = "its report has what was not delivered"]
 pub struct Report {
     /// The exporters that ended, now or by an earlier plan; what had one name is one.
     pub exporters: Vec<Counts>,

@@ -50,7 +50,7 @@ pub(crate) struct Record {
     pub(crate) keep: Option<Keep>,
 }
 
-/// Compare a trace with a recorded shape, and tell what is different
+/// Compare a trace with a recorded shape, and list the differences
 #[derive(Debug, clap::Args)]
 #[command(after_help = DIFF)]
 pub(crate) struct Diff {
@@ -75,7 +75,7 @@ pub(crate) struct Accept {
     pub(crate) recorded: Recorded,
 }
 
-/// Ask whether tests would notice: mutates recorded traces, judges each mutant offline, and tells which survived
+/// Test the tests: mutates recorded traces, judges each mutant offline, and lists which survived
 #[derive(Debug, clap::Args)]
 #[command(after_help = MUTATE)]
 pub(crate) struct Mutate {

@@ -65,7 +65,7 @@ fn tell_trace(trace: &MutatedTrace, terminal: &Terminal) {
         terminal.result(&survivor(mutated).join("\n"));
     }
     if open.len() > SHOWN_MAX {
-        terminal.result(&format!("  and {} more, which `--json` tells", open.len() - SHOWN_MAX));
+        terminal.result(&format!("  and {} more; `--json` lists them", open.len() - SHOWN_MAX));
     }
     for mutated in accepted {
         let reason = mutated.accepted.as_deref().unwrap_or_default();
@@ -80,7 +80,7 @@ fn survivor(mutated: &Mutated) -> Vec<String> {
     let noticed = &mutated.noticed;
     let who = match (noticed.at_it.as_slice(), noticed.beside_it.as_slice()) {
         ([], []) => {
-            "no spec and no claim looks at this span, or at what stands next to it".to_owned()
+            "no spec and no claim looks at this span, or at a span next to it".to_owned()
         }
         ([], beside) => format!("no spec looks at it; next to it looks {}", named(beside)),
         (at_it, _) => format!("should have been noticed by {}", named(at_it)),

@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
                 Some((user, password)) => {
                     self.curl.basic = Some((user.to_owned(), password.to_owned()));
                 }
-                None => return wrong(value, "`USER:PASSWORD`, since nobody is there to be asked"),
+                None => return wrong(value, "`USER:PASSWORD`, since a test cannot prompt for a password"),
             },
             "--oauth2-bearer" => self.curl.bearer = Some(value),
             "-m" | "--max-time" => match value.parse::<f64>() {

@@ -113,7 +113,7 @@ impl Draft<'_> {
             return;
         }
         out.line(0, "");
-        out.line(2, "# What holds for the answer and for the whole trace.");
+        out.line(2, "# Claims about the response and the whole trace.");
         out.line(2, "trace:");
         for (name, claim) in &self.proposals.claims {
             match name {

@@ -128,7 +128,7 @@ fn of_databases(spans: &[Span<'_>]) -> Vec<(Option<String>, String)> {
             *by_service.entry(service(*span)).or_default() += 1;
         }
         for (service, count) in by_service {
-            let name = format!("{service} asks its database at most {}", times(count));
+            let name = format!("{service} queries its database at most {}", times(count));
             let selector = format!("span[service={} {system} exists]", text(service));
             claims.push((Some(name), format!("count({selector}) <= {count}")));
         }

@@ -111,7 +111,7 @@ async fn run_all(
     reports: &mut Reports<'_>,
 ) -> Result<Exit, Exit> {
     let mut signals = Signals::listen().map_err(|error| {
-        terminal.line(&format!("error: signals cannot be heard: {error}"));
+        terminal.line(&format!("error: signal handlers cannot be installed: {error}"));
         Exit::Inconclusive
     })?;
     let server = connect_as(args.server.as_deref(), &args.identity, environment, terminal)?;

@@ -75,7 +75,7 @@ pub(crate) async fn run(
         return Err(Exit::Refused);
     }
     let mut signals = Signals::listen().map_err(|error| {
-        terminal.line(&format!("error: signals cannot be heard: {error}"));
+        terminal.line(&format!("error: signal handlers cannot be installed: {error}"));
         Exit::Inconclusive
     })?;
     let mut rounds = Rounds {

@@ -55,7 +55,7 @@ impl FromStr for Ready {
         match Url::parse(text) {
             Ok(url) if url.scheme() == "http" && url.has_host() => Ok(Self::Url(url)),
             Ok(url) if url.scheme() == "https" => {
-                Err("only `http://` can be asked; `tcp:HOST:PORT` works for a port with TLS too"
+                Err("only `http://` can be probed; `tcp:HOST:PORT` works for a port with TLS too"
                     .to_owned())
             }
             _ => Err("expected an `http://` URL, `tcp:HOST:PORT` or `log:REGEX`".to_owned()),
@@ -129,7 +129,7 @@ impl std::fmt::Display for Ready {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Url(url) => write!(f, "`{url}` did not answer with a status below 400"),
-            Self::Tcp { host, port } => write!(f, "nobody listened on `{host}:{port}`"),
+            Self::Tcp { host, port } => write!(f, "nothing listened on `{host}:{port}`"),
             Self::Log(pattern) => write!(f, "no line of its output matched `{pattern}`"),
         }
     }
@@ -149,7 +149,7 @@ mod tests {
             ("log:(", Err("unclosed group")),
             ("tcp:8080", Err("tcp:127.0.0.1:8080")),
             ("tcp:host:0", Err("tcp:127.0.0.1:8080")),
-            ("https://localhost/", Err("only `http://` can be asked")),
+            ("https://localhost/", Err("only `http://` can be probed")),
             ("localhost:8080", Err("log:REGEX")),
         ];
         for (typed, expected) in cases {

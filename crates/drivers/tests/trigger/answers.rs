@@ -234,7 +234,7 @@ async fn each_fault_has_its_kind() {
         (says(announced), NoAnswerKind::TooLarge, "the answer has more than 1000 bytes"),
         (says(chunked), NoAnswerKind::TooLarge, "the answer has more than 1000 bytes"),
         (says(head), NoAnswerKind::TooLarge, "the head of the answer is too large"),
-        (Does::Stalls(""), NoAnswerKind::Timeout, "no whole answer from `127.0.0.1:"),
+        (Does::Stalls(""), NoAnswerKind::Timeout, "no complete response from `127.0.0.1:"),
         (Does::Stalls(half), NoAnswerKind::Timeout, "within 300ms"),
     ];
     for (does, kind, words) in cases {

@@ -111,7 +111,7 @@ async fn a_proxy_that_does_not_help_is_told() {
     let silent = Proxy::start(None, Some("")).await;
     let at = |proxy: &Proxy| format!("http://{}", proxy.address);
     let cases = [
-        (at(&unknown), NoAnswerKind::Refused, "it wants to know who asks"),
+        (at(&unknown), NoAnswerKind::Refused, "it requires authentication"),
         (at(&closed), NoAnswerKind::Refused, "it says `403 Forbidden`"),
         (at(&silent), NoAnswerKind::Refused, "does not connect to `shop.test:443`"),
         (

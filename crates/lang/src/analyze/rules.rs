@@ -54,9 +54,9 @@ pub(super) type Check = fn(&World<'_>, &mut Findings);
 pub const PLUGINS: &[PluginInfo] = &[
     PluginInfo { id: "standards", about: "names and attributes follow the semantic conventions" },
     PluginInfo { id: "common", about: "habits that keep a system operable" },
-    PluginInfo { id: "security", about: "connections are safe, and telemetry tells no secrets" },
+    PluginInfo { id: "security", about: "connections are safe, and telemetry contains no secrets" },
     PluginInfo { id: "structure", about: "the spans of all services make one tree" },
-    PluginInfo { id: "repetition", about: "nothing is asked for one by one" },
+    PluginInfo { id: "repetition", about: "no item is requested one by one" },
 ];
 
 /// All rules, those of a plugin together, in the order in which they are told.

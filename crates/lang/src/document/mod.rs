@@ -156,8 +156,8 @@ fn read_document(node: &Node, found: &Diagnostics) -> Option<Document> {
     let spec = root.require("spec");
     let beside: Vec<_> = KEYS_OF_SPEC.iter().filter(|key| node.get(key).is_some()).collect();
     for (key, item) in beside.into_iter().filter_map(|key| Some((key, root.take(key)?))) {
-        let mistake = found.error(item.head(), format!("`{key}` stands beside `spec`"));
-        found.push(mistake.help("indent it, so that it stands under `spec`"));
+        let mistake = found.error(item.head(), format!("`{key}` is beside `spec`"));
+        found.push(mistake.help("indent it, so that it is under `spec`"));
     }
     root.finish();
     let (kind, spec) = (kind?, spec?);

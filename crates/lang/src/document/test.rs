@@ -181,7 +181,7 @@ fn read_statement(item: &Item<'_>, what: &str, found: &Diagnostics) -> Option<Sc
         found.push(mistake.help(match scope {
             Some(scope) => {
                 let rest = written.get(key.len() + 1..).unwrap_or_default().trim_start();
-                format!("no blank stands behind `{scope}:`; write `{key}:{rest}`")
+                format!("no space may follow `{scope}:`; write `{key}:{rest}`")
             }
             None => format!("put {what} that holds `: ` in quotes, or behind `>-`"),
         }));
@@ -238,7 +238,7 @@ fn read_settle_profile(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<R
             found.push(found.error(theirs.head(), message).help("remove one of the two"));
             return None;
         }
-        let message = "nothing is polled here: `pollingProfile` only tells how long to wait";
+        let message = "nothing is polled here: `pollingProfile` only sets how long to wait";
         let note = found.note(theirs.head(), message);
         found.push(
             note.help("its `periodic.timeout` counts as `settle.timeout`; write `settleProfile`"),
@@ -261,7 +261,7 @@ fn read_settle(mut fields: Fields<'_>, found: &Diagnostics) -> (Settle, bool) {
         && settle.flush.is_some_and(|flush| flush >= settle.timeout)
     {
         let span = found.text().first_line(item.node.span);
-        let message = "`flush` must be less than `timeout`, or no trace is ever whole";
+        let message = "`flush` must be less than `timeout`, or no trace is ever complete";
         let left_out = match &timeout {
             None => format!("; `timeout` is {:?} if it is left out", settle.timeout),
             Some(_) => String::new(),

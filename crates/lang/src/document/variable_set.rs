@@ -67,7 +67,7 @@ fn read_variable<'a>(
     match seen.get(key.text.as_str()) {
         Some(first) => found.push(
             found
-                .error(key.span, format!("the variable `{}` stands twice", key.text))
+                .error(key.span, format!("the variable `{}` is written twice", key.text))
                 .label("again here")
                 .also(*first, "first here"),
         ),

@@ -89,7 +89,7 @@ fn evaluate<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
         ExprKind::Relation { left, relation, right } => {
             relation::relate(left, *relation, right, scene).found.clone()
         }
-        _ => Found::undefined("a value alone says nothing", Future::only(Truth::Undefined)),
+        _ => Found::undefined("a value alone is no condition", Future::only(Truth::Undefined)),
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) struct ConditionDoubt {
 const LOOKS_MAX: usize = 100_000_000;
 
 /// Why a statement is open that would look at more.
-pub(super) const TOO_MANY_LOOKS: &str = "it asks for more spans below spans than are looked at";
+pub(super) const TOO_MANY_LOOKS: &str = "it needs more descendants than are evaluated";
 
 /// A world and what is spoken of in it.
 #[derive(Clone, Copy, Debug)]

@@ -64,7 +64,7 @@ pub(super) fn decide(found: &Found, about: About, seen: &Seen, world: &World<'_>
         _ if about == About::Response => by_response(found, world),
         Seen::NotAsked => open(
             Decided::Response,
-            "the test asks for no trace, so that nothing is known beyond the trigger span",
+            "the test requires no trace, so that nothing is known beyond the trigger span",
         ),
         Seen::NoTelemetry => open(Decided::Absence, "no span of the system came"),
         _ if found.truth == Truth::Open && about == About::Both && !world.is_answered() => {
@@ -81,7 +81,7 @@ pub(super) fn decide(found: &Found, about: About, seen: &Seen, world: &World<'_>
             Decision { verdict: found.truth.verdict(), decided: Decided::Absence, reason }
         }
         Seen::Part(why) => {
-            open(Decided::Absence, &format!("the trace is not known to be whole: {why}"))
+            open(Decided::Absence, &format!("the trace is not known to be complete: {why}"))
         }
     }
 }

@@ -79,14 +79,14 @@ fn standing(resolved: &Resolved, evidence: &Evidence<'_>) -> Result<Standing, De
     let rules = match &resolved.gates.analysis {
         Analyzing::By(rules) => rules,
         Analyzing::Disabled | Analyzing::NotRequested => {
-            let reason = "the analyzer is disabled (`enabled: false`), so that nothing is asked";
+            let reason = "the analyzer is disabled (`enabled: false`), so that nothing is checked";
             return Err(Decision::bare(Verdict::Passed, Decided::Response, reason));
         }
     };
     let seen = seen(resolved, evidence);
     let trace = match (&seen, evidence.trace) {
         (Seen::NotAsked, _) => {
-            let reason = "the test asks for no trace, so that there is nothing to analyze";
+            let reason = "the test requires no trace, so that there is nothing to analyze";
             return Err(Decision::bare(Verdict::Passed, Decided::Response, reason));
         }
         (Seen::Nothing, _) | (_, None) => {
@@ -205,7 +205,7 @@ impl Standing {
     /// Why it is not known whether all rules hold.
     fn doubt(&self) -> String {
         match &self.seen {
-            Seen::Part(why) => format!("the trace is not known to be whole: {why}"),
+            Seen::Part(why) => format!("the trace is not known to be complete: {why}"),
             _ => format!(
                 "of {} spans some content was dropped or came in several versions",
                 self.doubtful.len()

@@ -61,7 +61,7 @@ pub(super) const KEYS: &[Key] = &[
     key("Test.skipTraceCollection", Kind::Boolean, "false", "Judge the answer of the trigger alone."),
     key("Test.settle.timeout", Kind::Duration, "30s", "How long after the trigger's answer the trace is judged as it is."),
     key("Test.settle.flush", Kind::Duration, "by what is known of the process, else 6s", "How long a process has to be quiet to have sent everything."),
-    key("Test.settle.expect[]", Kind::Text, "", "A service, or a selector, of which a span must have come before the trace is whole."),
+    key("Test.settle.expect[]", Kind::Text, "", "A service, or a selector, of which a span must have come before the trace is complete."),
     key("Test.settle.absent[]", Kind::Text, "", "A service whose spans may name a parent that never comes, or a peer that sends no spans."),
     key("Test.specs[].name", Kind::Text, "", "For people."),
     key("Test.specs[].selector", Kind::Text, "every span", "Which spans it speaks of, as `span[name=\"charge\"]`."),

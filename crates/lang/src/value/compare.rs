@@ -51,7 +51,7 @@ const PAIRS_MAX: usize = 1_000_000;
 
 /// A path or pattern that finds nothing is as an absent attribute: neither equal nor unequal, so that a misspelt one does
 /// not pass by being negated.
-const NOTHING_FOUND: &str = "nothing was found to compare; `exists` asks for it";
+const NOTHING_FOUND: &str = "nothing was found to compare; `exists` tests for that";
 
 const NOT_A_NUMBER: &str = "NaN is not a number, so that it cannot be compared with one";
 

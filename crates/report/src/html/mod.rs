@@ -120,7 +120,7 @@ fn facts(outcome: &Outcome) -> String {
         Some(Answer::NoAnswer(_)) => facts.push("no answer".to_owned()),
     }
     if let Some(settlement) = &outcome.settlement {
-        let state = if settlement.is_whole() { "trace whole" } else { "trace not whole" };
+        let state = if settlement.is_whole() { "trace complete" } else { "trace incomplete" };
         facts.push(format!("{state}, {}", counted(settlement.spans, "span")));
         if !settlement.processes.is_empty() {
             facts.push(match settlement.processes.len() {

@@ -31,7 +31,7 @@ const IDS_MAX: usize = 3;
 /// ```text
 /// ✘ failed: the stock is reserved (1.24 s)
 ///   trigger answered: status 200 in 12.3 ms
-///   trace whole: 7 spans, quiet for 200 ms
+///   trace complete: 7 spans, quiet for 200 ms
 ///
 ///   ✘ stock: span[db.system] (2 spans)
 ///     ✘ attr:db.rows = 4
@@ -160,7 +160,7 @@ fn answer(page: &mut Page, outcome: &Outcome) {
             let time = page.duration(exit.duration_ns);
             page.line(0, &format!("trigger ended: exit code {} in {time}", exit.code));
         }
-        Some(Answer::NotFired) => page.line(0, "trigger not fired: the trace is somebody else's"),
+        Some(Answer::NotFired) => page.line(0, "trigger not fired: the trace is an external one"),
         Some(Answer::NoAnswer(no_answer)) => {
             let kind = match no_answer.kind {
                 NoAnswerKind::Invalid => "request cannot be sent",
@@ -187,7 +187,7 @@ fn answer(page: &mut Page, outcome: &Outcome) {
 fn settlement(page: &mut Page, outcome: &Outcome) {
     let Some(settlement) = &outcome.settlement else {
         if outcome.answer.is_some() {
-            page.line(0, "trace not collected: the test asks for none");
+            page.line(0, "trace not collected: the test requires none");
         }
         return;
     };
@@ -197,14 +197,14 @@ fn settlement(page: &mut Page, outcome: &Outcome) {
             0 | 1 => String::new(),
             number => format!(" of {number} processes"),
         };
-        page.line(0, &format!("trace whole: {spans}{processes}{}", quiet(page, settlement)));
+        page.line(0, &format!("trace complete: {spans}{processes}{}", quiet(page, settlement)));
     } else {
         let whys: Vec<String> = settlement.unsettled.iter().map(unsettled).collect();
         let waited = match settlement.waited_ns {
             0 => String::new(),
             nanos => format!(" in {}", page.duration(nanos)),
         };
-        page.prose(0, "trace not whole: ", &format!("{} ({spans}{waited})", whys.join("; ")));
+        page.prose(0, "trace incomplete: ", &format!("{} ({spans}{waited})", whys.join("; ")));
     }
 }
 
@@ -225,7 +225,7 @@ fn unsettled(why: &Unsettled) -> String {
         Unsettled::NoTelemetry => "no span of the system came",
         Unsettled::NotAnswered => "the trigger has no answer",
         Unsettled::NotQuiet => "spans were still arriving",
-        Unsettled::NotWaited => "what is there decides all, nobody waited for the rest",
+        Unsettled::NotWaited => "the spans that arrived decide everything, further spans were not waited for",
         Unsettled::TooLarge => "it is larger than a run may keep",
         Unsettled::SpansLost => "spans may have been lost",
         Unsettled::Partial => "it was recorded in part",

@@ -1,4 +1,4 @@
-//! When is a trace whole?
+//! When is a trace complete?
 //!
 //! [`Engine`] knows what is missing and when each process has been quiet for long enough; here it is fed with arrivals
 //! and asked. A run ends with the first of these: the trace is whole; what is there decides all that the test says;

@@ -39,7 +39,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     collections::routes().routes(routes!(apply))
 }
 
-/// A document: YAML, or the same as JSON. The schema of each type is told by `qualitytrace schema tests`.
+/// A document: YAML, or the same as JSON. `qualitytrace schema tests` prints the schema of each type.
 #[derive(ToSchema)]
 #[schema(as = Document)]
 #[expect(dead_code, reason = "it only describes what goes in and out as text")]
@@ -47,7 +47,7 @@ pub(super) struct Body {
     /// Such as `Test`, `TestSuite` or `VariableSet`.
     #[schema(value_type = String)]
     r#type: String,
-    /// What it says, as its type wants it.
+    /// The content, by the schema of its type.
     #[schema(value_type = Object)]
     spec: (),
 }

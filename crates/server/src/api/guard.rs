@@ -107,7 +107,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
     let need = need.ok_or_else(|| {
-        denied("nobody may ask for this: the route has no place in the table of access")
+        denied("every request is refused: the route is not in the access table")
             .into_response()
     })?;
     let origin = origin(&parts);

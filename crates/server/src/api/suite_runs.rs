@@ -44,7 +44,7 @@ struct SuiteRun {
     state: &'static str,
     #[schema(schema_with = openapi::moment)]
     accepted_at: Timestamp,
-    /// Since when it is asked to stop.
+    /// When a stop was requested.
     #[schema(value_type = Option<String>)]
     stop_at: Option<Timestamp>,
     /// `passed`, `failed` or `inconclusive`, once it ended.
@@ -153,14 +153,14 @@ async fn read(
     Ok(Json(answered(&app, context, &project, id).await?).into_response())
 }
 
-/// Asks a suite's run to stop, and the runs of its steps. One that has its verdict stays as it is.
+/// Stops a suite run and the runs of its steps. A run that has its verdict does not change.
 #[utoipa::path(
     post,
     path = "/api/v1/suite-runs/{run}/stop",
     tag = "test suites",
     operation_id = "stopSuiteRun",
     params(ProjectQuery, ("run" = inline(openapi::RunId), Path, description = "The suite's run.")),
-    responses((status = 200, description = "The suite's run, asked to stop unless it had ended.", body = SuiteRun)),
+    responses((status = 200, description = "The suite's run, which stops unless it had ended.", body = SuiteRun)),
 )]
 async fn stop(
     State(app): State<App>,

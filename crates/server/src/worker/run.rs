@@ -29,7 +29,7 @@ use crate::{
 /// How many workers may stall or die while they have a run. One that does that to each of them ends as inconclusive.
 const STALLS_MAX: i32 = 2;
 /// What is said of a run that somebody stopped.
-const STOPPED: &str = "stopped: somebody asked the run to stop before it had its verdict; run it again if it is wanted";
+const STOPPED: &str = "stopped: the run was cancelled before it had its verdict; run it again if needed";
 
 /// One run, as long as it is ours. What it leaves goes on to listen.
 pub(super) async fn one(worker: Arc<Worker>, held: LeasedRun) -> Option<LateRun> {

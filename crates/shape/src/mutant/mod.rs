@@ -145,7 +145,7 @@ fn says(trace: &Trace, span: SpanIx, operator: &Operator) -> String {
             format!("`{what}` stands under `{to}`")
         }
         Operator::Status(StatusCode::Error) => format!("`{what}` ends with an error"),
-        Operator::Status(_) => format!("the error of `{what}` is not told"),
+        Operator::Status(_) => format!("the error of `{what}` is not reported"),
         Operator::Attribute(key) => format!("`{what}` has no attribute `{key}`"),
         Operator::Slow => format!("`{what}` takes ten times as long, and a second more at least"),
         Operator::Duplicate => format!("`{what}` is there twice"),

@@ -197,7 +197,7 @@ impl<'a> Builder<'a> {
         let Some((node, size)) = self.anchors.get(&anchor) else {
             let inside = self.frames.iter().any(|frame| frame.anchor == anchor);
             let message = if inside {
-                "an alias stands inside the value that it repeats"
+                "an alias is inside the value that it repeats"
             } else {
                 "an alias without an anchor in this document"
             };

@@ -43,7 +43,7 @@ fn collector(name: String, mut fields: Fields<'_>, context: &Context<'_>) -> Opt
         let name = item.string()?;
         let is_empty = name.trim().is_empty();
         if is_empty {
-            item.misfit("a name: without one nobody finds the service");
+            item.misfit("a name: without one the service cannot be found");
         }
         (!is_empty).then(|| name.to_owned())
     });

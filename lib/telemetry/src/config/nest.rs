@@ -82,7 +82,7 @@ fn insert(entries: &mut Vec<Entry>, mut path: Vec<Scalar>, value: Node, found: &
             }
         }
         (_, true) => {
-            let mistake = found.error(key.span, format!("the key `{}` stands twice", key.text));
+            let mistake = found.error(key.span, format!("the key `{}` is written twice", key.text));
             found.push(mistake.label("again here").also(entry.key.span, "first here"));
         }
     }

@@ -113,7 +113,7 @@ pub(super) const REFUSED: &[(&[&str], &str)] = &[
     ),
     (
         &["--unix-socket", "--abstract-unix-socket", "--resolve", "--connect-to", "--interface"],
-        "a test connects to where its URL says; have a trigger of type `exec` run curl itself",
+        "a test connects to the host of its URL; have a trigger of type `exec` run curl itself",
     ),
     (&["-Z", "--parallel"], "`qualitytrace run --repeat` and `--jobs` run a test several times"),
 ];

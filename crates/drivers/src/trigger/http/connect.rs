@@ -271,7 +271,7 @@ async fn tunnel(
         match answer.status() {
             status if status.is_success() => hyper::upgrade::on(answer).await.map_err(broken),
             StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-                Err(refused("it wants to know who asks: write `http://user:password@…`".to_owned()))
+                Err(refused("it requires authentication: write `http://user:password@…`".to_owned()))
             }
             status => Err(refused(format!("it says `{status}`"))),
         }

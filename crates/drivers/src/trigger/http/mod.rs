@@ -59,7 +59,7 @@ enum HttpError {
     TooLarge(usize),
     #[error("the head of the answer is too large")]
     HeadTooLarge,
-    #[error("no whole answer from `{target}` within {timeout:?}")]
+    #[error("no complete response from `{target}` within {timeout:?}")]
     Timeout { target: Target, timeout: Duration },
     #[error("redirected more than {max} times, the last time by `{target}`")]
     Redirects { max: u32, target: Target },

@@ -95,7 +95,7 @@ impl Parser<'_> {
             _ => true,
         };
         if !is_list {
-            let mistake = Mistake::error(right.at.0.clone(), "`in` asks for a list");
+            let mistake = Mistake::error(right.at.0.clone(), "`in` needs a list");
             let written = self.written(right);
             self.note(mistake.help(format!("write `in [{written}]`")));
         }

@@ -87,7 +87,7 @@ impl Parser<'_> {
             }
             (TokenKind::Word, word) if is_selector => mistake.suggest(did_you_mean(word, ["span"])),
             (TokenKind::Word, "by") => {
-                mistake.help("`by` stands inside the parentheses: `count(span[…] by service)`")
+                mistake.help("`by` belongs inside the parentheses: `count(span[…] by service)`")
             }
             (TokenKind::Symbol(','), _) if self.tokens.word_ahead(1) == Some("span") => {
                 mistake.help("several selections stand in parentheses: `some (span[…], span[…])`")
@@ -143,12 +143,12 @@ impl Parser<'_> {
             (TokenKind::Symbol('{'), _) => mistake.help("spans are written `span[…]`"),
             (TokenKind::Symbol('$'), _) => mistake.help("a variable is written `var:NAME`"),
             (TokenKind::Symbol('“' | '”' | '`' | '‘' | '’' | '«' | '»'), _) => {
-                mistake.help("a text stands in double quotes: `\"…\"`")
+                mistake.help("a text is written in double quotes: `\"…\"`")
             }
             (TokenKind::Symbol('*'), _) if is_name => mistake.help("`span[]` is any span"),
             (TokenKind::Symbol('+'), _) => mistake.help("leave the sign out"),
             (TokenKind::Symbol(c), _) if is_name && !"])|,".contains(*c) => {
-                mistake.help("an unusual name stands in double quotes")
+                mistake.help("an unusual name is written in double quotes")
             }
             (TokenKind::Symbol('.'), _) => mistake.help("digits stand on both sides of the point"),
             _ => mistake,
@@ -160,7 +160,7 @@ impl Parser<'_> {
         let token = self.tokens.peek();
         let mistake = self.tokens.unexpected("`span[…]`");
         match (&token.kind, self.tokens.text(token)) {
-            (TokenKind::Word, "self") => mistake.help("`self` stands at the beginning"),
+            (TokenKind::Word, "self") => mistake.help("`self` belongs at the beginning"),
             (TokenKind::Word | TokenKind::Scoped { .. } | TokenKind::Text { .. }, word) => {
                 match self.step_around() {
                     Some(step) => mistake.help(format!("write `{step}`")),
@@ -206,7 +206,7 @@ impl Parser<'_> {
         let is_selector = self.scene.dialect == Dialect::Selector;
         if is_selector && matches!(left.kind, ExprKind::Property(_)) && self.is_name_ahead(0) {
             let name = self.source.get(left.at.0.start..range.end).unwrap_or("…");
-            let help = format!("a name with a blank stands in double quotes: `\"{name}\"`");
+            let help = format!("a name with a space is written in double quotes: `\"{name}\"`");
             return (mistake.help(help), None);
         }
         let others = ["between", "exists", "not-contains"];
@@ -240,7 +240,7 @@ impl Parser<'_> {
         }
         let range = left.at.0.start..behind.range.end;
         let name = self.source.get(range.clone()).unwrap_or("…").to_owned();
-        let mistake = Mistake::error(range, "an unusual name stands in double quotes");
+        let mistake = Mistake::error(range, "an unusual name is written in double quotes");
         Err(self.stop(mistake.help(format!("write `\"{name}\"`"))))
     }
 
@@ -291,7 +291,7 @@ impl Parser<'_> {
         if name::is_keyword(word) {
             let mistake = self.tokens.unexpected("a value");
             return Err(self.stop(match word {
-                "exists" => mistake.help("it stands behind what is asked for: `attr:x exists`"),
+                "exists" => mistake.help("it follows its operand: `attr:x exists`"),
                 _ => mistake,
             }));
         }
@@ -356,7 +356,7 @@ impl Parser<'_> {
         }
         let text = self.tokens.written(&first, &last).to_owned();
         let range = first.range.start..last.range.end;
-        let mistake = Mistake::error(range.clone(), "a text stands in double quotes");
+        let mistake = Mistake::error(range.clone(), "a text is written in double quotes");
         self.note(mistake.help(match (is_scoped_name(&text), name::intrinsic(&text)) {
             (true, None) => format!("write `\"{text}\"`, or `attr:{text}` for the attribute"),
             (true, Some(_)) => {

@@ -79,7 +79,7 @@ impl Parser<'_> {
         let message = match long {
             Some(_) => "a unit of time is written short",
             None if token.gap == Gap::Space && !is_selector => return Some(unit),
-            None => "a unit stands right behind its number",
+            None => "a unit follows its number without a space",
         };
         self.note(Mistake::error(token.range, message).help(format!("write `{number}{unit}`")));
         Some(unit)
@@ -94,7 +94,7 @@ impl Parser<'_> {
         if self.scene.dialect == Dialect::Selector {
             if *quote != '"' {
                 let mistake =
-                    Mistake::error(token.range.clone(), "a text stands in double quotes here");
+                    Mistake::error(token.range.clone(), "a text is written in double quotes here");
                 self.note(mistake.help(format!("write `{text:?}`")));
             } else if insert_end(text, 0).is_some_and(|(start, end)| start < end) {
                 let message = "`${…}` stands for itself in a selector";
@@ -301,6 +301,6 @@ fn selector_number(written: &str, is_name: bool) -> Result<ExprKind, Refusal> {
     let what = if is_name { "an unusual name" } else { "a text" };
     Err((
         format!("`{written}` is not a number"),
-        format!("{what} stands in double quotes: `\"{written}\"`"),
+        format!("{what} is written in double quotes: `\"{written}\"`"),
     ))
 }

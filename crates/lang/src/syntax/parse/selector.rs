@@ -20,7 +20,7 @@ impl Parser<'_> {
     pub(super) fn whole_selector(&mut self) -> Result<Selector, Stop> {
         if self.tokens.peek().kind == TokenKind::End {
             if self.tokens.has_comments {
-                let message = "nothing but a comment stands here, so every span is selected";
+                let message = "only a comment is here, so every span is selected";
                 self.note(Mistake::warning(0..self.source.len(), message).help("write `span[]`"));
             }
             return Ok(Selector::default());
@@ -203,7 +203,7 @@ impl Parser<'_> {
         let is_bare = matches!(item.kind, ExprKind::Or(_)) && item.at.0.start == start;
         let is_last = self.tokens.peek().kind == TokenKind::Symbol(']');
         if is_bare && (has_company || !is_last) {
-            let message = "`or` joins only what stands right beside it, up to the comma or blank";
+            let message = "`or` joins only its direct neighbours, up to the comma or blank";
             let mistake = Mistake::warning(item.at.0.clone(), message);
             self.note(mistake.help("put parentheses around what belongs together"));
         }

@@ -61,7 +61,7 @@ impl Parser<'_> {
         self.piece()?;
         if self.tokens.peek_word() == Some("has") {
             let range = self.tokens.peek().range.clone();
-            let mistake = Mistake::error(range, "`has` stands behind a selection");
+            let mistake = Mistake::error(range, "`has` follows a selection");
             return Err(self.stop(mistake.help("write `every span[…] has …`")));
         }
         let subject = self.subject()?;
@@ -91,7 +91,7 @@ impl Parser<'_> {
         match subject.quantifier {
             Quantifier::Some | Quantifier::No => {}
             Quantifier::Every | Quantifier::The => {
-                let message = "nothing is said of this selection";
+                let message = "no condition follows this selection";
                 let mistake = Mistake::error(subject.selector.at.0.clone(), message);
                 self.note(mistake.help(match subject.quantifier {
                     Quantifier::Every => "say what every span has: `every span[…] has …`",

@@ -149,7 +149,7 @@ impl Parser<'_> {
             let mistake = Mistake::error(token.range.clone(), "events and links hold no others");
             self.note(mistake.help("write both beside each other in `span[…]`"));
         } else if !self.scene.has_span {
-            let mistake = Mistake::error(token.range.clone(), "a claim speaks of the whole trace");
+            let mistake = Mistake::error(token.range.clone(), "a claim is about the whole trace");
             let word = self.tokens.text(&token);
             self.note(mistake.help(format!("say of which span: `some span[{word}[…]]`")));
         }

@@ -77,7 +77,7 @@ impl Parser<'_> {
         let mistake = match self.scene.root {
             Root::Trigger => Mistake::error(range, "there is no span yet when the trigger is sent")
                 .help("only variables and functions have a value by then"),
-            _ => Mistake::error(range.clone(), "a claim speaks of the whole trace").help(
+            _ => Mistake::error(range.clone(), "a claim is about the whole trace").help(
                 match property {
                     Property::Response(part) => {
                         format!(
@@ -160,8 +160,8 @@ impl Parser<'_> {
             let Some(word) = self.tokens.peek_word() else {
                 let mistake = self.tokens.unexpected("a word behind `.`");
                 let help = match self.scene.dialect {
-                    Dialect::Selector => "an unusual name stands in double quotes",
-                    Dialect::Expression => "an unusual name stands in quotes: `attr:\"…\"`",
+                    Dialect::Selector => "an unusual name is written in double quotes",
+                    Dialect::Expression => "an unusual name is written in quotes: `attr:\"…\"`",
                 };
                 return Err(self.stop(mistake.help(help)));
             };

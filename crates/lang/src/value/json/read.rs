@@ -41,7 +41,7 @@ pub(crate) fn read(text: &str) -> Result<Json, ReadError> {
     reader.skip_blanks();
     match reader.beyond {
         _ if !reader.rest.is_empty() => {
-            Err(ReadError::Malformed("something stands behind its end"))
+            Err(ReadError::Malformed("text follows its end"))
         }
         Some(limit) => Err(ReadError::Beyond(limit)),
         None => Ok(json),

@@ -86,7 +86,7 @@ impl<'a> Parser<'a> {
         let rest = self.rest();
         let end = rest.find(|c: char| !is_inner(c)).unwrap_or(rest.len());
         if end == 0 || !rest.starts_with(is_first) {
-            return Err("expected a name or `*`; a name of other characters stands in `[\"…\"]`");
+            return Err("expected a name or `*`; a name of other characters is written as `[\"…\"]`");
         }
         self.at += end;
         Ok(Selector::Name(rest[..end].to_owned()))
