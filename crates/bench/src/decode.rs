@@ -71,7 +71,7 @@ pub async fn measure() -> Result<Vec<Row>> {
 }
 
 /// What a span costs.
-struct Cost {
+struct DecodeCost {
     cpu_ns: f64,
     resident_bytes: f64,
 }
@@ -103,13 +103,13 @@ pub fn decode(kind: &str, spans: &str) -> Result<String> {
     Ok(format!("{} {}", cpu / spans as f64, resident / spans as f64))
 }
 
-async fn alone(name: &str) -> Result<Cost> {
+async fn alone(name: &str) -> Result<DecodeCost> {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command.args([name, &SPANS.to_string()]).output().await?;
     ensure!(output.status.success(), "`{name}` failed");
     let output = String::from_utf8(output.stdout)?;
     let (cpu_ns, resident_bytes) = output.trim().split_once(' ').context("two figures")?;
-    Ok(Cost { cpu_ns: cpu_ns.parse()?, resident_bytes: resident_bytes.parse()? })
+    Ok(DecodeCost { cpu_ns: cpu_ns.parse()?, resident_bytes: resident_bytes.parse()? })
 }
 
 /// What this process has had of the CPU, in nanoseconds.

@@ -29,14 +29,14 @@ use crate::{
     table::{Goal, Row},
 };
 use offline::Traces;
-use stand::Stand;
+use stand::DogfoodStand;
 
 /// The binary with planted faults, beside the one without.
 const PLANTED: &str = "qualitytrace-planted";
 
 /// What is asked for.
 #[derive(Debug, Default)]
-struct Asked {
+struct DogfoodArgs {
     /// Faults are planted, those whose names begin with this.
     faults: Option<String>,
     /// Where the observer's past is.
@@ -64,8 +64,8 @@ pub async fn prove() -> Result<Vec<Row>> {
     stability::measure(&Server::binary_beside_this()?).await
 }
 
-fn asked(rest: &[String]) -> Result<Asked> {
-    let mut asked = Asked::default();
+fn asked(rest: &[String]) -> Result<DogfoodArgs> {
+    let mut asked = DogfoodArgs::default();
     let mut rest = rest.iter();
     while let Some(flag) = rest.next() {
         let value = rest.next().with_context(|| format!("`{flag}` wants a value"))?;
@@ -84,7 +84,7 @@ fn asked(rest: &[String]) -> Result<Asked> {
 }
 
 /// Runs the suite once, and asks of its traces and of what the subject exported all that can be asked of them afterwards.
-async fn once(binary: &Path, asked: &Asked) -> Result<Vec<Row>> {
+async fn once(binary: &Path, asked: &DogfoodArgs) -> Result<Vec<Row>> {
     let temporary = TempDir::new()?;
     let out = asked.keep.as_deref().unwrap_or(temporary.path());
     fs::create_dir_all(out)?;

@@ -23,7 +23,7 @@ use crate::{
     parts::{self, free_port, proc},
     table::{Goal, Row, median},
 };
-use load::{Load, Way};
+use load::{ExportLoad, Way};
 pub use receivers::receive;
 
 pub(crate) const ROUNDS: usize = 7;
@@ -40,7 +40,7 @@ const WANTED_MAX: f64 = 0.7;
 
 /// Who receives, and what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject {
+enum IngestSubject {
     Bytes,
     Decode,
     Collector,
@@ -48,7 +48,7 @@ enum Subject {
     Wanted,
 }
 
-use Subject::{Bytes, Collector, Decode, Foreign, Wanted};
+use IngestSubject::{Bytes, Collector, Decode, Foreign, Wanted};
 
 /// A receiver in a process of its own, until it is dropped.
 pub(crate) struct Receiver {
@@ -62,7 +62,7 @@ pub(crate) struct Receiver {
 }
 
 /// The receivers.
-struct Stand {
+struct IngestStand {
     bytes: Receiver,
     decode: Receiver,
     ours: Receiver,
@@ -76,7 +76,7 @@ pub async fn measure(arguments: &[String]) -> Result<Vec<Row>> {
         [short] if short == "--short" => (1, ROUND / 3),
         _ => bail!("expected nothing or --short"),
     };
-    let stand = Stand {
+    let stand = IngestStand {
         bytes: Receiver::start("bytes").await?,
         decode: Receiver::start("decode").await?,
         ours: Receiver::start("ours").await?,
@@ -94,13 +94,13 @@ pub async fn measure(arguments: &[String]) -> Result<Vec<Row>> {
 
 /// What a span costs each subject, in nanoseconds, by rounds.
 async fn shape(
-    stand: &Stand,
+    stand: &IngestStand,
     way: Way,
     spans: usize,
     (rounds, time): (usize, Duration),
-) -> Result<Vec<(Subject, Vec<f64>)>> {
-    let foreign = Load::foreign(way, spans)?;
-    let wanted = Load::wanted(way, spans)?;
+) -> Result<Vec<(IngestSubject, Vec<f64>)>> {
+    let foreign = ExportLoad::foreign(way, spans)?;
+    let wanted = ExportLoad::wanted(way, spans)?;
     let subjects = [Bytes, Foreign, Decode, Wanted, Collector];
     let mut figures: Vec<_> = subjects.map(|subject| (subject, Vec::new())).into();
     for _ in 0..rounds {
@@ -130,7 +130,7 @@ async fn shape(
     Ok(figures)
 }
 
-fn told(way: Way, spans: usize, figures: &[(Subject, Vec<f64>)]) -> Vec<Row> {
+fn told(way: Way, spans: usize, figures: &[(IngestSubject, Vec<f64>)]) -> Vec<Row> {
     let what = match way {
         Way::Grpc => format!("gRPC, {spans} spans"),
         Way::Http => format!("HTTP/1.1, {spans} spans"),
@@ -140,7 +140,7 @@ fn told(way: Way, spans: usize, figures: &[(Subject, Vec<f64>)]) -> Vec<Row> {
         found.map_or(&[][..], |(_, costs)| costs)
     };
     // Rounds are compared with themselves, since the machine's mood lasts that long.
-    let ratio = |name: &str, [over, under]: [Subject; 2], goal: f64| {
+    let ratio = |name: &str, [over, under]: [IngestSubject; 2], goal: f64| {
         let pairs = costs(over).iter().zip(costs(under));
         let ratio = median(pairs.map(|(over, under)| over / under).collect());
         row(&format!("{what}: {name}"), ratio, "ratio", Some(Goal::AtMost(goal)))

@@ -39,7 +39,7 @@ const OPEN: &str = "select count(*) from runs where verdict is null";
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
-pub struct Killed {
+pub struct KillResult {
     /// Runs in flight at each kill.
     pub in_flight: Vec<i64>,
     /// Runs that the server said it accepted.
@@ -64,7 +64,7 @@ pub struct Killed {
     pub verdicts: BTreeMap<&'static str, i64>,
 }
 
-impl Killed {
+impl KillResult {
     /// Whether nothing was lost.
     pub fn is_right(&self) -> bool {
         self.lost == 0
@@ -116,7 +116,7 @@ pub async fn measure(arguments: &[String]) -> Result<Vec<Row>> {
 }
 
 /// Kills a server so many times, and looks what became of its runs.
-pub async fn run(binary: &Path, kills: usize) -> Result<Killed> {
+pub async fn run(binary: &Path, kills: usize) -> Result<KillResult> {
     let database = Database::create("killed").await?;
     let configuration =
         format!("{}\nworkers: {{lease: {LEASE}, poll: 200ms}}\n", database.section()?);
@@ -124,7 +124,7 @@ pub async fn run(binary: &Path, kills: usize) -> Result<Killed> {
     let otlp = format!("127.0.0.1:{}", server.otlp_grpc);
     let target = Target::start(Some(server.otlp_grpc)).await?;
     Api::new(&server.api)?.apply(&document(&target.url)).await?;
-    let mut killed = Killed::default();
+    let mut killed = KillResult::default();
     let mut accepted = Vec::new();
     for kill in 0..kills {
         let mut starts = JoinSet::new();
@@ -167,7 +167,7 @@ pub async fn run(binary: &Path, kills: usize) -> Result<Killed> {
     Ok(killed)
 }
 
-async fn look(killed: &mut Killed, database: &Database, target: &Target) -> Result<()> {
+async fn look(killed: &mut KillResult, database: &Database, target: &Target) -> Result<()> {
     killed.runs = database.count("select count(*) from runs").await?;
     killed.open = database.count(OPEN).await?;
     killed.told_wrong = database

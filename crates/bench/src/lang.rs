@@ -15,7 +15,7 @@ pub(crate) mod traffic;
 use std::{fs, hint::black_box};
 
 use anyhow::{Context, Result, bail, ensure};
-use lang::{Document, Evidence, Plan, Resolved, Seed, Vars};
+use lang::{Document, Evidence, Plan, ResolvedPlan, Seed, Vars};
 use model::{
     Settlement, Timestamp, Trace, Verdict,
     trace::{Span, ValueRef},
@@ -46,7 +46,7 @@ pub(crate) const TEST: &str = include_str!("lang/test.yaml");
 
 /// What one process found out; times are those of one repetition.
 #[derive(Debug, Serialize, Deserialize)]
-struct Figures {
+struct LangFigures {
     spans: usize,
     judge_ns: f64,
     hash_ns: f64,
@@ -73,7 +73,7 @@ pub async fn measure() -> Result<Vec<Row>> {
         rows.push(row(format!("judging over xxh3, {size}"), it.judge_over_hash, "ratio", goal));
     }
     let [_, small, middle, large] = figures.as_slice() else { bail!("four sizes") };
-    let per_span = |it: &Figures| it.judge_ns / it.spans as f64;
+    let per_span = |it: &LangFigures| it.judge_ns / it.spans as f64;
     let growth = per_span(large) / per_span(small);
     let goal = Some(Goal::AtMost(GROWTH_MAX));
     rows.push(row("a span among 1000000 over one among 10000".to_owned(), growth, "ratio", goal));
@@ -87,7 +87,7 @@ pub async fn measure() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-async fn alone(size: usize) -> Result<Figures> {
+async fn alone(size: usize) -> Result<LangFigures> {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command.args(["lang:judge", &size.to_string()]).output().await?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -112,7 +112,7 @@ pub fn judge(size: &str) -> Result<String> {
         hashed.push(hash_ns);
         ratios.push(judge_ns / hash_ns);
     }
-    let figures = Figures {
+    let figures = LangFigures {
         spans: trace.len(),
         judge_ns: median(judged),
         hash_ns: median(hashed),
@@ -164,16 +164,16 @@ fn plan_of(test: &str) -> (Option<Plan>, Vec<source::Diagnostic>) {
     (plan, found)
 }
 
-fn resolved(plan: &Plan) -> Result<Resolved> {
+fn resolved(plan: &Plan) -> Result<ResolvedPlan> {
     let seed = Seed { now: Timestamp::default(), random: [7; 32] };
     Ok(lang::resolve(plan, &Vars::default(), &seed)?)
 }
 
-fn once(resolved: &Resolved, trace: &Trace) -> Verdict {
+fn once(resolved: &ResolvedPlan, trace: &Trace) -> Verdict {
     judgement(resolved, trace).verdict
 }
 
-fn judgement(resolved: &Resolved, trace: &Trace) -> model::Judgement {
+fn judgement(resolved: &ResolvedPlan, trace: &Trace) -> model::Judgement {
     let spans = trace.len() as u64;
     let settlement = Settlement { spans, ..Settlement::default() };
     let evidence =
@@ -182,7 +182,7 @@ fn judgement(resolved: &Resolved, trace: &Trace) -> model::Judgement {
 }
 
 /// Which specs and claims do not pass, where all should.
-fn why(resolved: &Resolved, trace: &Trace) -> String {
+fn why(resolved: &ResolvedPlan, trace: &Trace) -> String {
     let judgement = judgement(resolved, trace);
     let specs = judgement.specs.iter().filter(|it| it.verdict != Verdict::Passed);
     let claims = judgement.claims.iter().filter(|it| it.verdict != Verdict::Passed);

@@ -25,7 +25,7 @@ const ROUNDS: usize = 7;
 
 /// What became of a page in the browser.
 #[derive(Clone, Copy, Debug)]
-pub struct Opened {
+pub struct PageLoad {
     /// From asking for the page until all of it was laid out.
     pub drawn_ms: f64,
     /// Rows of waterfalls that are drawn: those in view.
@@ -96,11 +96,11 @@ pub fn page(spans: usize) -> Result<String> {
 }
 
 /// Opens a page, and reads what the browser made of it.
-pub async fn open(file: &Path) -> Result<Opened> {
+pub async fn open(file: &Path) -> Result<PageLoad> {
     let made = chromium(file, &["--dump-dom"]).await?;
     let drawn = made.split_once("data-drawn-ms=\"").and_then(|(_, rest)| rest.split_once('"'));
     let (drawn, _) = drawn.with_context(|| format!("the page was not drawn: {made:.300}"))?;
-    Ok(Opened { drawn_ms: drawn.parse()?, rows: made.matches("class=\"row").count() })
+    Ok(PageLoad { drawn_ms: drawn.parse()?, rows: made.matches("class=\"row").count() })
 }
 
 async fn chromium(file: &Path, arguments: &[&str]) -> Result<String> {

@@ -23,12 +23,12 @@ use anyhow::{Context, Result, bail};
 
 pub use api::{Api, answer};
 pub use cluster::Cluster;
-pub use collector::{Collected, CollectedLog, CollectedSpan, Collector};
+pub use collector::{CollectedData, CollectedLog, CollectedSpan, Collector};
 pub use database::Database;
 pub use gate::{Gate, Hold};
 pub use relay::Relay;
-pub use server::{Finished, Server, qualitytrace};
-pub use sink::{Received, Sink, SpanId, unix_nanos};
+pub use server::{CommandResult, Server, qualitytrace};
+pub use sink::{Sink, SinkData, SpanId, unix_nanos};
 pub use target::{TEST_THAT_FIRES_NOTHING, Target};
 
 /// Where ports are looked for: below those that systems give to connections. A port that somebody tries to connect to

@@ -20,7 +20,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use self::history::History;
-pub use self::plans::Explained;
+pub use self::plans::StatementPlan;
 use crate::{
     parts::Server,
     table::{Goal, Row},
@@ -63,7 +63,7 @@ pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
 }
 
 /// The plans of a short history; an error is one that is not good.
-pub async fn plans(binary: &Path) -> Result<Vec<Explained>> {
+pub async fn plans(binary: &Path) -> Result<Vec<StatementPlan>> {
     History::make(binary, true).await?.explain().await
 }
 

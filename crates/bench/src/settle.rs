@@ -40,7 +40,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use model::Learned;
+use model::LearnedProfile;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{parts::unix_nanos, table};
@@ -48,11 +48,11 @@ use chance::{Dice, between, percent};
 use memory::Memory;
 use noise::Noise;
 use plan::Test;
-use play::{Crash, Played, play};
-use referee::{Case, Ruling, rule};
+use play::{Crash, SimulatedRun, play};
+use referee::{RefereeResult, SettleCase, rule};
 use stage::{Ring, Script, perform};
 use system::{LARGE, MS, SECOND, System};
-use tally::Tally;
+use tally::SettleTally;
 use travel::{Weather, travel};
 
 const RUNS: u64 = 1_000_000;
@@ -118,20 +118,20 @@ const LONG: Extent = Extent { of_system: RUNS_OF_SYSTEM, is_over_when_wrong: fal
 const SHORT: Extent = Extent { of_system: RUNS_OF_SYSTEM_SHORT, is_over_when_wrong: false };
 
 /// Runs a few thousand, of many systems each of which is little known, on all cores.
-pub fn short() -> Result<Tally> {
+pub fn short() -> Result<SettleTally> {
     runs_of(RUNS_SHORT, SHORT)
 }
 
 /// Runs so many, on all cores.
-fn runs_of(runs: u64, extent: Extent) -> Result<Tally> {
-    let (next, all) = (AtomicU64::new(0), Mutex::new(Tally::default()));
+fn runs_of(runs: u64, extent: Extent) -> Result<SettleTally> {
+    let (next, all) = (AtomicU64::new(0), Mutex::new(SettleTally::default()));
     let systems = runs.div_ceil(extent.of_system);
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let began = unix_nanos();
     thread::scope(|scope| {
         let work = || -> Result<()> {
             let runtime = virtual_clock()?;
-            let mut tally = Tally::default();
+            let mut tally = SettleTally::default();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= systems {
@@ -167,8 +167,8 @@ pub(crate) struct Run<'a, 's> {
     /// Which plays it again.
     seed: u64,
     weather: Weather,
-    case: Case<'a, 's>,
-    ruling: Ruling,
+    case: SettleCase<'a, 's>,
+    ruling: RefereeResult,
 }
 
 /// Plays the first runs of one system, one after the other.
@@ -180,15 +180,21 @@ async fn system(number: u64, runs: u64, mut heard: impl FnMut(&Run<'_, '_>)) -> 
         .map(|number| Test::draw(number, &system, &usual, &mut dice))
         .collect::<Result<_>>()
         .with_context(|| format!("system {number}"))?;
-    let (keys, mut learned, mut memory) = (stage::keys(), Learned::default(), Memory::default());
+    let (keys, mut learned, mut memory) =
+        (stage::keys(), LearnedProfile::default(), Memory::default());
     for run in 0..runs {
         let seed = number * RUNS_OF_SYSTEM + run;
         let mut dice = Dice::new(dice.next());
         let (weather, script) = script(&system, &tests, &mut dice);
         let ended = perform(&script, &learned, (&keys, &Ring::default()), &mut dice).await;
         let ended = ended.with_context(|| format!("seed {seed}"))?;
-        let case =
-            Case { script: &script, ended: &ended, memory: &memory, learned: &learned, slack: 0 };
+        let case = SettleCase {
+            script: &script,
+            ended: &ended,
+            memory: &memory,
+            learned: &learned,
+            slack: 0,
+        };
         let ruling = rule(&case);
         heard(&Run { seed, weather, case, ruling });
         memory.keep(&script, &ended);
@@ -211,7 +217,7 @@ fn script<'s>(system: &'s System, tests: &'s [Test], dice: &mut Dice) -> (Weathe
             false => between(dice, MS, 6 * SECOND),
         },
     });
-    let played: Played<'s> = play(system, dice, crash);
+    let played: SimulatedRun<'s> = play(system, dice, crash);
     let travel = travel(system, &played, weather, dice);
     let watched = match percent(dice, 70) {
         true => Duration::from_secs(10),
@@ -239,14 +245,19 @@ mod tests {
             let usual: Vec<_> = (0..USUAL).map(|_| play(&system, &mut dice, None)).collect();
             let tests = [Test::draw(0, &system, &usual, &mut dice).unwrap()];
             let lies = lies(&system, &usual);
-            let (mut memory, learned) = (Memory::default(), Learned::default());
+            let (mut memory, learned) = (Memory::default(), LearnedProfile::default());
             for _ in 0..10 {
                 let ring = Ring::default();
                 let (_, script) = script(&system, &tests, &mut dice);
                 let run = perform(&script, &lies, (&keys, &ring), &mut dice);
                 let ended = &virtual_clock().unwrap().block_on(run).unwrap();
-                let case =
-                    Case { script: &script, ended, memory: &memory, learned: &learned, slack: 0 };
+                let case = SettleCase {
+                    script: &script,
+                    ended,
+                    memory: &memory,
+                    learned: &learned,
+                    slack: 0,
+                };
                 let ruling = rule(&case);
                 wrong += u32::from(ruling.is_wrong());
                 hasty += u32::from(ruling.is_hasty.is_some());
@@ -256,8 +267,8 @@ mod tests {
         assert!(hasty >= 20 && wrong >= 5, "{hasty} hasty, {wrong} wrong");
     }
 
-    fn lies(system: &System, usual: &[Played<'_>]) -> Learned {
-        let mut lies = Learned::default();
+    fn lies(system: &System, usual: &[SimulatedRun<'_>]) -> LearnedProfile {
+        let mut lies = LearnedProfile::default();
         for span in usual.iter().flat_map(|played| &played.spans) {
             let name = system.service_of(span.process).name.clone();
             let service = lies.services.entry(name).or_default();

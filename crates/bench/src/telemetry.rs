@@ -24,9 +24,12 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::table::Row;
 
 pub use emit::run as emit;
-pub use ended::{Ended, read as read_ended};
-pub use stand::{Emitter, Stand};
-pub use subject::{Counts, Durability, Kind, Load, Order, Outcome, Subject, Transport, Within};
+pub use ended::{EndedSpan, read as read_ended};
+pub use stand::{Emitter, TelemetryStand};
+pub use subject::{
+    Durability, EmitterLoad, EmitterOrder, EmitterOutcome, ExporterKind, SpanCounts, Subject,
+    Transport, Within,
+};
 
 /// The figures, each group under the name that `--only` takes, the quick ones first.
 const FIGURES: &[&str] =
@@ -37,7 +40,7 @@ const FAULTS: &[&str] = faults::NAMES;
 
 /// What is asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct TelemetryArgs {
     /// Short outages and few kills.
     short: bool,
     /// One group alone.
@@ -74,8 +77,8 @@ async fn rows(group: &str, program: &Path, short: bool) -> Result<Vec<Row>> {
     }
 }
 
-fn read(arguments: &[String]) -> Result<Asked> {
-    let mut asked = Asked::default();
+fn read(arguments: &[String]) -> Result<TelemetryArgs> {
+    let mut asked = TelemetryArgs::default();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -105,13 +108,13 @@ fn progress(line: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, read};
+    use super::{TelemetryArgs, read};
 
     #[test]
     fn arguments_are_read_and_mistakes_are_named() {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let asked = read(&words("--short --only kill")).unwrap();
-        let expected = Asked { short: true, only: Some("kill".to_owned()), faults: false };
+        let expected = TelemetryArgs { short: true, only: Some("kill".to_owned()), faults: false };
         assert_eq!(asked, expected);
         for (text, part) in [("--shrot", "`--shrot`"), ("--only", "outage")] {
             let error = read(&words(text)).unwrap_err().to_string();

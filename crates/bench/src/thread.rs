@@ -37,7 +37,7 @@ pub async fn measure() -> Result<Vec<Row>> {
 }
 
 #[derive(Default)]
-struct Figures {
+struct ThreadFigures {
     /// Milliseconds from the last arrival to the verdict, each round.
     verdict: Vec<f64>,
     /// Milliseconds of the whole `qualitytrace run`, each round.
@@ -57,14 +57,14 @@ async fn starts(binary: &Path) -> Result<(f64, Vec<f64>)> {
     Ok((first, ready))
 }
 
-async fn locally(binary: &Path) -> Result<Figures> {
+async fn locally(binary: &Path) -> Result<ThreadFigures> {
     let port = free_port()?;
     let target = Target::start(Some(port)).await?;
     let address = format!("127.0.0.1:{port}");
     rounds(binary, &target, &["--otlp", &address]).await
 }
 
-async fn remotely(binary: &Path) -> Result<Figures> {
+async fn remotely(binary: &Path) -> Result<ThreadFigures> {
     let database = Database::create("bench_run").await?;
     let collector_port = free_port()?;
     let collector = Collector::start(collector_port, None).await?;
@@ -77,12 +77,12 @@ async fn remotely(binary: &Path) -> Result<Figures> {
     Ok(figures)
 }
 
-async fn rounds(binary: &Path, target: &Target, arguments: &[&str]) -> Result<Figures> {
+async fn rounds(binary: &Path, target: &Target, arguments: &[&str]) -> Result<ThreadFigures> {
     let folder = TempDir::new()?;
     let file = folder.path().join("cart.yaml");
     fs::write(&file, target.test(QUIET))?;
     let file = file.to_str().context("a path that is text")?;
-    let mut figures = Figures::default();
+    let mut figures = ThreadFigures::default();
     for _ in 0..ROUNDS {
         let began = Instant::now();
         let run = [&["run", file, "--report", "json"], arguments].concat();

@@ -6,7 +6,7 @@ use std::{path::Path, time::Duration};
 
 use bench::telemetry::{
     Durability, Subject, Transport,
-    kill::{self, Killed},
+    kill::{self, SpanLoss},
     outage::{self, Times},
     reload, shutdown,
 };
@@ -73,7 +73,7 @@ async fn without_loss(subject: Subject) {
     assert!(outage.memory_bytes() <= outage::MEMORY_BYTES_MAX, "{outage:?}");
 }
 
-async fn killed(subject: Subject) -> Vec<Killed> {
+async fn killed(subject: Subject) -> Vec<SpanLoss> {
     let killed = kill::healthy(Path::new(PROGRAM), subject, KILLS).await.expect("it runs");
     assert_eq!(killed.len(), KILLS);
     killed

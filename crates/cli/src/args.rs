@@ -12,9 +12,9 @@ use model::{Secret, TraceId};
 
 use crate::{demo, init, login, new, reports::Target, token};
 
-pub(crate) use run::{Protocol, Run, Shard};
-pub(crate) use server::{Apply, At, Delete, Export, Get, List, Trend, Versioned};
-pub(crate) use traces::{Accept, Diff, Mutate, Record, Recorded};
+pub(crate) use run::{Protocol, RunArgs, Shard};
+pub(crate) use server::{Apply, At, Delete, Export, Get, List, TrendArgs, VersionedId};
+pub(crate) use traces::{Accept, Diff, Mutate, Record, TraceArgs};
 
 /// Trace-based testing for distributed systems.
 ///
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 /// What can be typed, where these variables are empty: for a flag that is as good as none, since pipelines make an empty
-/// one of an input that is not set. A switch may be `1`, `yes` or `on` too.
+/// one of an input that nobody gave. A switch may be `1`, `yes` or `on` too.
 pub(crate) fn command(is_empty: fn(&OsStr) -> bool) -> clap::Command {
     lenient(Args::command(), is_empty)
 }
@@ -45,7 +45,7 @@ fn lenient(command: clap::Command, is_empty: fn(&OsStr) -> bool) -> clap::Comman
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Run(Box<Run>),
+    Run(Box<RunArgs>),
     Check(Check),
     /// Write what was learned of the system into `qualitytrace-learned.yaml`, to be committed
     ///
@@ -62,9 +62,9 @@ pub(crate) enum Command {
     #[command(flatten)]
     OfServer(OfServer),
     Serve(Serve),
-    Init(init::Args),
-    New(new::Args),
-    Demo(demo::Args),
+    Init(init::InitArgs),
+    New(new::NewArgs),
+    Demo(demo::DemoArgs),
     #[command(name = demo::SERVICE, hide = true)]
     DemoService(demo::Service),
     #[command(subcommand)]
@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Telemetry(Telemetry),
 }
 
-/// Commands for recorded traces.
+/// What is asked of whole traces.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OfTraces {
     Record(Box<Record>),
@@ -82,7 +82,7 @@ pub(crate) enum OfTraces {
     Mutate(Box<Mutate>),
 }
 
-/// Commands for a server.
+/// What is asked of a server, or done for one.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OfServer {
     Apply(Apply),
@@ -90,10 +90,10 @@ pub(crate) enum OfServer {
     List(List),
     Delete(Delete),
     Export(Export),
-    Trend(Trend),
-    Login(login::Args),
+    Trend(TrendArgs),
+    Login(login::LoginArgs),
     #[command(subcommand)]
-    Token(token::Command),
+    Token(token::TokenCommand),
 }
 
 /// Judge a recorded trace by the tests of files and folders, offline
@@ -118,14 +118,14 @@ pub(crate) struct Check {
     #[arg(long, requires = "trace", env = "QUALITYTRACE_PARTIAL")]
     pub(crate) partial: bool,
     #[command(flatten)]
-    pub(crate) reports: Reports,
+    pub(crate) reports: ReportArgs,
 }
 
 /// Hold a recorded trace against the analyzer's rules
 #[derive(Debug, clap::Args)]
 pub(crate) struct Lint {
     #[command(flatten)]
-    pub(crate) recording: Recording,
+    pub(crate) recording: TraceFileArgs,
     /// A file with a document of type `Analyzer`: which rules count, and how much
     #[arg(long, value_name = "FILE", env = "QUALITYTRACE_RULES")]
     pub(crate) rules: Option<PathBuf>,
@@ -133,7 +133,7 @@ pub(crate) struct Lint {
     #[arg(long, value_enum, default_value_t = Gate::Rules, env = "QUALITYTRACE_GATE")]
     pub(crate) gate: Gate,
     #[command(flatten)]
-    pub(crate) reports: Reports,
+    pub(crate) reports: ReportArgs,
 }
 
 /// Write selectors, assertions and claims in their one form, and touch nothing else
@@ -153,7 +153,7 @@ pub(crate) struct Explain {
     /// A selector such as 'span[kind="client"] > span[status="error"]', or a file of tests
     pub(crate) what: String,
     #[command(flatten)]
-    pub(crate) recording: Recording,
+    pub(crate) recording: TraceFileArgs,
 }
 
 /// Print a JSON Schema, for editors
@@ -200,7 +200,7 @@ impl Filter {
     }
 }
 
-/// The values of `${var:…}` and `${env:…}`.
+/// What `${var:…}` and `${env:…}` stand for.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Variables")]
 pub(crate) struct Variables {
@@ -229,7 +229,7 @@ pub(crate) struct Variables {
 
 /// A trace in a file.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Recording {
+pub(crate) struct TraceFileArgs {
     /// The trace: OTLP in protobuf or JSON, a file of the Collector, JSON of Jaeger or Tempo; `-` is stdin
     #[arg(long, value_name = "FILE", env = "QUALITYTRACE_TRACE")]
     pub(crate) trace: PathBuf,
@@ -240,7 +240,7 @@ pub(crate) struct Recording {
 
 /// How and where outcomes are written.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Reports {
+pub(crate) struct ReportArgs {
     /// FORMAT or FORMAT=FILE, several times; `-` is stdout. Formats: pretty, plain, json, ndjson, junit, tap, markdown,
     /// github, html [default: pretty, also where all others go to files]
     #[arg(
@@ -252,7 +252,7 @@ pub(crate) struct Reports {
     pub(crate) targets: Vec<Target>,
 }
 
-/// The identity of the caller.
+/// Who asks a server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Identity {
     /// The token that is shown to the server [default: the one that `qualitytrace login` kept for it]
@@ -298,7 +298,7 @@ pub(crate) enum Config {
 pub(crate) enum Telemetry {
     /// Print what a configuration will do, secrets hidden, without doing it
     Plan(Configuration),
-    /// Send one span, log and metric to each destination, and report the result
+    /// Send one span, log and metric to each destination, and say what came of it
     Probe(Configuration),
     /// Print how the exporters of a running server are doing: exit code 1 if one fails
     Status(Status),
@@ -330,7 +330,7 @@ pub(crate) enum Gate {
     Rules,
     /// The score is at least `minimumScore`
     Score,
-    /// Nothing: findings are only reported
+    /// Nothing: findings are told, and that is all
     None,
 }
 

@@ -1,11 +1,11 @@
 //! `check`: tests against a recorded trace, with no server and no network.
 
 use lang::{Evidence, Plan, Seed, Vars};
-use model::{Outcome, Settlement, Step, StepTime, Trace, Unsettled, World, trace::Span};
+use model::{Outcome, Settlement, Step, StepTime, Trace, UnsettledReason, World, trace::Span};
 
 use crate::{
     args,
-    discovery::{self, Checked},
+    discovery::{self, CheckedDocuments},
     exit::Exit,
     recording,
     reports::Reports,
@@ -48,7 +48,7 @@ pub(crate) fn check(
 /// Whether the documents are right. Files without a test may be, unless tests were asked for by name or tag.
 fn only_read(args: &args::Check, terminal: &Terminal) -> Result<Exit, Exit> {
     let filter = &args.tests.filter;
-    let Checked { read, tests } = discovery::checked(&args.tests, terminal)?;
+    let CheckedDocuments { read, tests } = discovery::checked(&args.tests, terminal)?;
     let right = match (tests.len(), read.documents) {
         (0, 0) => return Err(discovery::none_selected(&read, filter, terminal)),
         (0, _) if !filter.is_empty() => {
@@ -81,7 +81,7 @@ fn note_parts(trace: &Trace, terminal: &Terminal) {
 
 fn settlement(trace: &Trace, is_partial: bool) -> Settlement {
     Settlement {
-        unsettled: if is_partial { vec![Unsettled::Partial] } else { Vec::new() },
+        unsettled: if is_partial { vec![UnsettledReason::Partial] } else { Vec::new() },
         spans: trace.len() as u64,
         ..Settlement::default()
     }

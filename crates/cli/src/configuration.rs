@@ -21,7 +21,7 @@ const NAMES: &[&str] = &[
 
 /// A configuration and the file that it came from, to be read again when that changes.
 #[derive(Debug)]
-pub(crate) struct Configured {
+pub(crate) struct LoadedConfig {
     pub(crate) config: Config,
     pub(crate) path: PathBuf,
     /// When the file was last changed before it was read.
@@ -33,7 +33,7 @@ pub(crate) fn read(
     args: &args::Configuration,
     environment: &Environment,
     terminal: &Terminal,
-) -> Result<Configured, Exit> {
+) -> Result<LoadedConfig, Exit> {
     let path = match &args.config {
         Some(path) => path.clone(),
         None => find(&folders(environment)).map_err(|why| {
@@ -43,7 +43,7 @@ pub(crate) fn read(
     };
     let modified = modified(&path);
     let config = read_at(&path, environment, terminal)?;
-    Ok(Configured { config, path, modified })
+    Ok(LoadedConfig { config, path, modified })
 }
 
 /// When a file was last changed.

@@ -12,9 +12,9 @@ use crate::{exit::Exit, terminal::Terminal};
 /// Start a small instrumented shop to try things on
 ///
 /// Five services (gateway, orders, stock, payments, shipping) with a queue and a pretend database. They export to
-/// 127.0.0.1:4317, where `qualitytrace run` receives; they also work if nothing listens there.
+/// 127.0.0.1:4317, where `qualitytrace run` receives; nobody needs to listen.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DemoArgs {
     /// Where the gateway listens
     #[arg(long, value_name = "ADDRESS", default_value_t = ::demo::HTTP, env = "QUALITYTRACE_DEMO_HTTP")]
     http: SocketAddr,
@@ -67,7 +67,7 @@ fn signals(terminal: &Terminal) -> Result<(Signal, Signal), Exit> {
 
 /// Keeps the shop open until SIGTERM or SIGINT.
 pub(crate) async fn demo(
-    args: &Args,
+    args: &DemoArgs,
     environment: Environment,
     world: World,
     terminal: &Terminal,
@@ -102,7 +102,7 @@ fn itself() -> io::Result<Program> {
 }
 
 /// What a newcomer reads: where it is, and what to type next.
-fn welcome(args: &Args, http: SocketAddr) -> String {
+fn welcome(args: &DemoArgs, http: SocketAddr) -> String {
     let mut text =
         format!("the shop is open at http://{http}: gateway, orders, stock, payments, shipping\n");
     for fault in &args.faults {

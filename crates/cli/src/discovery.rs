@@ -71,7 +71,7 @@ impl Item {
 
 /// The plans of the tests that are meant, held to the gates that stand beside them.
 pub(crate) fn plans(asked: &args::Tests, terminal: &Terminal) -> Result<Vec<Arc<Plan>>, Exit> {
-    let Checked { read, mut tests } = checked(asked, terminal)?;
+    let CheckedDocuments { read, mut tests } = checked(asked, terminal)?;
     if tests.is_empty() {
         return Err(none_selected(&read, &asked.filter, terminal));
     }
@@ -83,13 +83,13 @@ pub(crate) fn plans(asked: &args::Tests, terminal: &Terminal) -> Result<Vec<Arc<
 }
 
 /// Documents that are right, and the tests among them that are meant.
-pub(crate) struct Checked {
-    pub(crate) read: Read,
+pub(crate) struct CheckedDocuments {
+    pub(crate) read: DocumentSet,
     pub(crate) tests: Vec<Test>,
 }
 
 /// What the files hold, if all of it is right.
-pub(crate) fn checked(asked: &args::Tests, terminal: &Terminal) -> Result<Checked, Exit> {
+pub(crate) fn checked(asked: &args::Tests, terminal: &Terminal) -> Result<CheckedDocuments, Exit> {
     let read = read(&asked.paths, RECEIVER, terminal)?;
     let is_meant = |it: &&Test| is_meant(&it.plan.id, &it.plan.name, &it.plan.tags, &asked.filter);
     let mut tests: Vec<_> = read.tests.iter().filter(is_meant).cloned().collect();
@@ -99,7 +99,7 @@ pub(crate) fn checked(asked: &args::Tests, terminal: &Terminal) -> Result<Checke
             terminal.line(&format!("warning: {why}"));
         }
     }
-    Ok(Checked { read, tests })
+    Ok(CheckedDocuments { read, tests })
 }
 
 /// The tests and suites that are meant, in the order in which they are written, and what stands beside them.
@@ -117,8 +117,8 @@ pub(crate) fn items(
     let mut is_refused = false;
     for written in &read.items {
         let item = match written {
-            Written::Test(at) => Ok(Item::Test(read.tests[*at].clone())),
-            Written::Suite(suite, file) => {
+            UnresolvedItem::Test(at) => Ok(Item::Test(read.tests[*at].clone())),
+            UnresolvedItem::Suite(suite, file) => {
                 connect((suite, file), &read.tests, &mut read.beside, terminal).map(Item::Suite)
             }
         };
@@ -171,9 +171,9 @@ pub(crate) fn hold(items: &mut [Item], beside: &Beside, terminal: &Terminal) -> 
 }
 
 /// What the files hold.
-pub(crate) struct Read {
+pub(crate) struct DocumentSet {
     tests: Vec<Test>,
-    items: Vec<Written>,
+    items: Vec<UnresolvedItem>,
     beside: Beside,
     /// All of them.
     pub(crate) documents: usize,
@@ -182,13 +182,13 @@ pub(crate) struct Read {
 }
 
 /// An item before the steps of suites have found their tests.
-enum Written {
+enum UnresolvedItem {
     Test(usize),
     Suite(lang::TestSuite, PathBuf),
 }
 
-fn read(paths: &[PathBuf], receiver: &str, terminal: &Terminal) -> Result<Read, Exit> {
-    let mut read = Read::new(receiver);
+fn read(paths: &[PathBuf], receiver: &str, terminal: &Terminal) -> Result<DocumentSet, Exit> {
+    let mut read = DocumentSet::new(receiver);
     let mut is_refused = false;
     for file in documents::files(paths, terminal)? {
         let Ok(text) = documents::read(&file, terminal) else {
@@ -200,7 +200,7 @@ fn read(paths: &[PathBuf], receiver: &str, terminal: &Terminal) -> Result<Read, 
     if is_refused { Err(Exit::Refused) } else { Ok(read) }
 }
 
-impl Read {
+impl DocumentSet {
     fn new(receiver: &str) -> Self {
         Self {
             tests: Vec::new(),
@@ -230,14 +230,14 @@ impl Read {
             let notice = document.notice(text, &self.receiver);
             terminal.diagnostics(notice.as_slice());
             match document {
-                Document::Test(_) => self.items.extend(tests.next().map(Written::Test)),
+                Document::Test(_) => self.items.extend(tests.next().map(UnresolvedItem::Test)),
                 Document::TestSuite(suite) => {
-                    self.items.push(Written::Suite(suite, file.to_owned()));
+                    self.items.push(UnresolvedItem::Suite(suite, file.to_owned()));
                 }
                 other => self.beside.add(file, other),
             }
         }
-        self.items.extend(tests.map(Written::Test));
+        self.items.extend(tests.map(UnresolvedItem::Test));
         Ok(())
     }
 }
@@ -310,7 +310,7 @@ fn by_file(
     };
     let mut of_file: Vec<_> = known.iter().filter(|test| is_same(&test.file)).cloned().collect();
     if of_file.is_empty() {
-        let mut read = Read::new(RECEIVER);
+        let mut read = DocumentSet::new(RECEIVER);
         let text = documents::read(path, terminal).map_err(|_| "its file cannot be read")?;
         read.take(path, &text, terminal).map_err(|_| "its file has mistakes")?;
         beside.join(read.beside);
@@ -328,8 +328,12 @@ fn is_meant(id: &TestId, name: &str, tags: &[String], filter: &args::Filter) -> 
         && (filter.tags.is_empty() || filter.tags.iter().any(|tag| tags.contains(tag)))
 }
 
+pub(crate) fn none_selected(
+    read: &DocumentSet,
+    filter: &args::Filter,
+    terminal: &Terminal,
 /// Tells that nothing is meant, and why.
-pub(crate) fn none_selected(read: &Read, filter: &args::Filter, terminal: &Terminal) -> Exit {
+) -> Exit {
     let why = match read.items.len() {
         0 => "there is no document of type `Test` in what was named".to_owned(),
         all => unknown(read, filter).unwrap_or_else(|| {
@@ -341,7 +345,7 @@ pub(crate) fn none_selected(read: &Read, filter: &args::Filter, terminal: &Termi
 }
 
 /// What was asked for and nothing has.
-fn unknown(read: &Read, filter: &args::Filter) -> Option<String> {
+fn unknown(read: &DocumentSet, filter: &args::Filter) -> Option<String> {
     let mut tags = BTreeSet::new();
     let mut names = BTreeSet::new();
     for test in &read.tests {
@@ -349,7 +353,7 @@ fn unknown(read: &Read, filter: &args::Filter) -> Option<String> {
         names.extend([test.plan.id.as_str(), &test.plan.name]);
     }
     for written in &read.items {
-        if let Written::Suite(suite, _) = written {
+        if let UnresolvedItem::Suite(suite, _) = written {
             names.extend([suite.id.as_str(), &suite.name]);
         }
     }

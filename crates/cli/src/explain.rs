@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use lang::{DecidedBy, Explained, ExplainedStatement, Narrowed, Narrowing, Seen};
+use lang::{
+    DecidedBy, ExplainedStatement, Explanation, SelectorExplanation, SelectorStep, SpanSample,
+};
 use source::{Diagnostic, Text};
 
 use crate::{args, documents, exit::Exit, recording, terminal::Terminal};
@@ -29,7 +31,7 @@ pub(crate) fn explain(args: &args::Explain, terminal: &Terminal) -> Result<Exit,
     Ok(Exit::Passed)
 }
 
-fn test(explained: &Explained) -> String {
+fn test(explained: &Explanation) -> String {
     let mut lines = vec![explained.test.clone()];
     for spec in &explained.specs {
         lines.push(String::new());
@@ -50,7 +52,7 @@ fn statement(explained: &ExplainedStatement) -> [String; 2] {
     [format!("    {name}{}", explained.statement), format!("      {}", words(explained.decided_by))]
 }
 
-fn lines(narrowing: &Narrowing, indent: usize) -> Vec<String> {
+fn lines(narrowing: &SelectorExplanation, indent: usize) -> Vec<String> {
     let margin = " ".repeat(indent);
     let selector = match narrowing.selector.as_str() {
         "" => "every span",
@@ -69,7 +71,7 @@ fn lines(narrowing: &Narrowing, indent: usize) -> Vec<String> {
     lines
 }
 
-fn steps(step: &Narrowed, width: usize, margin: &str) -> Vec<String> {
+fn steps(step: &SelectorStep, width: usize, margin: &str) -> Vec<String> {
     let matching = step.matching;
     let shown = &step.step;
     let reached = match step.way {
@@ -85,7 +87,7 @@ fn steps(step: &Narrowed, width: usize, margin: &str) -> Vec<String> {
     lines
 }
 
-fn seen(seen: &Seen) -> String {
+fn seen(seen: &SpanSample) -> String {
     let one_line = |name: &str| name.replace(['\n', '\r'], " ");
     let names: Vec<_> =
         seen.first.iter().map(|(_, name)| format!("`{}`", one_line(name))).collect();

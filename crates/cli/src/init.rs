@@ -22,7 +22,7 @@ const SHOP: &str = "127.0.0.1:11634";
 
 /// Write a first test, for the shop that `qualitytrace demo` opens
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InitArgs {
     /// Where the shop's gateway listens
     #[arg(long, value_name = "ADDRESS", default_value_t = ::demo::HTTP, env = "QUALITYTRACE_DEMO_HTTP")]
     http: SocketAddr,
@@ -51,7 +51,7 @@ impl Faulty for InitError {
 }
 
 /// Writes the test, and says what to type next.
-pub(crate) fn init(args: &Args, terminal: &Terminal) -> Result<Exit, Exit> {
+pub(crate) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Exit> {
     let text = TEST.replace(SHOP, &args.http.to_string());
     let path = write(Path::new(FOLDER), OsStr::new(FILE), &text)
         .map_err(|error| terminal.refuse(&error))?;

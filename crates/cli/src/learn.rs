@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt::Write, path::Path, time::Duration};
 
-use model::{AbsentParents, Learned, LearnedService};
+use model::{AbsentParents, LearnedProfile, LearnedService};
 use source::{Diagnostics, Fields, Item, Text};
 
 use crate::{documents, exit::Exit, run::state, terminal::Terminal};
@@ -45,12 +45,12 @@ pub(crate) fn learn(terminal: &Terminal) -> Result<Exit, Exit> {
 }
 
 /// What the file says; nothing where there is none, or none that can be read, which is told.
-pub(crate) fn committed(terminal: &Terminal) -> Learned {
+pub(crate) fn committed(terminal: &Terminal) -> LearnedProfile {
     let path = Path::new(FILE);
     if !path.exists() {
-        return Learned::default();
+        return LearnedProfile::default();
     }
-    let Ok(text) = documents::read(path, terminal) else { return Learned::default() };
+    let Ok(text) = documents::read(path, terminal) else { return LearnedProfile::default() };
     let (learned, diagnostics) = read(&text);
     terminal.diagnostics(&diagnostics);
     match learned {
@@ -59,16 +59,16 @@ pub(crate) fn committed(terminal: &Terminal) -> Learned {
             terminal.line(&format!(
                 "`{FILE}` is not used: correct it, or have `qualitytrace learn` write it anew"
             ));
-            Learned::default()
+            LearnedProfile::default()
         }
     }
 }
 
-fn read(text: &Text) -> (Option<Learned>, Vec<source::Diagnostic>) {
+fn read(text: &Text) -> (Option<LearnedProfile>, Vec<source::Diagnostic>) {
     let (node, mistakes) = source::read_one(text);
     let found = Diagnostics::new(text);
     found.extend(mistakes);
-    let mut learned = Learned::default();
+    let mut learned = LearnedProfile::default();
     if let Some(node) = &node
         && let Some(mut root) = Fields::of(node, "the file", &found)
     {
@@ -114,7 +114,7 @@ fn nanos(delay: Duration) -> u64 {
 }
 
 /// The text, and of how many services it tells.
-fn write(learned: &Learned) -> (String, usize) {
+fn write(learned: &LearnedProfile) -> (String, usize) {
     let mut services = BTreeMap::new();
     for (name, service) in &learned.services {
         let text = write_service(service);
@@ -177,14 +177,14 @@ fn quoted(text: &str) -> String {
 mod tests {
     use std::time::Duration;
 
-    use model::{AbsentParents, Learned, LearnedService};
+    use model::{AbsentParents, LearnedProfile, LearnedService};
     use source::Text;
 
     use super::{FILE, read, write};
 
     #[test]
     fn what_enough_runs_have_shown_is_written_and_counts_when_read() {
-        let mut learned = Learned::default();
+        let mut learned = LearnedProfile::default();
         let orders = LearnedService {
             delays_ns: vec![3_000_000, 12_300_000, 4_000_000],
             leaves: [("db:5432".to_owned(), 7), ("once".to_owned(), 1)].into(),

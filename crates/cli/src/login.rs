@@ -8,7 +8,7 @@ use server::config::Environment;
 use crate::{
     args,
     exit::Exit,
-    profiles::{self, Known, PROFILE},
+    profiles::{self, PROFILE, ServerProfile},
     remote,
     terminal::Terminal,
 };
@@ -21,7 +21,7 @@ const TYPED_MAX: u64 = 4096;
 /// The token is that of `--token` or of QUALITYTRACE_TOKEN, else the first line of stdin. Commands with the same `--server`, or
 /// none, then show it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LoginArgs {
     /// The server [default: http://127.0.0.1:11633]
     #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
     server: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn login(
-    args: &Args,
+    args: &LoginArgs,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
@@ -44,7 +44,7 @@ pub(crate) async fn login(
         args::Identity { token: Some(token.clone()), profile: None, ca: args.identity.ca.clone() };
     let known = profiles::known(args.server.as_deref(), &asked, environment);
     let known = known.map_err(|error| terminal.refuse(&error))?;
-    let known = Known { token: Some(token.clone()), ..known };
+    let known = ServerProfile { token: Some(token.clone()), ..known };
     let me = remote::me(&known).await.map_err(|error| terminal.refuse(&error))?;
     let kept = profiles::keep(profile, &known.url, &token, environment);
     let kept = kept.map_err(|error| terminal.refuse(&error))?;

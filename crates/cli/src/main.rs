@@ -51,7 +51,7 @@ use tokio::runtime::{self, Runtime};
 use args::{Args, Command, OfServer, OfTraces, SchemaOf};
 use exit::Exit;
 use serve::Outside;
-use terminal::{Terminal, Watched};
+use terminal::{Interactivity, Terminal};
 
 /// What the program is called.
 const NAME: &str = "qualitytrace";
@@ -218,8 +218,12 @@ fn colour() -> Colour {
 }
 
 /// Whether somebody watches the progress as it goes on.
-fn watched() -> Watched {
-    if std::io::stderr().is_terminal() && !is_set("CI") { Watched::Yes } else { Watched::No }
+fn watched() -> Interactivity {
+    if std::io::stderr().is_terminal() && !is_set("CI") {
+        Interactivity::Yes
+    } else {
+        Interactivity::No
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]

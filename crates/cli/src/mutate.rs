@@ -3,8 +3,8 @@
 //! A mutant is killed where a test that passes on the trace as it was recorded fails on the mutant. Inconclusive is not
 //! enough: a pipeline may be told to let that pass. Deliberately absent: running anything again.
 
-mod found;
 mod propose;
+mod report;
 mod survivors;
 mod tell;
 
@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-use lang::{Evidence, Looked, Plan, Resolved, Seed};
+use lang::{Coverage, Evidence, Plan, ResolvedPlan, Seed};
 use model::{
     Settlement, Trace, Verdict, World,
     trace::{SpanIx, TraceFull},
@@ -22,20 +22,20 @@ use model::{
 use shape::{Mutant, Parts};
 
 use crate::{args, discovery, exit::Exit, recording, terminal::Terminal, variables};
-use found::{Aware, Found, Mutated, MutatedTrace, Noticed, TestTotal};
+use report::{Aware, MutantCoverage, MutantResult, MutatedTrace, MutationReport, TestTotal};
 use survivors::Survivors;
 
 /// Traces of one command at the most.
 const TRACES_MAX: usize = 1_000;
 
 /// A test that is ready to judge.
-struct Test {
+struct ResolvedTest {
     plan: Arc<Plan>,
-    resolved: Resolved,
+    resolved: ResolvedPlan,
 }
 
 /// A recorded trace, and whose it is.
-struct Recording {
+struct RecordedTrace {
     file: PathBuf,
     /// The test that it was recorded for, where its name says so; else the file's name.
     name: String,
@@ -56,14 +56,15 @@ pub(crate) fn mutate(
     for plan in plans {
         let resolved = lang::resolve(&plan, &vars, &seed);
         let resolved = resolved.map_err(|error| terminal.refuse(&error))?;
-        tests.push(Test { plan, resolved });
+        tests.push(ResolvedTest { plan, resolved });
     }
     let survivors = match &args.survivors {
         Some(file) => Some(Survivors::read(file, terminal)?),
         None => None,
     };
     let recordings = recordings(&args.traces, &tests, terminal)?;
-    let mut found = Found::new(tests.iter().map(|test| TestTotal::of(&test.plan)).collect());
+    let mut found =
+        MutationReport::new(tests.iter().map(|test| TestTotal::of(&test.plan)).collect());
     for recording in &recordings {
         let aware = aware(recording, &tests, terminal)?;
         let judged = judge_all(recording, &tests, &aware, args, &mut found.tests);
@@ -77,7 +78,12 @@ pub(crate) fn mutate(
     Ok(exit(&found, args, &complaints, terminal))
 }
 
-fn exit(found: &Found, args: &args::Mutate, complaints: &[String], terminal: &Terminal) -> Exit {
+fn exit(
+    found: &MutationReport,
+    args: &args::Mutate,
+    complaints: &[String],
+    terminal: &Terminal,
+) -> Exit {
     complaints.iter().for_each(|complaint| terminal.line(complaint));
     let mut exit = Exit::Passed;
     let unexplained = found.survivors().filter(|mutant| mutant.accepted.is_none()).count();
@@ -99,9 +105,9 @@ fn exit(found: &Found, args: &args::Mutate, complaints: &[String], terminal: &Te
 /// All traces that the paths stand for, in order.
 fn recordings(
     paths: &[PathBuf],
-    tests: &[Test],
+    tests: &[ResolvedTest],
     terminal: &Terminal,
-) -> Result<Vec<Recording>, Exit> {
+) -> Result<Vec<RecordedTrace>, Exit> {
     let mut files = Vec::new();
     for path in paths {
         let folder = match path.is_dir() {
@@ -131,7 +137,7 @@ fn recordings(
         let of_test = name.strip_suffix(&format!("-{}", trace.id()));
         let test = tests.iter().find(|test| Some(test.plan.id.as_str()) == of_test);
         let name = test.map_or(name.clone(), |test| test.plan.id.to_string());
-        recordings.push(Recording { file, name, trace });
+        recordings.push(RecordedTrace { file, name, trace });
     }
     Ok(recordings)
 }
@@ -153,17 +159,17 @@ fn below(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 /// The tests that pass on a trace as it was recorded, by number, each with what it looks at.
 fn aware(
-    recording: &Recording,
-    tests: &[Test],
+    recording: &RecordedTrace,
+    tests: &[ResolvedTest],
     terminal: &Terminal,
-) -> Result<Vec<(usize, Vec<Looked>)>, Exit> {
-    let Recording { file, name, trace } = recording;
+) -> Result<Vec<(usize, Vec<Coverage>)>, Exit> {
+    let RecordedTrace { file, name, trace } = recording;
     let file = file.display();
     let mut aware = Vec::new();
     for (number, test) in tests.iter().enumerate() {
         let verdict = judge(&test.resolved, trace);
         if verdict == Verdict::Passed {
-            aware.push((number, lang::looked(&test.resolved, trace)));
+            aware.push((number, lang::coverage(&test.resolved, trace)));
         } else if test.plan.id.as_str() == name {
             terminal.line(&format!(
                 "error: `{}` is {} on its own trace `{file}`, so that its mutants would tell nothing",
@@ -183,9 +189,9 @@ fn aware(
 }
 
 fn judge_all(
-    recording: &Recording,
-    tests: &[Test],
-    aware: &[(usize, Vec<Looked>)],
+    recording: &RecordedTrace,
+    tests: &[ResolvedTest],
+    aware: &[(usize, Vec<Coverage>)],
     args: &args::Mutate,
     totals: &mut [TestTotal],
 ) -> Result<MutatedTrace, TraceFull> {
@@ -208,11 +214,14 @@ fn judge_all(
             totals[*number].alone += usize::from(killed_by.len() == 1);
         }
         let survived = killed_by.is_empty();
-        let noticed =
-            if survived { noticed(&mutant, &parts, tests, aware) } else { Noticed::default() };
+        let noticed = if survived {
+            noticed(&mutant, &parts, tests, aware)
+        } else {
+            MutantCoverage::default()
+        };
         let proposal = survived.then(|| propose::propose(&mutant, trace, &mutated)).flatten();
         let killed_by = killed_by.iter().map(|it| tests[*it].plan.id.to_string()).collect();
-        judged.push(Mutated { mutant, killed_by, noticed, proposal, accepted: None });
+        judged.push(MutantResult { mutant, killed_by, noticed, proposal, accepted: None });
     }
     Ok(MutatedTrace {
         name: recording.name.clone(),
@@ -226,7 +235,7 @@ fn judge_all(
 }
 
 /// Exactly as `check` does it: the trace is whole, and nothing was fired.
-fn judge(resolved: &Resolved, trace: &Trace) -> Verdict {
+fn judge(resolved: &ResolvedPlan, trace: &Trace) -> Verdict {
     let settlement = Settlement { spans: trace.len() as u64, ..Settlement::default() };
     let evidence =
         Evidence { trace: Some(trace), trigger: None, answer: None, settlement: Some(&settlement) };
@@ -237,15 +246,15 @@ fn judge(resolved: &Resolved, trace: &Trace) -> Verdict {
 fn noticed(
     mutant: &Mutant,
     parts: &Parts,
-    tests: &[Test],
-    aware: &[(usize, Vec<Looked>)],
-) -> Noticed {
+    tests: &[ResolvedTest],
+    aware: &[(usize, Vec<Coverage>)],
+) -> MutantCoverage {
     let around = parts.neighbours(mutant.span);
     let who = |spans: &[SpanIx]| {
         let all =
             aware.iter().flat_map(|(number, looked)| looked.iter().map(move |it| (number, it)));
-        let look = |(_, it): &(&usize, &Looked)| spans.iter().any(|span| it.spans.contains(span));
-        let named = |(number, it): (&usize, &Looked)| Aware {
+        let look = |(_, it): &(&usize, &Coverage)| spans.iter().any(|span| it.spans.contains(span));
+        let named = |(number, it): (&usize, &Coverage)| Aware {
             test: tests[*number].plan.name.clone(),
             what: it.what.clone(),
             place: it.place.clone(),
@@ -254,5 +263,5 @@ fn noticed(
     };
     let at_it = who(&around[..1]);
     let beside_it = if at_it.is_empty() { who(&around[1..]) } else { Vec::new() };
-    Noticed { at_it, beside_it }
+    MutantCoverage { at_it, beside_it }
 }

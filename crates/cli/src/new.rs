@@ -22,7 +22,7 @@ use crate::{
     init::{self, InitError},
     learn,
     reports::Reports,
-    run::{self, Line, Open, Telling, state},
+    run::{self, Line, Open, ProgressLevel, state},
     terminal::Terminal,
 };
 use curl::Curl;
@@ -42,7 +42,7 @@ const SECRETS: &[&str] =
 /// What is proposed has held once and is likely to hold again: answers, services, counts, generous bounds. Ids and times
 /// are left out.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct NewArgs {
     /// Where the test is written [default: by method and path, in the folder `qualitytrace`]
     #[arg(long, short, value_name = "FILE", env = "QUALITYTRACE_OUTPUT")]
     output: Option<PathBuf>,
@@ -56,7 +56,7 @@ pub(crate) struct Args {
 
 /// Fires the command's request once, and writes a test of what it showed.
 pub(crate) async fn new(
-    args: &Args,
+    args: &NewArgs,
     environment: Vec<(String, String)>,
     world: World,
     terminal: &Terminal,
@@ -79,7 +79,7 @@ pub(crate) async fn new(
         return not_shown(finished, terminal);
     };
     let settlement = &finished.outcome.settlement.clone().unwrap_or_default();
-    let shown = Shown { answer: &finished.answer, trace, trigger: trigger.id, settlement };
+    let shown = ObservedRun { answer: &finished.answer, trace, trigger: trigger.id, settlement };
     let seed = Seed { now: world.now(), random: world.random() };
     let (proposals, text) = proposed(&name, &curl, shown, &seed).map_err(|mistakes| {
         terminal.report(&mistakes);
@@ -93,7 +93,7 @@ pub(crate) async fn new(
 }
 
 /// What is said of a test that was written.
-fn done(path: &str, proposals: &Proposals, shown: Shown<'_>, curl: &Curl) -> String {
+fn done(path: &str, proposals: &Proposals, shown: ObservedRun<'_>, curl: &Curl) -> String {
     let Proposals { specs, claims } = proposals;
     let status = shown.answer.response().map_or(0, |response| response.status);
     let mut text = format!(
@@ -124,7 +124,7 @@ fn done(path: &str, proposals: &Proposals, shown: Shown<'_>, curl: &Curl) -> Str
 fn not_shown(mut finished: FinishedRun, terminal: &Terminal) -> Result<Exit, Exit> {
     // The one that was only asked for so that all is waited for.
     finished.outcome.judgement.outputs.clear();
-    let mut reports = Reports::new(&args::Reports { targets: Vec::new() }, terminal)?;
+    let mut reports = Reports::new(&args::ReportArgs { targets: Vec::new() }, terminal)?;
     reports.expect(1);
     reports.add(finished.outcome, finished.trace.as_deref());
     reports.finish()?;
@@ -134,7 +134,7 @@ fn not_shown(mut finished: FinishedRun, terminal: &Terminal) -> Result<Exit, Exi
 
 /// Runs a plan here, and keeps what was learned of the system.
 async fn fire(
-    args: &Args,
+    args: &NewArgs,
     plan: &Plan,
     environment: Vec<(String, String)>,
     (world, terminal): (World, &Terminal),
@@ -146,7 +146,7 @@ async fn fire(
     learned.merge(&learn::committed(terminal));
     let open = Open::listen(otlp, learned, environment, world).await;
     let session = open.map_err(|error| terminal.refuse(&error))?.session();
-    let line = Line::begin(&plan.name, terminal, Telling::Tests);
+    let line = Line::begin(&plan.name, terminal, ProgressLevel::Tests);
     let finished = session.run(plan, &Vars::default(), &line, None).await;
     let (finished, _) = finished.map_err(|error| terminal.refuse(&error))?;
     drop(line);
@@ -189,7 +189,7 @@ fn beside(mut curl: Curl, folder: &Path) -> Curl {
 
 /// What the request showed.
 #[derive(Clone, Copy, Debug)]
-struct Shown<'a> {
+struct ObservedRun<'a> {
     answer: &'a Answer,
     trace: &'a Trace,
     trigger: SpanId,
@@ -232,7 +232,7 @@ fn fired(name: &Name, curl: &Curl) -> String {
 fn proposed(
     name: &Name,
     curl: &Curl,
-    shown: Shown<'_>,
+    shown: ObservedRun<'_>,
     seed: &Seed,
 ) -> Result<(Proposals, String), String> {
     // Whether redirects are followed need not be said where there was none.
@@ -261,7 +261,7 @@ fn held(mut proposals: Proposals, judged: &Judgement) -> Proposals {
 }
 
 /// Judges a document against what was shown.
-fn judge(document: &str, shown: Shown<'_>, seed: &Seed) -> Result<Judgement, String> {
+fn judge(document: &str, shown: ObservedRun<'_>, seed: &Seed) -> Result<Judgement, String> {
     let plan = plan(document, Path::new("the new test"))?;
     let resolved = lang::resolve(&plan, &Vars::default(), seed).map_err(|it| it.to_string())?;
     let evidence = Evidence {

@@ -26,7 +26,7 @@ const FILE: &str = "profiles.json";
 
 /// A server, and what is shown to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct ServerProfile {
     pub(crate) url: String,
     pub(crate) token: Option<Secret>,
     /// A file with the authorities that are trusted; what this machine trusts where there is none.
@@ -54,7 +54,7 @@ impl Faulty for ProfileError {
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct ProfileFile {
     /// The one that is meant where nobody says.
     current: Option<String>,
     profiles: BTreeMap<String, Profile>,
@@ -72,10 +72,10 @@ pub(crate) fn known(
     server: Option<&str>,
     identity: &args::Identity,
     environment: &Environment,
-) -> Result<Known, ProfileError> {
+) -> Result<ServerProfile, ProfileError> {
     let Some(path) = path(environment) else {
         let url = server.unwrap_or(SERVER).to_owned();
-        return Ok(Known { url, token: identity.token.clone(), ca: identity.ca.clone() });
+        return Ok(ServerProfile { url, token: identity.token.clone(), ca: identity.ca.clone() });
     };
     let stored = read(&path)?;
     let named = |name: &String| {
@@ -92,7 +92,7 @@ pub(crate) fn known(
     let kept = profile.filter(|profile| is_same(&profile.server, url));
     let kept = || kept.map(|profile| Secret::new(profile.token.clone()));
     let token = identity.token.clone().or_else(kept);
-    Ok(Known { url: url.to_owned(), token, ca: identity.ca.clone() })
+    Ok(ServerProfile { url: url.to_owned(), token, ca: identity.ca.clone() })
 }
 
 /// Keeps a token for a server, and makes its profile the one that is meant. Tells the file.
@@ -112,10 +112,10 @@ pub(crate) fn keep(
     Ok(path)
 }
 
-fn read(path: &Path) -> Result<Stored, ProfileError> {
+fn read(path: &Path) -> Result<ProfileFile, ProfileError> {
     match fs::read(path) {
         Ok(text) => serde_json::from_slice(&text).map_err(|error| file("read", path, error)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Stored::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ProfileFile::default()),
         Err(error) => Err(file("read", path, error)),
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use model::{Trace, TraceId};
-use otlp::Recording;
+use otlp::TraceFile;
 
 use crate::{exit::Exit, terminal::Terminal};
 
@@ -33,7 +33,7 @@ pub(crate) fn read_with_logs(
         Exit::Refused
     };
     let bytes = content(file).map_err(refused)?;
-    let Recording { traces, logs } =
+    let TraceFile { traces, logs } =
         otlp::read_recording(&bytes).map_err(|error| refused(error.to_string()))?;
     let trace = choose(traces, id).map_err(refused)?;
     let logs = logs.iter().filter(|of| **of == trace.id()).count() as u64;

@@ -26,7 +26,7 @@ use crate::{
     args,
     documents::{files, read},
     exit::Exit,
-    profiles::{self, Known},
+    profiles::{self, ServerProfile},
     terminal::Terminal,
 };
 
@@ -48,15 +48,15 @@ const REQUEST_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug, Deserialize)]
-struct Applied {
+struct ApplyResponse {
     /// Older servers keep tests alone, and call them so.
     #[serde(alias = "tests")]
-    documents: Vec<Kept>,
+    documents: Vec<AppliedDocument>,
     notices: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Kept {
+struct AppliedDocument {
     #[serde(default)]
     kind: Option<DocumentKind>,
     id: TestId,
@@ -66,7 +66,7 @@ struct Kept {
 }
 
 #[derive(Debug, Deserialize)]
-struct Run {
+struct RemoteRun {
     id: RunId,
     outcome: Option<Outcome>,
 }
@@ -158,7 +158,7 @@ fn connect_as(
 }
 
 /// Whom a server knows its caller as.
-pub(crate) async fn me(known: &Known) -> Result<Me, ClientError> {
+pub(crate) async fn me(known: &ServerProfile) -> Result<Me, ClientError> {
     let server = Server::new(known)?;
     server.send(server.request(Method::GET, "/api/v1/me")).await
 }
@@ -170,13 +170,13 @@ struct Server {
 }
 
 impl Server {
-    fn new(known: &Known) -> Result<Self, ClientError> {
+    fn new(known: &ServerProfile) -> Result<Self, ClientError> {
         let http = Http::new(&known.url, known.ca.as_deref())?;
         let url = known.url.trim_end_matches('/').to_owned();
         Ok(Self { url, token: known.token.clone(), http })
     }
 
-    async fn apply(&self, text: &Text, project: &str) -> Result<Applied, ClientError> {
+    async fn apply(&self, text: &Text, project: &str) -> Result<ApplyResponse, ClientError> {
         let put = |path| {
             self.request(Method::PUT, path)
                 .query(&[("project", project), ("file", text.name())])

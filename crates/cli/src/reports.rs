@@ -22,7 +22,7 @@ pub(crate) struct Target {
 #[derive(Debug)]
 pub(crate) struct Reports<'a> {
     targets: Vec<Target>,
-    told: Vec<Told>,
+    told: Vec<ReportedOutcome>,
     /// One outcome alone is told in full; among several those that passed are a line.
     is_alone: bool,
     terminal: &'a Terminal,
@@ -30,7 +30,7 @@ pub(crate) struct Reports<'a> {
 
 /// An outcome, and what is needed to write it once more.
 #[derive(Debug)]
-struct Told {
+struct ReportedOutcome {
     /// Its place in the order of the documents.
     place: usize,
     outcome: Outcome,
@@ -75,7 +75,7 @@ impl FromStr for Target {
 
 impl<'a> Reports<'a> {
     /// The reports that were asked for; a person gets one in any case, where all of them go to files too.
-    pub(crate) fn new(asked: &args::Reports, terminal: &'a Terminal) -> Result<Self, Exit> {
+    pub(crate) fn new(asked: &args::ReportArgs, terminal: &'a Terminal) -> Result<Self, Exit> {
         let mut targets = asked.targets.clone();
         if targets.iter().all(|target| target.file.is_some()) {
             targets.push(Target { format: Format::Pretty, file: None });
@@ -113,7 +113,13 @@ impl<'a> Reports<'a> {
     /// Takes an outcome, whose place is that of its test among all. What can be told of it alone is told at once.
     pub(crate) fn add_at(&mut self, place: usize, outcome: Outcome, trace: Option<&Trace>) {
         self.take(
-            Told { place, outcome, waterfall: None, kind: Kind::Result, is_amended: false },
+            ReportedOutcome {
+                place,
+                outcome,
+                waterfall: None,
+                kind: Kind::Result,
+                is_amended: false,
+            },
             trace,
         );
     }
@@ -122,12 +128,18 @@ impl<'a> Reports<'a> {
     pub(crate) fn refuse_at(&mut self, place: usize, name: &str, why: String) {
         let outcome = Outcome::open(name.to_owned(), why);
         self.take(
-            Told { place, outcome, waterfall: None, kind: Kind::Refusal, is_amended: false },
+            ReportedOutcome {
+                place,
+                outcome,
+                waterfall: None,
+                kind: Kind::Refusal,
+                is_amended: false,
+            },
             None,
         );
     }
 
-    fn take(&mut self, mut told: Told, trace: Option<&Trace>) {
+    fn take(&mut self, mut told: ReportedOutcome, trace: Option<&Trace>) {
         let secrets = self.terminal.secrets();
         secrets.hide_all(told.outcome.said_mut());
         let outcome = &told.outcome;
@@ -166,7 +178,8 @@ impl<'a> Reports<'a> {
     /// Changes an outcome that was told. Whether there is one.
     pub(crate) fn amend(&mut self, place: usize, change: impl FnOnce(&mut Outcome)) -> bool {
         let colour = self.terminal.colour;
-        let is_result = |told: &&mut Told| told.place == place && told.kind == Kind::Result;
+        let is_result =
+            |told: &&mut ReportedOutcome| told.place == place && told.kind == Kind::Result;
         let Some(told) = self.told.iter_mut().find(is_result) else { return false };
         change(&mut told.outcome);
         told.is_amended = true;
@@ -190,7 +203,8 @@ impl<'a> Reports<'a> {
         let is_empty = self.told.is_empty();
         let has_results = self.told.iter().any(|told| told.kind == Kind::Result);
         self.told.sort_by_key(|told| told.place);
-        let is_other = |told: &&Told| told.outcome.superseded.is_some() || told.is_amended;
+        let is_other =
+            |told: &&ReportedOutcome| told.outcome.superseded.is_some() || told.is_amended;
         let others: Vec<_> =
             self.told.iter().filter(is_other).map(|told| told.outcome.clone()).collect();
         let told = self.told.into_iter().map(|told| (told.outcome, told.waterfall));

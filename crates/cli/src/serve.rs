@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     args,
-    configuration::{self, Configured},
+    configuration::{self, LoadedConfig},
     exit::Exit,
     log,
     terminal::Terminal,
@@ -55,14 +55,14 @@ pub(crate) async fn serve(
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     let Outside { environment, world, work } = outside;
-    let Configured { config, path, modified: mut seen } =
+    let LoadedConfig { config, path, modified: mut seen } =
         configuration::read(&args.configuration, &environment, terminal)?;
     for note in &config.telemetry.plan.notes {
         terminal.line(&format!("note: {note}"));
     }
     let config = overruled(config, args);
     raise_open_files();
-    let mut signals = Signals::listen().map_err(|error| {
+    let mut signals = ServerSignals::listen().map_err(|error| {
         terminal.line(&format!("error: signal handlers cannot be installed: {error}"));
         Exit::Inconclusive
     })?;
@@ -217,13 +217,13 @@ async fn changed(path: &Path, seen: Option<SystemTime>) {
 }
 
 /// What the process can be told from outside.
-struct Signals {
+struct ServerSignals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
 }
 
-impl Signals {
+impl ServerSignals {
     fn listen() -> std::io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,

@@ -44,7 +44,7 @@ pub(crate) async fn diff(
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     let compared = compare(&args.golden, &args.recorded, environment, terminal).await?;
-    let Compared { trace, differences, .. } = &compared;
+    let ShapeComparison { trace, differences, .. } = &compared;
     let is_same = differences.is_empty();
     if args.json {
         let all: Vec<_> = differences.iter().map(as_json).collect();
@@ -92,7 +92,7 @@ pub(crate) async fn accept(
     Ok(Exit::Passed)
 }
 
-struct Compared {
+struct ShapeComparison {
     trace: Trace,
     golden: Shape,
     found: Shape,
@@ -101,10 +101,10 @@ struct Compared {
 
 async fn compare(
     golden: &Path,
-    recorded: &args::Recorded,
+    recorded: &args::TraceArgs,
     environment: &Environment,
     terminal: &Terminal,
-) -> Result<Compared, Exit> {
+) -> Result<ShapeComparison, Exit> {
     let text = documents::read(golden, terminal)?;
     let (golden, diagnostics) = shape::read(&text);
     terminal.diagnostics(&diagnostics);
@@ -112,12 +112,12 @@ async fn compare(
     let trace = trace(recorded, environment, terminal).await?;
     let found = Shape::of(&trace, &golden.keep).map_err(|error| terminal.refuse(&error))?;
     let differences = shape::diff(&golden, &found).map_err(|error| terminal.refuse(&error))?;
-    Ok(Compared { trace, golden, found, differences })
+    Ok(ShapeComparison { trace, golden, found, differences })
 }
 
 /// The trace that is meant, of a file or of a run.
 async fn trace(
-    recorded: &args::Recorded,
+    recorded: &args::TraceArgs,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Trace, Exit> {
@@ -131,7 +131,7 @@ async fn trace(
     }
 }
 
-fn tell(golden: &Path, compared: &Compared, terminal: &Terminal) {
+fn tell(golden: &Path, compared: &ShapeComparison, terminal: &Terminal) {
     let (file, trace) = (golden.display(), &compared.trace);
     let (id, spans) = (trace.id(), spans(trace.len()));
     let count = match compared.differences.len() {

@@ -24,14 +24,14 @@ pub(crate) struct Terminal {
 
 /// Whether somebody watches the progress as it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Watched {
+pub(crate) enum Interactivity {
     Yes,
     No,
 }
 
 impl Terminal {
-    pub(crate) fn new(colour: Colour, watched: Watched) -> Self {
-        let bars = (watched == Watched::Yes).then(MultiProgress::new);
+    pub(crate) fn new(colour: Colour, watched: Interactivity) -> Self {
+        let bars = (watched == Interactivity::Yes).then(MultiProgress::new);
         Self { colour, bars, secrets: Arc::default() }
     }
 

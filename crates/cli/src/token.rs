@@ -5,13 +5,13 @@ use server::{FirstToken, config::Environment, create_token};
 
 use crate::{args, configuration, exit::Exit, terminal::Terminal};
 
-/// The tokens of a server, for operators who have its configuration
+/// The tokens of a server, by whoever holds its configuration
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum TokenCommand {
     Create(Create),
 }
 
-/// Create a token in the database that the configuration names, and print it; it is shown once
+/// Make a token in the record that the configuration names, and print it; it is told once
 ///
 /// This needs the configuration with the record's password, and no server: it is how the first admin gets in. Further tokens
 /// are made by the API.
@@ -39,7 +39,7 @@ pub(crate) struct Create {
 }
 
 pub(crate) async fn token(
-    Command::Create(args): &Command,
+    TokenCommand::Create(args): &TokenCommand,
     environment: &Environment,
     world: World,
     terminal: &Terminal,

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use anyhow::Result;
-use bench::parts::{Api, Database, Finished, Server, Target, answer, free_port, qualitytrace};
+use bench::parts::{Api, CommandResult, Database, Server, Target, answer, free_port, qualitytrace};
 use reqwest::Method;
 use serde_json::json;
 use tempfile::TempDir;
@@ -32,11 +32,11 @@ async fn documents_go_to_a_server_and_come_back() -> Result<()> {
     let file = folder.path().join("sets.yaml");
     fs::write(&file, SETS)?;
     let file = file.display().to_string();
-    let run = async |arguments: &[&str]| -> Result<Finished> {
+    let run = async |arguments: &[&str]| -> Result<CommandResult> {
         qualitytrace(Path::new(BINARY), &[arguments, &["--server", &server.api]].concat()).await
     };
     let said = async |arguments: &[&str]| -> Result<String> {
-        let Finished { code, out, err } = run(arguments).await?;
+        let CommandResult { code, out, err } = run(arguments).await?;
         assert_eq!(code, Some(0), "{arguments:?}: {out}{err}");
         Ok(out)
     };

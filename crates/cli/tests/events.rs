@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use bench::parts::{
-    Api, Collected, CollectedLog, Collector, Database, Server, Target, answer, free_port,
+    Api, CollectedData, CollectedLog, Collector, Database, Server, Target, answer, free_port,
     qualitytrace,
 };
 use reqwest::Method;
@@ -56,7 +56,7 @@ tracer:
     ))
 }
 
-fn named<'a>(collected: &'a Collected, event: &str) -> Vec<&'a CollectedLog> {
+fn named<'a>(collected: &'a CollectedData, event: &str) -> Vec<&'a CollectedLog> {
     collected.logs.iter().filter(|log| log.event() == event).collect()
 }
 
@@ -114,7 +114,7 @@ spec:
 }
 
 /// The event of a verdict that was replaced.
-fn superseded(collected: &Collected) -> &CollectedLog {
+fn superseded(collected: &CollectedData) -> &CollectedLog {
     let superseded = named(collected, "qualitytrace.run.superseded")[0];
     let verdicts = ["qualitytrace.run.provisional_verdict", "qualitytrace.run.verdict"];
     let verdicts = verdicts.map(|key| superseded.text(key));
@@ -123,7 +123,7 @@ fn superseded(collected: &Collected) -> &CollectedLog {
 }
 
 /// Each change of a document once, with its version where it has one.
-fn assert_changes(collected: &Collected) {
+fn assert_changes(collected: &CollectedData) {
     let changes = named(collected, "qualitytrace.document.changed");
     let changes: Vec<_> = changes
         .iter()
@@ -160,7 +160,7 @@ async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()
         "qualitytrace.run.superseded",
         "qualitytrace.exporter.trouble",
     ];
-    let has_all = |it: &Collected| {
+    let has_all = |it: &CollectedData| {
         let changes = named(it, "qualitytrace.document.changed").len();
         changes >= 4 && wanted.iter().all(|name| !named(it, name).is_empty())
     };

@@ -349,12 +349,12 @@ async fn runs_full_of_secrets_leave_none() -> Result<()> {
         let text = configuration(&database, port, format)?;
         let mut server = Server::start((&config, state.path()), &text, (otlp, format)).await?;
         told.extend(everything_told(&server, &target).await?);
-        let spans = |it: &bench::parts::Collected| it.named("qualitytrace.run").count();
+        let spans = |it: &bench::parts::CollectedData| it.named("qualitytrace.run").count();
         let wanted = 4 * (tokens.len() + 1);
         let collected = collector.wait_for(WAIT_MAX, |it| spans(it) >= wanted).await?;
         assert!(spans(&collected) >= wanted, "there is something to look through");
         for sign in ["resourceLogs", "resourceMetrics"] {
-            let is_written = |_: &bench::parts::Collected| {
+            let is_written = |_: &bench::parts::CollectedData| {
                 collector.written().is_ok_and(|text| text.contains(sign))
             };
             let collected = collector.wait_for(WAIT_MAX, is_written).await?;

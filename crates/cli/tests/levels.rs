@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use bench::parts::{
-    Collected, CollectedSpan, Collector, Database, Server, Target, free_port, qualitytrace,
+    CollectedData, CollectedSpan, Collector, Database, Server, Target, free_port, qualitytrace,
 };
 use server::catalogue::SPANS;
 use telemetry::plan::Level;
@@ -84,7 +84,7 @@ fn catalogued(span: &CollectedSpan) -> &'static str {
 }
 
 /// The spans of the trace in which the test of this name ran.
-fn of_test<'a>(collected: &'a Collected, test: &str) -> Vec<&'a CollectedSpan> {
+fn of_test<'a>(collected: &'a CollectedData, test: &str) -> Vec<&'a CollectedSpan> {
     let is_run = |span: &&CollectedSpan| span.name == RUN && span.json.to_string().contains(test);
     let run = collected.spans.iter().find(is_run);
     let trace = run.map_or("", |run| run.trace_id.as_str());
@@ -92,7 +92,7 @@ fn of_test<'a>(collected: &'a Collected, test: &str) -> Vec<&'a CollectedSpan> {
 }
 
 /// Of the run that passed: the spans of the level, each below one that is there.
-fn assert_passed(row: &Row, collected: &Collected) {
+fn assert_passed(row: &Row, collected: &CollectedData) {
     let spans = of_test(collected, "the cart answers");
     let names: BTreeSet<_> = spans.iter().map(|span| catalogued(span)).collect();
     let is_expected = |name: &str| name != "qualitytrace.judgement";
@@ -108,7 +108,7 @@ fn assert_passed(row: &Row, collected: &Collected) {
 }
 
 /// No span names a parent that this exporter did not get.
-fn assert_no_orphans(row: &Row, collected: &Collected) {
+fn assert_no_orphans(row: &Row, collected: &CollectedData) {
     for span in collected.spans.iter().filter(|span| !span.parent_id.is_empty()) {
         let mut others = collected.spans.iter();
         let has_parent = others.any(|it| it.span_id == span.parent_id);
@@ -117,7 +117,7 @@ fn assert_no_orphans(row: &Row, collected: &Collected) {
 }
 
 /// Of the run without an answer: at every level the span that failed, below its run.
-fn assert_failed(row: &Row, collected: &Collected) -> Result<()> {
+fn assert_failed(row: &Row, collected: &CollectedData) -> Result<()> {
     let spans = of_test(collected, "nobody answers");
     let named = |name: &str| spans.iter().find(|span| span.name == name).copied();
     let run = named(RUN).with_context(|| format!("`{}` has no run", row.name))?;
@@ -133,7 +133,7 @@ fn assert_failed(row: &Row, collected: &Collected) -> Result<()> {
 }
 
 /// Logs of the level, where the exporter has logs.
-fn assert_logs(row: &Row, collected: &Collected) {
+fn assert_logs(row: &Row, collected: &CollectedData) {
     let least = row.level.unwrap_or(Level::Info);
     let first = match least {
         Level::Trace => 1,
@@ -150,7 +150,7 @@ fn assert_logs(row: &Row, collected: &Collected) {
     assert_eq!(is_ready("qualitytrace.run.ended"), expected, "`{}`", row.name);
 }
 
-fn has_both(it: &Collected) -> bool {
+fn has_both(it: &CollectedData) -> bool {
     it.named(RUN).count() >= 2
 }
 
@@ -185,7 +185,7 @@ async fn each_level_sends_its_spans_and_logs_and_what_failed_and_no_orphans() ->
     // At its end the server has delivered everything to everyone.
     assert_eq!(server.terminate().await?, Some(0));
     for (row, collector) in ROWS.iter().zip(&collectors) {
-        let is_written = |it: &Collected| !of_test(it, "nobody answers").is_empty();
+        let is_written = |it: &CollectedData| !of_test(it, "nobody answers").is_empty();
         let collected = collector.wait_for(WAIT_MAX, is_written).await?;
         assert_passed(row, &collected);
         assert_failed(row, &collected)?;

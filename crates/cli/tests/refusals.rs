@@ -3,13 +3,13 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use bench::parts::{Database, Finished, free_port, qualitytrace};
+use bench::parts::{CommandResult, Database, free_port, qualitytrace};
 use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
 /// Runs a command on a file of this content; `FILE` stands for its path.
-async fn with_file(name: &str, content: &str, arguments: &[&str]) -> Result<Finished> {
+async fn with_file(name: &str, content: &str, arguments: &[&str]) -> Result<CommandResult> {
     let folder = TempDir::new()?;
     let path = folder.path().join(name);
     fs::write(&path, content)?;
@@ -20,7 +20,7 @@ async fn with_file(name: &str, content: &str, arguments: &[&str]) -> Result<Fini
 }
 
 /// The command ends with 2, and says all of this on stderr.
-fn refused(finished: &Finished, words: &[&str]) {
+fn refused(finished: &CommandResult, words: &[&str]) {
     assert_eq!(finished.code, Some(2), "{finished:?}");
     assert_eq!(finished.out, "", "nothing that looks like a result");
     for word in words {

@@ -37,7 +37,7 @@ async fn another_endpoint_is_taken_over_and_a_mistake_is_not() -> Result<()> {
     ask("api/v1/first").await?;
     let named = |path: &str| {
         let path = format!("/{path}");
-        move |collected: &bench::parts::Collected| {
+        move |collected: &bench::parts::CollectedData| {
             collected.spans.iter().any(|span| span.json.to_string().contains(&path))
         }
     };

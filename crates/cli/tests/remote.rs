@@ -20,7 +20,7 @@ use axum::{
     routing::{get, post, put},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use bench::parts::{Api, Database, Finished, Server, Target, answer, qualitytrace};
+use bench::parts::{Api, CommandResult, Database, Server, Target, answer, qualitytrace};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -93,7 +93,7 @@ fn told(report: &str) -> Result<Vec<Value>> {
 }
 
 /// What was said while tests ran, in any order, without what changes.
-fn said(finished: &Finished, server: &str) -> BTreeSet<String> {
+fn said(finished: &CommandResult, server: &str) -> BTreeSet<String> {
     let line = |line: &str| {
         let line = line.replace(&format!(" on {server}"), "");
         match line.split_once("trace ") {
@@ -115,7 +115,7 @@ async fn a_run_on_a_server_is_told_and_reported_as_one_here() -> Result<()> {
     let path = folder.path().display().to_string();
     let file = folder.path().join("out.json");
     let report = format!("json={}", file.display());
-    let run = async |arguments: &[&str], more: &[&str]| -> Result<(Finished, Vec<Value>)> {
+    let run = async |arguments: &[&str], more: &[&str]| -> Result<(CommandResult, Vec<Value>)> {
         let common = ["run", &path, "--report", &report, "--verbose"];
         let all = [&common, arguments, more].concat();
         let finished = qualitytrace(Path::new(BINARY), &all).await?;

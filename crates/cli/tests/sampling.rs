@@ -3,7 +3,9 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Result, ensure};
-use bench::parts::{Collected, Collector, Database, Server, TEST_THAT_FIRES_NOTHING, free_port};
+use bench::parts::{
+    CollectedData, Collector, Database, Server, TEST_THAT_FIRES_NOTHING, free_port,
+};
 use reqwest::{Client, StatusCode};
 use tokio::{
     task::JoinSet,
@@ -17,7 +19,7 @@ const CLIENTS: usize = 8;
 const ENDED_MAX: Duration = Duration::from_secs(45);
 const WRITTEN_MAX: Duration = Duration::from_secs(20);
 
-fn runs(collected: &Collected) -> usize {
+fn runs(collected: &CollectedData) -> usize {
     collected.named("qualitytrace.run").count()
 }
 

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use bench::parts::{Api, Collected, Collector, Database, Server, Target, answer, free_port};
+use bench::parts::{Api, CollectedData, Collector, Database, Server, Target, answer, free_port};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -128,7 +128,7 @@ async fn told(api: &Api, collector: &Collector, suite: &Value) -> Result<()> {
     let report = format!("/api/v1/suite-runs/{id}/report?format=tap");
     let report = api.request(Method::GET, &report).send().await?.text().await?;
     assert!(report.contains("\nok 1 - first\n") && report.contains("\nok 2 - then\n"), "{report}");
-    let runs = |it: &Collected| it.named("qualitytrace.run").count();
+    let runs = |it: &CollectedData| it.named("qualitytrace.run").count();
     let collected = collector.wait_for(ENDED_MAX, |it| runs(it) >= 2).await?;
     for run in collected.named("qualitytrace.run") {
         let name = json!({"key": "test.suite.name", "value": {"stringValue": "Good"}});

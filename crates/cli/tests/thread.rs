@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result};
-use bench::parts::{Collector, Database, Finished, Server, Target, free_port, qualitytrace};
+use bench::parts::{Collector, CommandResult, Database, Server, Target, free_port, qualitytrace};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -48,7 +48,7 @@ spec:
         Ok(Self { folder })
     }
 
-    async fn run(&self, arguments: &[&str]) -> Result<Finished> {
+    async fn run(&self, arguments: &[&str]) -> Result<CommandResult> {
         let file = self.folder.path().join("cart.yaml");
         let file = file.to_str().context("a path that is text")?;
         qualitytrace(Path::new(BINARY), &[&["run", file], arguments].concat()).await

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use bench::parts::{Collected, Collector, Database, Target, free_port, setting};
+use bench::parts::{CollectedData, Collector, Database, Target, free_port, setting};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -178,7 +178,7 @@ async fn what_is_secret_stays_so() -> Result<()> {
     let token = token.context("it is told once")?.to_owned();
     let mut heard = commands(folder.path(), &server.api, &token).await?;
     heard.extend(refusals(&server.api, &token).await?);
-    let runs = |it: &Collected| it.named("qualitytrace.run").count();
+    let runs = |it: &CollectedData| it.named("qualitytrace.run").count();
     let spans = collector.wait_for(READY_MAX, |it| runs(it) >= 2).await?;
     assert!(runs(&spans) >= 2, "there is something to look through");
     server.child.kill().await?;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Learned, LearnedService, LearnedTest, Project};
+use model::{LearnedProfile, LearnedService, LearnedTest, Project};
 use serde::{Serialize, de::DeserializeOwned};
 use sqlx::{PgConnection, types::Json};
 
@@ -13,7 +13,7 @@ use crate::{Db, DbError};
 
 impl Db {
     /// What is known of a project's services and tests.
-    pub async fn learned(&self, project: &Project) -> Result<Learned, DbError> {
+    pub async fn learned(&self, project: &Project) -> Result<LearnedProfile, DbError> {
         let services = sqlx::query!(
             "select service, learned as \"learned: Json<LearnedService>\" from learned where project = $1",
             project.as_str(),
@@ -28,14 +28,14 @@ impl Db {
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        Ok(Learned {
+        Ok(LearnedProfile {
             services: services.into_iter().map(|row| (row.service, row.learned.0)).collect(),
             tests: tests.into_iter().map(|row| (row.test_id, row.learned.0)).collect(),
         })
     }
 
-    /// Takes in what runs have seen, in the order in which they ended; as many services as [`Learned`] holds.
-    pub async fn learn(&self, project: &Project, seen: &[Learned]) -> Result<(), DbError> {
+    /// Takes in what runs have seen, in the order in which they ended; as many services as [`LearnedProfile`] holds.
+    pub async fn learn(&self, project: &Project, seen: &[LearnedProfile]) -> Result<(), DbError> {
         let learning = async {
             let mut transaction = self.begin().await?;
             sqlx::query!(
@@ -81,8 +81,8 @@ impl Db {
 async fn known(
     connection: &mut PgConnection,
     project: &Project,
-    seen: &[Learned],
-) -> Result<Learned, sqlx::Error> {
+    seen: &[LearnedProfile],
+) -> Result<LearnedProfile, sqlx::Error> {
     let services = sqlx::query!(
         "select service, learned::text as \"learned!\" from learned where project = $1",
         project.as_str(),
@@ -98,7 +98,7 @@ async fn known(
     )
     .fetch_all(connection)
     .await?;
-    Ok(Learned {
+    Ok(LearnedProfile {
         services: services.into_iter().map(|row| (row.service, parsed(&row.learned))).collect(),
         tests: tests.into_iter().map(|row| (row.test_id, parsed(&row.learned))).collect(),
     })

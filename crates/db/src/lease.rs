@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use model::{Answer, Attempt, Event, Outcome, Overtaken, RunId, Timestamp, What};
+use model::{Answer, Attempt, Outcome, Overtaken, RunEvent, RunId, Timestamp, What};
 
 use crate::{
     Db, DbError, OtlpTrace,
@@ -24,7 +24,7 @@ pub struct RunCompletion<'a> {
     /// The outcome, with the verdict.
     pub outcome: &'a Outcome,
     /// What happened since the last event in the record.
-    pub events: &'a [Event],
+    pub events: &'a [RunEvent],
     /// The trace, where one is to be kept.
     pub trace: Option<OtlpTrace>,
 }
@@ -80,7 +80,7 @@ impl Db {
         epoch: i64,
         attempt: &Attempt,
     ) -> Result<(), DbError> {
-        let event = Event { at: attempt.at, what: What::Attempted(*attempt) };
+        let event = RunEvent { at: attempt.at, what: What::Attempted(*attempt) };
         let event = json(run, "event", &event)?;
         let written = sqlx::query!(
             "with run as (
@@ -152,7 +152,7 @@ impl Db {
             run.as_uuid(),
             epoch,
             sealed,
-            json(run, "event", &Event { at, what })?,
+            json(run, "event", &RunEvent { at, what })?,
             i64::try_from(answer.body_len()).unwrap_or(i64::MAX),
         )
         .execute(&self.pool)
@@ -259,7 +259,7 @@ impl Db {
         overtaken: &Overtaken,
         at: Timestamp,
     ) -> Result<(), DbError> {
-        let event = Event { at, what: What::Overtaken(overtaken.clone()) };
+        let event = RunEvent { at, what: What::Overtaken(overtaken.clone()) };
         let overtaken = json(run, "overtaken verdict", overtaken)?;
         let written = sqlx::query!(
             "with run as (

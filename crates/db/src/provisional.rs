@@ -3,7 +3,7 @@
 //! The run stays its owner's, with its lease, until [`Db::finish`] writes the final verdict. Whoever takes it meanwhile is told
 //! the provisional one and writes none of its own: a run has at most one, and then exactly one final verdict.
 
-use model::{Event, RunId, Verdict};
+use model::{RunEvent, RunId, Verdict};
 
 use crate::{Db, DbError, lease::owned, run::json};
 
@@ -15,7 +15,7 @@ impl Db {
         run: RunId,
         epoch: i64,
         verdict: Verdict,
-        events: &[Event],
+        events: &[RunEvent],
     ) -> Result<(), DbError> {
         let events: Vec<String> =
             events.iter().map(|event| json(run, "event", event)).collect::<Result<_, _>>()?;

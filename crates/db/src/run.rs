@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use model::{
-    Event, Outcome, Overtaken, Project, RunId, SpanId, TestId, Timestamp, TraceId, Verdict, What,
+    Outcome, Overtaken, Project, RunEvent, RunId, SpanId, TestId, Timestamp, TraceId, Verdict, What,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::types::Json;
@@ -170,7 +170,8 @@ impl Db {
     /// Accepts a run of the current version of its test, which it keeps. With a key that is known it starts nothing, and
     /// tells what was started under it; the key of another request is refused.
     pub async fn create_run(&self, run: &NewRun) -> Result<RunAcceptance, DbError> {
-        let accepted = json(run.id, "event", &Event { at: run.accepted_at, what: What::Accepted })?;
+        let accepted =
+            json(run.id, "event", &RunEvent { at: run.accepted_at, what: What::Accepted })?;
         // The revision has a column: a server that does not know it reads the rest.
         let given = RunVars { revision: None, ..run.vars.clone() };
         let vars = match given.is_empty() {
@@ -321,9 +322,9 @@ impl Db {
         run: RunId,
         after: i64,
         limit: u32,
-    ) -> Result<Vec<(i64, Event)>, DbError> {
+    ) -> Result<Vec<(i64, RunEvent)>, DbError> {
         let rows = sqlx::query!(
-            "select n, event as \"event: Json<Event>\" from events
+            "select n, event as \"event: Json<RunEvent>\" from events
              where project = $1 and run_id = $2 and n > $3
              order by n limit $4",
             project.as_str(),

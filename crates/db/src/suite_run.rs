@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use model::{Event, Outcome, Project, RunId, TestId, Timestamp, Verdict, What};
+use model::{Outcome, Project, RunEvent, RunId, TestId, Timestamp, Verdict, What};
 use serde::{Deserialize, Serialize};
 use sqlx::types::Json;
 
@@ -236,7 +236,8 @@ impl Db {
         step: usize,
         (run, secrets): (&NewRun, &SecretValues),
     ) -> Result<bool, DbError> {
-        let accepted = json(run.id, "event", &Event { at: run.accepted_at, what: What::Accepted })?;
+        let accepted =
+            json(run.id, "event", &RunEvent { at: run.accepted_at, what: What::Accepted })?;
         let step = i32::try_from(step).unwrap_or(i32::MAX);
         let sealed = match secrets.is_empty() {
             true => None,

@@ -9,7 +9,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use model::{
-    Attempt, Learned, LearnedService, LearnedTest, Progress, Project, RunId, Timestamp, Verdict,
+    Attempt, LearnedProfile, LearnedService, LearnedTest, Progress, Project, RunId, Timestamp,
+    Verdict,
 };
 use serde::de::DeserializeOwned;
 
@@ -84,7 +85,7 @@ pub struct RunLease {
     /// The provisional verdict that an earlier owner recorded; there is no further one.
     pub provisional: Option<Verdict>,
     /// What earlier runs have shown: of the services of the project, and of this test.
-    pub learned: Learned,
+    pub learned: LearnedProfile,
     /// The name of the suite that it is a step of.
     pub suite: Option<String>,
     /// The settle profiles of the project, by their ids.
@@ -144,7 +145,7 @@ impl Db {
     /// by its own clock from before the call ends earlier, never later.
     pub async fn take(&self, taking: &LeaseRequest<'_>) -> Result<RunLeases, DbError> {
         let runs_max = i64::try_from(taking.runs_max).unwrap_or(i64::MAX);
-        // The event's epoch is known only there, so the event is written there, in the form of `model::Event`.
+        // The event's epoch is known only there, so the event is written there, in the form of `model::RunEvent`.
         let rows = sqlx::query_file_as!(
             LeaseRow,
             "queries/take.sql",
@@ -219,7 +220,7 @@ impl LeaseRow {
                 .map(Duration::from_millis),
             stop_at: self.stop_at_ns.map(moment),
             provisional: self.provisional.map(|word| verdict(run_id, &word)).transpose()?,
-            learned: Learned { services, tests },
+            learned: LearnedProfile { services, tests },
             suite: self.suite,
             settle_profiles: parsed(run_id, self.settle_profiles)?.unwrap_or_default(),
             gates: parsed(run_id, self.gates)?.unwrap_or_default(),

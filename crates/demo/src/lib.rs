@@ -34,7 +34,7 @@ pub use pipeline::OTLP;
 use processes::Process;
 pub use processes::{Program, serve_one};
 pub use service::Service;
-use service::{ANY_PORT, AddressBook, Assignment, Running};
+use service::{ANY_PORT, AddressBook, Assignment, RunningService};
 
 /// Where the gateway listens if nobody says otherwise.
 pub const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 11634);
@@ -71,13 +71,13 @@ impl Default for Config {
 pub struct Handle {
     http: SocketAddr,
     /// As in [`Service::ALL`]: each after those that it calls.
-    services: Vec<Started>,
+    services: Vec<ServiceHandle>,
 }
 
 /// A service, here or apart.
 #[derive(Debug)]
-enum Started {
-    Here(Running),
+enum ServiceHandle {
+    Here(RunningService),
     Apart(Process),
 }
 
@@ -92,8 +92,8 @@ pub async fn start(config: Config, world: World) -> Result<Handle, StartError> {
         let (faults, destination) = (faults.clone(), destination.clone());
         let assignment = Assignment { service, listen, book, faults, destination };
         let started = match &processes {
-            None => Started::Here(Running::start(assignment, world).await?),
-            Some(program) => Started::Apart(Process::start(program, assignment).await?),
+            None => ServiceHandle::Here(RunningService::start(assignment, world).await?),
+            Some(program) => ServiceHandle::Apart(Process::start(program, assignment).await?),
         };
         book.note(service, started.address());
         services.push(started);
@@ -113,25 +113,25 @@ impl Handle {
         // Callers before those they call, and then the last spans of all that are here at once. Without the gateway
         // nobody asks any more, so processes may end together after it.
         for service in self.services.iter_mut().rev() {
-            if let Started::Here(running) = service {
+            if let ServiceHandle::Here(running) = service {
                 running.close().await;
             }
         }
-        if let Some(Started::Apart(gateway)) = self.services.pop_if(|it| it.is_apart()) {
+        if let Some(ServiceHandle::Apart(gateway)) = self.services.pop_if(|it| it.is_apart()) {
             gateway.end().await;
         }
         let mut ending = JoinSet::new();
         for service in self.services {
             match service {
-                Started::Here(running) => ending.spawn(running.end()),
-                Started::Apart(process) => ending.spawn(process.end()),
+                ServiceHandle::Here(running) => ending.spawn(running.end()),
+                ServiceHandle::Apart(process) => ending.spawn(process.end()),
             };
         }
         while ending.join_next().await.is_some() {}
     }
 }
 
-impl Started {
+impl ServiceHandle {
     fn address(&self) -> SocketAddr {
         match self {
             Self::Here(running) => running.address,

@@ -20,7 +20,7 @@ use crate::{
     StartError,
     fault::Fault,
     pipeline::Destination,
-    service::{AddressBook, Assignment, Running, Service},
+    service::{AddressBook, Assignment, RunningService, Service},
 };
 
 /// How long a process may take to listen.
@@ -51,7 +51,7 @@ pub(crate) struct Process {
 /// What a process is told.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Order {
+struct ProcessConfig {
     service: Service,
     listen: SocketAddr,
     book: AddressBook,
@@ -63,7 +63,7 @@ struct Order {
 /// What it answers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Said {
+enum ProcessReply {
     Listening(SocketAddr),
     Refused(String),
 }
@@ -86,12 +86,12 @@ impl Process {
             return Err(failed("it has no standard input and output".to_owned()));
         };
         let said = timeout(START_MAX, async {
-            tell(&mut line, &Order::from(it)).await?;
-            hear::<Said>(&mut BufReader::new(out)).await
+            tell(&mut line, &ProcessConfig::from(it)).await?;
+            hear::<ProcessReply>(&mut BufReader::new(out)).await
         });
         match said.await {
-            Ok(Ok(Said::Listening(address))) => Ok(Self { address, child, line }),
-            Ok(Ok(Said::Refused(why))) => Err(failed(why)),
+            Ok(Ok(ProcessReply::Listening(address))) => Ok(Self { address, child, line }),
+            Ok(Ok(ProcessReply::Refused(why))) => Err(failed(why)),
             Ok(Err(error)) => Err(failed(error.to_string())),
             Err(_) => Err(failed("it did not say where it listens".to_owned())),
         }
@@ -117,11 +117,11 @@ pub async fn serve_one(
     told: impl Future<Output = ()>,
 ) -> Result<(), StartError> {
     let mut input = BufReader::new(input);
-    let order: Order = hear(&mut input).await.map_err(StartError::Told)?;
-    let running = Running::start(order.into(), world).await;
+    let order: ProcessConfig = hear(&mut input).await.map_err(StartError::Told)?;
+    let running = RunningService::start(order.into(), world).await;
     let said = match &running {
-        Ok(running) => Said::Listening(running.address),
-        Err(error) => Said::Refused(error.to_string()),
+        Ok(running) => ProcessReply::Listening(running.address),
+        Err(error) => ProcessReply::Refused(error.to_string()),
     };
     tell(&mut output, &said).await.map_err(StartError::Told)?;
     let mut running = running?;
@@ -151,7 +151,7 @@ async fn hear<T: serde::de::DeserializeOwned>(
     Ok(serde_json::from_str(&line)?)
 }
 
-impl From<Assignment> for Order {
+impl From<Assignment> for ProcessConfig {
     fn from(it: Assignment) -> Self {
         let Assignment { service, listen, book, faults, destination } = it;
         let variables =
@@ -162,9 +162,9 @@ impl From<Assignment> for Order {
     }
 }
 
-impl From<Order> for Assignment {
-    fn from(it: Order) -> Self {
-        let Order { service, listen, book, faults, otlp, environment } = it;
+impl From<ProcessConfig> for Assignment {
+    fn from(it: ProcessConfig) -> Self {
+        let ProcessConfig { service, listen, book, faults, otlp, environment } = it;
         let destination = Destination { otlp, environment: environment.into_iter().collect() };
         Self { service, listen, book, faults, destination }
     }

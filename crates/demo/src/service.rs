@@ -151,14 +151,14 @@ fn unreachable_by_http() -> Reply {
 
 /// A service at work.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningService {
     pub(crate) address: SocketAddr,
     telemetry: Arc<Telemetry>,
     stop: watch::Sender<()>,
     tasks: JoinSet<()>,
 }
 
-impl Running {
+impl RunningService {
     /// Starts a service. It answers when this returns, whether or not anyone receives its spans.
     pub(crate) async fn start(assignment: Assignment, world: World) -> Result<Self, StartError> {
         let Assignment { service, listen, book, faults, destination } = assignment;

@@ -36,8 +36,7 @@ impl Golden {
             }
             Err(error) => format!("and no proposal can be written: {error}"),
         };
-        self.complaints
-            .push(format!("{} differs; {written}:\n{found}", file.display()));
+        self.complaints.push(format!("{} differs; {written}:\n{found}", file.display()));
     }
 
     /// Fails if a file said something else, if one of their folders holds a file with the extension of a compared

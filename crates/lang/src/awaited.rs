@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use model::{
-    Decided, Judgement, Trace, Verdict,
+    DecisionBasis, Judgement, Trace, Verdict,
     trace::{Resource, ValueRef},
 };
 
@@ -12,13 +12,13 @@ use crate::{
     eval::{
         decided::{DecidedBy, decides_assertion, decides_claim},
         select::select,
-        world::World,
+        world::EvalContext,
     },
-    plan::{Expect, Resolved},
+    plan::{Expect, ResolvedPlan},
 };
 
-impl Resolved {
-    /// What the test expects before the trace is complete and what is not there, as written. What is over the budget of a
+impl ResolvedPlan {
+    /// What the test expects before the trace is whole and what is not there, as written. What is over the budget of a
     /// judgement is not there.
     pub fn expected_missing(&self, trace: &Trace) -> Vec<String> {
         if self.expect.is_empty() {
@@ -29,7 +29,7 @@ impl Resolved {
 
     fn missing_in(&self, trace: &Trace) -> Vec<String> {
         let services: HashSet<&str> = trace.resources().filter_map(service).collect();
-        let mut world = World::new(trace, None, None);
+        let mut world = EvalContext::new(trace, None, None);
         let selectors = self.expect.iter().filter_map(|expect| match expect {
             Expect::Service(_) => None,
             Expect::Span(selector) => Some(&selector.meaning),
@@ -83,9 +83,11 @@ impl Resolved {
         let mut all = assertions.chain(claims);
         match judgement.verdict {
             Verdict::Inconclusive => true,
-            Verdict::Failed => all.any(|it| it.0 == Verdict::Failed && it.1 != Decided::Absence),
+            Verdict::Failed => {
+                all.any(|it| it.0 == Verdict::Failed && it.1 != DecisionBasis::Absence)
+            }
             Verdict::Passed => {
-                self.outputs.is_empty() && all.all(|(_, decided)| decided != Decided::Absence)
+                self.outputs.is_empty() && all.all(|(_, decided)| decided != DecisionBasis::Absence)
             }
         }
     }

@@ -6,13 +6,13 @@ use model::TestId;
 use source::{Diagnostic, Diagnostics, Scalar, Span};
 
 use crate::{
-    document::{self, Auth, Http, Test, Trigger, TriggerKind, place_at, place_of},
+    document::{self, Auth, HttpTrigger, Test, Trigger, TriggerKind, place_at, place_of},
     gates::Gates,
-    plan::{Claim, Expect, OpenText, Output, Plan, Spec, Written},
+    plan::{Claim, Expect, OpenText, Output, Plan, SourceNode, Spec},
     request::{split_scheme, wrong_port},
     syntax::{
         ast::{Expr, ExprKind, Piece, Selector, Template},
-        parse::{self, Parsed},
+        parse::{self, ParseResult},
         print,
     },
 };
@@ -83,7 +83,7 @@ impl Compiler<'_> {
         open
     }
 
-    fn check_http(&self, written: &Http<Scalar>, open: &Http<OpenText>) {
+    fn check_http(&self, written: &HttpTrigger<Scalar>, open: &HttpTrigger<OpenText>) {
         self.check_url(&open.url, written);
         if let (Some(Auth::Bearer { token: written }), Some(Auth::Bearer { token })) =
             (&written.auth, &open.auth)
@@ -100,7 +100,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn check_url(&self, url: &OpenText, http: &Http<Scalar>) {
+    fn check_url(&self, url: &OpenText, http: &HttpTrigger<Scalar>) {
         let (head, is_all) = url.head();
         if head.is_empty() && !is_all {
             return;
@@ -145,7 +145,7 @@ impl Compiler<'_> {
         OpenText { template, place: place_of(scalar, text), pieces }
     }
 
-    fn spec(&self, spec: &document::Spec) -> Option<Spec> {
+    fn spec(&self, spec: &document::SpecSource) -> Option<Spec> {
         let selector = self.selector(spec.selector.as_ref());
         let assertion = |scalar: &Scalar| self.expression(scalar, parse::assertion(&scalar.text));
         let assertions: Vec<_> = spec.assertions.iter().map(assertion).collect();
@@ -156,7 +156,7 @@ impl Compiler<'_> {
         };
         Some(Spec {
             name: spec.name.as_ref().map(|name| name.text.clone()),
-            selector: Written { source, place, meaning: selector? },
+            selector: SourceNode { source, place, meaning: selector? },
             assertions: assertions.into_iter().collect::<Option<_>>()?,
         })
     }
@@ -182,13 +182,13 @@ impl Compiler<'_> {
         }
     }
 
-    fn claim(&self, claim: &document::Claim) -> Option<Claim> {
+    fn claim(&self, claim: &document::ClaimSource) -> Option<Claim> {
         let name = claim.name.as_ref().map(|name| name.text.clone());
         let scalar = &claim.claim;
         Some(Claim { name, claim: self.expression(scalar, parse::claim(&scalar.text))? })
     }
 
-    fn output(&self, output: &document::Output) -> Option<Output> {
+    fn output(&self, output: &document::OutputSource) -> Option<Output> {
         let selector = self.selector(output.selector.as_ref());
         let value = self.parsed(&output.value, parse::value(&output.value.text));
         let place = place_of(&output.value, self.found.text());
@@ -196,7 +196,7 @@ impl Compiler<'_> {
     }
 
     /// Of two outputs with the same name the first would be lost.
-    fn refuse_same_names(&self, outputs: &[document::Output]) {
+    fn refuse_same_names(&self, outputs: &[document::OutputSource]) {
         let mut places: BTreeMap<&str, Span> = BTreeMap::new();
         for output in outputs {
             let (name, span) = (&output.name.text, output.name.span);
@@ -219,7 +219,7 @@ impl Compiler<'_> {
         }
         let meaning = self.selector(Some(scalar))?;
         let place = place_of(scalar, self.found.text());
-        Some(Expect::Span(Written { source: scalar.text.clone(), place, meaning }))
+        Some(Expect::Span(SourceNode { source: scalar.text.clone(), place, meaning }))
     }
 
     fn selector(&self, scalar: Option<&Scalar>) -> Option<Selector> {
@@ -227,14 +227,14 @@ impl Compiler<'_> {
         self.parsed(scalar, parse::selector(&scalar.text))
     }
 
-    fn expression(&self, scalar: &Scalar, parsed: Parsed<Expr>) -> Option<Written<Expr>> {
+    fn expression(&self, scalar: &Scalar, parsed: ParseResult<Expr>) -> Option<SourceNode<Expr>> {
         let meaning = self.parsed(scalar, parsed)?;
         let place = place_of(scalar, self.found.text());
-        Some(Written { source: scalar.text.clone(), place, meaning })
+        Some(SourceNode { source: scalar.text.clone(), place, meaning })
     }
 
     /// The tree; what is wrong with it is told at its place in the file.
-    fn parsed<T>(&self, scalar: &Scalar, parsed: Parsed<T>) -> Option<T> {
+    fn parsed<T>(&self, scalar: &Scalar, parsed: ParseResult<T>) -> Option<T> {
         let text = self.found.text();
         self.found.extend(parsed.mistakes.into_iter().map(|one| one.in_scalar(text, scalar)));
         parsed.tree

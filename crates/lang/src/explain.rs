@@ -9,12 +9,12 @@ use crate::{
     eval::{
         decided::{DecidedBy, decides_assertion, decides_claim},
         select::select,
-        world::{Scene, World},
+        world::{EvalContext, EvalScope},
     },
     plan::Plan,
     selection,
     syntax::{
-        ast::{Anchor, Combinator, Hop, Part, Position, Selector, Step},
+        ast::{Anchor, Combinator, CompoundSelector, Hop, Part, Position, Selector},
         number::Numbers,
         print,
     },
@@ -25,20 +25,20 @@ const NAMED_MAX: usize = 5;
 
 /// What a selector does to a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Narrowing {
+pub struct SelectorExplanation {
     /// The selector in its one form.
     pub selector: String,
     /// How many spans the trace has.
     pub spans: usize,
     /// The parts of the union; none where every span is selected.
-    pub parts: Vec<Vec<Narrowed>>,
+    pub parts: Vec<Vec<SelectorStep>>,
     /// The selected spans, each once.
-    pub selected: Seen,
+    pub selected: SpanSample,
 }
 
 /// What one step of a selector leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Narrowed {
+pub struct SelectorStep {
     /// How it is reached from the step before, in words; empty for the first.
     pub way: &'static str,
     /// The step in its one form, without its position.
@@ -46,14 +46,14 @@ pub struct Narrowed {
     /// How many spans match it wherever they stand.
     pub matching: usize,
     /// Those of them that are reached.
-    pub reached: Seen,
+    pub reached: SpanSample,
     /// The position, and what it picks.
-    pub picked: Option<(String, Seen)>,
+    pub picked: Option<(String, SpanSample)>,
 }
 
 /// Some spans, the first few by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct SpanSample {
     /// How many there are.
     pub count: usize,
     /// The first of them.
@@ -62,7 +62,7 @@ pub struct Seen {
 
 /// What a test says, explained on a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explained {
+pub struct Explanation {
     /// The test's name.
     pub test: String,
     /// Its specs, in order.
@@ -77,7 +77,7 @@ pub struct ExplainedSpec {
     /// Its name, if it has one.
     pub name: Option<String>,
     /// What its selector does.
-    pub narrowing: Narrowing,
+    pub narrowing: SelectorExplanation,
     /// Its assertions, in order.
     pub assertions: Vec<ExplainedStatement>,
 }
@@ -93,14 +93,17 @@ pub struct ExplainedStatement {
     pub decided_by: DecidedBy,
 }
 
+pub fn explain_selector(
+    text: &Text,
+    trace: &Trace,
 /// Explains a selector, or tells what is wrong with it.
-pub fn explain_selector(text: &Text, trace: &Trace) -> (Option<Narrowing>, Vec<Diagnostic>) {
+) -> (Option<SelectorExplanation>, Vec<Diagnostic>) {
     let (selector, diagnostics) = selection::read(text);
     (selector.map(|selector| narrowing(&selector, trace)), diagnostics)
 }
 
 /// Explains all that a test says. Variables are not filled in: where one stands in a selector, nothing matches.
-pub fn explain_plan(plan: &Plan, trace: &Trace) -> Explained {
+pub fn explain_plan(plan: &Plan, trace: &Trace) -> Explanation {
     let specs = plan.specs.iter().map(|spec| {
         let selector = &spec.selector.meaning;
         let assertions = spec.assertions.iter().map(|assertion| ExplainedStatement {
@@ -116,7 +119,7 @@ pub fn explain_plan(plan: &Plan, trace: &Trace) -> Explained {
         statement: claim.claim.source.clone(),
         decided_by: decides_claim(&claim.claim.meaning),
     });
-    Explained { test: plan.name.clone(), specs: specs.collect(), claims: claims.collect() }
+    Explanation { test: plan.name.clone(), specs: specs.collect(), claims: claims.collect() }
 }
 
 /// One step with the selectors that show what it does.
@@ -127,7 +130,7 @@ struct Stage<'a> {
     picked: Option<(Position, Selector)>,
 }
 
-fn narrowing(selector: &Selector, trace: &Trace) -> Narrowing {
+fn narrowing(selector: &Selector, trace: &Trace) -> SelectorExplanation {
     let mut parts: Vec<Vec<Stage<'_>>> = selector.parts.iter().map(stages).collect();
     // What is made of parts of a tree has their ids and means something else.
     let mut numbers = Numbers::default();
@@ -136,10 +139,11 @@ fn narrowing(selector: &Selector, trace: &Trace) -> Narrowing {
     }
     let mut whole = selector.clone();
     numbers.selector(&mut whole);
-    let mut world = World::new(trace, None, None);
+    let mut world = EvalContext::new(trace, None, None);
     let selectors: Vec<_> = parts.iter().flatten().flat_map(Stage::selectors).collect();
     world.prepare(&[], &selectors);
-    let scene = Scene { world: &world, span: None, count: None, inner: None, is_selecting: false };
+    let scene =
+        EvalScope { world: &world, span: None, count: None, inner: None, is_selecting: false };
     let mut narrowings: Vec<Vec<_>> = Vec::with_capacity(parts.len());
     for part in &parts {
         narrowings.push(part.iter().map(|stage| narrowed(stage, &scene)).collect());
@@ -147,7 +151,7 @@ fn narrowing(selector: &Selector, trace: &Trace) -> Narrowing {
     for first in narrowings.iter_mut().filter_map(|part| part.first_mut()) {
         first.way = "";
     }
-    Narrowing {
+    SelectorExplanation {
         selector: print::selector(selector),
         spans: trace.len(),
         parts: narrowings,
@@ -155,9 +159,9 @@ fn narrowing(selector: &Selector, trace: &Trace) -> Narrowing {
     }
 }
 
-fn narrowed<'a>(stage: &'a Stage<'_>, scene: &Scene<'_, 'a>) -> Narrowed {
+fn narrowed<'a>(stage: &'a Stage<'_>, scene: &EvalScope<'_, 'a>) -> SelectorStep {
     let Stage { hop, alone, reached, picked } = stage;
-    Narrowed {
+    SelectorStep {
         way: way(hop.combinator),
         step: print::selector(alone),
         matching: select(alone, scene).len(),
@@ -185,7 +189,8 @@ fn stages(part: &Part) -> Vec<Stage<'_>> {
     };
     let stage = |at: usize| {
         let hop = &part.hops[at];
-        let bare = Hop { step: Step { position: None, ..hop.step.clone() }, ..hop.clone() };
+        let bare =
+            Hop { step: CompoundSelector { position: None, ..hop.step.clone() }, ..hop.clone() };
         let before = part.hops[..at].to_vec();
         let alone = whole(vec![Hop { combinator: Combinator::Descendant, ..bare.clone() }]);
         let reached = whole([before.clone(), vec![bare]].concat());
@@ -198,13 +203,13 @@ fn stages(part: &Part) -> Vec<Stage<'_>> {
     (0..part.hops.len()).map(stage).collect()
 }
 
-fn seen<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Seen {
+fn seen<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> SpanSample {
     let places = select(selector, scene);
     let named = |place: &u32| {
         let span = scene.world.span_at(*place as usize);
         (span.id(), span.name().to_owned())
     };
-    Seen { count: places.len(), first: places.iter().take(NAMED_MAX).map(named).collect() }
+    SpanSample { count: places.len(), first: places.iter().take(NAMED_MAX).map(named).collect() }
 }
 
 fn way(combinator: Combinator) -> &'static str {

@@ -16,14 +16,14 @@ pub const CURRENT: &str = "current";
 /// What a run has to pass besides what its test says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    pub(crate) analysis: Analyzing,
+    pub(crate) analysis: AnalysisMode,
     /// Each gate of the analyzer that is required, and where that is written.
     pub(crate) required: Vec<(AnalyzerGate, Place)>,
 }
 
 /// Whether the traces of runs are analyzed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Analyzing {
+pub(crate) enum AnalysisMode {
     /// No document asks for it.
     #[default]
     NotRequested,
@@ -47,17 +47,17 @@ impl Gates {
         let required = runner.map_or(&[][..], |runner| &runner.required_gates);
         let required: Vec<_> = required.iter().filter_map(analyzer_gate).collect();
         let analysis = match analyzer {
-            Some(analyzer) if analyzer.is_enabled => Analyzing::By(analyzer.rules.clone()),
-            Some(_) => Analyzing::Disabled,
-            None if required.is_empty() => Analyzing::NotRequested,
-            None => Analyzing::By(Rules::default()),
+            Some(analyzer) if analyzer.is_enabled => AnalysisMode::By(analyzer.rules.clone()),
+            Some(_) => AnalysisMode::Disabled,
+            None if required.is_empty() => AnalysisMode::NotRequested,
+            None => AnalysisMode::By(Rules::default()),
         };
         Self { analysis, required }
     }
 
     /// Whether nothing is required that a trace can fail to meet, so that the test alone decides.
     pub(crate) fn is_open(&self) -> bool {
-        self.required.is_empty() || !matches!(self.analysis, Analyzing::By(_))
+        self.required.is_empty() || !matches!(self.analysis, AnalysisMode::By(_))
     }
 }
 

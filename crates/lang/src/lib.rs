@@ -20,26 +20,27 @@ mod analyze;
 mod awaited;
 mod budget;
 mod compile;
+mod coverage;
 mod document;
 mod eval;
 mod explain;
 mod format;
 mod gates;
 mod judge;
-mod kept;
-mod looked;
 mod plan;
-mod planned;
+mod planned_test;
 mod request;
 mod schema;
 mod secrets;
 mod selection;
+mod storable;
 mod syntax;
 mod value;
 
 pub use analyze::{PLUGINS, PluginInfo, PluginRules, RULES, RuleInfo, RuleSetting, Rules, analyze};
 pub use budget::{Cancel, Work, is_cancelled};
 pub use compile::compile;
+pub use coverage::{Coverage, coverage, trigger};
 pub use document::{
     Analyzer, Document, FileRef, Gate, QualityGate, Reference, RequiredGate, SettleProfile, Step,
     Test, TestSuite, TraceStore, Variable, VariableSet, kinds_beside_test, read, trace_store,
@@ -47,18 +48,17 @@ pub use document::{
 pub use eval::decided::DecidedBy;
 pub use eval::resolve::{Vars, resolve};
 pub use explain::{
-    Explained, ExplainedSpec, ExplainedStatement, Narrowed, Narrowing, Seen, explain_plan,
-    explain_selector,
+    ExplainedSpec, ExplainedStatement, Explanation, SelectorExplanation, SelectorStep, SpanSample,
+    explain_plan, explain_selector,
 };
-pub use format::{Formatted, format};
+pub use format::{FormattedText, format};
 pub use gates::{CURRENT, Gates};
-pub use judge::{Evidence, Taken, analysis, judge, judge_measured, outputs};
-pub use kept::{Kept, kept};
-pub use looked::{Looked, looked, trigger};
-pub use plan::{Plan, Resolved, Settle};
-pub use planned::{Planned, plans, plans_if_any};
-pub use request::{Asked, Files, ResolveError, request, secrets};
+pub use judge::{Evidence, StepOutput, analysis, judge, judge_measured, outputs};
+pub use plan::{Plan, ResolvedPlan, Settle};
+pub use planned_test::{PlannedTest, plans, plans_if_any};
+pub use request::{Files, ResolveError, ResolvedRequest, request, secrets};
 pub use schema::schema;
 pub use secrets::Secrets;
 pub use selection::select;
+pub use storable::{StorableDocument, storable_documents};
 pub use value::function::Seed;

@@ -1,6 +1,6 @@
 //! A compiled test: every string of it understood, its variables still open.
 //!
-//! [`compile`](crate::compile) makes a [`Plan`], [`resolve`](crate::resolve) makes a [`Resolved`] of it. Deliberately
+//! [`compile`](crate::compile) makes a [`Plan`], [`resolve`](crate::resolve) makes a [`ResolvedPlan`] of it. Deliberately
 //! absent: where the mistakes of a document stand, since a plan has none.
 
 use std::time::Duration;
@@ -55,22 +55,22 @@ pub(crate) enum Expect {
     /// A span of this service.
     Service(String),
     /// A span that matches.
-    Span(Written<Selector>),
+    Span(SourceNode<Selector>),
 }
 
 /// What is said of each span that a selector matches.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub(crate) name: Option<String>,
-    pub(crate) selector: Written<Selector>,
-    pub(crate) assertions: Vec<Written<Expr>>,
+    pub(crate) selector: SourceNode<Selector>,
+    pub(crate) assertions: Vec<SourceNode<Expr>>,
 }
 
 /// What is said of the whole trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub(crate) name: Option<String>,
-    pub(crate) claim: Written<Expr>,
+    pub(crate) claim: SourceNode<Expr>,
 }
 
 /// A value that later steps may use.
@@ -85,7 +85,7 @@ pub(crate) struct Output {
 
 /// Something with the text it was read from and the place of that.
 #[derive(Clone, Debug)]
-pub(crate) struct Written<T> {
+pub(crate) struct SourceNode<T> {
     pub(crate) source: String,
     pub(crate) place: Place,
     pub(crate) meaning: T,
@@ -102,7 +102,7 @@ pub(crate) struct OpenText {
 
 /// A plan with nothing open in it, as far as it is judged. What is fired is a [`model::Request`].
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub struct ResolvedPlan {
     pub(crate) specs: Vec<Spec>,
     pub(crate) claims: Vec<Claim>,
     pub(crate) outputs: Vec<Output>,
@@ -114,7 +114,7 @@ pub struct Resolved {
 }
 
 impl Plan {
-    /// Whether the test requires no trace, so that it is judged by the trigger's answer alone.
+    /// Whether the test asks for no trace, so that it is judged by the trigger's answer alone.
     pub fn skip_trace_collection(&self) -> bool {
         self.skip_trace_collection
     }
@@ -124,7 +124,7 @@ impl Plan {
         self.settle
     }
 
-    /// What must have come before the trace is complete: services, and selectors as written.
+    /// What must have come before the trace is whole: services, and selectors as written.
     pub fn expected(&self) -> Vec<&str> {
         self.expect.iter().map(Expect::source).collect()
     }

@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::{
     document::TriggerKind,
     eval::resolve::Vars,
-    plan::{Plan, Resolved},
+    plan::{Plan, ResolvedPlan},
     secrets::Secrets,
     value::function::{Draw, Purpose, Seed},
 };
@@ -29,7 +29,7 @@ pub enum ResolveError {
     /// A `${…}` names something that is not there.
     #[error(
         "the variable `{name}` at {} has no value: set it, or take it out of the test",
-        At(place)
+        EditorPosition(place)
     )]
     Missing {
         /// The variable.
@@ -38,7 +38,7 @@ pub enum ResolveError {
         place: Place,
     },
     /// A `${…}` has no value.
-    #[error("the expression at {} has no value: {reason}", At(place))]
+    #[error("the expression at {} has no value: {reason}", EditorPosition(place))]
     Valueless {
         /// Why.
         reason: String,
@@ -48,28 +48,34 @@ pub enum ResolveError {
     /// The URL, filled in, is not one that can be sent to.
     #[error(
         "the URL at {} is not complete: expected `http://` or `https://` and a host",
-        At(place)
+        EditorPosition(place)
     )]
     Url {
         /// Where the URL stands.
         place: Place,
     },
+    #[error(
+        "the port of the URL at {} is none: expected a number up to 65535",
+        EditorPosition(place)
     /// The URL, filled in, names a port that is none.
-    #[error("the port of the URL at {} is none: expected a number up to 65535", At(place))]
+    )]
     Port {
         /// Where the URL stands.
         place: Place,
     },
     /// A header, filled in, is not one that can be sent.
-    #[error("the header at {} cannot be sent: {reason}", At(place))]
+    #[error("the header at {} cannot be sent: {reason}", EditorPosition(place))]
     Header {
         /// Where its key stands.
         place: Place,
         /// What is wrong with it.
         reason: &'static str,
     },
+    #[error(
+        "the id of the trace at {} is not one: expected 32 hexadecimal digits",
+        EditorPosition(place)
     /// The id of the trace, filled in, is none.
-    #[error("the id of the trace at {} is not one: expected 32 hexadecimal digits", At(place))]
+    )]
     TraceId {
         /// Where the id stands.
         place: Place,
@@ -78,7 +84,7 @@ pub enum ResolveError {
     #[error(
         "the file `{path}`, named at {}, is not at hand: a server keeps documents without the files beside them; \
          write what it holds into the document, or run the test locally",
-        At(place)
+        EditorPosition(place)
     )]
     Unread {
         /// As written.
@@ -87,7 +93,7 @@ pub enum ResolveError {
         place: Place,
     },
     /// A file was read, and what it holds is of no use.
-    #[error("the file `{path}`, named at {}, {reason}", At(place))]
+    #[error("the file `{path}`, named at {}, {reason}", EditorPosition(place))]
     File {
         /// As written.
         path: String,
@@ -97,7 +103,7 @@ pub enum ResolveError {
         reason: String,
     },
     /// The test is right and asks for something that this version does not do.
-    #[error("{what} at {} cannot be fired by this version yet", At(place))]
+    #[error("{what} at {} cannot be fired by this version yet", EditorPosition(place))]
     Later {
         /// What it is, such as a type of trigger.
         what: String,
@@ -108,7 +114,7 @@ pub enum ResolveError {
 
 /// What is fired for a run, and what of it nobody may see.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ResolvedRequest {
     /// What is fired.
     pub request: Request,
     /// The texts in it that were computed from secrets.
@@ -121,7 +127,7 @@ pub fn request(
     vars: &Vars,
     seed: &Seed,
     files: &Files,
-) -> Result<Asked, ResolveError> {
+) -> Result<ResolvedRequest, ResolveError> {
     let trigger = &plan.trigger;
     let draw = Draw::new(seed, Purpose::Request);
     let mut filler = Filler { vars, files, draw, secrets: Secrets::default(), noted: 0 };
@@ -141,12 +147,12 @@ pub fn request(
             return Err(ResolveError::Later { what, place: trigger.place.clone() });
         }
     };
-    Ok(Asked { request, secrets: filler.secrets })
+    Ok(ResolvedRequest { request, secrets: filler.secrets })
 }
 
-impl Resolved {
+impl ResolvedPlan {
     /// Keeps secret what was computed from secrets for the request.
-    pub fn hide(&mut self, asked: &Asked) {
+    pub fn hide(&mut self, asked: &ResolvedRequest) {
         self.secrets.extend(&asked.secrets);
     }
 
@@ -180,9 +186,9 @@ impl Faulty for ResolveError {
 }
 
 /// A place as an editor understands it.
-struct At<'a>(&'a Place);
+struct EditorPosition<'a>(&'a Place);
 
-impl std::fmt::Display for At<'_> {
+impl std::fmt::Display for EditorPosition<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}:{}", self.0.file, self.0.line, self.0.column)
     }

@@ -18,7 +18,7 @@ use std::{
 };
 
 use automaton::{Automaton, Place};
-use model::{Answer, Body, Said, Secret, Trace, trace::TraceFull};
+use model::{Answer, Body, Secret, TextMut, Trace, trace::TraceFull};
 use plain::{Escapes, Unit, each, plain};
 
 use crate::eval::resolve::Vars;
@@ -46,11 +46,11 @@ const CUT: &str = "…";
 pub struct Secrets {
     texts: Vec<Arc<Secret>>,
     /// All of them, ready to be found, once somebody looks.
-    finder: OnceLock<Arc<Finder>>,
+    finder: OnceLock<Arc<SecretMatcher>>,
 }
 
 /// How all secrets are found in one walk over a text.
-struct Finder {
+struct SecretMatcher {
     /// As they are.
     exact: Automaton,
     /// Without backslashes, without what is behind them, and without what URLs escape too.
@@ -103,23 +103,23 @@ impl Secrets {
     }
 
     /// Puts `***` for every secret in what is said.
-    pub fn hide_all<'s>(&self, said: impl IntoIterator<Item = Said<'s>>) {
+    pub fn hide_all<'s>(&self, said: impl IntoIterator<Item = TextMut<'s>>) {
         if self.texts.is_empty() {
             return;
         }
         for said in said {
             match said {
-                Said::Text(text) => {
+                TextMut::Text(text) => {
                     if let Cow::Owned(hidden) = self.hide(text) {
                         *text = hidden;
                     }
                 }
-                Said::Bytes(bytes) => {
+                TextMut::Bytes(bytes) => {
                     if let Some(hidden) = self.hidden(bytes) {
                         *bytes = hidden;
                     }
                 }
-                Said::Body(body) => {
+                TextMut::Body(body) => {
                     if let Some(hidden) = self.hidden(body.as_bytes()) {
                         *body = Body::from_bytes(hidden);
                     }
@@ -170,12 +170,12 @@ impl Secrets {
         if self.texts.is_empty() {
             return Vec::new();
         }
-        let finder = self.finder.get_or_init(|| Arc::new(Finder::new(&self.texts)));
+        let finder = self.finder.get_or_init(|| Arc::new(SecretMatcher::new(&self.texts)));
         finder.find(bytes)
     }
 }
 
-impl Finder {
+impl SecretMatcher {
     fn new(secrets: &[Arc<Secret>]) -> Self {
         let texts: Vec<&str> = secrets.iter().flat_map(|secret| parts(secret.expose())).collect();
         let automaton = |escapes| {
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn bytes_around_a_secret_need_not_be_text() {
         let mut bytes = b"caf\xe9 sup3r-s3cr3t\xff".to_vec();
-        secrets(&["sup3r-s3cr3t"]).hide_all([Said::Bytes(&mut bytes)]);
+        secrets(&["sup3r-s3cr3t"]).hide_all([TextMut::Bytes(&mut bytes)]);
         assert_eq!(bytes, b"caf\xe9 ***\xff");
     }
 

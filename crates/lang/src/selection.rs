@@ -6,7 +6,7 @@ use source::{Diagnostic, Text};
 use crate::{
     eval::{
         select,
-        world::{Scene, World},
+        world::{EvalContext, EvalScope},
     },
     syntax::{ast::Selector, mistake::Mistake, number::Numbers, parse},
 };
@@ -16,9 +16,10 @@ pub fn select(source: &str, trace: &Trace) -> Result<Vec<SpanIx>, Vec<Diagnostic
     let (selector, diagnostics) = read(&Text::new("selector", source));
     let Some(mut selector) = selector else { return Err(diagnostics) };
     Numbers::default().selector(&mut selector);
-    let mut world = World::new(trace, None, None);
+    let mut world = EvalContext::new(trace, None, None);
     world.prepare(&[], &[&selector]);
-    let scene = Scene { world: &world, span: None, count: None, inner: None, is_selecting: false };
+    let scene =
+        EvalScope { world: &world, span: None, count: None, inner: None, is_selecting: false };
     let places = select::select(&selector, &scene);
     Ok(places.iter().map(|place| world.tree.order()[*place as usize]).collect())
 }

@@ -9,7 +9,7 @@ use std::{fs, path::Path};
 
 use change::{One, apply, rename_all_but};
 use lang::{Document, Evidence, Seed, Vars, compile, judge, read, resolve};
-use model::{Settlement, Timestamp, Trace, TraceId, Unsettled, Verdict};
+use model::{Settlement, Timestamp, Trace, TraceId, UnsettledReason, Verdict};
 use source::{Colour, Text, draw};
 
 struct Case<'a> {
@@ -86,7 +86,7 @@ fn verdict(test: &str, trace: &Trace, is_whole: bool) -> (Verdict, String) {
     let plan = plan.unwrap_or_else(|| panic!("{}", draw(&found, Colour::Never)));
     let seed = Seed { now: Timestamp::default(), random: [7; 32] };
     let resolved = resolve(&plan, &Vars::default(), &seed).expect("there is nothing to resolve");
-    let unsettled = if is_whole { Vec::new() } else { vec![Unsettled::Partial] };
+    let unsettled = if is_whole { Vec::new() } else { vec![UnsettledReason::Partial] };
     let settlement = Settlement { unsettled, ..Settlement::default() };
     let judgement = judge(
         &resolved,

@@ -19,7 +19,7 @@ pub enum Verdict {
 /// What decides an assertion once and for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Decided {
+pub enum DecisionBasis {
     /// Spans that are there: final at once, whatever may still come.
     Presence,
     /// Spans that are not there: final only for a whole trace.
@@ -60,7 +60,7 @@ pub struct ClaimJudgement {
     /// The verdict.
     pub verdict: Verdict,
     /// What decided it, or would have.
-    pub decided: Decided,
+    pub decided: DecisionBasis,
     /// Why, in one sentence, where the evidence below does not say it.
     pub reason: Option<String>,
     /// What was looked at, failures first, at most as much as the judge keeps.
@@ -116,7 +116,7 @@ pub struct AssertionJudgement {
     /// The verdict.
     pub verdict: Verdict,
     /// What decided it, or would have.
-    pub decided: Decided,
+    pub decided: DecisionBasis,
     /// Why, in one sentence, where the spans below do not say it.
     pub reason: Option<String>,
     /// The spans looked at, failures first, at most as many as the judge keeps.

@@ -37,7 +37,7 @@ const NAME_BYTES_MAX: usize = 512;
 /// What is known of services, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Learned {
+pub struct LearnedProfile {
     /// By `service.name`.
     pub services: BTreeMap<String, LearnedService>,
     /// By the id of the test.
@@ -104,7 +104,7 @@ pub enum AbsentParents {
     Always,
 }
 
-impl Learned {
+impl LearnedProfile {
     /// Takes in what a run saw.
     pub fn observe(&mut self, seen: &Self) {
         for (name, seen) in &seen.services {
@@ -287,34 +287,37 @@ impl LearnedService {
 mod tests {
     use std::time::Duration;
 
-    use super::{AbsentParents, Learned, LearnedService, LearnedTest, RUNS_MAX};
+    use super::{AbsentParents, LearnedProfile, LearnedService, LearnedTest, RUNS_MAX};
 
-    fn delays(delays_ns: &[u64]) -> Learned {
+    fn delays(delays_ns: &[u64]) -> LearnedProfile {
         let runs = delays_ns.len() as u32;
         of(LearnedService { runs, delays_ns: delays_ns.to_vec(), ..LearnedService::default() })
     }
 
-    fn of(service: LearnedService) -> Learned {
-        Learned { services: [("orders".to_owned(), service)].into(), ..Learned::default() }
+    fn of(service: LearnedService) -> LearnedProfile {
+        LearnedProfile {
+            services: [("orders".to_owned(), service)].into(),
+            ..LearnedProfile::default()
+        }
     }
 
-    fn leaf(peer: &str, runs: u32) -> Learned {
+    fn leaf(peer: &str, runs: u32) -> LearnedProfile {
         let leaves = [(peer.to_owned(), runs)].into();
         of(LearnedService { leaves, ..LearnedService::default() })
     }
 
-    fn instrumented(peer: &str) -> Learned {
+    fn instrumented(peer: &str) -> LearnedProfile {
         let instrumented = [peer.to_owned()].into();
         of(LearnedService { instrumented, ..LearnedService::default() })
     }
 
-    fn orders(learned: &Learned) -> &LearnedService {
+    fn orders(learned: &LearnedProfile) -> &LearnedService {
         learned.services.get("orders").expect("known")
     }
 
     #[test]
     fn a_delay_counts_after_some_runs_and_is_forgotten_after_many() {
-        let mut learned = Learned::default();
+        let mut learned = LearnedProfile::default();
         for (run, delay) in [900, 100, 200].into_iter().enumerate() {
             assert_eq!(
                 learned.services.get("orders").and_then(LearnedService::delay),
@@ -333,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_leaf_is_believed_after_some_runs_and_never_again_once_it_spoke() {
-        let mut learned = Learned::default();
+        let mut learned = LearnedProfile::default();
         for expected in [false, false, true, true] {
             learned.observe(&leaf("bank:443", 1));
             assert_eq!(orders(&learned).is_leaf("bank:443"), expected);
@@ -348,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_lengthens_a_wait_counts_at_once_and_is_no_run() {
-        let mut learned = Learned::default();
+        let mut learned = LearnedProfile::default();
         learned.observe(&of(LearnedService { delays_ns: vec![900], ..LearnedService::default() }));
         for _ in 0..3 {
             assert_eq!(orders(&learned).delay(), None);
@@ -362,7 +365,7 @@ mod tests {
         let parents = |absent_parents, present_parents| {
             of(LearnedService { absent_parents, present_parents, ..LearnedService::default() })
         };
-        let mut learned = Learned::default();
+        let mut learned = LearnedProfile::default();
         for expected in [AbsentParents::Unknown, AbsentParents::Unknown, AbsentParents::Always] {
             learned.observe(&parents(1, 0));
             assert_eq!(orders(&learned).absent_parents(), expected);
@@ -374,7 +377,7 @@ mod tests {
         }
         assert_eq!(orders(&learned).absent_parents(), AbsentParents::Sometimes, "never forgotten");
         // A crash in one run of twenty.
-        let mut learned = Learned::default();
+        let mut learned = LearnedProfile::default();
         for run in 0..200 {
             learned.observe(&parents(u32::from(run % 20 == 0), 1));
         }
@@ -414,9 +417,9 @@ mod tests {
     fn gaps_of_a_test_are_known_after_some_runs_and_longer_ones_at_once() {
         let of_run = |gap, is_final| {
             let test = LearnedTest::of_run(Duration::from_micros(gap), is_final);
-            Learned { tests: [("buy".to_owned(), test)].into(), ..Learned::default() }
+            LearnedProfile { tests: [("buy".to_owned(), test)].into(), ..LearnedProfile::default() }
         };
-        let mut learned = Learned::default();
+        let mut learned = LearnedProfile::default();
         for (gap, is_final, known) in
             [(900_001, false, false), (100, true, false), (100, true, false), (100, true, true)]
         {

@@ -15,9 +15,9 @@ mod mint;
 mod request;
 mod role;
 mod run;
-mod said;
 mod secret;
 mod settlement;
+mod text_mut;
 mod time;
 pub mod trace;
 mod world;
@@ -27,23 +27,24 @@ pub use diagnosis::{Cause, Diagnosis};
 pub use fault::{Fault, Faulty};
 pub use id::{InvalidId, Project, RunId, SpanId, TestId, TokenId, TraceId};
 pub use judgement::{
-    AssertionJudgement, ClaimJudgement, Decided, Judgement, OutputValue, Place, SpanEvidence,
+    AssertionJudgement, ClaimJudgement, DecisionBasis, Judgement, OutputValue, Place, SpanEvidence,
     SpecJudgement, TreeSpan, Verdict,
 };
 pub use kind::{DocumentKind, UnknownKind};
-pub use learned::{AbsentParents, Learned, LearnedService, LearnedTest};
+pub use learned::{AbsentParents, LearnedProfile, LearnedService, LearnedTest};
 pub use mint::{InvalidKey, Key, KeyRing};
 pub use request::{
     Answer, Body, Command, ExecRequest, Exit, HttpRequest, Identity, NoAnswer, NoAnswerKind,
     Propagator, Request, Response, Tls, Verify,
 };
 pub use role::Role;
-pub use run::{Attempt, Event, Outcome, Progress, Step, StepTime, What};
-pub use said::Said;
+pub use run::{Attempt, Outcome, Progress, RunEvent, Step, StepTime, What};
 pub use secret::Secret;
 pub use settlement::{
-    Because, Overtaken, ProcessQuiet, Settlement, Superseded, UnansweredPeer, Unsettled,
+    Because, Overtaken, ProcessQuiet, Settlement, SupersededVerdict, UnansweredPeer,
+    UnsettledReason,
 };
+pub use text_mut::TextMut;
 pub use time::Timestamp;
 pub use trace::Trace;
 pub use world::World;

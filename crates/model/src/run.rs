@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Analysis, Answer, Diagnosis, Judgement, Overtaken, RunId, Settlement, SpanId, Superseded,
-    Timestamp, TraceId, Verdict,
+    Analysis, Answer, Diagnosis, Judgement, Overtaken, RunId, Settlement, SpanId,
+    SupersededVerdict, Timestamp, TraceId, Verdict,
 };
 
 /// What the record of a run holds, so that another worker can go on with it.
@@ -33,7 +33,7 @@ pub struct Attempt {
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Event {
+pub struct RunEvent {
     /// When.
     pub at: Timestamp,
     /// What.
@@ -135,7 +135,7 @@ pub struct Outcome {
     pub provisional: bool,
     /// The provisional verdict, where spans replaced it before it was final.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub superseded: Option<Superseded>,
+    pub superseded: Option<SupersededVerdict>,
     /// The verdicts of earlier runs of the test, which were asked to be tried again. One that passed after them is flaky.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Verdict>,

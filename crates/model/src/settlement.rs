@@ -9,7 +9,7 @@ use crate::{SpanId, Timestamp, Verdict};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settlement {
     /// What kept the trace from being whole; empty for a whole one.
-    pub unsettled: Vec<Unsettled>,
+    pub unsettled: Vec<UnsettledReason>,
     /// Spans received, the trigger's own not counted.
     pub spans: u64,
     /// From the trigger's answer (or its failure) to the decision, in nanoseconds.
@@ -96,7 +96,7 @@ pub enum Because {
 /// One reason for which a trace is not known to be whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Unsettled {
+pub enum UnsettledReason {
     /// No span of the system came at all.
     NoTelemetry,
     /// The trigger has no answer, so that nobody knows what the system still does.
@@ -142,7 +142,7 @@ pub struct Overtaken {
 /// A provisional verdict that spans replaced before it was final.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Superseded {
+pub struct SupersededVerdict {
     /// The provisional verdict.
     pub verdict: Verdict,
     /// Spans that came after it.

@@ -3,7 +3,7 @@
 use model::{
     SpanId, Timestamp, TraceId,
     trace::{
-        Cell, EntityData, EventData, EventHead, Kind, LinkData, LinkHead, Pushed, ResourceData,
+        Cell, EntityData, EventData, EventHead, Kind, LinkData, LinkHead, PushResult, ResourceData,
         ResourceHead, ScopeData, ScopeHead, SpanData, SpanHead, Status, StatusCode, Trace,
         TraceFull, Tree, Value, ValueRef, Writer,
     },
@@ -134,9 +134,9 @@ proptest! {
             let first = kept.iter().find(|(_, _, known)| known.id == data.id);
             let item = (resource_data.clone(), scope_data.clone(), data.clone());
             match trace.push(resource, scope, data.clone()).expect("room") {
-                Pushed::New(_) => { prop_assert!(first.is_none()); kept.push(item); }
-                Pushed::Repeated(_) => prop_assert!(kept.contains(&item)),
-                Pushed::Conflicting(ix) => {
+                PushResult::New(_) => { prop_assert!(first.is_none()); kept.push(item); }
+                PushResult::Repeated(_) => prop_assert!(kept.contains(&item)),
+                PushResult::Conflicting(ix) => {
                     prop_assert!(first.is_some() && !kept.contains(&item));
                     prop_assert!(trace.conflicts().contains(&ix));
                     kept.push(item);
@@ -245,9 +245,9 @@ fn many_spans_of_one_id_are_told_apart() {
             let data = SpanData { end: *end, ..SpanData::new(span_id(1), None, "s") };
             let pushed = trace.push(*resource, scope, data).expect("room");
             let is_right = match pushed {
-                Pushed::New(_) => (round, number) == (0, 0),
-                Pushed::Conflicting(_) => round == 0 && number > 0,
-                Pushed::Repeated(ix) => round == 1 && trace.span(ix).end() == *end,
+                PushResult::New(_) => (round, number) == (0, 0),
+                PushResult::Conflicting(_) => round == 0 && number > 0,
+                PushResult::Repeated(ix) => round == 1 && trace.span(ix).end() == *end,
             };
             assert!(is_right, "{number} in round {round}: {pushed:?}");
         }
@@ -282,14 +282,14 @@ fn what_nothing_took_leaves_nothing_behind() {
     let mut writer = Writer::new(&mut trace);
     let head = head(&mut writer);
     write_all_kinds(&mut writer).expect("room");
-    assert!(matches!(writer.span(head), Ok(Pushed::New(_))));
+    assert!(matches!(writer.span(head), Ok(PushResult::New(_))));
     drop(writer);
     // Rows, tables and all.
     let before = format!("{trace:?}");
 
     let mut writer = Writer::new(&mut trace);
     write_all_kinds(&mut writer).expect("room");
-    assert!(matches!(writer.span(head), Ok(Pushed::Repeated(_))));
+    assert!(matches!(writer.span(head), Ok(PushResult::Repeated(_))));
     drop(writer);
     assert_eq!(format!("{trace:?}"), before, "a repeated span");
 

@@ -4,11 +4,12 @@ use std::{fs, path::Path};
 
 use golden::Golden;
 use model::{
-    Analysis, Answer, AssertionJudgement, Attempt, Because, Body, Cause, ClaimJudgement, Decided,
-    Diagnosis, Event, Exit, Finding, Judgement, Learned, LearnedService, LearnedTest, Level,
-    NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet,
-    Response, RuleAnalysis, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime,
-    Superseded, Timestamp, TraceId, TreeSpan, UnansweredPeer, Unsettled, Verdict, What,
+    Analysis, Answer, AssertionJudgement, Attempt, Because, Body, Cause, ClaimJudgement,
+    DecisionBasis, Diagnosis, Exit, Finding, Judgement, LearnedProfile, LearnedService,
+    LearnedTest, Level, NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place,
+    PluginAnalysis, ProcessQuiet, Response, RuleAnalysis, RunEvent, RunId, Settlement,
+    SpanEvidence, SpanId, SpecJudgement, Step, StepTime, SupersededVerdict, Timestamp, TraceId,
+    TreeSpan, UnansweredPeer, UnsettledReason, Verdict, What,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -27,19 +28,19 @@ fn attempt() -> Attempt {
 fn settlement() -> Settlement {
     Settlement {
         unsettled: vec![
-            Unsettled::NoTelemetry,
-            Unsettled::NotAnswered,
-            Unsettled::ParentsAbsent(vec![attempt().span_id]),
-            Unsettled::EdgesOpen(vec![attempt().span_id]),
-            Unsettled::ExpectedAbsent(vec!["billing".to_owned()]),
-            Unsettled::NotQuiet,
-            Unsettled::NotWaited,
-            Unsettled::TooLarge,
-            Unsettled::SpansLost,
-            Unsettled::OtherServers(vec!["quality-1:11633".to_owned()]),
-            Unsettled::Partial,
-            Unsettled::ContextLost(vec![attempt().span_id]),
-            Unsettled::NotSampled,
+            UnsettledReason::NoTelemetry,
+            UnsettledReason::NotAnswered,
+            UnsettledReason::ParentsAbsent(vec![attempt().span_id]),
+            UnsettledReason::EdgesOpen(vec![attempt().span_id]),
+            UnsettledReason::ExpectedAbsent(vec!["billing".to_owned()]),
+            UnsettledReason::NotQuiet,
+            UnsettledReason::NotWaited,
+            UnsettledReason::TooLarge,
+            UnsettledReason::SpansLost,
+            UnsettledReason::OtherServers(vec!["quality-1:11633".to_owned()]),
+            UnsettledReason::Partial,
+            UnsettledReason::ContextLost(vec![attempt().span_id]),
+            UnsettledReason::NotSampled,
         ],
         spans: 2,
         waited_ns: 30_000_000_000,
@@ -67,8 +68,8 @@ fn settlement() -> Settlement {
     }
 }
 
-fn superseded() -> Superseded {
-    Superseded {
+fn superseded() -> SupersededVerdict {
+    SupersededVerdict {
         verdict: Verdict::Passed,
         spans: 1,
         after_ns: Some(300_000_000),
@@ -101,7 +102,7 @@ fn outcome() -> Outcome {
         assertion: "attr:http.status_code = 200".to_owned(),
         place: place.clone(),
         verdict: Verdict::Failed,
-        decided: Decided::Presence,
+        decided: DecisionBasis::Presence,
         reason: None,
         spans: vec![SpanEvidence {
             span_id: Some(attempt().span_id),
@@ -139,7 +140,7 @@ fn outcome() -> Outcome {
                 claim: "count(span[]:root) = 1".to_owned(),
                 place: claim_place,
                 verdict: Verdict::Inconclusive,
-                decided: Decided::Absence,
+                decided: DecisionBasis::Absence,
                 reason: Some("the trace is not known to be complete".to_owned()),
                 spans: Vec::new(),
                 more_spans: 0,
@@ -189,7 +190,7 @@ fn analysis() -> Analysis {
     Analysis { score: 75, minimum_score: 80, plugins: vec![plugin] }
 }
 
-fn events() -> Vec<Event> {
+fn events() -> Vec<RunEvent> {
     let whats = [
         What::Accepted,
         What::Taken { epoch: 1 },
@@ -203,7 +204,7 @@ fn events() -> Vec<Event> {
         What::Exited { code: 1 },
         What::NotFired,
     ];
-    (0..).zip(whats).map(|(millis, what)| Event { at: at(millis), what }).collect()
+    (0..).zip(whats).map(|(millis, what)| RunEvent { at: at(millis), what }).collect()
 }
 
 #[test]
@@ -246,7 +247,7 @@ fn answers() -> Vec<Answer> {
     kinds.into_iter().map(no_answer).chain(others).collect()
 }
 
-fn learned() -> Learned {
+fn learned() -> LearnedProfile {
     let orders = LearnedService {
         runs: 3,
         delays_ns: vec![4_000_000, 5_000_000, 4_500_000],
@@ -259,7 +260,7 @@ fn learned() -> Learned {
     };
     let services = [("orders".to_owned(), orders), ("stock".to_owned(), LearnedService::default())];
     let test = LearnedTest { runs: 3, gaps_ms: vec![40, 1005, 38] };
-    Learned { services: services.into(), tests: [("buy".to_owned(), test)].into() }
+    LearnedProfile { services: services.into(), tests: [("buy".to_owned(), test)].into() }
 }
 
 /// Writes `value` as the golden file says, and reads the golden file back as `value`.

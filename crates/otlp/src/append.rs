@@ -6,7 +6,7 @@
 use model::{
     Fault, Faulty, SpanId, Timestamp, Trace, TraceId,
     trace::{
-        Cell, EventHead, Kind, LinkHead, Mark, Pushed, ResourceHead, ResourceIx, ScopeHead,
+        Cell, EventHead, Kind, LinkHead, Mark, PushResult, ResourceHead, ResourceIx, ScopeHead,
         ScopeIx, SpanHead, StatusCode, Text, TraceFull, Writer,
     },
 };
@@ -67,7 +67,7 @@ struct Decoder<'t> {
 
 /// A value of which more may come: the elements of an array and the entries of a map add up.
 #[derive(Clone, Copy)]
-enum Unfinished {
+enum OpenValue {
     Leaf(Cell),
     Array(Mark),
     Map(Mark),
@@ -230,8 +230,8 @@ impl Decoder<'_> {
             return Ok(());
         };
         match self.writer.span(SpanHead { id, parent, ..head })? {
-            Pushed::New(_) | Pushed::Conflicting(_) => self.new += 1,
-            Pushed::Repeated(_) => {}
+            PushResult::New(_) | PushResult::Conflicting(_) => self.new += 1,
+            PushResult::Repeated(_) => {}
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Decoder<'_> {
 
     fn attribute(&mut self, mut fields: Fields<'_>) -> Result<(), AppendError> {
         let mut name = Text::default();
-        let mut value = Unfinished::Leaf(Cell::Empty);
+        let mut value = OpenValue::Leaf(Cell::Empty);
         while let Some(key) = fields.key()? {
             match key {
                 key_value::KEY => {
@@ -306,11 +306,7 @@ impl Decoder<'_> {
 
     /// Recursion, through the two below, is as deep as messages may nest.
     #[inline(always)]
-    fn add_to(
-        &mut self,
-        value: &mut Unfinished,
-        mut fields: Fields<'_>,
-    ) -> Result<(), AppendError> {
+    fn add_to(&mut self, value: &mut OpenValue, mut fields: Fields<'_>) -> Result<(), AppendError> {
         while let Some(key) = fields.key()? {
             let leaf = match key {
                 any_value::STRING => Cell::Str(self.text(key, &mut fields)?),
@@ -334,7 +330,7 @@ impl Decoder<'_> {
                 }
             };
             self.forget(value);
-            *value = Unfinished::Leaf(leaf);
+            *value = OpenValue::Leaf(leaf);
         }
         Ok(())
     }
@@ -342,16 +338,16 @@ impl Decoder<'_> {
     #[inline(never)]
     fn add_elements(
         &mut self,
-        value: &mut Unfinished,
+        value: &mut OpenValue,
         mut fields: Fields<'_>,
     ) -> Result<(), AppendError> {
-        if !matches!(value, Unfinished::Array(_)) {
-            *value = Unfinished::Array(self.forget(value));
+        if !matches!(value, OpenValue::Array(_)) {
+            *value = OpenValue::Array(self.forget(value));
         }
         while let Some(key) = fields.key()? {
             match key {
                 any_value::VALUES => {
-                    let mut element = Unfinished::Leaf(Cell::Empty);
+                    let mut element = OpenValue::Leaf(Cell::Empty);
                     self.add_to(&mut element, fields.message()?)?;
                     let element = self.finish(element)?;
                     self.writer.element(element);
@@ -365,11 +361,11 @@ impl Decoder<'_> {
     #[inline(never)]
     fn add_entries(
         &mut self,
-        value: &mut Unfinished,
+        value: &mut OpenValue,
         mut fields: Fields<'_>,
     ) -> Result<(), AppendError> {
-        if !matches!(value, Unfinished::Map(_)) {
-            *value = Unfinished::Map(self.forget(value));
+        if !matches!(value, OpenValue::Map(_)) {
+            *value = OpenValue::Map(self.forget(value));
         }
         while let Some(key) = fields.key()? {
             match key {
@@ -381,18 +377,18 @@ impl Decoder<'_> {
     }
 
     /// Takes a value back, for another in its place.
-    fn forget(&mut self, value: &Unfinished) -> Mark {
-        if let Unfinished::Array(since) | Unfinished::Map(since) = value {
+    fn forget(&mut self, value: &OpenValue) -> Mark {
+        if let OpenValue::Array(since) | OpenValue::Map(since) = value {
             self.writer.forget(*since);
         }
         self.writer.mark()
     }
 
-    fn finish(&mut self, value: Unfinished) -> Result<Cell, TraceFull> {
+    fn finish(&mut self, value: OpenValue) -> Result<Cell, TraceFull> {
         match value {
-            Unfinished::Leaf(cell) => Ok(cell),
-            Unfinished::Array(since) => self.writer.array(since),
-            Unfinished::Map(since) => self.writer.map(since),
+            OpenValue::Leaf(cell) => Ok(cell),
+            OpenValue::Array(since) => self.writer.array(since),
+            OpenValue::Map(since) => self.writer.map(since),
         }
     }
 

@@ -24,7 +24,7 @@ pub use append::{AppendError, append};
 pub use count::{LogRecords, count_metrics, read_logs};
 pub use encode::encode;
 pub use read::{
-    Form, ReadError, Recording, count_metrics_json, read, read_logs_json, read_recording,
+    Form, ReadError, TraceFile, count_metrics_json, read, read_logs_json, read_recording,
     traces_from_json,
 };
 pub use split::{Batch, Split, split};

@@ -50,9 +50,9 @@ pub struct Split {
 const COPY_FACTOR_MAX: usize = 4;
 const COPY_BYTES_MIN: usize = 16 << 20;
 
-/// A wanted span, and which of the messages around it stand in [`Wanted::around`].
+/// A wanted span, and which of the messages around it stand in [`WantedSpans::around`].
 #[derive(Clone, Copy)]
-struct Picked<'a> {
+struct SpanRef<'a> {
     trace_id: TraceId,
     resource_spans: usize,
     scope_spans: usize,
@@ -70,8 +70,8 @@ pub(crate) struct Ids {
 
 /// The wanted spans of a request.
 #[derive(Default)]
-struct Wanted<'a> {
-    spans: Vec<Picked<'a>>,
+struct WantedSpans<'a> {
+    spans: Vec<SpanRef<'a>>,
     /// Each message around a wanted span, once, without what is inside.
     around: Vec<Vec<u8>>,
 }
@@ -79,7 +79,7 @@ struct Wanted<'a> {
 /// Takes the spans of wanted traces out of an OTLP trace request.
 pub fn split(request: &[u8], wanted: impl Fn(&TraceId) -> bool) -> Result<Split, DecodeError> {
     let mut split = Split::default();
-    let Wanted { mut spans, around } = pick(request, wanted, &mut split)?;
+    let WantedSpans { mut spans, around } = pick(request, wanted, &mut split)?;
     split.kept = spans.len() as u64;
     split.damaged.sort_unstable();
     split.damaged.dedup();
@@ -105,8 +105,8 @@ fn pick<'a>(
     request: &'a [u8],
     is_wanted: impl Fn(&TraceId) -> bool,
     split: &mut Split,
-) -> Result<Wanted<'a>, DecodeError> {
-    let mut wanted = Wanted::default();
+) -> Result<WantedSpans<'a>, DecodeError> {
+    let mut wanted = WantedSpans::default();
     // Spans of one trace mostly stand together, and the answer is the same for all of them.
     let mut last = None;
     let mut is_wanted = move |trace_id: &TraceId| match last {
@@ -149,7 +149,7 @@ fn pick<'a>(
                             all_but(scope_spans::SPANS, &of_scope, &scope_spans::SCHEMA)
                         })?;
                         let span = span.rest();
-                        wanted.spans.push(Picked { trace_id, resource_spans, scope_spans, span });
+                        wanted.spans.push(SpanRef { trace_id, resource_spans, scope_spans, span });
                     }
                     None => split.foreign += 1,
                 }
@@ -159,7 +159,7 @@ fn pick<'a>(
     Ok(wanted)
 }
 
-impl Wanted<'_> {
+impl WantedSpans<'_> {
     /// Where the message stands; it is put there for the first span that asks.
     fn around(
         &mut self,
@@ -247,7 +247,7 @@ impl Ids {
 
 /// The message of one trace, which may have so many bytes.
 fn traces_data(
-    picked: &[Picked<'_>],
+    picked: &[SpanRef<'_>],
     around: &[Vec<u8>],
     room: usize,
 ) -> Result<Vec<u8>, DecodeError> {

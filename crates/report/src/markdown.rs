@@ -65,22 +65,22 @@ pub fn markdown(outcomes: &[Outcome], bytes_max: usize) -> String {
 }
 
 /// What has room.
-struct Fitting {
+struct FittedText {
     text: String,
     left_out: usize,
 }
 
 /// What is written of the first of these, as many as have room.
-fn fitting(outcomes: &[&Outcome], write: fn(&Outcome) -> String, room: usize) -> Fitting {
+fn fitting(outcomes: &[&Outcome], write: fn(&Outcome) -> String, room: usize) -> FittedText {
     let mut text = String::new();
     for (at, outcome) in outcomes.iter().enumerate() {
         let next = write(outcome);
         if text.len() + next.len() > room {
-            return Fitting { text, left_out: outcomes.len() - at };
+            return FittedText { text, left_out: outcomes.len() - at };
         }
         text.push_str(&next);
     }
-    Fitting { text, left_out: 0 }
+    FittedText { text, left_out: 0 }
 }
 
 fn row(outcome: &Outcome) -> String {

@@ -19,8 +19,8 @@
 //! the steps, the tree of spans. Whoever wants everything reads [`json`](crate::json()).
 
 use model::{
-    Analysis, Answer, Decided, Diagnosis, Level, NoAnswerKind, Outcome, Overtaken, Place, RunId,
-    Settlement, SpanEvidence, SpanId, Superseded, Timestamp, TraceId, Verdict,
+    Analysis, Answer, DecisionBasis, Diagnosis, Level, NoAnswerKind, Outcome, Overtaken, Place,
+    RunId, Settlement, SpanEvidence, SpanId, SupersededVerdict, Timestamp, TraceId, Verdict,
 };
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ enum Item<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         provisional: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
-        superseded: Option<&'a Superseded>,
+        superseded: Option<&'a SupersededVerdict>,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         earlier: &'a [Verdict],
         reasons: &'a [String],
@@ -65,7 +65,7 @@ enum Item<'a> {
         assertion: &'a str,
         place: &'a Place,
         verdict: Verdict,
-        decided: Decided,
+        decided: DecisionBasis,
         reason: Option<&'a str>,
         spans: &'a [SpanEvidence],
         more_spans: u64,
@@ -78,7 +78,7 @@ enum Item<'a> {
         claim: &'a str,
         place: &'a Place,
         verdict: Verdict,
-        decided: Decided,
+        decided: DecisionBasis,
         reason: Option<&'a str>,
         spans: &'a [SpanEvidence],
         more_spans: u64,

@@ -1,6 +1,8 @@
 //! Why a verdict is what it is beyond what assertions and claims say, in sentences.
 
-use model::{Answer, Because, Diagnosis, Outcome, Overtaken, Settlement, Superseded, Verdict};
+use model::{
+    Answer, Because, Diagnosis, Outcome, Overtaken, Settlement, SupersededVerdict, Verdict,
+};
 
 use crate::{
     text::{duration, shown},
@@ -71,7 +73,7 @@ fn earlier(outcome: &Outcome) -> Option<String> {
 }
 
 /// What is said of a verdict that replaced a provisional one.
-pub fn superseded(superseded: &Superseded, verdict: Verdict) -> String {
+pub fn superseded(superseded: &SupersededVerdict, verdict: Verdict) -> String {
     let (before, now) = (superseded.verdict.as_str(), verdict.as_str());
     let from = match &superseded.service {
         Some(service) => format!(" from `{}`", shown(service, SERVICE_CHARS_MAX)),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lang::{Evidence, Resolved};
+use lang::{Evidence, ResolvedPlan};
 use model::{Analysis, Answer, Judgement, Settlement, SpanId, Trace};
 
 use crate::pool::Share;
@@ -10,7 +10,7 @@ use crate::pool::Share;
 /// All that is judged by, but the trace and what is known of its wholeness.
 #[derive(Clone, Debug)]
 pub(crate) struct JudgementContext {
-    pub(crate) resolved: Arc<Resolved>,
+    pub(crate) resolved: Arc<ResolvedPlan>,
     /// The trigger's own span; none where nothing was fired.
     pub(crate) trigger: Option<SpanId>,
     pub(crate) answer: Arc<Answer>,

@@ -24,10 +24,11 @@ mod watch;
 use std::{borrow::Cow, future::Future, sync::Arc, time::Duration};
 
 use drivers::Arrivals;
-use lang::{Files, Plan, ResolveError, Resolved, Secrets, Seed, Vars};
+use lang::{Files, Plan, ResolveError, ResolvedPlan, Secrets, Seed, Vars};
 use model::{
-    Answer, Attempt, Event, Fault, Faulty, Judgement, Learned, LearnedTest, NoAnswer, NoAnswerKind,
-    Outcome, Progress, Request, RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, What,
+    Answer, Attempt, Fault, Faulty, Judgement, LearnedProfile, LearnedTest, NoAnswer, NoAnswerKind,
+    Outcome, Progress, Request, RunEvent, RunId, Settlement, SpanId, Step, StepTime, Timestamp,
+    Trace, What,
     trace::{SpanData, TraceFull},
 };
 use thiserror::Error;
@@ -63,7 +64,7 @@ pub struct Job<'a> {
     /// How much of a trace is kept.
     pub limits: Limits,
     /// What earlier runs have shown of the system.
-    pub learned: &'a Learned,
+    pub learned: &'a LearnedProfile,
     /// How the processes are known that were started for this run; none where it started none.
     pub started: Option<&'a StartedProcesses>,
     /// How long the whole run may take; at its end it is judged by what it has.
@@ -97,7 +98,7 @@ pub struct FinishedRun {
     /// What nobody may see, for whoever keeps the trace.
     pub secrets: Secrets,
     /// What this run has shown of the system.
-    pub seen: Learned,
+    pub seen: LearnedProfile,
     /// Goes on to listen for spans that come too late; none where the test asks for no trace.
     pub watch: Option<LateSpanMonitor>,
 }
@@ -176,7 +177,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
     };
     let Some(arrivals) = arrivals else {
         let outcome = without_trace(&subject, steps).await;
-        return Ok(finished(outcome, None, Learned::default(), None));
+        return Ok(finished(outcome, None, LearnedProfile::default(), None));
     };
     let reading = (clock, job.limits, ports.share());
     let gathering = TraceBuffer::new(&attempt, trigger.clone(), rules, reading)?;
@@ -198,7 +199,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
 }
 
 /// The answer as it may be told.
-async fn masked(share: &Share, resolved: &Arc<Resolved>, answer: &Arc<Answer>) -> Arc<Answer> {
+async fn masked(share: &Share, resolved: &Arc<ResolvedPlan>, answer: &Arc<Answer>) -> Arc<Answer> {
     // Where there is nothing to hide, it is the same.
     if resolved.secrets().is_empty() {
         return Arc::clone(answer);
@@ -217,7 +218,7 @@ async fn without_trace<P: Ports>(subject: &Arc<Subject>, mut steps: Steps<'_, P>
 }
 
 /// What is fired, and what it is judged by.
-fn resolve(job: &Job<'_>, seed: &Seed) -> Result<(Request, Resolved), ResolveError> {
+fn resolve(job: &Job<'_>, seed: &Seed) -> Result<(Request, ResolvedPlan), ResolveError> {
     let asked = lang::request(job.plan, job.vars, seed, job.files)?;
     let mut resolved = lang::resolve(job.plan, job.vars, seed)?;
     resolved.hide(&asked);
@@ -230,7 +231,7 @@ async fn trace<P: Ports>(
     (waiting, subject): (&SettleContext<'_>, &Arc<Subject>),
     mut arrivals: Arrivals,
     steps: &mut Steps<'_, P>,
-) -> Result<(Arc<JudgedTrace>, Learned, LateSpanMonitor), RunError> {
+) -> Result<(Arc<JudgedTrace>, LearnedProfile, LateSpanMonitor), RunError> {
     let (ports, began) = (steps.ports, steps.ports.now());
     let SettledTrace { mut gathering, mut settlement, judgement, is_waited_out, span } =
         settle(gathering, waiting, &mut arrivals, ports).await;
@@ -276,7 +277,7 @@ async fn trace<P: Ports>(
 }
 
 /// What may be learned: nothing of a service that has a secret in its name, or in that of a peer.
-pub(crate) fn tellable(mut seen: Learned, secrets: &Secrets) -> Learned {
+pub(crate) fn tellable(mut seen: LearnedProfile, secrets: &Secrets) -> LearnedProfile {
     let is_told = |name: &String| matches!(secrets.hide(name), Cow::Borrowed(_));
     seen.services.retain(|name, service| {
         let peers =
@@ -391,7 +392,7 @@ async fn fire<P: Ports>(
 }
 
 fn tell<P: Ports>(ports: &P, what: What) {
-    ports.tell(Event { at: ports.now(), what });
+    ports.tell(RunEvent { at: ports.now(), what });
 }
 
 /// The steps that are done, each with its times.

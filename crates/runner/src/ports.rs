@@ -3,7 +3,9 @@
 use std::future::Future;
 
 use drivers::{arrivals::Arrivals, receiver::ReceiverSnapshot};
-use model::{Answer, Attempt, Event, Fault, Faulty, KeyRing, Project, Request, Timestamp, TraceId};
+use model::{
+    Answer, Attempt, Fault, Faulty, KeyRing, Project, Request, RunEvent, Timestamp, TraceId,
+};
 use thiserror::Error;
 
 use crate::{diagnosis::Process, pool::Share};
@@ -81,7 +83,7 @@ pub trait Ports: Send + Sync {
     }
 
     /// Hears what happens, in order. It MUST NOT block.
-    fn tell(&self, event: Event);
+    fn tell(&self, event: RunEvent);
 }
 
 /// The run is not ours any more.

@@ -2,8 +2,8 @@
 //!
 //! Deliberately absent: why telemetry is missing, which is `diagnosis`'s.
 
-use lang::Resolved;
-use model::{Answer, Diagnosis, NoAnswerKind, Settlement, Unsettled};
+use lang::ResolvedPlan;
+use model::{Answer, Diagnosis, NoAnswerKind, Settlement, UnsettledReason};
 
 use crate::diagnosis;
 
@@ -17,7 +17,7 @@ const OUT_OF_TIME: &str =
 
 /// What may keep a run from being conclusive, each with what to do about it.
 pub(crate) fn reasons(
-    resolved: &Resolved,
+    resolved: &ResolvedPlan,
     answer: &Answer,
     settlement: Option<&Settlement>,
     diagnoses: &[Diagnosis],
@@ -30,11 +30,11 @@ pub(crate) fn reasons(
         reasons.push(no_answer_reason(no_answer.kind).to_owned());
     }
     let is_waited =
-        |settlement: &&Settlement| !settlement.unsettled.contains(&Unsettled::NotWaited);
+        |settlement: &&Settlement| !settlement.unsettled.contains(&UnsettledReason::NotWaited);
     if let Some(settlement) = settlement.filter(is_waited) {
         // Without an answer, that no span came is no further riddle.
-        let is_news = |it: &&Unsettled| {
-            (answer.is_answered() || **it != Unsettled::NoTelemetry)
+        let is_news = |it: &&UnsettledReason| {
+            (answer.is_answered() || **it != UnsettledReason::NoTelemetry)
                 && !diagnosis::is_explained(it, diagnoses)
         };
         reasons.extend(settlement.unsettled.iter().filter(is_news).filter_map(reason));
@@ -44,7 +44,7 @@ pub(crate) fn reasons(
 
 /// The same of a run that its own time ended: what is missing may only be late, and no other limit was reached.
 pub(crate) fn out_of_time(
-    resolved: &Resolved,
+    resolved: &ResolvedPlan,
     answer: &Answer,
     diagnoses: &mut Vec<Diagnosis>,
 ) -> Vec<String> {
@@ -79,49 +79,49 @@ fn no_answer_reason(kind: NoAnswerKind) -> &'static str {
     }
 }
 
-fn reason(unsettled: &Unsettled) -> Option<String> {
+fn reason(unsettled: &UnsettledReason) -> Option<String> {
     Some(match unsettled {
         // The answer has said it already, and nobody says of a run that its trace is a part.
-        Unsettled::NotAnswered | Unsettled::Partial | Unsettled::NotWaited => return None,
-        Unsettled::ContextLost(calls) => format!(
+        UnsettledReason::NotAnswered | UnsettledReason::Partial | UnsettledReason::NotWaited => return None,
+        UnsettledReason::ContextLost(calls) => format!(
             "the other side of {} calls began a trace of its own, the first is that of `{}`: let both sides pass the context \
              on (`traceparent`), so that what happens there is in this trace",
             calls.len(),
             calls.first().map(ToString::to_string).unwrap_or_default()
         ),
-        Unsettled::NotSampled => "the system answers that it does not sample this trace: let it sample what its caller \
+        UnsettledReason::NotSampled => "the system answers that it does not sample this trace: let it sample what its caller \
                                   samples (`OTEL_TRACES_SAMPLER=parentbased_always_on`)"
             .to_owned(),
-        Unsettled::EdgesOpen(spans) => format!(
+        UnsettledReason::EdgesOpen(spans) => format!(
             "the other side of {} calls never came, the first is that of `{}`: if what is called there sends no spans, name \
              it in `settle.absent`, else find out what became of them, or raise `settle.timeout`",
             spans.len(),
             spans.first().map(ToString::to_string).unwrap_or_default()
         ),
-        Unsettled::ExpectedAbsent(expected) => format!(
+        UnsettledReason::ExpectedAbsent(expected) => format!(
             "`{}` did not come, which the test expects: look whether it ran, or raise `settle.timeout`",
             expected.join("`, `")
         ),
-        Unsettled::NoTelemetry => "no span of the system came: check that it exports OTLP to the address \
+        UnsettledReason::NoTelemetry => "no span of the system came: check that it exports OTLP to the address \
                                    that Qualitytrace listens on, and that it continues the `traceparent` it gets; if \
                                    its spans come late, declare `settle.flush`"
             .to_owned(),
-        Unsettled::ParentsAbsent(spans) => format!(
+        UnsettledReason::ParentsAbsent(spans) => format!(
             "{} spans name a parent that never came, the first is `{}`: if what calls its service sends no spans, name the \
              service in `settle.absent`, else find out what became of the parents, or raise `settle.timeout`",
             spans.len(),
             spans.first().map(ToString::to_string).unwrap_or_default()
         ),
-        Unsettled::NotQuiet => {
+        UnsettledReason::NotQuiet => {
             "spans were still arriving at the deadline: raise `settle.timeout`".to_owned()
         }
-        Unsettled::TooLarge => "the trace is larger than a run may keep; the rest was not judged".to_owned(),
-        Unsettled::OtherServers(servers) => format!(
+        UnsettledReason::TooLarge => "the trace is larger than a run may keep; the rest was not judged".to_owned(),
+        UnsettledReason::OtherServers(servers) => format!(
             "spans could also be received by `{}` during the run, and servers do not share spans yet, so that what is missing here \
              may be there: send all spans to one server, or run one server until a common bus joins them",
             servers.join("`, `")
         ),
-        Unsettled::SpansLost => {
+        UnsettledReason::SpansLost => {
             "spans may have been lost on their way: an export was refused, the trace is larger than one may be, or the server was \
              restarted during the run"
                 .to_owned()

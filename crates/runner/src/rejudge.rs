@@ -4,8 +4,8 @@
 //! record, so that an absence is decided as it was then. Deliberately absent: where they are kept, and a change of the
 //! run's own verdict.
 
-use lang::{Evidence, Plan, ResolveError, Resolved, Vars};
-use model::{Answer, Outcome, RunId, Settlement, SpanId, Trace, Unsettled};
+use lang::{Evidence, Plan, ResolveError, ResolvedPlan, Vars};
+use model::{Answer, Outcome, RunId, Settlement, SpanId, Trace, UnsettledReason};
 
 use crate::{reasons::reasons, seed};
 
@@ -27,11 +27,11 @@ pub struct RejudgeInput<'a> {
 }
 
 /// What this test expects and the run did not get leaves it inconclusive, as it would have left the run.
-fn expect(resolved: &Resolved, trace: &Trace, settlement: &mut Settlement) {
+fn expect(resolved: &ResolvedPlan, trace: &Trace, settlement: &mut Settlement) {
     let missing = resolved.expected_missing(trace);
-    let is_known = |it: &Unsettled| matches!(it, Unsettled::ExpectedAbsent(_));
+    let is_known = |it: &UnsettledReason| matches!(it, UnsettledReason::ExpectedAbsent(_));
     if !missing.is_empty() && !settlement.unsettled.iter().any(is_known) {
-        settlement.unsettled.push(Unsettled::ExpectedAbsent(missing));
+        settlement.unsettled.push(UnsettledReason::ExpectedAbsent(missing));
     }
 }
 

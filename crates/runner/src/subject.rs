@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{
     Analysis, Answer, Attempt, Judgement, Outcome, Request, RunId, Settlement, SpanId, StepTime,
-    Trace, Unsettled, Verdict,
+    Trace, UnsettledReason, Verdict,
 };
 use tokio::time::Instant;
 
@@ -54,10 +54,12 @@ impl Subject {
         gathering: &TraceBuffer,
         settlement: &mut Settlement,
     ) -> Result<(), LeaseLost> {
-        use Unsettled::{ContextLost, NoTelemetry, NotSampled, NotWaited, OtherServers, SpansLost};
+        use UnsettledReason::{
+            ContextLost, NoTelemetry, NotSampled, NotWaited, OtherServers, SpansLost,
+        };
         let trace = &gathering.trace;
         settlement.logs = ports.logs(trace.id());
-        let add = |settlement: &mut Settlement, doubt: Unsettled| {
+        let add = |settlement: &mut Settlement, doubt: UnsettledReason| {
             if !settlement.unsettled.contains(&doubt) {
                 settlement.unsettled.push(doubt);
             }

@@ -7,8 +7,8 @@ use std::{future::Future, pin::pin, sync::Arc};
 
 use drivers::{Arrival, Arrivals};
 use model::{
-    Learned, LearnedService, LearnedTest, Outcome, Overtaken, Said, Settlement, Superseded, Trace,
-    Unsettled, Verdict, What,
+    LearnedProfile, LearnedService, LearnedTest, Outcome, Overtaken, Settlement, SupersededVerdict,
+    TextMut, Trace, UnsettledReason, Verdict, What,
 };
 use tokio::time::{Instant, sleep_until};
 
@@ -38,7 +38,7 @@ pub struct LateSpanMonitor {
     /// The id of the test.
     pub(crate) test: String,
     /// What the run has shown already.
-    pub(crate) seen: Learned,
+    pub(crate) seen: LearnedProfile,
 }
 
 /// A run whose verdict is final.
@@ -49,7 +49,7 @@ pub struct FinalRun {
     /// The trace by which it was judged.
     pub trace: Option<Arc<Trace>>,
     /// What the run has shown of the system since its provisional verdict.
-    pub seen: Learned,
+    pub seen: LearnedProfile,
 }
 
 /// What became of a run after its verdict.
@@ -58,7 +58,7 @@ pub struct WatchEnd {
     /// What the spans that came late would have made of the verdict, if they would have changed it.
     pub overtaken: Option<Overtaken>,
     /// What they have shown of the system, beyond what the run itself showed.
-    pub seen: Learned,
+    pub seen: LearnedProfile,
 }
 
 /// Of how many moments one is spent on judging.
@@ -129,7 +129,7 @@ impl LateSpanMonitor {
             concluded.outcome = Outcome { provisional: false, superseded, earlier, ..outcome };
             let secrets = self.subject.judging.resolved.secrets();
             let superseded = concluded.outcome.superseded.iter_mut();
-            secrets.hide_all(superseded.filter_map(|it| it.service.as_mut()).map(Said::Text));
+            secrets.hide_all(superseded.filter_map(|it| it.service.as_mut()).map(TextMut::Text));
             concluded.trace.clone_from(&judged.trace);
             self.settlement = judged.settlement.clone().unwrap_or_default();
         }
@@ -149,16 +149,16 @@ impl LateSpanMonitor {
         let mut settlement = self.gathering.settlement(*answered, now);
         // What keeps on coming has not lingered.
         if settlement.is_whole() && engine.final_at().is_none_or(|at| at > now) {
-            settlement.unsettled.push(Unsettled::NotQuiet);
+            settlement.unsettled.push(UnsettledReason::NotQuiet);
         }
         if *expects && engine.spans() > 0 {
             let missing = judging.expected_missing(&self.gathering.trace).await;
             if !missing.is_empty() {
-                settlement.unsettled.push(Unsettled::ExpectedAbsent(missing));
+                settlement.unsettled.push(UnsettledReason::ExpectedAbsent(missing));
             }
         }
         if !judging.answer.is_answered() {
-            settlement.unsettled.insert(0, Unsettled::NotAnswered);
+            settlement.unsettled.insert(0, UnsettledReason::NotAnswered);
         }
         settlement.linger_ns = nanos(engine.linger());
         settlement
@@ -173,11 +173,11 @@ impl LateSpanMonitor {
     }
 
     /// The provisional verdict, and what came after it.
-    fn superseded(&self, verdict: Verdict, spans: u64) -> Superseded {
+    fn superseded(&self, verdict: Verdict, spans: u64) -> SupersededVerdict {
         let judged_at = self.lingering.clock.at(self.judged_at);
         let first = self.gathering.first_late();
         let service = first.and_then(|(_, span)| self.gathering.engine.service(span));
-        Superseded {
+        SupersededVerdict {
             verdict,
             spans,
             after_ns: first.map(|(at, _)| nanos(at.since(judged_at))),
@@ -186,7 +186,7 @@ impl LateSpanMonitor {
     }
 
     /// Once spans came later than the quiet of their service, they may again.
-    fn learn_superseded(&self, superseded: &Superseded, seen: &mut Learned) {
+    fn learn_superseded(&self, superseded: &SupersededVerdict, seen: &mut LearnedProfile) {
         if let (Some(after), Some(service)) = (superseded.after_ns, &superseded.service) {
             let late = self.quiet_needed(service, after);
             seen.services.entry(service.clone()).or_default().late_ns = late;
@@ -194,7 +194,7 @@ impl LateSpanMonitor {
     }
 
     /// What the run has shown since its provisional verdict, and the longest gap of all of it.
-    fn seen_in_all(&self) -> Learned {
+    fn seen_in_all(&self) -> LearnedProfile {
         let mut seen = self.seen_late(None);
         let engine = &self.gathering.engine;
         let is_longer = engine.gap() > engine.known_gap();
@@ -294,8 +294,10 @@ impl LateSpanMonitor {
         if settlement.is_whole() {
             return settlement;
         }
-        let is_lasting = |unsettled: &Unsettled| {
-            use Unsettled::{EdgesOpen, ExpectedAbsent, NoTelemetry, NotQuiet, ParentsAbsent};
+        let is_lasting = |unsettled: &UnsettledReason| {
+            use UnsettledReason::{
+                EdgesOpen, ExpectedAbsent, NoTelemetry, NotQuiet, ParentsAbsent,
+            };
             !matches!(
                 unsettled,
                 EdgesOpen(_) | ExpectedAbsent(_) | NoTelemetry | NotQuiet | ParentsAbsent(_)
@@ -305,15 +307,15 @@ impl LateSpanMonitor {
         settlement.unsettled.extend(self.gathering.missing());
         let expected = self.judging().expected_missing(trace).await;
         if !expected.is_empty() {
-            settlement.unsettled.push(Unsettled::ExpectedAbsent(expected));
+            settlement.unsettled.push(UnsettledReason::ExpectedAbsent(expected));
         }
         settlement
     }
 
     /// What the late spans have shown: above all, how late they were.
-    fn seen_late(&self, overtaken: Option<&Overtaken>) -> Learned {
+    fn seen_late(&self, overtaken: Option<&Overtaken>) -> LearnedProfile {
         if self.gathering.engine.spans() == self.settlement.spans {
-            return Learned::default();
+            return LearnedProfile::default();
         }
         let mut seen = self.gathering.engine.seen(&self.gathering.trace, TraceEnd::Early);
         for (name, service) in &mut seen.services {
@@ -339,6 +341,6 @@ impl LateSpanMonitor {
 
     /// Whether presence decided everything: that stays decided.
     fn is_final(&self) -> bool {
-        self.settlement.unsettled.contains(&Unsettled::NotWaited)
+        self.settlement.unsettled.contains(&UnsettledReason::NotWaited)
     }
 }

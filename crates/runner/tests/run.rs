@@ -9,8 +9,8 @@ use bytes::Bytes;
 use drivers::arrivals::{Arrival, Arrivals};
 use lang::{Document, Files, Plan, Vars};
 use model::{
-    Answer, Attempt, Body, Event, Key, KeyRing, Learned, NoAnswer, NoAnswerKind, Progress, Request,
-    Response, RunId, SpanId, Timestamp, Trace, TraceId, Unsettled, Verdict, What,
+    Answer, Attempt, Body, Key, KeyRing, LearnedProfile, NoAnswer, NoAnswerKind, Progress, Request,
+    Response, RunEvent, RunId, SpanId, Timestamp, Trace, TraceId, UnsettledReason, Verdict, What,
     trace::{ResourceData, ScopeData, SpanData, Value},
 };
 use runner::{FinishedRun, Job, LeaseLost, Limits, Ports, RunError, run};
@@ -66,7 +66,7 @@ impl World {
             files: &Files::default(),
             progress,
             limits: Limits::default(),
-            learned: &Learned::default(),
+            learned: &LearnedProfile::default(),
             started: None,
             timeout: None,
         };
@@ -143,7 +143,7 @@ impl Ports for World {
         Ok(())
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: RunEvent) {
         self.say(match event.what {
             What::Settled(_) => "settled".to_owned(),
             What::Provisional { verdict } => format!("provisional {}", verdict.as_str()),
@@ -221,9 +221,13 @@ async fn a_trace_that_is_not_whole_concludes_nothing_from_absence() {
     let orphan = SpanId::from_bytes([2; 8]).expect("not zero");
     let endless: Vec<_> = (0..30).map(|n| (n * 500, n as u8 + 10, 0, "cart")).collect();
     let cases = [
-        (vec![], Unsettled::NoTelemetry, 6),
-        (vec![(5, 1, 0, "cart"), (6, 2, 99, "query")], Unsettled::ParentsAbsent(vec![orphan]), 10),
-        (endless, Unsettled::NotQuiet, 10),
+        (vec![], UnsettledReason::NoTelemetry, 6),
+        (
+            vec![(5, 1, 0, "cart"), (6, 2, 99, "query")],
+            UnsettledReason::ParentsAbsent(vec![orphan]),
+            10,
+        ),
+        (endless, UnsettledReason::NotQuiet, 10),
     ];
     for (spans, unsettled, seconds) in cases {
         let finished = World::new(&spans).run(Progress::New).await.expect("a verdict");
@@ -267,7 +271,7 @@ async fn what_was_attempted_is_never_fired_again() {
     assert_eq!(finished.outcome.trace_id, Some(attempt().trace_id));
     assert_eq!(finished.outcome.verdict, Verdict::Inconclusive);
     let unsettled = finished.outcome.settlement.expect("settled").unsettled;
-    assert_eq!(unsettled, [Unsettled::NotAnswered, Unsettled::SpansLost]);
+    assert_eq!(unsettled, [UnsettledReason::NotAnswered, UnsettledReason::SpansLost]);
     assert!(
         finished.outcome.reasons[0].contains("never sent twice"),
         "{:?}",
@@ -283,7 +287,10 @@ async fn what_was_answered_is_judged_on_the_recorded_answer() {
     let finished = world.run(progress).await.expect("a verdict");
     assert_eq!(world.log(), ["listens", "settled", "inconclusive"]);
     assert_eq!(finished.outcome.answer, Some(answered()));
-    assert_eq!(finished.outcome.settlement.expect("settled").unsettled, [Unsettled::SpansLost]);
+    assert_eq!(
+        finished.outcome.settlement.expect("settled").unsettled,
+        [UnsettledReason::SpansLost]
+    );
 }
 
 /// Whoever listened all along hears no less because another worker goes on.
@@ -302,7 +309,10 @@ async fn spans_that_were_refused_leave_absence_open() {
     let mut world = World::new(&[(5, 1, 0, "cart")]);
     world.refused = true;
     let finished = world.run(Progress::New).await.expect("a verdict");
-    assert_eq!(finished.outcome.settlement.expect("settled").unsettled, [Unsettled::SpansLost]);
+    assert_eq!(
+        finished.outcome.settlement.expect("settled").unsettled,
+        [UnsettledReason::SpansLost]
+    );
     assert_eq!(finished.outcome.verdict, Verdict::Inconclusive);
 }
 
@@ -333,7 +343,10 @@ async fn without_an_answer_silence_is_believed_soon() {
         let [reason] = finished.outcome.reasons.as_slice() else { unreachable!("one reason") };
         assert!(reason.contains(words), "{reason}");
         let settlement = finished.outcome.settlement.expect("settled");
-        assert_eq!(settlement.unsettled, [Unsettled::NotAnswered, Unsettled::NoTelemetry]);
+        assert_eq!(
+            settlement.unsettled,
+            [UnsettledReason::NotAnswered, UnsettledReason::NoTelemetry]
+        );
         assert_eq!(settlement.waited_ns / 1_000_000_000, seconds, "{kind:?}");
     }
 }
@@ -344,7 +357,7 @@ async fn where_another_server_received_spans_absence_is_open() {
     world.others = Ok(vec!["quality-2:11633".to_owned()]);
     let outcome = world.run(Progress::New).await.expect("a verdict").outcome;
     let unsettled = outcome.settlement.expect("settled").unsettled;
-    assert_eq!(unsettled, [Unsettled::OtherServers(vec!["quality-2:11633".to_owned()])]);
+    assert_eq!(unsettled, [UnsettledReason::OtherServers(vec!["quality-2:11633".to_owned()])]);
     assert_eq!(outcome.verdict, Verdict::Inconclusive);
     let words = &outcome.reasons[0];
     assert!(words.contains("`quality-2:11633`") && words.contains("one server"), "{words}");

@@ -9,8 +9,8 @@ use drivers::{
 };
 use lang::{Files, Plan, Vars};
 use model::{
-    Answer, Attempt, Event, Key, KeyRing, Learned, Progress, Request, RunId, SpanId, Timestamp,
-    Trace, TraceId, Verdict,
+    Answer, Attempt, Key, KeyRing, LearnedProfile, Progress, Request, RunEvent, RunId, SpanId,
+    Timestamp, Trace, TraceId, Verdict,
     trace::{ResourceData, ScopeData, SpanData},
 };
 use runner::{FinishedRun, Job, LeaseLost, Limits, Ports, run};
@@ -61,7 +61,7 @@ impl World {
             timeout: None,
             progress: Progress::New,
             limits: Limits::default(),
-            learned: &Learned::default(),
+            learned: &LearnedProfile::default(),
             started: None,
         };
         run(job, self).await.expect("a verdict")
@@ -108,7 +108,7 @@ impl Ports for World {
         Ok(())
     }
 
-    fn tell(&self, _event: Event) {}
+    fn tell(&self, _event: RunEvent) {}
 }
 
 fn plan(spec: &str) -> Plan {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use db::RunLease;
 use model::{
-    Answer, Fault, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId, Unsettled,
-    Verdict, World,
+    Answer, Fault, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId,
+    UnsettledReason, Verdict, World,
     trace::{EventData, Kind, LinkData, SpanData, Status, StatusCode, Value},
 };
 
@@ -164,7 +164,8 @@ fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
     }
     if let Some(settlement) = &outcome.settlement {
         let waited = Duration::from_nanos(settlement.waited_ns).as_secs_f64();
-        attributes.push((attribute::SETTLE_COMPLETE.to_owned(), Value::Bool(settlement.is_whole())));
+        attributes
+            .push((attribute::SETTLE_COMPLETE.to_owned(), Value::Bool(settlement.is_whole())));
         attributes.push(text(attribute::SETTLE_REASON, &settle_reason(settlement)));
         attributes.push((attribute::SETTLE_WAITED.to_owned(), Value::Double(waited)));
         let spans = i64::try_from(settlement.spans).unwrap_or(i64::MAX);
@@ -175,20 +176,20 @@ fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
 
 /// What kept the trace from being whole, in words without values.
 pub(crate) fn settle_reason(settlement: &Settlement) -> String {
-    let word = |unsettled: &Unsettled| match unsettled {
-        Unsettled::NoTelemetry => "no telemetry",
-        Unsettled::NotAnswered => "not answered",
-        Unsettled::ParentsAbsent(_) => "parents absent",
-        Unsettled::EdgesOpen(_) => "edges open",
-        Unsettled::ExpectedAbsent(_) => "expected absent",
-        Unsettled::NotQuiet => "not quiet",
-        Unsettled::NotWaited => "decided early",
-        Unsettled::TooLarge => "too large",
-        Unsettled::SpansLost => "spans lost",
-        Unsettled::OtherServers(_) => "other servers",
-        Unsettled::Partial => "partial",
-        Unsettled::ContextLost(_) => "context lost",
-        Unsettled::NotSampled => "not sampled",
+    let word = |unsettled: &UnsettledReason| match unsettled {
+        UnsettledReason::NoTelemetry => "no telemetry",
+        UnsettledReason::NotAnswered => "not answered",
+        UnsettledReason::ParentsAbsent(_) => "parents absent",
+        UnsettledReason::EdgesOpen(_) => "edges open",
+        UnsettledReason::ExpectedAbsent(_) => "expected absent",
+        UnsettledReason::NotQuiet => "not quiet",
+        UnsettledReason::NotWaited => "decided early",
+        UnsettledReason::TooLarge => "too large",
+        UnsettledReason::SpansLost => "spans lost",
+        UnsettledReason::OtherServers(_) => "other servers",
+        UnsettledReason::Partial => "partial",
+        UnsettledReason::ContextLost(_) => "context lost",
+        UnsettledReason::NotSampled => "not sampled",
     };
     match settlement.unsettled.as_slice() {
         [] => "complete".to_owned(),

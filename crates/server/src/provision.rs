@@ -9,7 +9,7 @@ use std::{
 };
 
 use db::{Db, DbError, NewDocument};
-use lang::Kept;
+use lang::StorableDocument;
 use model::{Fault, Faulty, Project, Timestamp};
 use source::{Colour, Diagnostic, Severity, Text};
 use thiserror::Error;
@@ -24,7 +24,7 @@ const EXTENSIONS: &[&str] = &["yaml", "yml", "json"];
 /// A document, and the file that holds it.
 #[derive(Clone, Debug)]
 pub(crate) struct ProvisionedDocument {
-    kept: Kept,
+    kept: StorableDocument,
     file: String,
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn read(
     for file in files {
         let content = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
         let text = Text::new(file.display().to_string(), content);
-        let (kept, diagnostics) = lang::kept(&text, receiver);
+        let (kept, diagnostics) = lang::storable_documents(&text, receiver);
         let (wrong, notices): (Vec<_>, Vec<_>) =
             diagnostics.into_iter().partition(Diagnostic::is_error);
         mistakes.extend(wrong);

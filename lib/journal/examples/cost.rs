@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use journal::{Appended, Durability, Journal, Options};
+use journal::{AppendResult, Durability, Journal, Options};
 
 const RECORD: [u8; 200] = [0x5a; 200];
 
@@ -89,7 +89,7 @@ fn cost(options: &Options, producers: u32, records: u32) -> Result<f64, Box<dyn 
 fn window(journal: &Journal) -> Duration {
     let start = now();
     for _ in 0..WINDOW {
-        assert_eq!(journal.append(1, &RECORD), Appended::Kept);
+        assert_eq!(journal.append(1, &RECORD), AppendResult::Kept);
     }
     start.elapsed()
 }

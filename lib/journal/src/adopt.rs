@@ -4,14 +4,14 @@ use std::{fs, time::Instant};
 
 use crate::{
     folder::{Folder, OpenError, Owner},
-    recover::{Left, Recovered},
+    recover::{LeftSegment, RecoveredFolder},
     segment::on_disk_bytes,
-    settled::Mark,
-    shared::{Shared, lock, tell},
+    settled_ranges::Mark,
+    shared::{SharedJournal, lock, tell},
     state::State,
 };
 
-impl Shared {
+impl SharedJournal {
     /// Moves the segments of dead journals behind all that is here while they fit, and says how many items they have.
     /// What cannot be moved is left for another time.
     pub(crate) fn adopt(&self) -> Result<u64, OpenError> {
@@ -27,7 +27,7 @@ impl Shared {
     }
 
     fn take_over(&self, folder: &Folder, orphan: &Folder) -> u64 {
-        let Ok(mut recovered) = Recovered::of(orphan) else { return 0 };
+        let Ok(mut recovered) = RecoveredFolder::of(orphan) else { return 0 };
         // It stays where it is, and takes none of our room.
         recovered.left_alone = 0;
         let now = (self.now)();
@@ -48,7 +48,7 @@ impl Shared {
 
 impl State {
     /// Places what was left in our own folder, before anything else is there.
-    pub(crate) fn place_own(&mut self, recovered: Recovered, now: Instant) {
+    pub(crate) fn place_own(&mut self, recovered: RecoveredFolder, now: Instant) {
         self.ages.note(0, now);
         self.place_all(recovered, |_, left| Some(left.segment.id));
     }
@@ -57,9 +57,9 @@ impl State {
     /// how many items that are.
     fn place(
         &mut self,
-        recovered: Recovered,
+        recovered: RecoveredFolder,
         now: Instant,
-        take: impl Fn(u64, &Left) -> bool,
+        take: impl Fn(u64, &LeftSegment) -> bool,
     ) -> u64 {
         self.ages.note(self.end.at, now);
         self.place_all(recovered, |state, left| {
@@ -75,8 +75,8 @@ impl State {
 
     fn place_all(
         &mut self,
-        recovered: Recovered,
-        mut place: impl FnMut(&mut Self, &Left) -> Option<u64>,
+        recovered: RecoveredFolder,
+        mut place: impl FnMut(&mut Self, &LeftSegment) -> Option<u64>,
     ) -> u64 {
         self.tally.cut_bytes += recovered.cut_bytes;
         self.left_alone += recovered.left_alone;

@@ -3,9 +3,9 @@
 use std::{fmt, mem, ops::Range, sync::Arc};
 
 use crate::{
-    chunk::{Chunk, Placed},
+    chunk::{Chunk, ChunkRange},
     format::{HEADER_BYTES, Header},
-    settled::{Mark, Stretch},
+    settled_ranges::{Mark, Stretch},
 };
 
 /// Records that stand behind one another, all of one head. Cheap to clone.
@@ -69,9 +69,14 @@ impl Batch {
         self.0.to
     }
 
+    pub(crate) fn cut(
+        head: Arc<[u8]>,
+        chunks: &[ChunkRange],
+        stretch: (Mark, Mark),
+        max: Max,
     /// The first records from a position on: as many as the bounds allow, and one at the least. The chunks are
     /// contiguous, and the first holds the position.
-    pub(crate) fn cut(head: Arc<[u8]>, chunks: &[Placed], stretch: (Mark, Mark), max: Max) -> Self {
+    ) -> Self {
         let (from, stop) = stretch;
         let mut to = from;
         let mut bytes = 0;

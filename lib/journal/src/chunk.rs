@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use crate::{settled::Mark, shared::lock};
+use crate::{settled_ranges::Mark, shared::lock};
 
 /// How many bytes of records are collected before they become a chunk. Below what an allocator takes from the
 /// operating system page by page, large enough that what happens once per chunk costs nothing per record.
@@ -69,13 +69,13 @@ impl fmt::Debug for Chunk {
 
 /// A chunk and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct ChunkRange {
     pub(crate) from: Mark,
     pub(crate) to: Mark,
     pub(crate) chunk: Arc<Chunk>,
 }
 
-impl Placed {
+impl ChunkRange {
     /// What it takes in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.to.at - self.from.at + CHUNK_COST

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a dropped record is gone"]
-pub enum Appended {
+pub enum AppendResult {
     /// The journal has it.
     Kept,
     /// The journal does not have it, and has counted it.
@@ -59,7 +59,7 @@ pub struct Counts {
 
 /// What closing left behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Closed {
+pub struct CloseReport {
     /// Items on disk, for whoever opens the directory next.
     pub queued: u64,
     /// Items that were in memory only; part of [`Counts::dropped`].

@@ -4,7 +4,7 @@ use std::{sync::PoisonError, time::Duration};
 
 use crate::{
     options::Durability,
-    shared::{Shared, lock, wait_for},
+    shared::{SharedJournal, lock, wait_for},
     writer::REFUSED_PAUSE,
 };
 
@@ -19,7 +19,7 @@ const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs until the journal is closed. What is left then is written by whoever closes it. Under [`Durability::Memory`] it
 /// sleeps.
-pub(crate) fn run(shared: &Shared) {
+pub(crate) fn run(shared: &SharedJournal) {
     let mut idle = 0;
     let mut synced = shared.opened;
     loop {

@@ -2,7 +2,7 @@
 
 use std::{io, mem, sync::Arc};
 
-use crate::{chunk::Placed, format, segment::OnDisk, settled::Mark, state::State};
+use crate::{chunk::ChunkRange, format, segment::OnDisk, settled_ranges::Mark, state::State};
 
 /// How much of closed chunks is written at once.
 const GROUP_BYTES: u64 = 1024 * 1024;
@@ -20,7 +20,7 @@ pub(crate) struct Group {
     filled: u64,
     /// Where the records of this group begin.
     from: u64,
-    chunks: Vec<Placed>,
+    chunks: Vec<ChunkRange>,
     /// A copy of the open chunk's unwritten part, and where it stands.
     open: Vec<u8>,
     open_from: u64,

@@ -9,23 +9,23 @@ use std::{
 
 use crate::{
     batch::{Batch, Max},
-    counts::{Appended, Closed, Counts, Why},
+    counts::{AppendResult, CloseReport, Counts, Why},
     flusher,
     folder::{Folder, OpenError},
     format::{self, HEADER_BYTES},
     limits::Limits,
     options::{Durability, Full, Options, Ready},
-    recover::Recovered,
-    settled::Stretch,
-    shared::{Chosen, Shared, lock, tell},
+    recover::RecoveredFolder,
+    settled_ranges::Stretch,
+    shared::{Chosen, SharedJournal, lock, tell},
     state::State,
 };
 
 /// A bounded queue of records between many producers and one reader.
 pub struct Journal {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedJournal>,
     flusher: Mutex<Option<JoinHandle<()>>>,
-    closed: Mutex<Option<Closed>>,
+    closed: Mutex<Option<CloseReport>>,
 }
 
 impl Journal {
@@ -40,12 +40,12 @@ impl Journal {
         let folder = directory.map(take).transpose()?;
         let durability = if folder.is_some() { options.durability } else { Durability::Memory };
         let recovered = match &folder {
-            Some(folder) => Recovered::of(folder)?,
-            None => Recovered::default(),
+            Some(folder) => RecoveredFolder::of(folder)?,
+            None => RecoveredFolder::default(),
         };
         let mut state = State::new(&options, recovered.next_id, head);
         state.place_own(recovered, opened);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedJournal {
             state: Mutex::new(state),
             room: Condvar::new(),
             work: Condvar::new(),
@@ -117,8 +117,8 @@ impl Journal {
     }
 
     /// Takes a record that stands for so many items. Waits for room if [`Full`] says so.
-    pub fn append(&self, items: u32, record: &[u8]) -> Appended {
-        self.append_at(items, record).map_or_else(Appended::Dropped, |_| Appended::Kept)
+    pub fn append(&self, items: u32, record: &[u8]) -> AppendResult {
+        self.append_at(items, record).map_or_else(AppendResult::Dropped, |_| AppendResult::Kept)
     }
 
     /// The same, and says where the record stands, for an owner that keeps its records elsewhere as well: it need not
@@ -208,7 +208,7 @@ impl Journal {
 
     /// Ends the journal: producers that wait get their records back as dropped, everything is written, and the folder is
     /// free for others. What is in memory only is dropped, and counted.
-    pub fn close(&self) -> Closed {
+    pub fn close(&self) -> CloseReport {
         let mut closed = lock(&self.closed);
         if let Some(closed) = *closed {
             return closed;
@@ -237,7 +237,7 @@ impl Journal {
             let dropped = state.abandon();
             let slot = state.lagging_slot();
             state.end();
-            (Closed { queued: state.queued(), dropped }, torn, slot, state.settled_last())
+            (CloseReport { queued: state.queued(), dropped }, torn, slot, state.settled_last())
         };
         if let Some(folder) = &shared.folder {
             for (id, length) in torn {

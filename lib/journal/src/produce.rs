@@ -8,7 +8,7 @@ use std::{
 use crate::{
     counts::Why,
     options::Full,
-    shared::{Shared, lock, tell, wait_for},
+    shared::{SharedJournal, lock, tell, wait_for},
     state::{Room, State},
     writer::REFUSED_PAUSE,
 };
@@ -21,7 +21,7 @@ const GROUP_BYTES: u64 = 256 * 1024;
 
 type Guard<'a> = MutexGuard<'a, State>;
 
-impl Shared {
+impl SharedJournal {
     /// Writes what is old or much enough; if somebody else does, that is enough.
     pub(crate) fn write_if_due(&self, mut state: Guard<'_>, reached: bool, now: Instant) {
         let since = *state.unwritten_since.get_or_insert(now);

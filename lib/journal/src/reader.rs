@@ -9,11 +9,11 @@ use std::{
 
 use crate::{
     batch::{Batch, Max},
-    chunk::{CHUNK_BYTES, Chunk, Placed, Pool},
+    chunk::{CHUNK_BYTES, Chunk, ChunkRange, Pool},
     folder::Folder,
     format::{HEADER_BYTES, Header, RECORD_BYTES_MAX},
-    settled::Mark,
-    shared::{Shared, lock},
+    settled_ranges::Mark,
+    shared::{SharedJournal, lock},
     state::State,
 };
 
@@ -29,11 +29,11 @@ pub(crate) struct Reader {
     pool: Arc<Pool>,
     file: Option<(u64, File)>,
     /// What was read from a file last: checked, whole records.
-    block: Option<Placed>,
+    block: Option<ChunkRange>,
 }
 
 /// Where the next records are.
-struct Unread {
+struct ReadRange {
     head: Arc<[u8]>,
     from: Mark,
     /// The end of what may be in one batch.
@@ -42,7 +42,7 @@ struct Unread {
 }
 
 enum Place {
-    Memory(Vec<Placed>),
+    Memory(Vec<ChunkRange>),
     File { id: u64, offset: u64 },
 }
 
@@ -56,7 +56,7 @@ enum Damage {
     Later(io::Error),
 }
 
-impl Shared {
+impl SharedJournal {
     /// The next unread records.
     pub(crate) fn read(&self, max: Max) -> Option<Batch> {
         let mut reader = lock(&self.reader);
@@ -102,7 +102,7 @@ impl Shared {
 }
 
 impl State {
-    fn next_unread(&mut self, max: Max) -> Option<Unread> {
+    fn next_unread(&mut self, max: Max) -> Option<ReadRange> {
         let from = self.settled.next_open(self.reader);
         self.reader = from;
         if self.closed || from.at >= self.end.at {
@@ -127,7 +127,7 @@ impl State {
         if from.at < resident.at {
             let offset = segment.records_at() + (from.at - segment.first.at);
             let place = Place::File { id: segment.id, offset };
-            return Some(Unread { head, from, stop: stop.min(resident), place });
+            return Some(ReadRange { head, from, stop: stop.min(resident), place });
         }
         let behind = segment.chunks.partition_point(|placed| placed.to.at <= from.at);
         let near = segment.chunks.range(behind..).take_while(|placed| {
@@ -135,7 +135,7 @@ impl State {
             is_wanted && placed.from.at < stop.at && placed.from.at <= limit
         });
         let place = Place::Memory(near.cloned().collect());
-        Some(Unread { head, from, stop, place })
+        Some(ReadRange { head, from, stop, place })
     }
 }
 
@@ -143,11 +143,11 @@ impl Reader {
     /// The block that holds the record at the beginning of the stretch, which is at this offset of the file.
     fn block(
         &mut self,
-        shared: &Shared,
+        shared: &SharedJournal,
         id: u64,
         offset: u64,
         stretch: (Mark, Mark),
-    ) -> Result<Placed, Damage> {
+    ) -> Result<ChunkRange, Damage> {
         let (from, stop) = stretch;
         if let Some(block) = &self.block
             && block.from.at <= from.at
@@ -176,7 +176,7 @@ impl Reader {
         }
         bytes.truncate((to.at - from.at) as usize);
         let chunk = Chunk::new(bytes, &self.pool);
-        let block = Placed { from, to, chunk };
+        let block = ChunkRange { from, to, chunk };
         self.block = Some(block.clone());
         Ok(block)
     }

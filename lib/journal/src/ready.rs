@@ -2,7 +2,7 @@
 
 use std::{mem, sync::Arc};
 
-use crate::{options::Ready, settled::Mark};
+use crate::{options::Ready, settled_ranges::Mark};
 
 /// A threshold, as positions that the end of the journal reaches: one comparison each per append.
 #[derive(Debug)]

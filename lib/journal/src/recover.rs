@@ -18,7 +18,7 @@ use crate::{
         Slot,
     },
     segment::{OnDisk, Segment, on_disk_bytes},
-    settled::Mark,
+    settled_ranges::Mark,
 };
 
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -26,7 +26,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// How many items journals left in a directory that nobody has open now. They stay as they are.
 pub fn left_items(directory: &Path) -> io::Result<u64> {
     let items = |folder: &Folder| {
-        let left = Recovered::of(folder).map(|it| it.left).unwrap_or_default();
+        let left = RecoveredFolder::of(folder).map(|it| it.left).unwrap_or_default();
         left.iter().map(|left| left.segment.end.items).sum::<u64>()
     };
     Ok(Folder::all_dead(directory)?.iter().map(items).sum())
@@ -34,9 +34,9 @@ pub fn left_items(directory: &Path) -> io::Result<u64> {
 
 /// What was found in one folder.
 #[derive(Debug, Default)]
-pub(crate) struct Recovered {
+pub(crate) struct RecoveredFolder {
     /// In order.
-    pub(crate) left: Vec<Left>,
+    pub(crate) left: Vec<LeftSegment>,
     /// Torn and damaged bytes, those of files that are left alone included.
     pub(crate) cut_bytes: u64,
     /// What damaged files take on disk that are left alone.
@@ -46,16 +46,16 @@ pub(crate) struct Recovered {
 
 /// A segment that was left, as if it were a journal's first.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct LeftSegment {
     pub(crate) segment: Segment,
     /// What was acknowledged, is a gap or is damaged: without items, since none of theirs are counted.
     pub(crate) settled: Vec<(Mark, Mark)>,
 }
 
 /// What a file turned out to be.
-enum Found {
+enum SegmentScan {
     Segment {
-        left: Left,
+        left: LeftSegment,
         cut_bytes: u64,
     },
     /// Nothing that anybody needs; the bytes that were cut.
@@ -65,7 +65,7 @@ enum Found {
     Foreign,
 }
 
-impl Recovered {
+impl RecoveredFolder {
     /// Reads the segments of a folder that is ours. A file that cannot be read is left alone.
     pub(crate) fn of(folder: &Folder) -> Result<Self, OpenError> {
         let mut recovered = Self::default();
@@ -80,8 +80,8 @@ impl Recovered {
     fn add(&mut self, folder: &Folder, id: u64, is_last: bool) {
         let path = folder.segment(id);
         let length = || fs::symlink_metadata(&path).map_or(0, |metadata| metadata.len());
-        match scan(&path, id).unwrap_or_else(|_unreadable| Found::Damaged(length())) {
-            Found::Segment { mut left, cut_bytes } => {
+        match scan(&path, id).unwrap_or_else(|_unreadable| SegmentScan::Damaged(length())) {
+            SegmentScan::Segment { mut left, cut_bytes } => {
                 self.cut_bytes += cut_bytes;
                 let segment = &mut left.segment;
                 if is_last && segment.tail > 0 {
@@ -99,17 +99,17 @@ impl Recovered {
                 }
                 self.left.push(left);
             }
-            Found::Nothing(cut_bytes) => {
+            SegmentScan::Nothing(cut_bytes) => {
                 self.cut_bytes += cut_bytes;
                 if folder.remove(id).is_err() {
                     self.left_alone += on_disk_bytes(length());
                 }
             }
-            Found::Damaged(bytes) => {
+            SegmentScan::Damaged(bytes) => {
                 self.cut_bytes += bytes;
                 self.left_alone += on_disk_bytes(bytes);
             }
-            Found::Foreign => {}
+            SegmentScan::Foreign => {}
         }
     }
 }
@@ -119,10 +119,10 @@ fn is_torn(magic: &[u8]) -> bool {
     magic.len() < 8 || magic.iter().all(|&byte| byte == 0)
 }
 
-fn scan(path: &Path, id: u64) -> io::Result<Found> {
+fn scan(path: &Path, id: u64) -> io::Result<SegmentScan> {
     // Before it is opened: a pipe would make us wait.
     if !fs::symlink_metadata(path)?.is_file() {
-        return Ok(Found::Foreign);
+        return Ok(SegmentScan::Foreign);
     }
     let file = File::open(path)?;
     let length = file.metadata()?.len();
@@ -130,28 +130,32 @@ fn scan(path: &Path, id: u64) -> io::Result<Found> {
     let mut prefix = [0; PREFIX_BYTES];
     let read = read_up_to(&mut reader, &mut prefix)?;
     if is_torn(&prefix[..read.min(8)]) {
-        return Ok(Found::Nothing(length));
+        return Ok(SegmentScan::Nothing(length));
     }
     if prefix[..8] != format::MAGIC {
-        return Ok(Found::Foreign);
+        return Ok(SegmentScan::Foreign);
     }
     if read < PREFIX_BYTES {
-        return Ok(Found::Nothing(length));
+        return Ok(SegmentScan::Nothing(length));
     }
     let (head_length, head_checksum) = format::head_of(&prefix);
     if head_length as usize > HEAD_BYTES_MAX || length > FILE_BYTES_MAX {
-        return Ok(Found::Damaged(length));
+        return Ok(SegmentScan::Damaged(length));
     }
     let mut head = vec![0; head_length as usize];
     let read = read_up_to(&mut reader, &mut head)?;
     head.truncate(read);
     if read < head_length as usize {
         let is_longer = begins_with(&head, head_checksum);
-        return Ok(if is_longer { Found::Damaged(length) } else { Found::Nothing(length) });
+        return Ok(if is_longer {
+            SegmentScan::Damaged(length)
+        } else {
+            SegmentScan::Nothing(length)
+        });
     }
     if crc32fast::hash(&head) != head_checksum {
         // Whose records these are, nobody can say.
-        return Ok(Found::Damaged(length));
+        return Ok(SegmentScan::Damaged(length));
     }
     let first = Mark::default();
     let mut segment = Segment::new(id, Arc::from(head), first);
@@ -159,7 +163,7 @@ fn scan(path: &Path, id: u64) -> io::Result<Found> {
     segment.slot = Slot::last(&prefix);
     let bytes = length.saturating_sub(segment.records_at());
     if segment.slot.offset >= bytes {
-        return Ok(Found::Nothing(0));
+        return Ok(SegmentScan::Nothing(0));
     }
     reader.seek(SeekFrom::Current(segment.slot.offset.cast_signed()))?;
     let mut walk =
@@ -172,9 +176,9 @@ fn scan(path: &Path, id: u64) -> io::Result<Found> {
     segment.tail = walk.left;
     let cut_bytes = walk.cut_bytes + walk.left;
     if records == 0 {
-        return Ok(Found::Nothing(cut_bytes));
+        return Ok(SegmentScan::Nothing(cut_bytes));
     }
-    Ok(Found::Segment { left: Left { segment, settled: walk.settled }, cut_bytes })
+    Ok(SegmentScan::Segment { left: LeftSegment { segment, settled: walk.settled }, cut_bytes })
 }
 
 /// Whether these bytes begin with some that have this checksum: then it is the length that is wrong, and they are more

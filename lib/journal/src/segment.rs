@@ -3,9 +3,9 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
-    chunk::Placed,
+    chunk::ChunkRange,
     format::{PREFIX_BYTES, Slot},
-    settled::Mark,
+    settled_ranges::Mark,
 };
 
 /// What a file system gives out at the least; `du` counts these.
@@ -29,7 +29,7 @@ pub(crate) struct Segment {
     /// The end of its last chunk; the journal's open chunk follows in the last segment.
     pub(crate) end: Mark,
     /// What is in memory: a contiguous tail of the segment. What is before it is in the file or acknowledged.
-    pub(crate) chunks: VecDeque<Placed>,
+    pub(crate) chunks: VecDeque<ChunkRange>,
     pub(crate) on_disk: OnDisk,
     /// Up to here the file holds records and gaps without a hole; what is settled behind it may never get there.
     pub(crate) filled: Mark,

@@ -13,12 +13,12 @@ use crate::{
     options::Durability,
     reader::Reader,
     state::State,
-    sync::Syncing,
+    sync::SyncState,
     writer::{Slots, Writer},
 };
 
 /// What a journal and its flusher both hold.
-pub(crate) struct Shared {
+pub(crate) struct SharedJournal {
     pub(crate) state: Mutex<State>,
     /// Producers wait here for room.
     pub(crate) room: Condvar,
@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) writer: Mutex<Writer>,
     pub(crate) slots: Mutex<Slots>,
     pub(crate) reader: Mutex<Reader>,
-    pub(crate) syncing: Mutex<Syncing>,
+    pub(crate) syncing: Mutex<SyncState>,
     pub(crate) folder: Option<Folder>,
     pub(crate) durability: Chosen,
     pub(crate) now: fn() -> Instant,
@@ -56,7 +56,7 @@ impl Chosen {
     }
 }
 
-impl Shared {
+impl SharedJournal {
     /// The flusher has something to do. Nothing is called if it is awake.
     #[inline]
     pub(crate) fn unpark(&self, state: &mut MutexGuard<'_, State>) {

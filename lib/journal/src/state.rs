@@ -12,13 +12,13 @@ use std::{
 
 use crate::{
     age::Ages,
-    chunk::{CHUNK_COST, Chunk, Placed, Pool},
+    chunk::{CHUNK_COST, Chunk, ChunkRange, Pool},
     format::{HEAD_BYTES_MAX, HEADER_BYTES, PREFIX_BYTES, RECORD_BYTES_MAX, Slot},
     limits::Limits,
     options::{Full, Options},
     ready::Readiness,
     segment::{OnDisk, Segment, length_within, on_disk_bytes},
-    settled::{Mark, Settled},
+    settled_ranges::{Mark, SettledRanges},
     tally::Tally,
 };
 
@@ -36,7 +36,7 @@ pub(crate) struct State {
     pub(crate) written: Mark,
     /// The next record to read.
     pub(crate) reader: Mark,
-    pub(crate) settled: Settled,
+    pub(crate) settled: SettledRanges,
     /// Never empty; appends go to the last.
     pub(crate) segments: VecDeque<Segment>,
     /// The segment whose file is being written: it must stay.
@@ -100,7 +100,7 @@ impl State {
             end,
             written: end,
             reader: Mark::default(),
-            settled: Settled::default(),
+            settled: SettledRanges::default(),
             segments,
             writing: None,
             doomed: Vec::new(),
@@ -217,7 +217,7 @@ impl State {
             copy
         };
         let chunk = Chunk::new(bytes, &self.pool);
-        let placed = Placed { from: self.open_from, to: self.end, chunk };
+        let placed = ChunkRange { from: self.open_from, to: self.end, chunk };
         let end = self.end;
         self.resident += placed.memory_bytes();
         let last = self.last_segment_mut();

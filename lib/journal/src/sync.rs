@@ -4,18 +4,18 @@ use std::{io, mem, sync::MutexGuard};
 
 use crate::{
     options::Durability,
-    shared::{Shared, lock},
+    shared::{SharedJournal, lock},
     state::State,
 };
 
 /// What is under the lock of those who sync: one at a time, so that who comes second has waited for the first.
 #[derive(Debug, Default)]
-pub(crate) struct Syncing {
+pub(crate) struct SyncState {
     /// Segments that the device may not have, by what it said. It does not say so twice, so that only their end helps.
     failed: Vec<(u64, io::Error)>,
 }
 
-impl Shared {
+impl SharedJournal {
     /// Has the flusher sync what was just written, if that is its task.
     pub(crate) fn note_unsynced(&self, state: &mut MutexGuard<'_, State>) {
         if self.durability.get() == Durability::Host {
@@ -53,7 +53,7 @@ mod tests {
     use std::{fs::File, os::fd::OwnedFd, time::Instant};
 
     use super::*;
-    use crate::{Appended, Journal, Options};
+    use crate::{AppendResult, Journal, Options};
 
     #[expect(clippy::disallowed_methods, reason = "a test is a main: this is its clock")]
     fn now() -> Instant {
@@ -68,7 +68,7 @@ mod tests {
             ..Options::in_directory(directory.path(), now)
         };
         let journal = Journal::open(options, b"one").unwrap();
-        assert_eq!(journal.append(1, b"a"), Appended::Kept);
+        assert_eq!(journal.append(1, b"a"), AppendResult::Kept);
         journal.flush().unwrap();
         let shared = &journal.shared;
         let (reader, _writer) = io::pipe().unwrap();

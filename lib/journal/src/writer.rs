@@ -15,7 +15,7 @@ use crate::{
     group::Group,
     options::Durability,
     segment::OnDisk,
-    shared::{Shared, lock},
+    shared::{SharedJournal, lock},
 };
 
 /// How long producers leave a disk alone that has refused.
@@ -37,7 +37,7 @@ pub(crate) struct Slots {
     pub(crate) unsynced: Option<(u64, Arc<File>)>,
 }
 
-impl Shared {
+impl SharedJournal {
     /// Writes everything up to this position. Without a directory nothing is ever written.
     pub(crate) fn write_up_to(&self, writer: &mut Writer, at: u64) -> io::Result<()> {
         while self.write_group(writer, at)? {}

@@ -12,7 +12,7 @@ use std::{
     time::Instant,
 };
 
-use journal::{Appended, Durability, Journal, Options};
+use journal::{AppendResult, Durability, Journal, Options};
 
 const DIRECTORY: &str = "JOURNAL_TEST_DIRECTORY";
 const PRODUCERS: u64 = 2;
@@ -45,7 +45,7 @@ fn produce(directory: &Path, durability: Durability) {
                     let mut record = producer.to_le_bytes().to_vec();
                     record.extend(number.to_le_bytes());
                     record.resize(64, 7);
-                    assert_eq!(journal.append(1, &record), Appended::Kept);
+                    assert_eq!(journal.append(1, &record), AppendResult::Kept);
                     let counted = (number + 1).to_le_bytes();
                     count.write_all_at(&counted, 0).expect("the child can count");
                     if number % 64 == 63 {

@@ -1,11 +1,11 @@
-//! Random lives of a journal against a list: appends, reads, acknowledgements in any order, rewinds, other heads,
-//! restarts, crashes, and damage to what a crash left.
+//! Random operations on a journal, compared with a list: appends, reads, acknowledgements in any order, rewinds, new
+//! heads, restarts, crashes, and damage to the files that a crash left.
 
 mod on_disk;
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Instant};
 
-use journal::{Appended, Batch, Durability, Full, Journal, Options, Why};
+use journal::{AppendResult, Batch, Durability, Full, Journal, Options, Why};
 use on_disk::{Damage, Found, segments};
 use proptest::{collection::vec, prelude::*, test_runner::TestCaseError};
 use tempfile::TempDir;
@@ -28,16 +28,16 @@ enum Step {
         items_max: u64,
         bytes_max: usize,
     },
-    /// Of the batches that were read, this one, modulo their number.
+    /// Acknowledges one of the batches that were read: this index, modulo their number.
     Acknowledge(usize),
     AcknowledgeAll,
     Rewind,
     Head(u8),
     Flush,
     Restart,
-    /// Another journal on the same directory gets so many records, and ends.
+    /// Another journal on the same directory gets this many records, and ends.
     Adopt(usize),
-    /// Goes on with a copy of the directory, as a process that was killed leaves it.
+    /// Continues with a copy of the directory, as a killed process leaves it.
     Crash,
 }
 
@@ -66,7 +66,7 @@ struct Record {
     acknowledged: bool,
 }
 
-/// The bytes of a record tell its number, and that they are all there.
+/// The bytes of a record encode its number, and show that the record is complete.
 fn payload(number: u64, bytes: usize) -> Vec<u8> {
     let mut payload = number.to_le_bytes().to_vec();
     payload.resize(bytes, number as u8);
@@ -77,7 +77,7 @@ fn number_of(payload: &[u8]) -> u64 {
     payload.first_chunk().map_or(u64::MAX, |number| u64::from_le_bytes(*number))
 }
 
-/// Numbers ascend.
+/// The numbers are ascending.
 fn find(records: &[Record], number: u64) -> Option<usize> {
     records.binary_search_by_key(&number, |record| record.number).ok()
 }
@@ -88,12 +88,12 @@ struct Life {
     journal: Journal,
     head: u8,
     next: u64,
-    /// In order, from the first that is not acknowledged on, at the least.
+    /// The records in order, at least from the first that is not acknowledged on.
     records: Vec<Record>,
-    /// The index of the next one to read.
+    /// The index of the next record to read.
     unread: usize,
     batches: Vec<Batch>,
-    /// Records below this number are in files, if not acknowledged.
+    /// Records below this number are in files, unless acknowledged.
     durable: u64,
 }
 
@@ -164,12 +164,12 @@ impl Life {
 
     fn append(&mut self, items: u32, bytes: usize) -> Checked {
         match self.journal.append(items, &payload(self.next, bytes)) {
-            Appended::Kept => {
+            AppendResult::Kept => {
                 let (number, head) = (self.next, self.head);
                 self.records.push(Record { number, items, bytes, head, acknowledged: false });
                 self.next += 1;
             }
-            Appended::Dropped(why) => prop_assert_eq!(why, Why::Full),
+            AppendResult::Dropped(why) => prop_assert_eq!(why, Why::Full),
         }
         if self.durability == Durability::WriteThrough {
             self.durable = self.next;
@@ -225,7 +225,7 @@ impl Life {
         let other = open(self.durability, self.directory.path(), self.head);
         for _ in 0..times {
             let (number, head, bytes) = (self.next, self.head, 100 + 37 * times);
-            prop_assert_eq!(other.append(2, &payload(number, bytes)), Appended::Kept);
+            prop_assert_eq!(other.append(2, &payload(number, bytes)), AppendResult::Kept);
             self.records.push(Record { number, items: 2, bytes, head, acknowledged: false });
             self.next += 1;
         }
@@ -243,7 +243,7 @@ impl Life {
         self.recover(open(self.durability, &path, self.head), None)
     }
 
-    /// Goes on with a copy, perhaps a damaged one.
+    /// Continues with a copy of the directory, optionally a damaged one.
     fn crash(&mut self, damage: Option<Damage>) -> Checked {
         let copy = tempfile::tempdir().expect("there is room for a test");
         let folder = copy.path().join("0");
@@ -256,7 +256,8 @@ impl Life {
         Ok(())
     }
 
-    /// What is found must be what was durable, in order, with nothing invented; then life goes on with it.
+    /// Checks that the recovered records are those that were durable, in order, with no invented record. Then continues
+    /// with them.
     fn recover(&mut self, journal: Journal, excused: Option<Vec<u64>>) -> Checked {
         let is_damaged = excused.is_some();
         let excused = excused.unwrap_or_default();
@@ -326,7 +327,7 @@ impl Life {
     }
 }
 
-/// As `du` counts.
+/// Disk usage as `du` counts it.
 fn disk_usage(path: &Path) -> u64 {
     let Ok(metadata) = fs::metadata(path) else { return 0 };
     let inside = fs::read_dir(path).into_iter().flatten().flatten();
@@ -343,7 +344,7 @@ fn live(durability: Durability, steps: &[Step], damage: Option<Damage>) -> Check
         life.flush();
         life.crash(damage)?;
     }
-    // To the end, in small bites.
+    // Reads to the end, in small batches.
     while life.unread < life.records.len() {
         life.read(7, 2000)?;
     }

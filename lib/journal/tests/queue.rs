@@ -8,7 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use journal::{Appended, Batch, Closed, Counts, Durability, Full, Journal, Options, Ready, Why};
+use journal::{
+    AppendResult, Batch, CloseReport, Counts, Durability, Full, Journal, Options, Ready, Why,
+};
 
 #[expect(clippy::disallowed_methods, reason = "a test is a main: this is the clock it hands down")]
 fn now() -> Instant {
@@ -46,7 +48,7 @@ fn what_goes_in_comes_out() {
     for (journal, _directory) in each() {
         assert!(journal.read(10, 1000).is_none());
         for (items, record) in [(1, "one"), (2, "two"), (3, "three"), (0, ""), (4, "four")] {
-            assert_eq!(journal.append(items, record.as_bytes()), Appended::Kept);
+            assert_eq!(journal.append(items, record.as_bytes()), AppendResult::Kept);
         }
         let first = journal.read(3, 1000).unwrap();
         assert_eq!(texts(&first), ["one", "two"]);
@@ -73,19 +75,19 @@ fn what_goes_in_comes_out() {
         let counts = journal.counts();
         assert_eq!((counts.acknowledged, counts.queued, counts.memory_bytes), (10, 0, 0));
         assert_eq!(counts.oldest, None);
-        assert_eq!(journal.close(), Closed::default());
+        assert_eq!(journal.close(), CloseReport::default());
     }
 }
 
 #[test]
 fn a_batch_has_one_head() {
     for (journal, _directory) in each() {
-        assert_eq!(journal.append(1, b"a"), Appended::Kept);
+        assert_eq!(journal.append(1, b"a"), AppendResult::Kept);
         journal.set_head(b"head");
-        assert_eq!(journal.append(1, b"b"), Appended::Kept);
+        assert_eq!(journal.append(1, b"b"), AppendResult::Kept);
         journal.set_head(b"other");
         journal.set_head(b"third");
-        assert_eq!(journal.append(1, b"c"), Appended::Kept);
+        assert_eq!(journal.append(1, b"c"), AppendResult::Kept);
         let mut found = Vec::new();
         while let Some(batch) = journal.read(u64::MAX, usize::MAX) {
             found.push((String::from_utf8(batch.head().to_vec()).unwrap(), texts(&batch).concat()));
@@ -101,18 +103,18 @@ fn what_is_left_is_found_by_the_next() {
         let options = Options { durability, ..Options::in_directory(directory.path(), now) };
         let journal = Journal::open(options.clone(), b"old").unwrap();
         for text in ["a", "b", "c", "d"] {
-            assert_eq!(journal.append(2, text.as_bytes()), Appended::Kept);
+            assert_eq!(journal.append(2, text.as_bytes()), AppendResult::Kept);
         }
         journal.acknowledge(&journal.read(2, 100).unwrap());
-        assert_eq!(journal.close(), Closed { queued: 6, dropped: 0 });
-        assert_eq!(journal.append(5, b"late"), Appended::Dropped(Why::Closed));
+        assert_eq!(journal.close(), CloseReport { queued: 6, dropped: 0 });
+        assert_eq!(journal.append(5, b"late"), AppendResult::Dropped(Why::Closed));
         journal.set_head(b"late");
         journal.rewind();
         assert!(journal.flush().is_ok() && journal.read(1, 1).is_none());
         assert!(balanced(&journal.counts()));
 
         let journal = Journal::open(options, b"new").unwrap();
-        assert_eq!(journal.append(1, b"e"), Appended::Kept);
+        assert_eq!(journal.append(1, b"e"), AppendResult::Kept);
         let old = journal.read(100, 100).unwrap();
         assert_eq!((old.head(), texts(&old).concat().as_str()), (&b"old"[..], "bcd"));
         let new = journal.read(100, 100).unwrap();
@@ -130,11 +132,11 @@ fn what_is_left_is_found_by_the_next() {
 #[test]
 fn without_a_directory_closing_drops_and_counts() {
     let journal = Journal::open(Options::in_memory(1 << 20, now), b"").unwrap();
-    assert_eq!(journal.append(3, b"a"), Appended::Kept);
-    assert_eq!(journal.append(4, b"b"), Appended::Kept);
+    assert_eq!(journal.append(3, b"a"), AppendResult::Kept);
+    assert_eq!(journal.append(4, b"b"), AppendResult::Kept);
     journal.acknowledge(&journal.read(3, 10).unwrap());
-    assert_eq!(journal.close(), Closed { queued: 0, dropped: 4 });
-    assert_eq!(journal.close(), Closed { queued: 0, dropped: 4 }, "the same again");
+    assert_eq!(journal.close(), CloseReport { queued: 0, dropped: 4 });
+    assert_eq!(journal.close(), CloseReport { queued: 0, dropped: 4 }, "the same again");
     let counts = journal.counts();
     assert_eq!((counts.dropped, counts.queued, counts.acknowledged), (4, 0, 3));
     assert!(journal.read(1, 1).is_none());
@@ -145,19 +147,19 @@ fn full_is_what_the_options_say() {
     let options = Options { full: Full::Count, ..Options::in_memory(784, now) };
     let journal = Journal::open(options, b"").unwrap();
     let mut kept = 0;
-    while journal.append(1, &[7; 84]) == Appended::Kept {
+    while journal.append(1, &[7; 84]) == AppendResult::Kept {
         kept += 1;
     }
     assert_eq!(kept, 4, "sixteen bytes of each are not the owner's, nor 128 of each chunk");
     assert!(journal.pressure() > 0.99, "{}", journal.pressure());
-    assert_eq!(journal.append(1, &[7; 769]), Appended::Dropped(Why::TooLarge));
+    assert_eq!(journal.append(1, &[7; 769]), AppendResult::Dropped(Why::TooLarge));
     journal.set_full(Full::HoldFor(Duration::from_millis(20)));
-    assert_eq!(journal.append(1, &[7; 84]), Appended::Dropped(Why::Full));
+    assert_eq!(journal.append(1, &[7; 84]), AppendResult::Dropped(Why::Full));
     let counts = journal.counts();
     assert!(counts.held >= Duration::from_millis(20), "{counts:?}");
     assert_eq!((counts.accepted, counts.dropped, counts.holding), (7, 3, 0));
     journal.acknowledge(&journal.read(10, 1000).unwrap());
-    assert_eq!(journal.append(1, &[7; 84]), Appended::Kept);
+    assert_eq!(journal.append(1, &[7; 84]), AppendResult::Kept);
 }
 
 /// What counts its calls, and the counter.
@@ -176,13 +178,13 @@ fn the_reader_is_told_again_after_it_found_nothing() {
     let ready = Ready { items: 1, bytes: u64::MAX, wake };
     let journal =
         Journal::open(Options { ready, ..Options::in_memory(1 << 20, now) }, b"").unwrap();
-    assert_eq!(journal.append(1, b"a"), Appended::Kept);
+    assert_eq!(journal.append(1, b"a"), AppendResult::Kept);
     let batch = journal.read(9, 99).unwrap();
     journal.rewind();
     assert_eq!(told.load(Ordering::Relaxed), 2);
     journal.acknowledge(&batch);
     assert!(journal.read(9, 99).is_none());
-    assert_eq!(journal.append(1, b"b"), Appended::Kept);
+    assert_eq!(journal.append(1, b"b"), AppendResult::Kept);
     assert_eq!(told.load(Ordering::Relaxed), 3);
 }
 
@@ -192,9 +194,9 @@ fn a_reader_without_a_threshold_is_told_of_no_room() {
     let ready = Ready { wake, ..Ready::never() };
     let options = Options { ready, full: Full::Count, ..Options::in_memory(1000, now) };
     let journal = Journal::open(options, b"").unwrap();
-    while journal.append(1, &[1; 100]) == Appended::Kept {}
+    while journal.append(1, &[1; 100]) == AppendResult::Kept {}
     assert_eq!(told.load(Ordering::Relaxed), 1);
-    assert_eq!(journal.append(1, &[1; 100]), Appended::Dropped(Why::Full));
+    assert_eq!(journal.append(1, &[1; 100]), AppendResult::Dropped(Why::Full));
     assert_eq!(told.load(Ordering::Relaxed), 1, "it knows");
 }
 
@@ -203,7 +205,7 @@ fn heads_and_small_chunks_take_memory() {
     let options = Options { full: Full::Count, ..Options::in_memory(100_000, now) };
     let journal = Journal::open(options.clone(), b"").unwrap();
     let mut kept = 0_u32;
-    while journal.append(1, b"x") == Appended::Kept {
+    while journal.append(1, b"x") == AppendResult::Kept {
         kept += 1;
         journal.set_head(&vec![kept as u8; 10_000]);
     }
@@ -215,7 +217,7 @@ fn heads_and_small_chunks_take_memory() {
 
     let journal = Journal::open(options, b"").unwrap();
     let mut kept = 0;
-    while journal.append(1, b"x") == Appended::Kept {
+    while journal.append(1, b"x") == AppendResult::Kept {
         kept += 1;
         assert!(journal.read(1, 1).is_some());
     }
@@ -229,7 +231,7 @@ fn the_reader_is_told_once_per_crossing() {
     let journal =
         Journal::open(Options { ready, ..Options::in_memory(1 << 20, now) }, b"").unwrap();
     let append = |items: u32, bytes: usize, expected: usize| {
-        assert_eq!(journal.append(items, &vec![0; bytes]), Appended::Kept);
+        assert_eq!(journal.append(items, &vec![0; bytes]), AppendResult::Kept);
         assert_eq!(told.load(Ordering::Relaxed), expected);
     };
     append(1, 1, 0);
@@ -251,18 +253,22 @@ fn bounds_and_durability_change_and_nothing_is_lost() {
     for (journal, directory) in each() {
         let record = [7; 1000];
         for _ in 0..500 {
-            assert_eq!(journal.append(1, &record), Appended::Kept);
+            assert_eq!(journal.append(1, &record), AppendResult::Kept);
         }
         journal.set_full(Full::Count);
         for durability in DURABILITIES {
             let small = Options { durability, ..Options::in_memory(10_000, now) }.disk_max(80_000);
             journal.set_bounds(&small).expect("a thread");
-            assert_eq!(journal.append(1, &record), Appended::Dropped(Why::Full), "{durability:?}");
+            assert_eq!(
+                journal.append(1, &record),
+                AppendResult::Dropped(Why::Full),
+                "{durability:?}"
+            );
         }
         let large = Options::in_memory(1 << 20, now).disk_max(1 << 30);
         for durability in DURABILITIES {
             journal.set_bounds(&Options { durability, ..large.clone() }).expect("a thread");
-            assert_eq!(journal.append(1, &record), Appended::Kept, "{durability:?}");
+            assert_eq!(journal.append(1, &record), AppendResult::Kept, "{durability:?}");
         }
         let counts = journal.counts();
         assert_eq!((counts.queued, counts.dropped), (504, 4));
@@ -287,11 +293,11 @@ fn a_durability_that_is_chosen_later_holds_from_then_on() {
     let memory =
         Options { durability: Durability::Memory, ..Options::in_directory(directory.path(), now) };
     let journal = Journal::open(memory.clone(), b"head").expect("it opens");
-    assert_eq!(journal.append(1, b"one"), Appended::Kept);
+    assert_eq!(journal.append(1, b"one"), AppendResult::Kept);
     assert_eq!(files(), 0, "nothing is written for as long as there is memory");
     let through = Options { durability: Durability::WriteThrough, ..memory };
     journal.set_bounds(&through).expect("a thread");
-    assert_eq!(journal.append(1, b"two"), Appended::Kept);
+    assert_eq!(journal.append(1, b"two"), AppendResult::Kept);
     assert_eq!(files(), 1);
 }
 

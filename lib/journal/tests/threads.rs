@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use journal::{Appended, Batch, Durability, Full, Journal, Options, Ready, Why};
+use journal::{AppendResult, Batch, Durability, Full, Journal, Options, Ready, Why};
 
 #[expect(clippy::disallowed_methods, reason = "a test is a main: this is the clock it hands down")]
 fn now() -> Instant {
@@ -98,7 +98,7 @@ fn run(options: Options) {
             let journal = &journal;
             scope.spawn(move || {
                 for number in 0..EACH {
-                    assert_eq!(journal.append(1, &record(producer, number)), Appended::Kept);
+                    assert_eq!(journal.append(1, &record(producer, number)), AppendResult::Kept);
                 }
             });
         }
@@ -148,7 +148,7 @@ fn on_disk_with_room() {
 }
 
 /// Holds a producer, does something, and says what became of its record.
-fn held(act: impl FnOnce(&Journal)) -> (Appended, Journal) {
+fn held(act: impl FnOnce(&Journal)) -> (AppendResult, Journal) {
     let (wake, woken) = mpsc::sync_channel(1);
     let wake = Mutex::new(wake);
     let ready = Ready {
@@ -159,7 +159,7 @@ fn held(act: impl FnOnce(&Journal)) -> (Appended, Journal) {
     };
     let options = Options { ready, ..Options::in_memory(100, now) };
     let journal = Journal::open(options, b"").expect("it opens");
-    assert_eq!(journal.append(1, &[1; 80]), Appended::Kept);
+    assert_eq!(journal.append(1, &[1; 80]), AppendResult::Kept);
     let appended = thread::scope(|scope| {
         let producer = scope.spawn(|| journal.append(2, &[2; 80]));
         woken.recv().expect("who finds no room tells the reader");
@@ -178,16 +178,16 @@ fn a_held_producer_goes_on() {
         let batch = journal.read(1, 1).expect("one is there");
         assert_eq!(journal.acknowledge(&batch), 1);
     });
-    assert_eq!(appended, Appended::Kept);
+    assert_eq!(appended, AppendResult::Kept);
     assert!(journal.counts().held > Duration::ZERO);
 
     let (appended, journal) = held(|journal| journal.set_full(Full::Count));
-    assert_eq!(appended, Appended::Dropped(Why::Full));
+    assert_eq!(appended, AppendResult::Dropped(Why::Full));
     assert_eq!((journal.counts().accepted, journal.counts().dropped), (3, 2));
 
     let (appended, journal) = held(|journal| {
         journal.close();
     });
-    assert_eq!(appended, Appended::Dropped(Why::Closed));
+    assert_eq!(appended, AppendResult::Dropped(Why::Closed));
     assert_eq!((journal.counts().dropped, journal.counts().queued), (3, 0));
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use journal::{Appended, Durability, Journal, Options};
+use journal::{AppendResult, Durability, Journal, Options};
 
 static SECONDS: AtomicU64 = AtomicU64::new(0);
 
@@ -35,7 +35,7 @@ fn the_oldest_has_an_age() {
     let options = Options::in_directory(directory.path(), by_hand);
     let journal = Journal::open(options.clone(), b"").unwrap();
     let oldest = |journal: &Journal| journal.counts().oldest.map(|age| age.as_secs());
-    let append = || assert_eq!(journal.append(1, b"record"), Appended::Kept);
+    let append = || assert_eq!(journal.append(1, b"record"), AppendResult::Kept);
     later(1000);
     assert_eq!(oldest(&journal), None);
     append();
@@ -69,7 +69,7 @@ fn a_tail_is_written_by_itself() {
         let options = Options { durability, ..Options::in_directory(directory.path(), now) };
         let journal = Journal::open(options, b"").unwrap();
         for round in 1..=3 {
-            assert_eq!(journal.append(1, &[1; 84]), Appended::Kept);
+            assert_eq!(journal.append(1, &[1; 84]), AppendResult::Kept);
             let start = now();
             while journal.counts().disk_bytes < 64 + round * 100 {
                 assert!(start.elapsed() < Duration::from_secs(20), "{:?}", journal.counts());

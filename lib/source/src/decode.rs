@@ -21,7 +21,7 @@ struct Piece {
 
 /// A decoded scalar, and where it ends in the source.
 #[derive(Debug, Default)]
-pub(crate) struct Decoded {
+pub(crate) struct DecodedScalar {
     pub(crate) text: String,
     pub(crate) places: Places,
     pub(crate) end: usize,
@@ -65,7 +65,7 @@ impl Piece {
     }
 }
 
-impl Decoded {
+impl DecodedScalar {
     fn put(&mut self, decoded: &str, source: Range<usize>) {
         let start = self.text.len();
         self.text.push_str(decoded);
@@ -103,8 +103,8 @@ impl Decoded {
 }
 
 /// Text that stands for itself.
-pub(crate) fn verbatim(source: &str, range: Range<usize>) -> Option<Decoded> {
-    let mut decoded = Decoded { end: range.end, ..Decoded::default() };
+pub(crate) fn verbatim(source: &str, range: Range<usize>) -> Option<DecodedScalar> {
+    let mut decoded = DecodedScalar { end: range.end, ..DecodedScalar::default() };
     if !range.is_empty() {
         decoded.put(source.get(range.clone())?, range);
     }
@@ -112,18 +112,18 @@ pub(crate) fn verbatim(source: &str, range: Range<usize>) -> Option<Decoded> {
 }
 
 /// A YAML plain scalar, whose end the grammar knows.
-pub(crate) fn plain(source: &str, range: Range<usize>) -> Option<Decoded> {
+pub(crate) fn plain(source: &str, range: Range<usize>) -> Option<DecodedScalar> {
     flow(source.get(..range.end)?, range.start, None)
 }
 
 /// A YAML scalar in single or double quotes, from the opening quote on.
-pub(crate) fn quoted(source: &str, start: usize) -> Option<Decoded> {
+pub(crate) fn quoted(source: &str, start: usize) -> Option<DecodedScalar> {
     let quote = source.get(start..)?.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     flow(source, start + 1, Some(quote))
 }
 
-fn flow(source: &str, start: usize, quote: Option<char>) -> Option<Decoded> {
-    let mut out = Decoded { end: start, ..Decoded::default() };
+fn flow(source: &str, start: usize, quote: Option<char>) -> Option<DecodedScalar> {
+    let mut out = DecodedScalar { end: start, ..DecodedScalar::default() };
     let mut at = start;
     while let Some(c) = source.get(at..)?.chars().next() {
         let next = at + c.len_utf8();
@@ -156,7 +156,7 @@ fn flow(source: &str, start: usize, quote: Option<char>) -> Option<Decoded> {
 
 /// Blanks within a line are kept; with a line break among them the gap is folded: one break becomes a space, and of
 /// several all but the first are kept.
-fn fold_gap(source: &str, start: usize, out: &mut Decoded) -> usize {
+fn fold_gap(source: &str, start: usize, out: &mut DecodedScalar) -> usize {
     let (breaks, end) = gap(source, start);
     match breaks.as_slice() {
         [] => out.put(&source[start..end], start..end),
@@ -167,7 +167,7 @@ fn fold_gap(source: &str, start: usize, out: &mut Decoded) -> usize {
 }
 
 /// Behind an escaped line break the gap vanishes, except for the empty lines in it.
-fn join_gap(source: &str, start: usize, out: &mut Decoded) -> usize {
+fn join_gap(source: &str, start: usize, out: &mut DecodedScalar) -> usize {
     let (breaks, end) = gap(source, start);
     breaks.iter().skip(1).for_each(|kept| out.put("\n", kept.clone()));
     end
@@ -256,10 +256,10 @@ fn escape(source: &str, at: usize) -> Option<(char, usize)> {
 ///
 /// The text decides what cannot be seen here: the parent's indentation, to which an explicit indicator is relative, and
 /// how many of the last line breaks count.
-pub(crate) fn block(source: &str, header: usize, text: &str) -> Option<Decoded> {
+pub(crate) fn block(source: &str, header: usize, text: &str) -> Option<DecodedScalar> {
     let folded = source.get(header..)?.starts_with('>');
     let indent = block_indent(source, header, text)?;
-    let mut out = Decoded { end: header + 1, ..Decoded::default() };
+    let mut out = DecodedScalar { end: header + 1, ..DecodedScalar::default() };
     let mut breaks: Vec<Range<usize>> = Vec::new();
     let mut at = next_line(source, header);
     let mut content_end = at;
@@ -296,7 +296,7 @@ pub(crate) fn block(source: &str, header: usize, text: &str) -> Option<Decoded> 
 }
 
 /// The line breaks between two content lines, or around them.
-fn put_breaks(out: &mut Decoded, breaks: &[Range<usize>], fold: bool) {
+fn put_breaks(out: &mut DecodedScalar, breaks: &[Range<usize>], fold: bool) {
     let kept = match breaks {
         [only] if fold => return out.put(" ", only.clone()),
         [_, kept @ ..] if fold => kept,
@@ -330,7 +330,7 @@ fn spaces(source: &str, at: usize) -> usize {
 }
 
 /// A TOML string or quoted key, with its quotes.
-pub(crate) fn toml_string(source: &str, range: Range<usize>) -> Option<Decoded> {
+pub(crate) fn toml_string(source: &str, range: Range<usize>) -> Option<DecodedScalar> {
     let raw = source.get(range.clone())?;
     let delimiter =
         ["\"\"\"", "'''", "\"", "'"].into_iter().find(|delimiter| raw.starts_with(delimiter))?;
@@ -348,8 +348,8 @@ pub(crate) fn toml_string(source: &str, range: Range<usize>) -> Option<Decoded> 
     Some(out)
 }
 
-fn toml_basic(source: &str, start: usize) -> Option<Decoded> {
-    let mut out = Decoded { end: start, ..Decoded::default() };
+fn toml_basic(source: &str, start: usize) -> Option<DecodedScalar> {
+    let mut out = DecodedScalar { end: start, ..DecodedScalar::default() };
     let mut at = start;
     while let Some(c) = source.get(at..)?.chars().next() {
         let next = at + c.len_utf8();

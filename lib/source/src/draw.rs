@@ -106,7 +106,7 @@ fn places<'a>(group: Group<'a>, diagnostic: &'a Diagnostic, span: Span) -> Group
     let in_one_part = all.end <= text.part_end(all.start);
     let (window, line) = text.lines_around(all);
     if in_one_part && window.len() <= WINDOW_BYTES_MAX {
-        let shown = Shown::new(text, window);
+        let shown = WindowText::new(text, window);
         let annotations = marks.iter().map(|mark| shown.annotation(mark)).collect::<Vec<_>>();
         let snippet = shown.snippet(line).annotations(annotations);
         let is_true = shown.has_true_column(marks[0].span);
@@ -126,7 +126,7 @@ fn alone<'a>(group: Group<'a>, text: &'a Text, mark: Mark<'a>) -> Group<'a> {
     };
     let window = if is_cut { text.clamp(around) } else { line };
     let span = text.first_line(Span { start, end: mark.span.end.min(window.end) });
-    let shown = Shown::new(text, window);
+    let shown = WindowText::new(text, window);
     let annotation = shown.annotation(&Mark { span, ..mark });
     let snippet = shown.snippet(number).annotation(annotation);
     let is_true = !is_cut && shown.has_true_column(span);
@@ -151,13 +151,13 @@ fn located<'a>(
 }
 
 /// What is shown of a window: its text, with `***` for what is hidden.
-struct Shown<'a> {
+struct WindowText<'a> {
     text: &'a Text,
     window: Span,
     hidden: Vec<Span>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> WindowText<'a> {
     fn new(text: &'a Text, window: Span) -> Self {
         Self { text, window, hidden: text.hidden_in(window).collect() }
     }

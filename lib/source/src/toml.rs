@@ -12,7 +12,7 @@ use toml_parser::{
 
 use crate::{
     Diagnostic, Diagnostics, NESTING_MAX, Node, Scalar, Span, Style, TEXT_BYTES_MAX, Text, Value,
-    decode::{self, Decoded, Places},
+    decode::{self, DecodedScalar, Places},
     mistakes::too_large,
     scalar::Kind,
 };
@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
                 (style, decode::toml_string(input, range))
             }
         };
-        let same = |decoded: &Decoded| decoded.text == text;
+        let same = |decoded: &DecodedScalar| decoded.text == text;
         (style, decoded.filter(same).map(|decoded| decoded.places).unwrap_or_default())
     }
 

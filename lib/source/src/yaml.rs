@@ -15,7 +15,7 @@ use build::Builder;
 use positions::Positions;
 
 /// A reading that cannot go on, with the byte at which it stopped. The reason has been told.
-struct Stopped(usize);
+struct YamlStop(usize);
 
 /// Words of the grammar's messages, and what to do about them.
 const ADVICE: &[(&str, &str)] = &[
@@ -53,7 +53,7 @@ pub fn read_yaml(text: &Text) -> (Vec<Node>, Vec<Diagnostic>) {
     }
     let positions = Positions::new(text.content());
     let mut start = text.body();
-    while let Err(Stopped(at)) = read_stream(&found, &positions, start, &mut documents) {
+    while let Err(YamlStop(at)) = read_stream(&found, &positions, start, &mut documents) {
         match next_document(text.content(), at) {
             Some(next) if next > start && !found.is_full() => start = next,
             _ => break,
@@ -68,7 +68,7 @@ fn read_stream(
     positions: &Positions,
     start: usize,
     documents: &mut Vec<Node>,
-) -> Result<(), Stopped> {
+) -> Result<(), YamlStop> {
     let source = found.text().content();
     let first = positions.char_of(start);
     let mut builder = Builder::new(found, start);
@@ -82,7 +82,7 @@ fn read_stream(
             Err(error) => {
                 let at = positions.byte_of(first + error.marker().index());
                 found.push(mistake(found, at, error.info()));
-                return Err(Stopped(at));
+                return Err(YamlStop(at));
             }
         };
         match event {

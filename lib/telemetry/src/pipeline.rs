@@ -14,7 +14,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use journal::{Appended, Journal};
+use journal::{AppendResult, Journal};
 use opentelemetry::{InstrumentationScope, SpanId, TraceId, Value, logs::Severity, trace::Status};
 use opentelemetry_sdk::{logs::SdkLogRecord, trace::SpanData};
 
@@ -293,7 +293,7 @@ fn append(
     encode(&mut record);
     for outlet in outlets {
         // What it drops it counts, and there is nobody here to tell.
-        let (Appended::Kept | Appended::Dropped(_)) = outlet.journal.append(1, &record);
+        let (AppendResult::Kept | AppendResult::Dropped(_)) = outlet.journal.append(1, &record);
     }
     if record.capacity() <= SCRATCH_BYTES_MAX {
         // At the end of a thread there is nobody left to keep it for.

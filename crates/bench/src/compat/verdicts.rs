@@ -15,12 +15,12 @@ use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
 
 use anyhow::{Context, Result, bail};
 
-use case::{Case, Listed, Purpose};
-use stage::{Answered, Stage};
+use case::{KnownDifference, Purpose, VerdictCase};
+use stage::{CaseAnswer, TraceStage};
 
 /// How many cases of each kind came out how.
 #[derive(Default)]
-struct Row {
+struct KindCounts {
     cases: usize,
     equal: usize,
     more: usize,
@@ -34,22 +34,24 @@ pub fn run(folder: &Path) -> Result<String> {
     let path = folder.join("cases.jsonl");
     let cases =
         fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let mut stages = Stage::load_all(folder)?;
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    let mut stages = TraceStage::load_all(folder)?;
+    let mut rows: BTreeMap<String, KindCounts> = BTreeMap::new();
     let mut complaints = Vec::new();
     let mut asked = Vec::new();
     for line in cases.lines() {
-        let case: Case = serde_json::from_str(line).context("a line is no case")?;
+        let case: VerdictCase = serde_json::from_str(line).context("a line is no case")?;
         let answered = stage::ask(&case, &mut stages)?;
         let wrong = case.differences(&answered);
         let row = rows.entry(case.kind.clone()).or_default();
         row.cases += 1;
         match (wrong, listed.get(&case.id)) {
             (None, None) => row.equal += 1,
-            (Some(_), Some(Listed { purpose: Purpose::More, .. })) if case.is_an_error() => {
+            (Some(_), Some(KnownDifference { purpose: Purpose::More, .. }))
+                if case.is_an_error() =>
+            {
                 row.more += 1;
             }
-            (Some(_), Some(Listed { purpose: Purpose::Differ, .. })) => row.differ += 1,
+            (Some(_), Some(KnownDifference { purpose: Purpose::Differ, .. })) => row.differ += 1,
             (Some(wrong), _) => {
                 row.wrong += 1;
                 complaints.push(format!("{}: {wrong}\n    {}", case.id, case.question()));
@@ -73,16 +75,16 @@ pub fn run(folder: &Path) -> Result<String> {
     finish(&rows, &complaints)
 }
 
-fn finish(rows: &BTreeMap<String, Row>, complaints: &[String]) -> Result<String> {
+fn finish(rows: &BTreeMap<String, KindCounts>, complaints: &[String]) -> Result<String> {
     let mut table = String::new();
     writeln!(
         table,
         "{:20} {:>5} {:>5} {:>5} {:>6} {:>5}",
         "kind", "cases", "equal", "more", "differ", "wrong"
     )?;
-    let mut total = Row::default();
-    let mut write = |name: &str, row: &Row| {
-        let Row { cases, equal, more, differ, wrong } = row;
+    let mut total = KindCounts::default();
+    let mut write = |name: &str, row: &KindCounts| {
+        let KindCounts { cases, equal, more, differ, wrong } = row;
         writeln!(table, "{name:20} {cases:5} {equal:5} {more:5} {differ:6} {wrong:5}")
     };
     for (kind, row) in rows {

@@ -7,10 +7,10 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use super::{
-    Stand,
+    DogfoodStand,
     offline::Traces,
     say,
-    suite::{self, Ran},
+    suite::{self, TestResult},
 };
 use crate::table::{Goal, Row};
 
@@ -78,14 +78,14 @@ pub(super) async fn measure(binary: &Path, only: &str) -> Result<Vec<Row>> {
 
 /// The verdicts of the tests that may find this fault.
 async fn verdicts(binary: &Path, fault: &str, finder: &str) -> Result<BTreeMap<String, String>> {
-    let stand = Stand::start(binary, Some(fault)).await?;
+    let stand = DogfoodStand::start(binary, Some(fault)).await?;
     let mut tests = suite::apply(&stand).await?;
     tests.retain(|test| test == finder || LOOKED_AT.contains(&test.as_str()));
     let ran = suite::run(&stand, &tests, fault).await?;
     let folder = TempDir::new()?;
     let traces = Traces::get(&stand, &ran, folder.path()).await?;
     let always = traces.always(binary).await?;
-    let is_control = |ran: &Ran| ran.test != finder && ran.verdict == "passed";
+    let is_control = |ran: &TestResult| ran.test != finder && ran.verdict == "passed";
     ensure!(ran.iter().any(is_control), "nothing passes, so that nothing is found: {ran:#?}");
     let mut verdicts: BTreeMap<_, _> = ran.into_iter().map(|ran| (ran.test, ran.verdict)).collect();
     let always = if always.is_empty() { "passed" } else { FAILED };

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail, ensure};
 use model::Trace;
 use serde_json::Value;
 
-use super::{Stand, folder, suite::Ran};
-use crate::parts::{Finished, qualitytrace};
+use super::{DogfoodStand, folder, suite::TestResult};
+use crate::parts::{CommandResult, qualitytrace};
 
 /// The least share of mutants that the suite must notice, in percent.
 pub(super) const LEAST: u8 = 90;
@@ -51,8 +51,12 @@ impl Traces {
         Ok(all)
     }
 
+    pub(super) async fn get(
+        stand: &DogfoodStand,
+        ran: &[TestResult],
+        folder: &Path,
     /// Gets the traces from the observer.
-    pub(super) async fn get(stand: &Stand, ran: &[Ran], folder: &Path) -> Result<Self> {
+    ) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let mut files = Vec::new();
         for ran in ran {
@@ -115,8 +119,8 @@ impl Traces {
 }
 
 /// What a command that should have found nothing found. One that could not tell is an error.
-fn unlike(test: &str, finished: &Finished) -> Result<Option<String>> {
-    let Finished { code, out, err } = finished;
+fn unlike(test: &str, finished: &CommandResult) -> Result<Option<String>> {
+    let CommandResult { code, out, err } = finished;
     match code {
         Some(0) => Ok(None),
         Some(1) => Ok(Some(format!("{test}:\n{out}{err}"))),

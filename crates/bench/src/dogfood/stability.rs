@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Result, ensure};
 use tokio::time::Instant;
 
-use super::{Stand, say, suite};
+use super::{DogfoodStand, say, suite};
 use crate::table::{Goal, Row};
 
 /// Verdicts that are waited for.
@@ -58,7 +58,7 @@ impl Drop for Busy {
 
 /// Repeats the suite until there are enough verdicts or the time is up.
 pub(super) async fn measure(binary: &Path) -> Result<Vec<Row>> {
-    let stand = Stand::start(binary, None).await?;
+    let stand = DogfoodStand::start(binary, None).await?;
     let tests = suite::apply(&stand).await?;
     let busy = Busy::start()?;
     let began = Instant::now();

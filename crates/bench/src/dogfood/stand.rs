@@ -27,7 +27,7 @@ const UP: &str = "up";
 const JAEGER: [&str; 2] = ["QUALITYTRACE_TEST_JAEGER", "QUALITYTRACE_TEST_JAEGER_OTLP"];
 
 /// Everything that runs, until it is dropped.
-pub(super) struct Stand {
+pub(super) struct DogfoodStand {
     /// The observer's API.
     pub(super) observer: Api,
     script: Child,
@@ -37,7 +37,7 @@ pub(super) struct Stand {
     _out: TempDir,
 }
 
-impl Stand {
+impl DogfoodStand {
     /// Starts all of it; `plant` names a fault that the subject shows.
     pub(super) async fn start(binary: &Path, plant: Option<&str>) -> Result<Self> {
         let (database, out) = (Database::create("observer").await?, TempDir::new()?);

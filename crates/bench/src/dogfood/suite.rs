@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{Stand, files};
+use super::{DogfoodStand, files};
 use crate::parts::Api;
 
 /// Tests at a time.
@@ -16,7 +16,7 @@ const RUN_MAX: Duration = Duration::from_secs(90);
 
 /// What became of one test.
 #[derive(Clone, Debug)]
-pub(super) struct Ran {
+pub(super) struct TestResult {
     /// Its id.
     pub(super) test: String,
     /// `passed`, `failed` or `inconclusive`.
@@ -28,7 +28,7 @@ pub(super) struct Ran {
 }
 
 /// Gives the observer all tests, and tells their ids.
-pub(super) async fn apply(stand: &Stand) -> Result<Vec<String>> {
+pub(super) async fn apply(stand: &DogfoodStand) -> Result<Vec<String>> {
     let mut tests = Vec::new();
     for (name, text) in files("tests")? {
         let applied = stand.observer.apply(&text).await.with_context(|| name.clone())?;
@@ -38,8 +38,12 @@ pub(super) async fn apply(stand: &Stand) -> Result<Vec<String>> {
     Ok(tests)
 }
 
+pub(super) async fn run(
+    stand: &DogfoodStand,
+    tests: &[String],
+    revision: &str,
 /// Runs these tests, some at a time, and tells what became of each, in their order.
-pub(super) async fn run(stand: &Stand, tests: &[String], revision: &str) -> Result<Vec<Ran>> {
+) -> Result<Vec<TestResult>> {
     let mut waiting = tests.iter().cloned().enumerate();
     let mut running = JoinSet::new();
     let mut ran = BTreeMap::new();
@@ -57,18 +61,18 @@ pub(super) async fn run(stand: &Stand, tests: &[String], revision: &str) -> Resu
     Ok(ran.into_values().collect())
 }
 
-async fn one(api: &Api, test: String, revision: &str) -> Result<Ran> {
+async fn one(api: &Api, test: String, revision: &str) -> Result<TestResult> {
     let body = json!({"variableSets": ["subject"], "revision": revision});
     let run = api.start(&test, &body).await?;
     let ended = api.ended(&run, RUN_MAX).await?;
     let Some(verdict) = ended["verdict"].as_str() else {
         bail!("the run of `{test}` has no verdict after {} s", RUN_MAX.as_secs());
     };
-    Ok(Ran { test, verdict: verdict.to_owned(), run, outcome: ended["outcome"].clone() })
+    Ok(TestResult { test, verdict: verdict.to_owned(), run, outcome: ended["outcome"].clone() })
 }
 
 /// What a run said, as far as it did not pass.
-pub(super) fn complaint(ran: &Ran) -> String {
+pub(super) fn complaint(ran: &TestResult) -> String {
     let claims = ran.outcome["judgement"]["claims"].as_array().into_iter().flatten();
     let broken = claims.filter(|claim| claim["verdict"] != "passed").map(|claim| {
         let found = claim["spans"].as_array().into_iter().flatten().map(|span| &span["found"]);

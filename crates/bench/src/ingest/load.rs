@@ -43,20 +43,20 @@ pub(crate) enum Way {
 
 /// Requests, framed for the way they go.
 #[derive(Clone)]
-pub(crate) struct Load {
+pub(crate) struct ExportLoad {
     way: Way,
     bodies: Arc<Vec<Bytes>>,
 }
 
 /// A load that is being sent.
-pub(crate) struct Running {
-    counts: Arc<Counts>,
+pub(crate) struct ActiveLoad {
+    counts: Arc<LoadCounts>,
     workers: JoinSet<Result<()>>,
     _connections: JoinSet<()>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct LoadCounts {
     turn: AtomicUsize,
     sent: AtomicU64,
     refused: AtomicU64,
@@ -79,7 +79,7 @@ pub(crate) fn trace_of(run: usize) -> TraceId {
     ring().mint(&Project::default(), at, [run as u8; 5])
 }
 
-impl Load {
+impl ExportLoad {
     /// Spans of many traces in which nobody is interested.
     pub(crate) fn foreign(way: Way, spans: usize) -> Result<Self> {
         let mut dice = Dice::new(7);
@@ -135,8 +135,8 @@ fn framed(way: Way, message: &[u8]) -> Bytes {
 }
 
 /// Starts to send.
-pub(crate) async fn start(port: u16, load: &Load) -> Result<Running> {
-    let counts = Arc::new(Counts::default());
+pub(crate) async fn start(port: u16, load: &ExportLoad) -> Result<ActiveLoad> {
+    let counts = Arc::new(LoadCounts::default());
     let (mut workers, mut connections) = (JoinSet::new(), JoinSet::new());
     for _ in 0..CONNECTIONS {
         let mut shared = None;
@@ -152,10 +152,10 @@ pub(crate) async fn start(port: u16, load: &Load) -> Result<Running> {
             workers.spawn(work(sender, port, load.clone(), Arc::clone(&counts)));
         }
     }
-    Ok(Running { counts, workers, _connections: connections })
+    Ok(ActiveLoad { counts, workers, _connections: connections })
 }
 
-impl Running {
+impl ActiveLoad {
     /// Requests that were taken so far.
     pub(crate) fn sent(&self) -> u64 {
         self.counts.sent.load(Ordering::Relaxed)
@@ -171,7 +171,12 @@ impl Running {
     }
 }
 
-async fn work(mut sender: Sender, port: u16, load: Load, counts: Arc<Counts>) -> Result<()> {
+async fn work(
+    mut sender: Sender,
+    port: u16,
+    load: ExportLoad,
+    counts: Arc<LoadCounts>,
+) -> Result<()> {
     while !counts.is_over.load(Ordering::Relaxed) {
         let turn = counts.turn.fetch_add(1, Ordering::Relaxed);
         let body = load.bodies[turn % POOL].clone();

@@ -37,7 +37,7 @@ const NAMED_MAX: u64 = 10;
 
 /// What came of the requests.
 #[derive(Default)]
-struct Tally {
+struct IngestTally {
     taken: AtomicU64,
     refused: AtomicU64,
     unanswered: AtomicU64,
@@ -52,7 +52,7 @@ pub async fn measure(binary: &Path, arguments: &[String]) -> Result<Vec<Row>> {
     };
     let receiver = Receiver::start_from(binary, "open").await?;
     let pool = Arc::new(Pool::new()?);
-    let tally = Arc::new(Tally::default());
+    let tally = Arc::new(IngestTally::default());
     send(&receiver, 0..SETTLED / part, &pool, &tally).await?;
     let settled = receiver.resident_mb()?;
     send(&receiver, SETTLED / part..REQUESTS / part, &pool, &tally).await?;
@@ -74,7 +74,7 @@ async fn send(
     receiver: &Receiver,
     numbers: std::ops::Range<u64>,
     pool: &Arc<Pool>,
-    tally: &Arc<Tally>,
+    tally: &Arc<IngestTally>,
 ) -> Result<()> {
     let mut workers = JoinSet::new();
     for worker in 0..WORKERS {
@@ -87,7 +87,12 @@ async fn send(
     Ok(())
 }
 
-async fn work(port: u16, numbers: impl Iterator<Item = u64>, pool: Arc<Pool>, tally: Arc<Tally>) {
+async fn work(
+    port: u16,
+    numbers: impl Iterator<Item = u64>,
+    pool: Arc<Pool>,
+    tally: Arc<IngestTally>,
+) {
     let mut senders = Senders::new(port);
     for number in numbers {
         let broken = Broken::throw(number, &pool);
@@ -102,7 +107,7 @@ async fn work(port: u16, numbers: impl Iterator<Item = u64>, pool: Arc<Pool>, ta
 }
 
 #[expect(clippy::print_stdout, reason = "a proof says what it found")]
-fn unanswered<'a>(number: u64, why: &str, tally: &'a Tally) -> &'a AtomicU64 {
+fn unanswered<'a>(number: u64, why: &str, tally: &'a IngestTally) -> &'a AtomicU64 {
     if tally.unanswered.load(Ordering::Relaxed) < NAMED_MAX {
         println!("request {number} was not answered: {why}");
     }

@@ -161,7 +161,7 @@ impl Service<http::Request<tonic::body::Body>> for Raw {
     }
 
     fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
-        let call = Call(Arc::clone(&self.0));
+        let call = RawCall(Arc::clone(&self.0));
         Box::pin(async move {
             let mut grpc = Grpc::new(RawCodec).max_decoding_message_size(MESSAGE_BYTES_MAX);
             Ok(grpc.unary(call, request).await)
@@ -169,9 +169,9 @@ impl Service<http::Request<tonic::body::Body>> for Raw {
     }
 }
 
-struct Call(Arc<AtomicU64>);
+struct RawCall(Arc<AtomicU64>);
 
-impl UnaryService<Bytes> for Call {
+impl UnaryService<Bytes> for RawCall {
     type Response = Bytes;
     type Future = std::future::Ready<Result<tonic::Response<Bytes>, Status>>;
 

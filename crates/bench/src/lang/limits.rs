@@ -41,7 +41,7 @@ const BUDGET_RATIO_MIN: f64 = 4.0;
 
 /// What one process found out.
 #[derive(Debug, Serialize, Deserialize)]
-struct Figures {
+struct LimitFigures {
     judge_ns: f64,
     resident_kb: f64,
     steps: u64,
@@ -51,7 +51,7 @@ struct Figures {
 
 /// How the spans of a trace stand to each other.
 #[derive(Clone, Copy)]
-enum Shape {
+enum TraceShape {
     /// Three below each.
     Tree,
     /// One below each.
@@ -74,15 +74,15 @@ pub(super) async fn measure() -> Result<Vec<Row>> {
     let protobuf = alone("file", Some(&protobuf)).await?;
     let all = [&positions, &claims, &thirty, &json, &protobuf];
     let most =
-        |of: fn(&Figures) -> u64| all.iter().map(|it| of(it)).max().unwrap_or(0).max(1) as f64;
+        |of: fn(&LimitFigures) -> u64| all.iter().map(|it| of(it)).max().unwrap_or(0).max(1) as f64;
     let steps = Work::MAX.steps as f64 / most(|it| it.steps);
     let statement_steps = Work::MAX.statement_steps as f64 / most(|it| it.statement_steps);
     let bytes = Work::MAX.bytes as f64 / most(|it| it.held_bytes);
     let (at_most, budget) = (Goal::AtMost, Some(Goal::AtLeast(BUDGET_RATIO_MIN)));
     let per_pattern = (patterns[1] / 33.0) / (patterns[0] / 32.0);
     let per_span = depths[1] / 10.0 / depths[0];
-    let seconds = |it: &Figures| it.judge_ns / 1e9;
-    let megabytes = |it: &Figures| it.resident_kb / 1e3;
+    let seconds = |it: &LimitFigures| it.judge_ns / 1e9;
+    let megabytes = |it: &LimitFigures| it.resident_kb / 1e3;
     Ok(vec![
         row(
             "a pattern of 33 over one of 32",
@@ -129,7 +129,7 @@ async fn repeated(case: &str) -> Result<f64> {
     Ok(median(times))
 }
 
-async fn alone(case: &str, file: Option<&Path>) -> Result<Figures> {
+async fn alone(case: &str, file: Option<&Path>) -> Result<LimitFigures> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["lang:limit", case]).args(file);
     let output = command.output().await?;
@@ -142,17 +142,17 @@ pub fn limit(case: &str, file: Option<&str>) -> Result<String> {
     let (name, number) = case.split_once(':').unwrap_or((case, "0"));
     let number: usize = number.parse()?;
     let (claims, trace) = match (name, file) {
-        ("patterns", None) => (patterns(number), trace(5_000, Shape::Tree)?),
+        ("patterns", None) => (patterns(number), trace(5_000, TraceShape::Tree)?),
         ("ancestors", None) => {
             let claim = r#"every span[] has some self << span[name="op0"] or depth = 0"#;
-            (vec![claim.to_owned()], trace(number, Shape::Chain)?)
+            (vec![claim.to_owned()], trace(number, TraceShape::Chain)?)
         }
-        ("positions", None) => (positions(), trace(100_000, Shape::Tree)?),
-        ("claims", None) => (many_claims(), trace(100_000, Shape::Tree)?),
+        ("positions", None) => (positions(), trace(100_000, TraceShape::Tree)?),
+        ("claims", None) => (many_claims(), trace(100_000, TraceShape::Tree)?),
         ("thirty", None) => return figures(super::TEST, &super::traffic::trace(1_000_000)?),
         ("encode", Some(file)) => {
-            fs::write(file, otlp::encode(&trace(1_000_000, Shape::Tree)?))?;
-            (vec!["some span[]".to_owned()], trace(1, Shape::Tree)?)
+            fs::write(file, otlp::encode(&trace(1_000_000, TraceShape::Tree)?))?;
+            (vec!["some span[]".to_owned()], trace(1, TraceShape::Tree)?)
         }
         ("file", Some(file)) => {
             let claim = "every span[] has depth >= 0".to_owned();
@@ -187,7 +187,7 @@ fn figures(test: &str, trace: &Trace) -> Result<String> {
             break (spent / judged, work);
         }
     };
-    Ok(serde_json::to_string(&Figures {
+    Ok(serde_json::to_string(&LimitFigures {
         judge_ns,
         resident_kb: resident_kb()?,
         steps: work.steps,
@@ -241,15 +241,15 @@ fn many_claims() -> Vec<String> {
 }
 
 /// The number of a span's parent.
-fn parent(number: usize, shape: Shape) -> Option<usize> {
+fn parent(number: usize, shape: TraceShape) -> Option<usize> {
     let before = number.checked_sub(1)?;
     Some(match shape {
-        Shape::Tree => before / 3,
-        Shape::Chain => before,
+        TraceShape::Tree => before / 3,
+        TraceShape::Chain => before,
     })
 }
 
-fn trace(spans: usize, shape: Shape) -> Result<Trace> {
+fn trace(spans: usize, shape: TraceShape) -> Result<Trace> {
     let id = |number: usize| SpanId::from_bytes((number as u64 + 1).to_be_bytes()).context("an id");
     let mut trace = Trace::new(TraceId::from_bytes(TRACE_ID).context("an id")?);
     let service = ("service.name".to_owned(), Value::Str("shop".to_owned()));
@@ -282,7 +282,7 @@ fn write_json(file: &Path, spans: usize) -> Result<()> {
     for number in 0..spans {
         let comma = if number > 0 { "," } else { "" };
         write!(out, r#"{comma}{{"traceId":"{trace_id}","spanId":"{:016x}","#, number + 1)?;
-        if let Some(parent) = parent(number, Shape::Tree) {
+        if let Some(parent) = parent(number, TraceShape::Tree) {
             write!(out, r#""parentSpanId":"{:016x}","#, parent + 1)?;
         }
         let (start, end) = (BEGIN + number as u64, BEGIN + 1_000_000_000);

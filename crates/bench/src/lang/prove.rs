@@ -59,7 +59,7 @@ fn selectors(cases: u64) -> Vec<Row> {
 
 /// What came of the inputs of one kind.
 #[derive(Default)]
-struct Tally {
+struct ProofTally {
     accepted: f64,
     panics: f64,
     slowest_ns: u64,
@@ -86,8 +86,8 @@ fn noise(inputs: u64) -> Vec<Row> {
     rows
 }
 
-fn tally(kind: Kind, inputs: u64) -> Tally {
-    let mut tally = Tally::default();
+fn tally(kind: Kind, inputs: u64) -> ProofTally {
+    let mut tally = ProofTally::default();
     for number in 0..inputs {
         // Each has dice of its own, so that its number throws it again.
         let seed = number.wrapping_mul(0x9e37_79b9).wrapping_add(kind as u64);

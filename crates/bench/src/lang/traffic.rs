@@ -29,7 +29,7 @@ const AUDIT: usize = 4;
 
 /// A span of every checkout: the row of the span that it stands below (its own for the first, which stands below a
 /// batch), its service, its name, its kind, from when to when in milliseconds, and what it holds.
-struct Shape(usize, usize, &'static str, Kind, (u64, u64), Holds);
+struct SpanTemplate(usize, usize, &'static str, Kind, (u64, u64), Holds);
 
 /// What its attributes are about.
 #[derive(Clone, Copy)]
@@ -45,24 +45,24 @@ enum Holds {
 }
 
 #[rustfmt::skip]
-const CHECKOUT: [Shape; 17] = [
-    Shape(0, GATEWAY, "POST /checkout", Kind::Server, (0, 180), Holds::Http("POST", "/checkout", 201)),
-    Shape(0, GATEWAY, "POST", Kind::Client, (2, 176), Holds::Http("POST", "/orders", 201)),
-    Shape(1, ORDERS, "POST /orders", Kind::Server, (3, 175), Holds::Http("POST", "/orders", 201)),
-    Shape(2, ORDERS, "transaction", Kind::Internal, (5, 120), Holds::Work("shop.orders.place")),
-    Shape(3, ORDERS, "SELECT stock", Kind::Client, (6, 14), Holds::Database("SELECT", "stock")),
-    Shape(3, ORDERS, "UPDATE stock", Kind::Client, (16, 22), Holds::Database("UPDATE", "stock")),
-    Shape(3, ORDERS, "SELECT prices", Kind::Client, (24, 30), Holds::Database("SELECT", "prices")),
-    Shape(3, ORDERS, "reserve", Kind::Internal, (32, 60), Holds::Work("shop.orders.reserve")),
-    Shape(7, ORDERS, "fetch price", Kind::Client, (33, 58), Holds::Http("GET", "/prices/{sku}", 200)),
-    Shape(8, STOCK, "GET /prices", Kind::Server, (34, 57), Holds::Http("GET", "/prices/{sku}", 200)),
-    Shape(9, STOCK, "cache get", Kind::Client, (35, 37), Holds::Cache),
-    Shape(3, ORDERS, "charge", Kind::Client, (64, 110), Holds::Http("POST", "/charges", 201)),
-    Shape(11, PAYMENT, "POST /charges", Kind::Server, (65, 109), Holds::Http("POST", "/charges", 201)),
-    Shape(12, PAYMENT, "INSERT charges", Kind::Client, (70, 80), Holds::Database("INSERT", "charges")),
-    Shape(2, ORDERS, "order", Kind::Internal, (122, 140), Holds::Work("shop.orders.write")),
-    Shape(2, ORDERS, "orders publish", Kind::Producer, (142, 150), Holds::Message("publish")),
-    Shape(15, AUDIT, "process orders", Kind::Consumer, (155, 170), Holds::Message("process")),
+const CHECKOUT: [SpanTemplate; 17] = [
+    SpanTemplate(0, GATEWAY, "POST /checkout", Kind::Server, (0, 180), Holds::Http("POST", "/checkout", 201)),
+    SpanTemplate(0, GATEWAY, "POST", Kind::Client, (2, 176), Holds::Http("POST", "/orders", 201)),
+    SpanTemplate(1, ORDERS, "POST /orders", Kind::Server, (3, 175), Holds::Http("POST", "/orders", 201)),
+    SpanTemplate(2, ORDERS, "transaction", Kind::Internal, (5, 120), Holds::Work("shop.orders.place")),
+    SpanTemplate(3, ORDERS, "SELECT stock", Kind::Client, (6, 14), Holds::Database("SELECT", "stock")),
+    SpanTemplate(3, ORDERS, "UPDATE stock", Kind::Client, (16, 22), Holds::Database("UPDATE", "stock")),
+    SpanTemplate(3, ORDERS, "SELECT prices", Kind::Client, (24, 30), Holds::Database("SELECT", "prices")),
+    SpanTemplate(3, ORDERS, "reserve", Kind::Internal, (32, 60), Holds::Work("shop.orders.reserve")),
+    SpanTemplate(7, ORDERS, "fetch price", Kind::Client, (33, 58), Holds::Http("GET", "/prices/{sku}", 200)),
+    SpanTemplate(8, STOCK, "GET /prices", Kind::Server, (34, 57), Holds::Http("GET", "/prices/{sku}", 200)),
+    SpanTemplate(9, STOCK, "cache get", Kind::Client, (35, 37), Holds::Cache),
+    SpanTemplate(3, ORDERS, "charge", Kind::Client, (64, 110), Holds::Http("POST", "/charges", 201)),
+    SpanTemplate(11, PAYMENT, "POST /charges", Kind::Server, (65, 109), Holds::Http("POST", "/charges", 201)),
+    SpanTemplate(12, PAYMENT, "INSERT charges", Kind::Client, (70, 80), Holds::Database("INSERT", "charges")),
+    SpanTemplate(2, ORDERS, "order", Kind::Internal, (122, 140), Holds::Work("shop.orders.write")),
+    SpanTemplate(2, ORDERS, "orders publish", Kind::Producer, (142, 150), Holds::Message("publish")),
+    SpanTemplate(15, AUDIT, "process orders", Kind::Consumer, (155, 170), Holds::Message("process")),
 ];
 
 /// A trace that is being made.
@@ -141,7 +141,7 @@ impl Traffic {
             user: format!("u-{}", number % 5_000),
         };
         let mut ids: Vec<SpanId> = Vec::with_capacity(CHECKOUT.len());
-        for shape @ Shape(parent, service, _, kind, ..) in &CHECKOUT {
+        for shape @ SpanTemplate(parent, service, _, kind, ..) in &CHECKOUT {
             let mut span = self.span(shape, &of)?;
             span.parent = Some(ids.get(*parent).copied().unwrap_or(batch));
             if *kind == Kind::Consumer {
@@ -155,8 +155,8 @@ impl Traffic {
         Ok(())
     }
 
-    fn span(&mut self, shape: &Shape, of: &Checkout) -> Result<SpanData> {
-        let Shape(_, service, name, kind, (from, to), holds) = shape;
+    fn span(&mut self, shape: &SpanTemplate, of: &Checkout) -> Result<SpanData> {
+        let SpanTemplate(_, service, name, kind, (from, to), holds) = shape;
         let mut span = SpanData::new(self.id()?, None, *name);
         let jitter = self.dice.below(900_000) as u64;
         span.start = Timestamp::from_nanos(of.begin + from * MILLI);

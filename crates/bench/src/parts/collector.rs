@@ -32,7 +32,7 @@ pub struct Collector {
 
 /// What a Collector has written.
 #[derive(Debug, Default)]
-pub struct Collected {
+pub struct CollectedData {
     /// Every span, in the order written.
     pub spans: Vec<CollectedSpan>,
     /// Every log record, in the order written.
@@ -91,9 +91,9 @@ impl Collector {
     }
 
     /// What has been written so far.
-    pub fn collected(&self) -> Result<Collected> {
+    pub fn collected(&self) -> Result<CollectedData> {
         let text = fs::read_to_string(self.file()).unwrap_or_default();
-        let mut collected = Collected::default();
+        let mut collected = CollectedData::default();
         for line in text.lines() {
             // The last line may be half written.
             let Ok(request) = serde_json::from_str::<Value>(line) else { continue };
@@ -124,8 +124,8 @@ impl Collector {
     pub async fn wait_for(
         &self,
         max: Duration,
-        enough: impl Fn(&Collected) -> bool,
-    ) -> Result<Collected> {
+        enough: impl Fn(&CollectedData) -> bool,
+    ) -> Result<CollectedData> {
         let began = Instant::now();
         loop {
             let collected = self.collected()?;
@@ -146,7 +146,7 @@ impl Collector {
     }
 }
 
-impl Collected {
+impl CollectedData {
     /// The spans of this name.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a CollectedSpan> {
         self.spans.iter().filter(move |span| span.name == name)

@@ -28,7 +28,7 @@ pub enum Hold {
 
 /// How far the gate is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum GateState {
     Open,
     Holding,
     Released,
@@ -39,15 +39,15 @@ enum State {
 pub struct Gate {
     /// Where to connect.
     pub port: u16,
-    state: watch::Sender<State>,
+    state: watch::Sender<GateState>,
     _tasks: JoinSet<()>,
 }
 
 #[derive(Clone)]
-struct Rule {
+struct GateRule {
     words: &'static str,
     hold: Hold,
-    state: watch::Sender<State>,
+    state: watch::Sender<GateState>,
 }
 
 impl Gate {
@@ -56,8 +56,8 @@ impl Gate {
         let address = database.address()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
-        let (state, _) = watch::channel(State::Open);
-        let rule = Rule { words, hold, state: state.clone() };
+        let (state, _) = watch::channel(GateState::Open);
+        let rule = GateRule { words, hold, state: state.clone() };
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             let mut ways = JoinSet::new();
@@ -75,16 +75,16 @@ impl Gate {
 
     /// Waits until the statement, or its answer, is held back.
     pub async fn held(&self) {
-        reached(&self.state, State::Holding).await;
+        reached(&self.state, GateState::Holding).await;
     }
 
     /// Lets it through.
     pub fn release(&self) {
-        self.state.send_replace(State::Released);
+        self.state.send_replace(GateState::Released);
     }
 }
 
-async fn carry(client: TcpStream, server: TcpStream, rule: Rule) {
+async fn carry(client: TcpStream, server: TcpStream, rule: GateRule) {
     let ((from_client, to_client), (from_server, to_server)) =
         (client.into_split(), server.into_split());
     let held = Arc::new(watch::channel(false).0);
@@ -100,17 +100,17 @@ async fn carry(client: TcpStream, server: TcpStream, rule: Rule) {
 async fn ask(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    rule: Rule,
+    rule: GateRule,
     answers: Arc<watch::Sender<bool>>,
 ) {
     let (mut buffer, mut is_prepared) = (vec![0; 1 << 16], false);
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let chunk = &buffer[..count];
-        if is_prepared && *rule.state.borrow() == State::Open {
+        if is_prepared && *rule.state.borrow() == GateState::Open {
             match rule.hold {
                 Hold::Statement => {
-                    rule.state.send_replace(State::Holding);
-                    reached(&rule.state, State::Released).await;
+                    rule.state.send_replace(GateState::Holding);
+                    reached(&rule.state, GateState::Released).await;
                 }
                 // Told as held when the answer is there.
                 Hold::Answer => drop(answers.send_replace(true)),
@@ -128,14 +128,14 @@ async fn ask(
 async fn tell(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    rule: Rule,
+    rule: GateRule,
     is_held: watch::Receiver<bool>,
 ) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        if *is_held.borrow() && *rule.state.borrow() != State::Released {
-            rule.state.send_replace(State::Holding);
-            reached(&rule.state, State::Released).await;
+        if *is_held.borrow() && *rule.state.borrow() != GateState::Released {
+            rule.state.send_replace(GateState::Holding);
+            reached(&rule.state, GateState::Released).await;
         }
         if to.write_all(&buffer[..count]).await.is_err() {
             return;
@@ -144,7 +144,7 @@ async fn tell(
 }
 
 /// Waits until the gate is that far. The sender is there, so that there is no error.
-async fn reached(state: &watch::Sender<State>, wanted: State) {
+async fn reached(state: &watch::Sender<GateState>, wanted: GateState) {
     let mut states = state.subscribe();
     drop(states.wait_for(|state| *state == wanted).await);
 }

@@ -39,7 +39,7 @@ pub struct Server {
 
 /// What a command that has ended left.
 #[derive(Debug)]
-pub struct Finished {
+pub struct CommandResult {
     /// The exit code; none where a signal ended it.
     pub code: Option<i32>,
     /// Results.
@@ -175,12 +175,12 @@ impl Drop for Server {
 }
 
 /// Runs `binary` with these arguments to its end, in a folder of its own: what a run keeps for the next is not ours.
-pub async fn qualitytrace(binary: &Path, arguments: &[&str]) -> Result<Finished> {
+pub async fn qualitytrace(binary: &Path, arguments: &[&str]) -> Result<CommandResult> {
     let folder = TempDir::new()?;
     let mut command = Command::new(binary);
     command.args(arguments).current_dir(folder.path()).kill_on_drop(true);
     let output = command.output().await?;
-    Ok(Finished {
+    Ok(CommandResult {
         code: output.status.code(),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -35,14 +35,14 @@ pub type SpanId = [u8; 8];
 pub struct Sink {
     /// Where it receives OTLP over HTTP.
     pub port: u16,
-    received: Arc<Mutex<Received>>,
+    received: Arc<Mutex<SinkData>>,
     // Aborts the receiver with the sink.
     _tasks: JoinSet<()>,
 }
 
 /// What has come.
 #[derive(Clone, Debug, Default)]
-pub struct Received {
+pub struct SinkData {
     /// When each span came first, in nanoseconds since the epoch.
     pub spans: HashMap<SpanId, u64>,
     /// Spans, those that came again included.
@@ -53,12 +53,12 @@ pub struct Received {
     pub data_points: u64,
 }
 
-type Shared = State<Arc<Mutex<Received>>>;
+type SinkState = State<Arc<Mutex<SinkData>>>;
 
 impl Sink {
     /// Starts one.
     pub async fn start() -> Result<Self> {
-        let received = Arc::new(Mutex::new(Received::default()));
+        let received = Arc::new(Mutex::new(SinkData::default()));
         let router = Router::new()
             .route("/v1/traces", post(traces))
             .route("/v1/logs", post(logs))
@@ -76,19 +76,19 @@ impl Sink {
     }
 
     /// What has come so far; nothing is counted while the guard is held.
-    pub fn received(&self) -> MutexGuard<'_, Received> {
+    pub fn received(&self) -> MutexGuard<'_, SinkData> {
         locked(&self.received)
     }
 }
 
-impl Received {
+impl SinkData {
     /// Spans that came again.
     pub fn repeated(&self) -> u64 {
         self.spans_total - self.spans.len() as u64
     }
 }
 
-async fn traces(State(received): Shared, body: Bytes) -> (StatusCode, Vec<u8>) {
+async fn traces(State(received): SinkState, body: Bytes) -> (StatusCode, Vec<u8>) {
     let Ok(request) = ExportTraceServiceRequest::decode(body) else { return refused() };
     let now = unix_nanos();
     let mut received = locked(&received);
@@ -101,14 +101,14 @@ async fn traces(State(received): Shared, body: Bytes) -> (StatusCode, Vec<u8>) {
     accepted()
 }
 
-async fn logs(State(received): Shared, body: Bytes) -> (StatusCode, Vec<u8>) {
+async fn logs(State(received): SinkState, body: Bytes) -> (StatusCode, Vec<u8>) {
     let Ok(request) = ExportLogsServiceRequest::decode(body) else { return refused() };
     let scopes = request.resource_logs.iter().flat_map(|resource| &resource.scope_logs);
     locked(&received).logs += scopes.map(|scope| scope.log_records.len() as u64).sum::<u64>();
     accepted()
 }
 
-async fn metrics(State(received): Shared, body: Bytes) -> (StatusCode, Vec<u8>) {
+async fn metrics(State(received): SinkState, body: Bytes) -> (StatusCode, Vec<u8>) {
     let Ok(request) = ExportMetricsServiceRequest::decode(body) else { return refused() };
     let scopes = request.resource_metrics.iter().flat_map(|resource| &resource.scope_metrics);
     let points = scopes.flat_map(|scope| &scope.metrics).map(data_points).sum::<usize>();
@@ -136,7 +136,7 @@ fn refused() -> (StatusCode, Vec<u8>) {
     (StatusCode::BAD_REQUEST, Vec::new())
 }
 
-fn locked(received: &Mutex<Received>) -> MutexGuard<'_, Received> {
+fn locked(received: &Mutex<SinkData>) -> MutexGuard<'_, SinkData> {
     received.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

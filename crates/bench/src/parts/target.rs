@@ -50,7 +50,7 @@ pub struct Target {
 }
 
 #[derive(Clone)]
-struct Shop {
+struct ShopState {
     requests: Arc<AtomicU64>,
     runs: Arc<Mutex<BTreeMap<String, u64>>>,
     tracer: Option<SdkTracer>,
@@ -91,7 +91,7 @@ spec:
         let requests = Arc::new(AtomicU64::new(0));
         let tracer = provider.as_ref().map(|provider| provider.tracer("shop"));
         let runs = Arc::default();
-        let shop = Shop {
+        let shop = ShopState {
             requests: Arc::clone(&requests),
             runs: Arc::clone(&runs),
             tracer,
@@ -122,7 +122,7 @@ spec:
 
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-struct Asked {
+struct CartRequest {
     run: Option<String>,
     /// Milliseconds.
     wait: u64,
@@ -143,8 +143,8 @@ fn provider(port: u16) -> Result<SdkTracerProvider> {
 }
 
 async fn cart(
-    State(shop): State<Shop>,
-    Query(asked): Query<Asked>,
+    State(shop): State<ShopState>,
+    Query(asked): Query<CartRequest>,
     headers: HeaderMap,
 ) -> (StatusCode, &'static str) {
     shop.requests.fetch_add(1, Ordering::SeqCst);
@@ -159,14 +159,14 @@ async fn cart(
     (StatusCode::OK, "{\"items\": 3}")
 }
 
-async fn slow(State(shop): State<Shop>, headers: HeaderMap) -> (StatusCode, &'static str) {
+async fn slow(State(shop): State<ShopState>, headers: HeaderMap) -> (StatusCode, &'static str) {
     shop.requests.fetch_add(1, Ordering::SeqCst);
     sleep(SLOW).await;
     shop.observe("/slow", &headers);
     (StatusCode::OK, "{}")
 }
 
-impl Shop {
+impl ShopState {
     /// Tells of a request; what happens because of it belongs below its span.
     fn observe(&self, route: &'static str, headers: &HeaderMap) -> Option<Context> {
         let tracer = self.tracer.as_ref()?;

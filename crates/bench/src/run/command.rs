@@ -19,7 +19,7 @@ const LISTENING_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// What a command that ran tests left.
-pub(super) struct Ran {
+pub(super) struct CommandRun {
     pub(super) code: Option<i32>,
     pub(super) outcomes: Vec<Outcome>,
     /// From its start to its end.
@@ -32,7 +32,7 @@ pub(super) struct Ran {
 }
 
 /// Runs `qualitytrace run` in `folder` with these arguments and a JSON report.
-pub(super) async fn run(binary: &Path, folder: &Path, arguments: &[&str]) -> Result<Ran> {
+pub(super) async fn run(binary: &Path, folder: &Path, arguments: &[&str]) -> Result<CommandRun> {
     let report = folder.join("report.json");
     let began = Instant::now();
     let child = Command::new(binary)
@@ -59,7 +59,7 @@ pub(super) async fn run(binary: &Path, folder: &Path, arguments: &[&str]) -> Res
     let text = fs::read_to_string(&report).with_context(|| format!("no report: {err}"))?;
     fs::remove_file(&report)?;
     let outcomes = text.lines().map(outcome).collect::<Result<Vec<_>>>()?;
-    Ok(Ran { code: output.status.code(), outcomes, took, ended_at_ms, peak_bytes, err })
+    Ok(CommandRun { code: output.status.code(), outcomes, took, ended_at_ms, peak_bytes, err })
 }
 
 fn outcome(line: &str) -> Result<Outcome> {

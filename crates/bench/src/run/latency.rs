@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::command::{Ran, last_span_to_verdict, listening, memory, run};
+use super::command::{CommandRun, last_span_to_verdict, listening, memory, run};
 use crate::{
     parts::free_port,
     table::{Goal, Row, median},
@@ -34,7 +34,7 @@ const ROUNDS: usize = 9;
 const ORDER: &str = r#"{"customer":"ada","lines":[{"sku":"tea","quantity":2}]}"#;
 
 /// A shop, and a folder in which it is tested.
-pub(super) struct Shop<'a> {
+pub(super) struct ShopFixture<'a> {
     binary: &'a Path,
     _child: Child,
     pub(super) folder: TempDir,
@@ -42,7 +42,7 @@ pub(super) struct Shop<'a> {
     otlp: String,
 }
 
-impl<'a> Shop<'a> {
+impl<'a> ShopFixture<'a> {
     pub(super) async fn open(binary: &'a Path) -> Result<Self> {
         let (http, otlp) = (free_port()?, free_port()?);
         let otlp = format!("127.0.0.1:{otlp}");
@@ -65,7 +65,7 @@ impl<'a> Shop<'a> {
         Ok(file)
     }
 
-    pub(super) async fn run(&self, arguments: &[&str]) -> Result<Ran> {
+    pub(super) async fn run(&self, arguments: &[&str]) -> Result<CommandRun> {
         let arguments = [&["--otlp", &self.otlp], arguments].concat();
         let ran = run(self.binary, self.folder.path(), &arguments).await?;
         ensure!(ran.code == Some(0), "ended with {:?}: {}", ran.code, ran.err);
@@ -81,7 +81,7 @@ const PRESENCE: &str = "    - selector: span[service=\"shipping\"]\n      assert
 /// Five hundred runs of each kind, with what is learned in place.
 pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     let runs = if is_short { 50 } else { 500 };
-    let shop = Shop::open(binary).await?;
+    let shop = ShopFixture::open(binary).await?;
     let mut rows = Vec::new();
     for (name, specs) in [("absence", ABSENCE), ("presence", PRESENCE)] {
         let file = shop.test(name, specs)?;
@@ -101,7 +101,7 @@ pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn figures(name: &str, ran: &Ran, waits: bool) -> Result<Vec<Row>> {
+fn figures(name: &str, ran: &CommandRun, waits: bool) -> Result<Vec<Row>> {
     let all_passed = ran.outcomes.iter().all(|outcome| outcome.verdict == Verdict::Passed);
     ensure!(all_passed, "{name}: every run passes");
     let times = ran.outcomes.iter().map(last_span_to_verdict).collect::<Result<Vec<_>>>()?;
@@ -140,7 +140,7 @@ fn figures(name: &str, ran: &Ran, waits: bool) -> Result<Vec<Row>> {
 
 /// A hundred tests, eight at a time, beside the bare requests.
 pub(super) async fn suite(binary: &Path) -> Result<Vec<Row>> {
-    let shop = Shop::open(binary).await?;
+    let shop = ShopFixture::open(binary).await?;
     let tests = shop.folder.path().join("tests");
     fs::create_dir(&tests)?;
     for number in 0..SUITE {

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::{
-    command::{Ran, last_span_to_verdict, listening, run},
-    latency::{ABSENCE, JOBS, MEDIAN_MS_MAX, SUITE, Shop, ms, row},
+    command::{CommandRun, last_span_to_verdict, listening, run},
+    latency::{ABSENCE, JOBS, MEDIAN_MS_MAX, SUITE, ShopFixture, ms, row},
 };
 use crate::{
     parts::free_port,
@@ -42,7 +42,7 @@ async fn alone(binary: &Path, rounds: usize, specs: &str, words: &str) -> Result
     let goal = |most| is_declared.then_some(Goal::AtMost(most));
     let (mut fresh, mut learned, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let shop = Shop::open(binary).await?;
+        let shop = ShopFixture::open(binary).await?;
         let file = shop.test("alone", specs)?;
         let first = shop.run(&[&file]).await?;
         let (took, quiet) = last_span_to_verdict(first.outcomes.first().context("an outcome")?)?;
@@ -67,7 +67,7 @@ async fn alone(binary: &Path, rounds: usize, specs: &str, words: &str) -> Result
 
 /// A hundred tests, eight at a time: what comes between the last verdict and the end of the command.
 async fn suite(binary: &Path, rounds: usize) -> Result<Vec<Row>> {
-    let shop = Shop::open(binary).await?;
+    let shop = ShopFixture::open(binary).await?;
     let tests = shop.folder.path().join("tests");
     fs::create_dir(&tests)?;
     for number in 0..SUITE {
@@ -99,7 +99,7 @@ async fn suite(binary: &Path, rounds: usize) -> Result<Vec<Row>> {
 }
 
 /// From the last verdict to now, when the command has just ended, and the longest linger, in milliseconds.
-fn end_and_linger(ran: &Ran) -> Result<(f64, f64)> {
+fn end_and_linger(ran: &CommandRun) -> Result<(f64, f64)> {
     ensure!(ran.outcomes.len() == SUITE, "{} of {SUITE} tests", ran.outcomes.len());
     let judged = |outcome: &Outcome| {
         outcome.steps.iter().rfind(|step| step.step == Step::Judge).map(|step| step.ended)

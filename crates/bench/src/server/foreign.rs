@@ -30,7 +30,7 @@ pub(super) async fn measure(binary: &Path, history: &History, is_short: bool) ->
     let young = serve(binary, &cluster, &data).await?;
     let old = serve(binary, &history.cluster, &old_data).await?;
     let alone = Receiver::start("ours").await?;
-    let load = load::Load::foreign(load::Way::Grpc, SPANS)?;
+    let load = load::ExportLoad::foreign(load::Way::Grpc, SPANS)?;
     let subjects = [
         (alone.id()?, alone.grpc),
         (young.id().context("it runs")?, young.otlp_grpc),
@@ -73,7 +73,7 @@ async fn serve(binary: &Path, cluster: &Cluster, data: &TempDir) -> Result<Serve
 }
 
 /// CPU nanoseconds of a process for one span.
-async fn cost(process: u32, port: u16, load: &load::Load, time: Duration) -> Result<f64> {
+async fn cost(process: u32, port: u16, load: &load::ExportLoad, time: Duration) -> Result<f64> {
     let running = load::start(port, load).await?;
     tokio::time::sleep(WARM_UP).await;
     let (cpu, sent) = (proc::cpu(process)?, running.sent());

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use tokio::time::Instant;
 
 use super::{
-    plans::{self, Explained},
+    plans::{self, StatementPlan},
     row,
 };
 use crate::{
@@ -44,7 +44,7 @@ impl History {
     }
 
     /// How every statement is carried out.
-    pub(super) async fn explain(&self) -> Result<Vec<Explained>> {
+    pub(super) async fn explain(&self) -> Result<Vec<StatementPlan>> {
         plans::explain(&mut self.cluster.connect().await?).await
     }
 

@@ -70,7 +70,7 @@ const TESTS: [(&str, &str, &str, bool); 4] = [
 ];
 
 /// The parts, until they are dropped.
-struct Stand {
+struct ServerStand {
     cluster: Cluster,
     collector: Collector,
     server: Server,
@@ -89,7 +89,7 @@ struct Snapshot {
 /// Starts the runs, waits for them, and asks everyone what they cost.
 pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     let runs = if is_short { RUNS / 10 } else { RUNS };
-    let stand = Stand::start(binary).await?;
+    let stand = ServerStand::start(binary).await?;
     stand.start_runs(WARM_UP, "warm").await?;
     stand.wait().await?;
     // What they have shown is kept every second.
@@ -137,7 +137,7 @@ pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-impl Stand {
+impl ServerStand {
     async fn start(binary: &Path) -> Result<Self> {
         let mut cluster = Cluster::create().await?;
         cluster.start_with(&SHOWS).await?;

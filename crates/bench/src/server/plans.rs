@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgConnection, Row as _};
 
-use super::statements::{self, Statement};
+use super::statements::{self, SqlStatement};
 
 /// Pages that a statement may look at: its rows, of which the longest list has 501, each perhaps on a page of its own, and
 /// the way to them in the index of each month.
@@ -91,7 +91,7 @@ const CASES: &[(&str, &str)] = &[
 
 /// What came of one statement.
 #[derive(Clone, Debug)]
-pub struct Explained {
+pub struct StatementPlan {
     /// The words that it is known by.
     pub words: String,
     /// Pages that it looked at.
@@ -101,15 +101,15 @@ pub struct Explained {
 }
 
 /// Values that exist in the history.
-struct Known(Vec<(&'static str, String)>);
+struct KnownValues(Vec<(&'static str, String)>);
 
 /// Plans every statement and carries out those that have a case; an error is a plan that is not good.
-pub(super) async fn explain(connection: &mut PgConnection) -> Result<Vec<Explained>> {
+pub(super) async fn explain(connection: &mut PgConnection) -> Result<Vec<StatementPlan>> {
     let all = statements::all()?;
     let large = large(connection).await?;
     ensure!(large.iter().any(|table| table.starts_with("runs_")), "there is a history");
     run(connection, "set plan_cache_mode = force_generic_plan").await?;
-    let known = Known::find(connection).await?;
+    let known = KnownValues::find(connection).await?;
     let lists = all.iter().filter(|statement| statement.line.contains(LIST)).count();
     ensure!(lists == LISTS, "{lists} statements are lists of runs, and not {LISTS}: see `LIST`");
     for statement in &all {
@@ -122,7 +122,7 @@ pub(super) async fn explain(connection: &mut PgConnection) -> Result<Vec<Explain
         unread(&plan, &large).with_context(|| format!("{}\n{plan:#}", statement.text))?;
         let pages = pages(&plan);
         ensure!(pages <= PAGES_MAX, "{pages} pages: {}\n{plan:#}", statement.text);
-        explained.push(Explained { words: (*words).to_owned(), pages, ms });
+        explained.push(StatementPlan { words: (*words).to_owned(), pages, ms });
     }
     Ok(explained)
 }
@@ -130,7 +130,7 @@ pub(super) async fn explain(connection: &mut PgConnection) -> Result<Vec<Explain
 /// Plans a statement without carrying it out. What is no query has no plan.
 async fn planned(
     connection: &mut PgConnection,
-    statement: &Statement,
+    statement: &SqlStatement,
     large: &[String],
 ) -> Result<()> {
     let verbs = ["select", "insert", "update", "delete", "with", "--"];
@@ -155,7 +155,7 @@ async fn planned(
 /// in memory.
 async fn carried_out(
     connection: &mut PgConnection,
-    statement: &Statement,
+    statement: &SqlStatement,
     values: &str,
 ) -> Result<(Value, f64)> {
     // Lists of runs are planned with their values.
@@ -196,7 +196,7 @@ fn pages(plan: &Value) -> u64 {
     of("Shared Hit Blocks") + of("Shared Read Blocks")
 }
 
-impl Known {
+impl KnownValues {
     async fn find(connection: &mut PgConnection) -> Result<Self> {
         let row = sqlx::query(
             "select

@@ -19,7 +19,7 @@ use sqlx::{
 };
 use tokio::{task::JoinSet, time::Instant};
 
-use super::statements::{self, Statement};
+use super::statements::{self, SqlStatement};
 use crate::parts::{Cluster, unix_nanos};
 
 /// As a server has them, where nobody says otherwise: connections, and runs in flight against one host.
@@ -32,17 +32,17 @@ const SPARE: i64 = 64;
 const PLANS: &str = "set plan_cache_mode = force_generic_plan";
 
 /// The statements of one run.
-struct Asked {
-    accept: Statement,
-    take: Statement,
-    attempted: Statement,
-    answered: Statement,
-    provisional: Statement,
-    finish: Statement,
+struct RunStatements {
+    accept: SqlStatement,
+    take: SqlStatement,
+    attempted: SqlStatement,
+    answered: SqlStatement,
+    provisional: SqlStatement,
+    finish: SqlStatement,
 }
 
 /// What a real run has left.
-struct Written {
+struct ReplayRows {
     test: String,
     answer: Vec<u8>,
     /// The verdict with which it lingered, if it did.
@@ -56,14 +56,14 @@ struct Written {
 
 struct Replay {
     pool: PgPool,
-    asked: Asked,
-    written: Vec<Written>,
+    asked: RunStatements,
+    written: Vec<ReplayRows>,
     /// Nanoseconds that runs have waited for their statements.
     waited: AtomicU64,
 }
 
 /// What all runs together took.
-pub(super) struct Replayed {
+pub(super) struct ReplayCost {
     /// Their waiting for statements.
     pub(super) waited: Duration,
     /// CPU time of Postgres.
@@ -71,7 +71,7 @@ pub(super) struct Replayed {
 }
 
 /// Asks the statements of so many runs.
-pub(super) async fn measure(cluster: &Cluster, runs: usize) -> Result<Replayed> {
+pub(super) async fn measure(cluster: &Cluster, runs: usize) -> Result<ReplayCost> {
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).after_connect(|connection, _| {
         Box::pin(async move { connection.execute(PLANS).await.map(drop) })
     });
@@ -79,7 +79,7 @@ pub(super) async fn measure(cluster: &Cluster, runs: usize) -> Result<Replayed> 
         pool.acquire_timeout(Duration::from_secs(60)).connect_with(cluster.options()).await?;
     let all = statements::all()?;
     let asked = |words| statements::with(&all, words).cloned();
-    let asked = Asked {
+    let asked = RunStatements {
         accept: asked("vars, timeout_ms, revision, events_last, starter)")?,
         take: asked("Takes up to")?,
         attempted: asked("set trace_id")?,
@@ -98,7 +98,7 @@ pub(super) async fn measure(cluster: &Cluster, runs: usize) -> Result<Replayed> 
     replay_all(&replay, runs).await?;
     let postgres = cluster.cpu()?.saturating_sub(before);
     replay.pool.close().await;
-    Ok(Replayed { waited: Duration::from_nanos(replay.waited.load(Ordering::Relaxed)), postgres })
+    Ok(ReplayCost { waited: Duration::from_nanos(replay.waited.load(Ordering::Relaxed)), postgres })
 }
 
 async fn replay_all(replay: &Arc<Replay>, runs: usize) -> Result<()> {
@@ -145,7 +145,7 @@ async fn replay_all(replay: &Arc<Replay>, runs: usize) -> Result<()> {
 }
 
 impl Replay {
-    fn of(&self, number: usize) -> &Written {
+    fn of(&self, number: usize) -> &ReplayRows {
         &self.written[number % self.written.len()]
     }
 
@@ -250,7 +250,7 @@ impl Replay {
 }
 
 /// What some runs have left.
-async fn written(pool: &PgPool) -> Result<Vec<Written>> {
+async fn written(pool: &PgPool) -> Result<Vec<ReplayRows>> {
     let rows = sqlx::query(
         "select test_id, convert_to((outcome -> 'answer')::text, 'UTF8'), verdict, outcome::text, spans, otlp_zstd, provisional,
              array(select event::text from events where events.run_id = runs.id and n > 4 order by n)
@@ -259,7 +259,7 @@ async fn written(pool: &PgPool) -> Result<Vec<Written>> {
     );
     let mut all = VecDeque::new();
     for row in rows.fetch_all(pool).await? {
-        let written = Written {
+        let written = ReplayRows {
             test: row.get(0),
             answer: row.get(1),
             verdict: row.get(2),

@@ -10,7 +10,7 @@ const CHECKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../db/.sqlx");
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Statement {
+pub(crate) struct SqlStatement {
     /// As it is asked.
     pub(crate) text: String,
     /// On one line, to be known by.
@@ -18,20 +18,20 @@ pub(crate) struct Statement {
 }
 
 /// All of them, in the order of their lines.
-pub(crate) fn all() -> Result<Vec<Statement>> {
+pub(crate) fn all() -> Result<Vec<SqlStatement>> {
     let mut all = Vec::new();
     for file in fs::read_dir(CHECKED)? {
         let checked: Value = serde_json::from_slice(&fs::read(file?.path())?)?;
         let text = checked["query"].as_str().unwrap_or_default().to_owned();
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        all.push(Statement { text, line });
+        all.push(SqlStatement { text, line });
     }
     all.sort_by(|one, other| one.line.cmp(&other.line));
     Ok(all)
 }
 
 /// The one statement that has these words in its line.
-pub(crate) fn with<'a>(all: &'a [Statement], words: &str) -> Result<&'a Statement> {
+pub(crate) fn with<'a>(all: &'a [SqlStatement], words: &str) -> Result<&'a SqlStatement> {
     let mut found = all.iter().filter(|statement| statement.line.contains(words));
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one),

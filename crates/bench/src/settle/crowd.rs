@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use model::{Learned, Verdict};
+use model::{LearnedProfile, Verdict};
 
 use super::{
     USUAL,
     chance::Dice,
     noise::Noise,
     plan::Test,
-    play::{Played, Target, play},
+    play::{CallTarget, SimulatedRun, play},
     stage::{self, Ring, Script, perform},
     system::{LARGE, Peer, System},
     travel::{Weather, travel},
@@ -44,7 +44,7 @@ impl Crowds {
         let system = System::draw(&mut dice, LARGE);
         let usual: Vec<_> = (0..USUAL).map(|_| play(&system, &mut dice, None)).collect();
         let test = Test::draw(0, &system, &usual, &mut dice)?;
-        let is_lost = |played: &Played<'_>| played.spans.iter().any(|span| span.trace != 0);
+        let is_lost = |played: &SimulatedRun<'_>| played.spans.iter().any(|span| span.trace != 0);
         let tries: Vec<_> = (0..TRIES).map(|_| play(&system, &mut dice, None)).collect();
         let (lost, others): (Vec<_>, Vec<_>) = tries.into_iter().partition(is_lost);
         let others = others.into_iter().filter(is_healthy);
@@ -70,7 +70,7 @@ impl Crowds {
 }
 
 /// Whether each call of a service that sends spans was answered.
-fn is_healthy(played: &Played<'_>) -> bool {
+fn is_healthy(played: &SimulatedRun<'_>) -> bool {
     let is_inside = |peer: &Peer| match peer {
         Peer::Service(name) | Peer::Address(name, _) => !name.starts_with("outside"),
         Peer::Unsaid => false,
@@ -80,15 +80,15 @@ fn is_healthy(played: &Played<'_>) -> bool {
         others.any(|span| span.caller == Some(number) || span.is_inner_of(number))
     };
     played.spans.iter().enumerate().all(|(number, span)| match span.target {
-        Target::Peer(peer) => !is_inside(peer) || is_answered(number),
-        Target::None | Target::Database | Target::Queue(_) => true,
+        CallTarget::Peer(peer) => !is_inside(peer) || is_answered(number),
+        CallTarget::None | CallTarget::Database | CallTarget::Queue(_) => true,
     })
 }
 
 fn script<'s>(
     system: &'s System,
     test: &'s Test,
-    played: Played<'s>,
+    played: SimulatedRun<'s>,
     dice: &mut Dice,
 ) -> Script<'s> {
     let travel = travel(system, &played, Weather::Calm, dice);
@@ -107,6 +107,6 @@ async fn together(scripts: &[Script<'_>; AT_A_TIME], dice: &mut Dice) -> Result<
 }
 
 async fn verdict_of(script: &Script<'_>, ring: &Ring, dice: &mut Dice) -> Result<Verdict> {
-    let ended = perform(script, &Learned::default(), (&stage::keys(), ring), dice).await?;
+    let ended = perform(script, &LearnedProfile::default(), (&stage::keys(), ring), dice).await?;
     Ok(ended.outcome.verdict)
 }

@@ -4,10 +4,10 @@ use model::{AbsentParents, LearnedService};
 
 use super::{
     lateness::heard_until,
-    plan::Expected,
-    play::{Parent, Span},
-    referee::{Case, Rule},
-    statement::{Statement, There},
+    plan::ExpectedSpan,
+    play::{Parent, SimulatedSpan},
+    referee::{SettleCase, SettleRule},
+    statement::{SettleStatement, There},
     system::{MS, SECOND},
     travel::Loss,
 };
@@ -42,18 +42,18 @@ pub(super) enum Why {
 /// Which rule a missing span breaks, in words.
 #[derive(Clone, Debug)]
 pub(super) struct Complaint {
-    pub(super) rule: Rule,
+    pub(super) rule: SettleRule,
     words: String,
 }
 
 type Excuse = Result<Why, Complaint>;
 
-fn broken<T>(rule: Rule, words: impl Into<String>) -> Result<T, Complaint> {
+fn broken<T>(rule: SettleRule, words: impl Into<String>) -> Result<T, Complaint> {
     Err(Complaint { rule, words: words.into() })
 }
 
 pub(super) struct Excuses<'a, 's> {
-    case: &'a Case<'a, 's>,
+    case: &'a SettleCase<'a, 's>,
     there: &'a There<'a, 's>,
     /// Until when the run had to hear what comes.
     heard_until: u64,
@@ -64,7 +64,7 @@ pub(super) struct Excuses<'a, 's> {
 }
 
 impl<'a, 's> Excuses<'a, 's> {
-    pub(super) fn new(case: &'a Case<'a, 's>, there: &'a There<'a, 's>) -> Self {
+    pub(super) fn new(case: &'a SettleCase<'a, 's>, there: &'a There<'a, 's>) -> Self {
         // Longer than half of the timeout nobody waits, and after it nobody concludes.
         let timeout = case.script.system.timeout().as_nanos() as u64;
         let linger = case.memory.linger(case.script.test.number).min(timeout / 2);
@@ -83,9 +83,9 @@ impl<'a, 's> Excuses<'a, 's> {
     }
 
     /// What was there, and what had to be known of by this rule and those before it.
-    pub(super) fn known(&self, rule: Rule) -> There<'a, 's> {
+    pub(super) fn known(&self, rule: SettleRule) -> There<'a, 's> {
         let mut known = self.there.clone();
-        known.has_dropped = rule >= Rule::Dropped;
+        known.has_dropped = rule >= SettleRule::Dropped;
         for (number, excuse) in &self.missing {
             if let Err(complaint) = excuse
                 && complaint.rule <= rule
@@ -97,7 +97,7 @@ impl<'a, 's> Excuses<'a, 's> {
     }
 
     /// What was there, and what silent services did of which a statement speaks by name; none where nothing told of them.
-    pub(super) fn named(&self, statement: &Statement) -> Option<There<'a, 's>> {
+    pub(super) fn named(&self, statement: &SettleStatement) -> Option<There<'a, 's>> {
         let system = self.case.script.system;
         let is_silent = |number: usize| {
             let service = &system.service_of(self.spans()[number].process).name;
@@ -138,14 +138,14 @@ impl<'a, 's> Excuses<'a, 's> {
         &self.missing
     }
 
-    fn spans(&self) -> &'a [Span<'s>] {
+    fn spans(&self) -> &'a [SimulatedSpan<'s>] {
         &self.case.script.played.spans
     }
 
     fn excuse(&self, number: usize) -> Excuse {
         self.evidence(number)?;
         if let Some(announcement) = self.announced(number) {
-            return broken(Rule::Announced, announcement);
+            return broken(SettleRule::Announced, announcement);
         }
         let span = &self.spans()[number];
         let fate = self.case.script.travel.fates[number];
@@ -154,7 +154,7 @@ impl<'a, 's> Excuses<'a, 's> {
         }
         if fate.at.is_some_and(|at| at <= self.heard_until) {
             let is_fresh = self.case.memory.is_fresh(self.case.script.test.number);
-            let rule = if is_fresh { Rule::Fresh } else { Rule::Shown };
+            let rule = if is_fresh { SettleRule::Fresh } else { SettleRule::Shown };
             let (until, linger) = (self.heard_until / MS, self.linger / MS);
             return broken(rule, format!("to be heard until {until} ms, lingering {linger} ms"));
         }
@@ -166,7 +166,7 @@ impl<'a, 's> Excuses<'a, 's> {
         }
         let settlement = self.case.ended.outcome.settlement.as_ref();
         if settlement.is_some_and(|settlement| settlement.drained) {
-            return broken(Rule::Announced, "the system had sent all of it");
+            return broken(SettleRule::Announced, "the system had sent all of it");
         }
         match self.quiet_at(span.process) {
             None => self.unheard(number),
@@ -175,7 +175,10 @@ impl<'a, 's> Excuses<'a, 's> {
             }
             Some(quiet_at) => {
                 let (process, quiet_at) = (span.process, quiet_at / MS);
-                broken(Rule::Announced, format!("process {process} is quiet at {quiet_at} ms"))
+                broken(
+                    SettleRule::Announced,
+                    format!("process {process} is quiet at {quiet_at} ms"),
+                )
             }
         }
     }
@@ -189,23 +192,23 @@ impl<'a, 's> Excuses<'a, 's> {
         };
         match travel.fates[number].loss {
             Some(Loss::Elsewhere) => {
-                return broken(Rule::SecondReceiver, "it went to another server");
+                return broken(SettleRule::SecondReceiver, "it went to another server");
             }
             Some(Loss::Refused) if travel.refused_at.is_some_and(is_known) => {
-                return broken(Rule::Refused, "it was refused");
+                return broken(SettleRule::Refused, "it was refused");
             }
             _ => {}
         }
         let mut at = number;
         while self.spans()[at].trace != 0 {
-            let is_root = |span: &Span<'_>| {
+            let is_root = |span: &SimulatedSpan<'_>| {
                 span.trace == self.spans()[at].trace && matches!(span.parent, Parent::Lost(_))
             };
             let Some(root) = self.spans().iter().position(is_root) else { break };
             let Parent::Lost(caller) = self.spans()[root].parent else { break };
             if self.is_tied(caller, root) && travel.fates[root].at.is_some_and(is_known) {
                 let words = format!("#{root} began its trace, which #{caller} called");
-                return broken(Rule::LostContext, words);
+                return broken(SettleRule::LostContext, words);
             }
             at = caller;
         }
@@ -215,9 +218,9 @@ impl<'a, 's> Excuses<'a, 's> {
     /// Whether it can be seen that a trace began where this call was made.
     fn is_tied(&self, caller: usize, root: usize) -> bool {
         let (edge, root) = (&self.spans()[caller], &self.spans()[root]);
-        let skew = |span: &Span<'_>| self.case.script.system.processes[span.process].skew;
+        let skew = |span: &SimulatedSpan<'_>| self.case.script.system.processes[span.process].skew;
         // A message of which one receiver is there is answered, and foreign ones of others are no evidence.
-        let answers = |(number, span): (usize, &Span<'_>)| {
+        let answers = |(number, span): (usize, &SimulatedSpan<'_>)| {
             let is_its = span.parent == Parent::Span(caller) || span.link == Some(caller);
             is_its && span.caller == Some(caller) && self.there.is_there[number]
         };
@@ -257,7 +260,7 @@ impl<'a, 's> Excuses<'a, 's> {
             true => {
                 let until = until / MS;
                 let words = format!("s{service} was heard before, and comes until {until} ms");
-                broken(Rule::Announced, words)
+                broken(SettleRule::Announced, words)
             }
             false => Ok(Why::Unheard),
         }
@@ -332,18 +335,19 @@ impl<'a, 's> Excuses<'a, 's> {
     }
 
     /// Whether the test says that this must come, and nothing like it did.
-    fn expected(&self, span: &Span<'_>) -> Option<String> {
+    fn expected(&self, span: &SimulatedSpan<'_>) -> Option<String> {
         let system = self.case.script.system;
         let there = || {
             let numbers = (0..self.spans().len()).filter(|number| self.there.is_there[*number]);
             numbers.map(|number| &self.spans()[number])
         };
         self.case.script.test.expected.iter().find_map(|expected| match expected {
-            Expected::Service(name) => {
-                let of_it = |span: &Span<'_>| system.service_of(span.process).name == *name;
+            ExpectedSpan::Service(name) => {
+                let of_it =
+                    |span: &SimulatedSpan<'_>| system.service_of(span.process).name == *name;
                 (of_it(span) && !there().any(of_it)).then(|| format!("{name} is expected"))
             }
-            Expected::Span(filter) => {
+            ExpectedSpan::Span(filter) => {
                 let is_new =
                     filter.takes(span, system) && !there().any(|there| filter.takes(there, system));
                 is_new.then(|| format!("{filter} is expected"))

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use model::{Learned, Outcome, Overtaken, Trace, Verdict};
+use model::{LearnedProfile, Outcome, Overtaken, Trace, Verdict};
 use runner::{FinalRun, FinishedRun, Ports, WatchEnd};
 use tokio::{
     sync::Notify,
@@ -24,7 +24,7 @@ pub(super) struct Exit {
     /// The mark of a last verdict that later spans would have changed.
     pub(super) overtaken: Option<Overtaken>,
     /// What the run has shown of the system, in the order in which it did.
-    pub(super) seen: Vec<Learned>,
+    pub(super) seen: Vec<LearnedProfile>,
 }
 
 /// Follows a run from its first verdict to its exit code, as early as that may be given, and listens on for so long.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{
     lateness::{FRESH, FRESH_RUNS, longest_gap},
     play::Parent,
-    stage::{Ended, Script},
+    stage::{Script, StagedRun},
 };
 
 /// As many runs as count.
@@ -45,7 +45,7 @@ impl Memory {
     }
 
     /// Keeps what was heard until nobody listened any more.
-    pub(super) fn keep(&mut self, script: &Script<'_>, ended: &Ended) {
+    pub(super) fn keep(&mut self, script: &Script<'_>, ended: &StagedRun) {
         let (spans, fates) = (&script.played.spans, &script.travel.fates);
         let heard = |number: usize| {
             let is_in_time = fates[number].at.is_some_and(|at| at < ended.watched_to);

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use super::{
     chance::{Dice, between},
-    play::{Played, play},
+    play::{SimulatedRun, play},
     stage::EPOCH,
     system::{MS, System},
-    wire::{Asked, encode},
+    wire::{TraceOrigin, encode},
 };
 
 /// Requests of others in a second.
@@ -61,11 +61,11 @@ impl Noise {
 }
 
 /// What the service that is called from outside sends of a request of somebody else.
-fn export(system: &System, other: &Played<'_>, fired: u64, dice: &mut Dice) -> Option<Bytes> {
+fn export(system: &System, other: &SimulatedRun<'_>, fired: u64, dice: &mut Dice) -> Option<Bytes> {
     let mut trace = [0; 16];
     trace.chunks_mut(8).for_each(|part| part.copy_from_slice(&(dice.next() | 1).to_be_bytes()));
     // Who calls from outside sends no spans.
-    let asked = Asked { trace: TraceId::from_bytes(trace)?, trigger: None, fired };
+    let asked = TraceOrigin { trace: TraceId::from_bytes(trace)?, trigger: None, fired };
     let root = other.spans.first().filter(|root| root.end.is_some())?;
     let is_its = |number: &usize| {
         let span = &other.spans[*number];

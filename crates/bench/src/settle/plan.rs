@@ -8,8 +8,8 @@ use source::{Colour, Text, draw};
 
 use super::{
     chance::{Dice, between, percent},
-    play::{Parent, Played},
-    statement::{self, Filter, Statement, There},
+    play::{Parent, SimulatedRun},
+    statement::{self, SettleStatement, SpanFilter, There},
     system::{MS, System},
 };
 
@@ -19,16 +19,16 @@ pub(super) struct Test {
     pub(super) number: usize,
     pub(super) plan: Plan,
     /// Specs first, then claims, each in the order of the document.
-    pub(super) statements: Vec<Statement>,
+    pub(super) statements: Vec<SettleStatement>,
     pub(super) flush: Option<u64>,
     /// Services.
     pub(super) absent: Vec<String>,
-    pub(super) expected: Vec<Expected>,
+    pub(super) expected: Vec<ExpectedSpan>,
 }
 
-pub(super) enum Expected {
+pub(super) enum ExpectedSpan {
     Service(String),
-    Span(Filter),
+    Span(SpanFilter),
 }
 
 impl Test {
@@ -36,7 +36,7 @@ impl Test {
     pub(super) fn draw(
         number: usize,
         system: &System,
-        usual: &[Played<'_>],
+        usual: &[SimulatedRun<'_>],
         dice: &mut Dice,
     ) -> Result<Self> {
         let (first, _) = usual.split_first().context("nothing usual was played")?;
@@ -70,7 +70,7 @@ fn flush(system: &System, dice: &mut Dice) -> u64 {
 }
 
 /// Services whose spans name parents that never come.
-fn behind_gateways(system: &System, usual: &[Played<'_>]) -> Vec<String> {
+fn behind_gateways(system: &System, usual: &[SimulatedRun<'_>]) -> Vec<String> {
     let spans = usual.iter().flat_map(|played| &played.spans);
     let behind = spans.filter(|span| matches!(span.parent, Parent::Absent(_)));
     let mut names: Vec<_> =
@@ -80,20 +80,21 @@ fn behind_gateways(system: &System, usual: &[Played<'_>]) -> Vec<String> {
     names
 }
 
+fn expected(system: &System, usual: &[SimulatedRun<'_>], dice: &mut Dice) -> Option<ExpectedSpan> {
 /// Something that came in all these runs.
-fn expected(system: &System, usual: &[Played<'_>], dice: &mut Dice) -> Option<Expected> {
-    let is_there = |filter: &Filter| {
-        let has = |played: &Played<'_>| played.spans.iter().any(|it| filter.takes(it, system));
+    let is_there = |filter: &SpanFilter| {
+        let has =
+            |played: &SimulatedRun<'_>| played.spans.iter().any(|it| filter.takes(it, system));
         usual.iter().all(has)
     };
     let spans = &usual.first()?.spans;
     let span = &spans[dice.below(spans.len())];
     let service = system.service_of(span.process).name.clone();
-    let by_name = Filter { name: Some(span.name.to_owned()), ..Filter::default() };
-    let by_service = Filter { service: Some(service.clone()), ..Filter::default() };
+    let by_name = SpanFilter { name: Some(span.name.to_owned()), ..SpanFilter::default() };
+    let by_service = SpanFilter { service: Some(service.clone()), ..SpanFilter::default() };
     match percent(dice, 60) {
-        true => is_there(&by_service).then_some(Expected::Service(service)),
-        false => is_there(&by_name).then_some(Expected::Span(by_name)),
+        true => is_there(&by_service).then_some(ExpectedSpan::Service(service)),
+        false => is_there(&by_name).then_some(ExpectedSpan::Span(by_name)),
     }
 }
 
@@ -102,7 +103,7 @@ fn settle(
     timeout: Duration,
     flush: Option<u64>,
     absent: &[String],
-    expected: &[Expected],
+    expected: &[ExpectedSpan],
 ) -> String {
     let quoted = |text: &str| format!("'{text}'");
     let list = |texts: Vec<String>| texts.join(", ");
@@ -116,15 +117,15 @@ fn settle(
     }
     if !expected.is_empty() {
         let expected = expected.iter().map(|expected| match expected {
-            Expected::Service(name) => quoted(name),
-            Expected::Span(filter) => quoted(&filter.to_string()),
+            ExpectedSpan::Service(name) => quoted(name),
+            ExpectedSpan::Span(filter) => quoted(&filter.to_string()),
         });
         settle.push_str(&format!(", expect: [{}]", list(expected.collect())));
     }
     settle
 }
 
-fn document(number: usize, statements: &[Statement], settle: &str) -> String {
+fn document(number: usize, statements: &[SettleStatement], settle: &str) -> String {
     let (mut specs, mut claims) = (String::new(), String::new());
     for statement in statements {
         let text = statement.to_string();

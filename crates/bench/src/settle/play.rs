@@ -7,15 +7,17 @@ use model::trace::Kind;
 
 use super::{
     chance::{Dice, between, percent},
-    system::{Call, Hop, Label, Late, MS, Node, Peer, Publish, SECOND, Step, System, What},
+    system::{
+        Hop, Label, Late, MS, Node, Peer, Publish, SECOND, System, SystemCall, SystemStep, What,
+    },
 };
 
 /// More spans than this are not made; what a run does is then cut short.
 const SPANS_MAX: usize = 80;
 
 /// What happened, and what was answered.
-pub(super) struct Played<'s> {
-    pub(super) spans: Vec<Span<'s>>,
+pub(super) struct SimulatedRun<'s> {
+    pub(super) spans: Vec<SimulatedSpan<'s>>,
     /// When the answer came; with the status, unless the connection broke.
     pub(super) answer_at: u64,
     pub(super) status: Option<u16>,
@@ -29,7 +31,7 @@ pub(super) struct Crash {
     pub(super) at: u64,
 }
 
-pub(super) struct Span<'s> {
+pub(super) struct SimulatedSpan<'s> {
     pub(super) id: u64,
     pub(super) parent: Parent,
     /// The span that it has a link to.
@@ -40,7 +42,7 @@ pub(super) struct Span<'s> {
     pub(super) kind: Kind,
     pub(super) name: &'s str,
     pub(super) value: Option<i64>,
-    pub(super) target: Target<'s>,
+    pub(super) target: CallTarget<'s>,
     /// The path of a request, or where a message comes from.
     pub(super) place: Option<&'s str>,
     pub(super) is_error: bool,
@@ -69,21 +71,21 @@ pub(super) enum Parent {
 
 /// Whom it calls.
 #[derive(Clone, Copy)]
-pub(super) enum Target<'s> {
+pub(super) enum CallTarget<'s> {
     None,
     Database,
     Peer(&'s Peer),
     Queue(&'s str),
 }
 
-impl Span<'_> {
+impl SimulatedSpan<'_> {
     /// How its peer is known.
     pub(super) fn peer(&self) -> Option<String> {
         match self.target {
-            Target::Peer(Peer::Service(name)) => Some(name.clone()),
-            Target::Peer(Peer::Address(host, port)) => Some(format!("{host}:{port}")),
-            Target::Queue(name) => Some(name.to_owned()),
-            Target::None | Target::Database | Target::Peer(Peer::Unsaid) => None,
+            CallTarget::Peer(Peer::Service(name)) => Some(name.clone()),
+            CallTarget::Peer(Peer::Address(host, port)) => Some(format!("{host}:{port}")),
+            CallTarget::Queue(name) => Some(name.to_owned()),
+            CallTarget::None | CallTarget::Database | CallTarget::Peer(Peer::Unsaid) => None,
         }
     }
 
@@ -100,12 +102,12 @@ impl Span<'_> {
     /// Whether it speaks of another side that sends spans of its own.
     pub(super) fn is_edge(&self) -> bool {
         matches!(self.kind, Kind::Client | Kind::Producer)
-            && !matches!(self.target, Target::Database)
+            && !matches!(self.target, CallTarget::Database)
     }
 }
 
 /// How a call ended.
-enum Served {
+enum CallEnd {
     Answered {
         at: u64,
         is_error: bool,
@@ -131,7 +133,7 @@ struct Exchange {
 struct Player<'s, 'd> {
     system: &'s System,
     dice: &'d mut Dice,
-    spans: Vec<Span<'s>>,
+    spans: Vec<SimulatedSpan<'s>>,
     crash: Option<Crash>,
 }
 
@@ -142,29 +144,34 @@ struct Inside {
     process: usize,
 }
 
+pub(super) fn play<'s>(
+    system: &'s System,
+    dice: &mut Dice,
+    crash: Option<Crash>,
 /// Plays one request.
-pub(super) fn play<'s>(system: &'s System, dice: &mut Dice, crash: Option<Crash>) -> Played<'s> {
+) -> SimulatedRun<'s> {
     let mut player = Player { system, dice, spans: Vec::new(), crash };
     let parent = match system.root_hop {
         Hop::Gateway => Parent::Absent(player.id()),
         _ => Parent::Trigger,
     };
     let place = Some(path(&system.root));
-    let came = Came { parent, link: None, caller: None, kind: Kind::Server, trace: 0, place };
+    let came =
+        ServiceEntry { parent, link: None, caller: None, kind: Kind::Server, trace: 0, place };
     let start = player.latency();
     let served = player.serve(&system.root, came, start);
     let (at, status) = match served {
-        Served::Answered { at, is_error } => (at, Some(if is_error { 500 } else { 200 })),
-        Served::Broken { at } => (at, None),
+        CallEnd::Answered { at, is_error } => (at, Some(if is_error { 500 } else { 200 })),
+        CallEnd::Broken { at } => (at, None),
     };
     // The answer may be faster than the end of the span that gave it.
     let answer_at = at + player.latency() / 2;
-    Played { spans: player.spans, answer_at, status, crash }
+    SimulatedRun { spans: player.spans, answer_at, status, crash }
 }
 
 /// How a request or message came to a service.
 #[derive(Clone, Copy)]
-struct Came<'s> {
+struct ServiceEntry<'s> {
     parent: Parent,
     link: Option<usize>,
     caller: Option<usize>,
@@ -197,20 +204,20 @@ impl<'s> Player<'s, '_> {
     fn open(&mut self, inside: Inside, kind: Kind, label: &'s Label, start: u64) -> usize {
         let trace = self.spans[inside.parent].trace;
         let parent = Parent::Span(inside.parent);
-        let came = Came { parent, link: None, caller: None, kind, trace, place: None };
+        let came = ServiceEntry { parent, link: None, caller: None, kind, trace, place: None };
         self.push(came, inside.process, (&label.name, label.value), start)
     }
 
     fn push(
         &mut self,
-        came: Came<'s>,
+        came: ServiceEntry<'s>,
         process: usize,
         (name, value): (&'s str, Option<i64>),
         start: u64,
     ) -> usize {
         let id = self.id();
         let is_dropping = self.system.service_of(process).drops && percent(self.dice, 30);
-        self.spans.push(Span {
+        self.spans.push(SimulatedSpan {
             id,
             parent: came.parent,
             link: came.link,
@@ -219,7 +226,7 @@ impl<'s> Player<'s, '_> {
             kind: came.kind,
             name,
             value,
-            target: Target::None,
+            target: CallTarget::None,
             place: came.place,
             is_error: false,
             has_exception: false,
@@ -245,26 +252,26 @@ impl<'s> Player<'s, '_> {
         self.spans[span].has_exception = percent(self.dice, chance);
     }
 
-    fn serve(&mut self, node: &'s Node, came: Came<'s>, start: u64) -> Served {
+    fn serve(&mut self, node: &'s Node, came: ServiceEntry<'s>, start: u64) -> CallEnd {
         let processes = &self.system.services[node.service].processes;
         let process = processes[self.dice.below(processes.len())];
         if self.is_down(process, start) {
-            return Served::Broken { at: start + self.latency() };
+            return CallEnd::Broken { at: start + self.latency() };
         }
         let me = self.push(came, process, (&node.name, node.value), start);
         let worked = start + self.work();
         let at = self.steps(&node.steps, Inside { parent: me, process }, worked);
         let end = at + self.work();
         if let Some(crash) = self.crash.filter(|_| self.is_down(process, end)) {
-            return Served::Broken { at: crash.at.max(start) + self.latency() };
+            return CallEnd::Broken { at: crash.at.max(start) + self.latency() };
         }
         let is_error = percent(self.dice, node.fails);
         self.spans[me].is_error = is_error;
         self.close(me, end);
-        Served::Answered { at: end, is_error }
+        CallEnd::Answered { at: end, is_error }
     }
 
-    fn steps(&mut self, steps: &'s [Step], inside: Inside, mut at: u64) -> u64 {
+    fn steps(&mut self, steps: &'s [SystemStep], inside: Inside, mut at: u64) -> u64 {
         for step in steps {
             if !percent(self.dice, step.chance) {
                 continue;
@@ -291,14 +298,14 @@ impl<'s> Player<'s, '_> {
             }
             What::Database(label) => {
                 let me = self.open(inside, Kind::Client, label, at);
-                self.spans[me].target = Target::Database;
+                self.spans[me].target = CallTarget::Database;
                 let end = at + self.work();
                 self.close(me, end);
                 end
             }
             What::Outside { label, peer } => {
                 let me = self.open(inside, Kind::Client, label, at);
-                self.spans[me].target = Target::Peer(peer);
+                self.spans[me].target = CallTarget::Peer(peer);
                 self.spans[me].is_error = percent(self.dice, 3);
                 let end = at + self.work();
                 self.close(me, end);
@@ -331,23 +338,24 @@ impl<'s> Player<'s, '_> {
         self.close(me, end);
     }
 
-    fn call(&mut self, call: &'s Call, inside: Inside, at: u64) -> u64 {
+    fn call(&mut self, call: &'s SystemCall, inside: Inside, at: u64) -> u64 {
         if call.hop == Hop::Bare {
             let (parent, trace) = (Parent::Span(inside.parent), self.spans[inside.parent].trace);
             let place = Some(path(&call.to));
-            let came = Came { parent, link: None, caller: None, kind: Kind::Server, trace, place };
+            let came =
+                ServiceEntry { parent, link: None, caller: None, kind: Kind::Server, trace, place };
             let start = at + self.latency();
             return match self.serve(&call.to, came, start) {
-                Served::Answered { at, .. } | Served::Broken { at } => at,
+                CallEnd::Answered { at, .. } | CallEnd::Broken { at } => at,
             };
         }
         let outer = self.open(inside, Kind::Client, &call.label, at);
-        self.spans[outer].target = Target::Peer(&call.peer);
+        self.spans[outer].target = CallTarget::Peer(&call.peer);
         let inner = match call.hop {
             Hop::Layered => {
                 let inner =
                     self.open(Inside { parent: outer, ..inside }, Kind::Client, &call.label, at);
-                self.spans[inner].target = Target::Peer(&call.peer);
+                self.spans[inner].target = CallTarget::Peer(&call.peer);
                 Some(inner)
             }
             _ => None,
@@ -364,7 +372,7 @@ impl<'s> Player<'s, '_> {
     }
 
     /// What goes over the wire for a call.
-    fn exchange(&mut self, call: &'s Call, client: usize, at: u64) -> Exchange {
+    fn exchange(&mut self, call: &'s SystemCall, client: usize, at: u64) -> Exchange {
         if percent(self.dice, 1) {
             // Refused: nobody hears of it.
             let end = at + self.latency();
@@ -375,12 +383,12 @@ impl<'s> Player<'s, '_> {
             _ => self.passed_on(client, call.loses),
         };
         let (caller, kind, place) = (Some(client), Kind::Server, Some(path(&call.to)));
-        let came = Came { parent, link: None, caller, kind, trace, place };
+        let came = ServiceEntry { parent, link: None, caller, kind, trace, place };
         let start = at + self.latency();
         let served = self.serve(&call.to, came, start);
         let (answered, is_error) = match served {
-            Served::Answered { at, is_error } => (at + self.latency(), is_error),
-            Served::Broken { at } => (at, true),
+            CallEnd::Answered { at, is_error } => (at + self.latency(), is_error),
+            CallEnd::Broken { at } => (at, true),
         };
         let patience = match percent(self.dice, 80) {
             true => between(self.dice, MS, 20 * MS),
@@ -404,7 +412,7 @@ impl<'s> Player<'s, '_> {
 
     fn publish(&mut self, publish: &'s Publish, inside: Inside, at: u64) -> u64 {
         let me = self.open(inside, Kind::Producer, &publish.label, at);
-        self.spans[me].target = Target::Queue(&publish.destination);
+        self.spans[me].target = CallTarget::Queue(&publish.destination);
         let end = at + self.latency();
         self.close(me, end);
         for node in &publish.to {
@@ -414,7 +422,7 @@ impl<'s> Player<'s, '_> {
                 (parent, link) = (Parent::Span(inside.parent), Some(me));
             }
             let (caller, place) = (Some(me), Some(publish.destination.as_str()));
-            let came = Came { parent, link, caller, kind: Kind::Consumer, trace, place };
+            let came = ServiceEntry { parent, link, caller, kind: Kind::Consumer, trace, place };
             let start = end + between(self.dice, MS / 10, publish.wait);
             // A consumer that is down gets the message later, which is another story.
             let _ = self.serve(node, came, start);

@@ -19,7 +19,7 @@ use drivers::{
     inbox::{self, Inbox},
     receiver::{self, Receiver},
 };
-use model::Learned;
+use model::LearnedProfile;
 use tokio::task::JoinSet;
 
 use super::{
@@ -29,16 +29,16 @@ use super::{
     noise::Noise,
     plan::Test,
     play::{Crash, play},
-    referee::{Case, rule},
+    referee::{SettleCase, rule},
     stage::{Script, keys},
     story,
     system::{MS, SMALL, System},
-    tally::{self, Tally},
+    tally::{self, SettleTally},
     travel::{Travel, Weather},
 };
 use process::Children;
 pub use process::child;
-use relay::Relay;
+use relay::SpanRelay;
 
 use crate::parts::unix_nanos;
 
@@ -54,19 +54,19 @@ const USUAL: usize = 12;
 struct World {
     program: PathBuf,
     inbox: Arc<Inbox>,
-    relay: Relay,
+    relay: SpanRelay,
     _receiver: Receiver,
 }
 
 /// Plays two hundred runs, many at a time, with this program as each of the processes.
-pub async fn runs(program: &Path) -> Result<Tally> {
+pub async fn runs(program: &Path) -> Result<SettleTally> {
     let began = unix_nanos();
     let inbox = Arc::new(Inbox::new(keys(), inbox::Limits::default()));
     let address = "127.0.0.1:0".parse()?;
     let receiver =
         receiver::start(receiver::Config::new(vec![address]), Arc::clone(&inbox)).await?;
     let target = receiver.addresses().first().copied().context("the receiver listens nowhere")?;
-    let relay = Relay::start(target).await?;
+    let relay = SpanRelay::start(target).await?;
     let program = program.to_owned();
     let world = Arc::new(World { program, inbox, relay, _receiver: receiver });
     let mut playing = JoinSet::new();
@@ -74,7 +74,7 @@ pub async fn runs(program: &Path) -> Result<Tally> {
         let world = Arc::clone(&world);
         playing.spawn(async move { system(&world, number).await });
     }
-    let mut all = Tally::default();
+    let mut all = SettleTally::default();
     while let Some(tally) = playing.join_next().await {
         all.join(tally??);
     }
@@ -83,7 +83,7 @@ pub async fn runs(program: &Path) -> Result<Tally> {
 }
 
 /// Plays the runs of one system, one after the other.
-async fn system(world: &World, number: u64) -> Result<Tally> {
+async fn system(world: &World, number: u64) -> Result<SettleTally> {
     let mut dice = Dice::new(number.wrapping_mul(0x9e6c_63d0_876a_68ee));
     let system = System { drains: false, ..System::draw(&mut dice, SMALL) };
     let usual: Vec<_> = (0..USUAL).map(|_| play(&system, &mut dice, None)).collect();
@@ -93,7 +93,7 @@ async fn system(world: &World, number: u64) -> Result<Tally> {
         .with_context(|| format!("system {number}"))?;
     let children = Children::start(&world.program, world.relay.port(), &system).await?;
     let (mut learned, mut memory, mut tally) =
-        (Learned::default(), Memory::default(), Tally::default());
+        (LearnedProfile::default(), Memory::default(), SettleTally::default());
     for run in 0..RUNS_OF_SYSTEM {
         let weather = match dice.below(10) {
             0..4 => Weather::Calm,
@@ -112,10 +112,10 @@ async fn system(world: &World, number: u64) -> Result<Tally> {
             watched: Duration::from_millis(between(&mut dice, 200, 700)),
             noise: Noise::default(),
         };
-        let stage = stage::Stage::new(&script, world, &children, weather, &mut dice);
+        let stage = stage::RealStage::new(&script, world, &children, weather, &mut dice);
         let (ended, travel) = stage.perform(&learned).await?;
         script.travel = travel;
-        let case = Case {
+        let case = SettleCase {
             script: &script,
             ended: &ended,
             memory: &memory,

@@ -19,14 +19,14 @@
 //! Such a verdict still has to be right by what was there, and to be marked as overtaken if the span comes while the run
 //! is watched. A verdict on a trace that was not taken as complete has no excuse.
 
-use model::{Learned, Settlement, Verdict};
+use model::{LearnedProfile, Settlement, Verdict};
 
 use super::{
     excuse::{Excuses, Why},
     lateness::{Lateness, lateness},
     memory::Memory,
-    stage::{Ended, Script},
-    statement::{Statement, There},
+    stage::{Script, StagedRun},
+    statement::{SettleStatement, There},
     system::MS,
     travel::Loss,
 };
@@ -36,7 +36,7 @@ const END_OF_WATCH: u64 = 5 * MS;
 
 /// What a wrong verdict breaks; of several the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rule {
+pub(super) enum SettleRule {
     /// What is there decides, and all of it.
     Presence,
     /// What was announced is waited for.
@@ -57,7 +57,7 @@ pub(super) enum Rule {
     Refused,
 }
 
-impl Rule {
+impl SettleRule {
     /// Whether the proof fails where it is broken, by an exit code that is wrong or not. A run that failed by what was there
     /// does not linger, and what it says of the absence of something else is provisional for ever.
     pub(super) fn is_held(self, is_exit_wrong: bool) -> bool {
@@ -79,12 +79,12 @@ impl Rule {
 }
 
 /// What is to be said of a run.
-pub(super) struct Ruling {
+pub(super) struct RefereeResult {
     pub(super) verdict: Verdict,
     /// Whether the test truly passes.
     pub(super) truth: bool,
     /// Statements that were wrongly passed or failed, with the rule that it breaks and the reason.
-    pub(super) wrong: Vec<(Verdict, Rule, String)>,
+    pub(super) wrong: Vec<(Verdict, SettleRule, String)>,
     /// What excuses a verdict that contradicts the truth.
     pub(super) excused: Option<Why>,
     /// Taken as complete though spans were missing that had to be waited for, whatever became of the verdict.
@@ -149,13 +149,13 @@ fn is_outside(script: &Script<'_>) -> bool {
     }) && services.any(|service| is_named(&service.name))
 }
 
-impl Ruling {
+impl RefereeResult {
     pub(super) fn is_wrong(&self) -> bool {
         self.held().next().is_some() || self.missed.is_some()
     }
 
     /// What is held against the engine.
-    pub(super) fn held(&self) -> impl Iterator<Item = &(Verdict, Rule, String)> {
+    pub(super) fn held(&self) -> impl Iterator<Item = &(Verdict, SettleRule, String)> {
         self.wrong.iter().filter(|(_, rule, _)| rule.is_held(self.is_exit_wrong()))
     }
 
@@ -170,18 +170,18 @@ impl Ruling {
 }
 
 /// What a run was given, and what came of it.
-pub(super) struct Case<'a, 's> {
+pub(super) struct SettleCase<'a, 's> {
     pub(super) script: &'a Script<'s>,
-    pub(super) ended: &'a Ended,
+    pub(super) ended: &'a StagedRun,
     pub(super) memory: &'a Memory,
     /// What the run was given as learned.
-    pub(super) learned: &'a Learned,
+    pub(super) learned: &'a LearnedProfile,
     /// How exactly its moments are known.
     pub(super) slack: u64,
 }
 
-pub(super) fn rule(case: &Case<'_, '_>) -> Ruling {
-    let Case { script, ended, .. } = case;
+pub(super) fn rule(case: &SettleCase<'_, '_>) -> RefereeResult {
+    let SettleCase { script, ended, .. } = case;
     let all = There::all(script.system, &script.played);
     let there = there(case, &all);
     let settlement = ended.outcome.settlement.as_ref();
@@ -210,11 +210,11 @@ pub(super) fn rule(case: &Case<'_, '_>) -> Ruling {
     let over = Verdict::over(verdicts.iter().copied());
     if verdict != over && verdict != Verdict::Inconclusive {
         let words = format!("{} over all is {}", over.as_str(), verdict.as_str());
-        wrong.push((verdict, Rule::Presence, words));
+        wrong.push((verdict, SettleRule::Presence, words));
     }
     let may_differ = verdict != Verdict::Inconclusive && wrong.is_empty();
     let truth = script.test.statements.iter().all(|statement| statement.holds(&all));
-    Ruling {
+    RefereeResult {
         verdict,
         truth,
         wrong,
@@ -235,37 +235,37 @@ pub(super) fn rule(case: &Case<'_, '_>) -> Ruling {
 fn broken(
     excuses: &Excuses<'_, '_>,
     there: &There<'_, '_>,
-    (statement, says): (&Statement, bool),
+    (statement, says): (&SettleStatement, bool),
     is_complete: bool,
-) -> Option<(Rule, String)> {
+) -> Option<(SettleRule, String)> {
     if says != statement.holds(there) {
-        return Some((Rule::Presence, "not even by what was there".to_owned()));
+        return Some((SettleRule::Presence, "not even by what was there".to_owned()));
     }
     let undropped = There { has_dropped: true, ..there.clone() };
     if says != statement.holds(&undropped) {
-        return Some((Rule::Dropped, "spans say that they dropped it".to_owned()));
+        return Some((SettleRule::Dropped, "spans say that they dropped it".to_owned()));
     }
     if !is_complete {
-        return Some((Rule::Presence, "the trace was not taken as complete".to_owned()));
+        return Some((SettleRule::Presence, "the trace was not taken as complete".to_owned()));
     }
-    let mut rules = Rule::ALL.iter().map(|(rule, _)| *rule);
+    let mut rules = SettleRule::ALL.iter().map(|(rule, _)| *rule);
     if let Some(rule) = rules.find(|rule| says != statement.holds(&excuses.known(*rule))) {
         return Some((rule, excuses.complaints()));
     }
     let named = excuses.named(statement)?;
-    let words = || (Rule::SilentPeer, "it names a service that is silent".to_owned());
+    let words = || (SettleRule::SilentPeer, "it names a service that is silent".to_owned());
     (says != statement.holds(&named)).then(words)
 }
 
 /// The verdict of each statement: specs, then claims.
-pub(super) fn verdicts(ended: &Ended) -> Vec<Verdict> {
+pub(super) fn verdicts(ended: &StagedRun) -> Vec<Verdict> {
     let judgement = &ended.outcome.judgement;
     let specs = judgement.specs.iter().map(|spec| spec.verdict);
     specs.chain(judgement.claims.iter().map(|claim| claim.verdict)).collect()
 }
 
 /// The spans that the run had when it judged.
-pub(super) fn there<'p, 's>(case: &Case<'_, '_>, all: &There<'p, 's>) -> There<'p, 's> {
+pub(super) fn there<'p, 's>(case: &SettleCase<'_, '_>, all: &There<'p, 's>) -> There<'p, 's> {
     let mut is_there = vec![false; all.is_there.len()];
     if let Some(trace) = &case.ended.trace {
         for (number, span) in all.played.spans.iter().enumerate() {
@@ -277,8 +277,8 @@ pub(super) fn there<'p, 's>(case: &Case<'_, '_>, all: &There<'p, 's>) -> There<'
 }
 
 /// Spans that had arrived, and were not judged; and spans that nobody sent.
-fn deaf(case: &Case<'_, '_>, there: &There<'_, '_>) -> Vec<(Verdict, Rule, String)> {
-    let Case { script, ended, .. } = case;
+fn deaf(case: &SettleCase<'_, '_>, there: &There<'_, '_>) -> Vec<(Verdict, SettleRule, String)> {
+    let SettleCase { script, ended, .. } = case;
     let came = |at: Option<u64>| at.is_some_and(|at| at + case.slack < ended.verdict_at);
     let is_ignored = |number: &usize| {
         let is_own = script.played.spans[*number].trace == 0;
@@ -293,21 +293,21 @@ fn deaf(case: &Case<'_, '_>, there: &There<'_, '_>) -> Vec<(Verdict, Rule, Strin
         _ => {
             let verdict = ended.outcome.verdict;
             let words = format!("{ignored} spans that came were ignored, {made_up} made up");
-            vec![(verdict, Rule::Presence, words)]
+            vec![(verdict, SettleRule::Presence, words)]
         }
     }
 }
 
 /// Whether a verdict that replaced another does not name it, or names one that it did not replace.
-fn unmarked(ended: &Ended) -> Option<&'static str> {
+fn unmarked(ended: &StagedRun) -> Option<&'static str> {
     let named = ended.outcome.superseded.as_ref().map(|superseded| superseded.verdict);
     let replaced = (ended.first != ended.outcome.verdict).then_some(ended.first);
     (named != replaced).then_some("superseded, and not marked so")
 }
 
 /// Whether the mark of being overtaken is missing, or is there for nothing.
-fn missed(case: &Case<'_, '_>, there: &There<'_, '_>) -> Option<&'static str> {
-    let Case { script, ended, .. } = case;
+fn missed(case: &SettleCase<'_, '_>, there: &There<'_, '_>) -> Option<&'static str> {
+    let SettleCase { script, ended, .. } = case;
     let passes = |there: &There<'_, '_>| script.test.statements.iter().all(|it| it.holds(there));
     let verdict = passes(there);
     let mut now = there.clone();

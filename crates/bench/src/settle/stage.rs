@@ -15,8 +15,8 @@ use drivers::{
 };
 use lang::{Files, Vars};
 use model::{
-    Answer, Attempt, Body, Event, Key, KeyRing, Learned, NoAnswer, NoAnswerKind, Outcome,
-    Overtaken, Progress, Request, Response, RunId, Timestamp, Trace, TraceId, Verdict,
+    Answer, Attempt, Body, Key, KeyRing, LearnedProfile, NoAnswer, NoAnswerKind, Outcome,
+    Overtaken, Progress, Request, Response, RunEvent, RunId, Timestamp, Trace, TraceId, Verdict,
 };
 use runner::{Job, LeaseLost, Limits, Ports, StartedProcesses};
 use tokio::{
@@ -29,10 +29,10 @@ use super::{
     exit::{Exit, follow},
     noise::Noise,
     plan::Test,
-    play::Played,
+    play::SimulatedRun,
     system::System,
     travel::{Piece, Travel},
-    wire::{Asked, TOKEN, encode},
+    wire::{TOKEN, TraceOrigin, encode},
 };
 
 /// When the simulated world began.
@@ -44,7 +44,7 @@ const MESSAGES_MAX: usize = 1024;
 pub(super) struct Script<'s> {
     pub(super) system: &'s System,
     pub(super) test: &'s Test,
-    pub(super) played: Played<'s>,
+    pub(super) played: SimulatedRun<'s>,
     pub(super) travel: Travel,
     /// How long the run is watched after its last verdict.
     pub(super) watched: Duration,
@@ -53,7 +53,7 @@ pub(super) struct Script<'s> {
 }
 
 /// What came of a run. Moments are nanoseconds since the trigger was fired.
-pub(super) struct Ended {
+pub(super) struct StagedRun {
     /// What the exit code is made of, and the trace that was judged for it.
     pub(super) outcome: Outcome,
     pub(super) trace: Option<Arc<Trace>>,
@@ -64,10 +64,10 @@ pub(super) struct Ended {
     pub(super) watched_to: u64,
     pub(super) overtaken: Option<Overtaken>,
     /// What it has shown of the system.
-    pub(super) seen: Vec<Learned>,
+    pub(super) seen: Vec<LearnedProfile>,
 }
 
-impl Ended {
+impl StagedRun {
     pub(super) fn of(exit: Exit, fired: Instant) -> Self {
         let since = |at: Instant| nanos(at.saturating_duration_since(fired));
         let (verdict_at, watched_to) = (since(exit.final_at), since(exit.watched_to));
@@ -76,7 +76,7 @@ impl Ended {
     }
 
     /// What the next run of the system is given.
-    pub(super) fn teach(&self, learned: &mut Learned) {
+    pub(super) fn teach(&self, learned: &mut LearnedProfile) {
         self.seen.iter().for_each(|seen| learned.observe(seen));
     }
 }
@@ -91,18 +91,18 @@ impl Ring {
     }
 }
 
-struct Stage<'a, 's> {
+struct SettleStage<'a, 's> {
     script: &'a Script<'s>,
     keys: &'a KeyRing,
     ring: &'a Ring,
     began: Instant,
     random: [u8; 32],
-    state: Mutex<State>,
+    state: Mutex<StageState>,
     fired: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct StageState {
     sender: Option<mpsc::Sender<Arrival>>,
     fired: Option<(Instant, Attempt)>,
 }
@@ -110,13 +110,20 @@ struct State {
 /// Plays a script to a run, and watches it.
 pub(super) async fn perform(
     script: &Script<'_>,
-    learned: &Learned,
+    learned: &LearnedProfile,
     (keys, ring): (&KeyRing, &Ring),
     dice: &mut Dice,
-) -> Result<Ended> {
+) -> Result<StagedRun> {
     let (began, random) = (Instant::now(), random(dice));
-    let stage =
-        Stage { script, keys, ring, began, random, state: Mutex::default(), fired: Notify::new() };
+    let stage = SettleStage {
+        script,
+        keys,
+        ring,
+        began,
+        random,
+        state: Mutex::default(),
+        fired: Notify::new(),
+    };
     let started = script
         .system
         .started
@@ -144,11 +151,11 @@ pub(super) async fn perform(
     };
     let exit = ended.context("the world ended")??;
     let (fired, _) = stage.state().fired.context("nothing was fired")?;
-    Ok(Ended::of(exit, fired))
+    Ok(StagedRun::of(exit, fired))
 }
 
-impl Stage<'_, '_> {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SettleStage<'_, '_> {
+    fn state(&self) -> MutexGuard<'_, StageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -157,7 +164,7 @@ impl Stage<'_, '_> {
         self.fired.notified().await;
         let fired = self.state().fired;
         if let Some((fired, attempt)) = fired {
-            let asked = Asked {
+            let asked = TraceOrigin {
                 trace: attempt.trace_id,
                 trigger: Some(attempt.span_id),
                 fired: EPOCH + nanos(fired - self.began),
@@ -171,7 +178,7 @@ impl Stage<'_, '_> {
     }
 
     /// Hands a piece to the run, and what is not of its trace to whoever looks.
-    fn deliver(&self, piece: &Piece, asked: &Asked) {
+    fn deliver(&self, piece: &Piece, asked: &TraceOrigin) {
         let (system, played) = (self.script.system, &self.script.played);
         let is_own = |number: &usize| played.spans[*number].trace == 0;
         let (own, foreign): (Vec<_>, Vec<_>) = piece.spans.iter().copied().partition(is_own);
@@ -195,7 +202,7 @@ impl Stage<'_, '_> {
     }
 }
 
-impl Ports for Stage<'_, '_> {
+impl Ports for SettleStage<'_, '_> {
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(EPOCH).plus(self.began.elapsed())
     }
@@ -261,11 +268,11 @@ impl Ports for Stage<'_, '_> {
         self.script.system.drains
     }
 
-    fn tell(&self, _event: Event) {}
+    fn tell(&self, _event: RunEvent) {}
 }
 
 /// What the system answers.
-pub(super) fn answer(played: &Played<'_>) -> Answer {
+pub(super) fn answer(played: &SimulatedRun<'_>) -> Answer {
     match played.status {
         Some(status) => Answer::Response(Response {
             status,

@@ -9,7 +9,7 @@ use model::trace::Kind;
 
 use super::{
     chance::{Dice, percent},
-    play::{Parent, Played, Span},
+    play::{Parent, SimulatedRun, SimulatedSpan},
     system::System,
 };
 
@@ -17,7 +17,7 @@ use super::{
 #[derive(Clone)]
 pub(super) struct There<'p, 's> {
     pub(super) system: &'s System,
-    pub(super) played: &'p Played<'s>,
+    pub(super) played: &'p SimulatedRun<'s>,
     /// By the number of the span.
     pub(super) is_there: Vec<bool>,
     /// Whether what SDKs dropped is there as well.
@@ -26,7 +26,7 @@ pub(super) struct There<'p, 's> {
 
 impl<'p, 's> There<'p, 's> {
     /// All that ended, and all that it had.
-    pub(super) fn all(system: &'s System, played: &'p Played<'s>) -> Self {
+    pub(super) fn all(system: &'s System, played: &'p SimulatedRun<'s>) -> Self {
         let is_there = played.spans.iter().map(|span| span.end.is_some()).collect();
         Self { system, played, is_there, has_dropped: true }
     }
@@ -48,13 +48,13 @@ impl<'p, 's> There<'p, 's> {
         span.value.filter(|_| self.has_dropped || !span.is_dropping)
     }
 
-    fn takes(&self, filter: &Filter, number: usize) -> bool {
+    fn takes(&self, filter: &SpanFilter, number: usize) -> bool {
         let span = &self.played.spans[number];
         let has_exception = span.has_exception && (self.has_dropped || !span.is_dropping);
         filter.takes(span, self.system) && (!filter.has_exception || has_exception)
     }
 
-    fn matching(&self, filter: &Filter) -> impl Iterator<Item = usize> {
+    fn matching(&self, filter: &SpanFilter) -> impl Iterator<Item = usize> {
         self.numbers().filter(|number| self.takes(filter, *number))
     }
 
@@ -72,7 +72,7 @@ impl<'p, 's> There<'p, 's> {
 
 /// Which spans are meant. Never the trigger's: it is of no service, and of no kind that stands here alone.
 #[derive(Clone, Default)]
-pub(super) struct Filter {
+pub(super) struct SpanFilter {
     pub(super) name: Option<String>,
     pub(super) service: Option<String>,
     pub(super) kind: Option<Kind>,
@@ -80,9 +80,9 @@ pub(super) struct Filter {
     pub(super) has_exception: bool,
 }
 
-impl Filter {
+impl SpanFilter {
     /// Whether it takes a span, as far as its events do not matter.
-    pub(super) fn takes(&self, span: &Span<'_>, system: &System) -> bool {
+    pub(super) fn takes(&self, span: &SimulatedSpan<'_>, system: &System) -> bool {
         self.name.as_ref().is_none_or(|name| name == span.name)
             && self.kind.is_none_or(|kind| kind == span.kind)
             && (!self.is_error || span.is_error)
@@ -93,7 +93,7 @@ impl Filter {
     }
 }
 
-impl Display for Filter {
+impl Display for SpanFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         parts.extend(self.name.as_ref().map(|name| format!("name=\"{name}\"")));
@@ -130,31 +130,31 @@ impl Compare {
     }
 }
 
-pub(super) enum Statement {
-    Count(Filter, Compare, usize),
-    Leaves(Filter, Compare, usize),
-    Below(String, Filter, Compare, usize),
-    No(Filter),
-    Some(Filter),
-    Every(Filter, i64),
+pub(super) enum SettleStatement {
+    Count(SpanFilter, Compare, usize),
+    Leaves(SpanFilter, Compare, usize),
+    Below(String, SpanFilter, Compare, usize),
+    No(SpanFilter),
+    Some(SpanFilter),
+    Every(SpanFilter, i64),
     /// At most so many children of this kind.
-    Children(Filter, Kind, usize),
-    Not(Box<Statement>),
-    Both(Box<Statement>, Box<Statement>),
-    Either(Box<Statement>, Box<Statement>),
+    Children(SpanFilter, Kind, usize),
+    Not(Box<SettleStatement>),
+    Both(Box<SettleStatement>, Box<SettleStatement>),
+    Either(Box<SettleStatement>, Box<SettleStatement>),
     /// As a spec: every span that is selected has the value.
-    SpecEvery(Filter, i64),
-    SpecCount(Filter, Compare, usize),
+    SpecEvery(SpanFilter, i64),
+    SpecCount(SpanFilter, Compare, usize),
 }
 
-impl Statement {
+impl SettleStatement {
     pub(super) fn is_spec(&self) -> bool {
         matches!(self, Self::SpecEvery(..) | Self::SpecCount(..))
     }
 
     /// Whether it speaks of this service by its name.
     pub(super) fn names(&self, service: &str) -> bool {
-        let is_named = |filter: &Filter| filter.service.as_deref() == Some(service);
+        let is_named = |filter: &SpanFilter| filter.service.as_deref() == Some(service);
         match self {
             Self::Count(filter, ..)
             | Self::Leaves(filter, ..)
@@ -206,7 +206,7 @@ impl Statement {
 }
 
 /// As the language writes it; of a spec, the selector and the assertion.
-impl Display for Statement {
+impl Display for SettleStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(filter, compare, number) => {
@@ -238,7 +238,7 @@ impl Display for Statement {
 }
 
 /// Draws a statement about what usually happens.
-pub(super) fn draw(usual: &There<'_, '_>, dice: &mut Dice) -> Statement {
+pub(super) fn draw(usual: &There<'_, '_>, dice: &mut Dice) -> SettleStatement {
     let filter = filter(usual, dice);
     let count = usual.matching(&filter).count();
     // Mostly what is usual; else a little beside it.
@@ -253,58 +253,63 @@ pub(super) fn draw(usual: &There<'_, '_>, dice: &mut Dice) -> Statement {
         usually.unwrap_or(1 + dice.below(3) as i64)
     };
     match dice.below(20) {
-        0..5 => Statement::Count(filter, compare, number),
-        5 => Statement::Leaves(filter, compare, number),
+        0..5 => SettleStatement::Count(filter, compare, number),
+        5 => SettleStatement::Leaves(filter, compare, number),
         6 | 7 => {
             let service =
                 usual.system.services[dice.below(usual.system.services.len())].name.clone();
             let is_below = |at: &usize| usual.is_below(*at, &service);
             let number = usual.matching(&filter).filter(is_below).count();
-            Statement::Below(service, filter, compare, number)
+            SettleStatement::Below(service, filter, compare, number)
         }
-        8 => Statement::No(Filter { is_error: true, ..filter }),
-        9 => Statement::No(Filter { has_exception: true, ..filter }),
-        10 => Statement::No(errors(usual, dice)),
-        11 => Statement::Some(filter),
-        12 | 13 => Statement::Every(filter.clone(), value(dice)),
+        8 => SettleStatement::No(SpanFilter { is_error: true, ..filter }),
+        9 => SettleStatement::No(SpanFilter { has_exception: true, ..filter }),
+        10 => SettleStatement::No(errors(usual, dice)),
+        11 => SettleStatement::Some(filter),
+        12 | 13 => SettleStatement::Every(filter.clone(), value(dice)),
         14 => {
             let kind = [Kind::Client, Kind::Internal, Kind::Server][dice.below(3)];
-            Statement::Children(filter, kind, dice.below(4))
+            SettleStatement::Children(filter, kind, dice.below(4))
         }
-        15 | 16 => Statement::SpecEvery(filter.clone(), value(dice)),
-        17 => Statement::SpecCount(filter, compare, number),
+        15 | 16 => SettleStatement::SpecEvery(filter.clone(), value(dice)),
+        17 => SettleStatement::SpecCount(filter, compare, number),
         18 => {
-            let other = Statement::No(errors(usual, dice));
-            Statement::Both(Box::new(Statement::Count(filter, compare, number)), Box::new(other))
+            let other = SettleStatement::No(errors(usual, dice));
+            SettleStatement::Both(
+                Box::new(SettleStatement::Count(filter, compare, number)),
+                Box::new(other),
+            )
         }
         _ => {
-            let counted = Box::new(Statement::Count(filter, compare, number + 1));
-            let other = Statement::Some(errors(usual, dice));
+            let counted = Box::new(SettleStatement::Count(filter, compare, number + 1));
+            let other = SettleStatement::Some(errors(usual, dice));
             match percent(dice, 50) {
-                true => Statement::Not(counted),
-                false => Statement::Either(counted, Box::new(other)),
+                true => SettleStatement::Not(counted),
+                false => SettleStatement::Either(counted, Box::new(other)),
             }
         }
     }
 }
 
-fn filter(usual: &There<'_, '_>, dice: &mut Dice) -> Filter {
+fn filter(usual: &There<'_, '_>, dice: &mut Dice) -> SpanFilter {
     let span = &usual.played.spans[dice.below(usual.played.spans.len())];
     let service = Some(usual.system.service_of(span.process).name.clone());
     let name = Some(span.name.to_owned());
     match dice.below(4) {
-        0 => Filter { name, ..Filter::default() },
-        1 => Filter { service, ..Filter::default() },
-        2 => Filter { service, kind: Some(span.kind), ..Filter::default() },
-        _ => Filter { name, service, ..Filter::default() },
+        0 => SpanFilter { name, ..SpanFilter::default() },
+        1 => SpanFilter { service, ..SpanFilter::default() },
+        2 => SpanFilter { service, kind: Some(span.kind), ..SpanFilter::default() },
+        _ => SpanFilter { name, service, ..SpanFilter::default() },
     }
 }
 
-fn errors(usual: &There<'_, '_>, dice: &mut Dice) -> Filter {
+fn errors(usual: &There<'_, '_>, dice: &mut Dice) -> SpanFilter {
     let kind = [Kind::Server, Kind::Consumer][dice.below(2)];
     let service = &usual.system.services[dice.below(usual.system.services.len())].name;
     match percent(dice, 50) {
-        true => Filter { kind: Some(kind), is_error: true, ..Filter::default() },
-        false => Filter { service: Some(service.clone()), is_error: true, ..Filter::default() },
+        true => SpanFilter { kind: Some(kind), is_error: true, ..SpanFilter::default() },
+        false => {
+            SpanFilter { service: Some(service.clone()), is_error: true, ..SpanFilter::default() }
+        }
     }
 }

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use super::{
     RUNS_OF_SYSTEM, Run,
     excuse::Excuses,
-    play::{Parent, Span},
-    referee::{self, Case},
+    play::{Parent, SimulatedSpan},
+    referee::{self, SettleCase},
     statement::There,
     system::{Identity, MS, System},
     virtual_clock,
@@ -111,7 +111,7 @@ fn system(to: &mut String, system: &System, excuses: &Excuses<'_, '_>) -> std::f
     Ok(())
 }
 
-fn declared(to: &mut String, case: &Case<'_, '_>) -> std::fmt::Result {
+fn declared(to: &mut String, case: &SettleCase<'_, '_>) -> std::fmt::Result {
     let test = &case.script.test;
     writeln!(to, "flush {:?} ms, absent {:?}", test.flush.map(ms), test.absent)?;
     writeln!(to, "expected {:?}, drains {}", test.plan.expected(), case.script.system.drains)?;
@@ -125,10 +125,10 @@ fn declared(to: &mut String, case: &Case<'_, '_>) -> std::fmt::Result {
 /// A span and those below it; `at` is its number and its depth.
 fn tree(
     to: &mut String,
-    case: &Case<'_, '_>,
+    case: &SettleCase<'_, '_>,
     there: &There<'_, '_>,
     at: (usize, usize),
-    span: &Span<'_>,
+    span: &SimulatedSpan<'_>,
 ) -> std::fmt::Result {
     let (number, depth) = at;
     let fate = case.script.travel.fates[number];

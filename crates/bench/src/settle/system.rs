@@ -124,11 +124,11 @@ pub(super) struct Node {
     pub(super) value: Option<i64>,
     /// How often it fails, in percent.
     pub(super) fails: usize,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<SystemStep>,
 }
 
 /// What is done one after the other.
-pub(super) struct Step {
+pub(super) struct SystemStep {
     pub(super) what: What,
     /// How often it is done at all, in percent.
     pub(super) chance: usize,
@@ -139,7 +139,7 @@ pub(super) struct Step {
 pub(super) enum What {
     Internal {
         label: Label,
-        steps: Vec<Step>,
+        steps: Vec<SystemStep>,
     },
     Database(Label),
     /// A call of something that never sends spans.
@@ -147,7 +147,7 @@ pub(super) enum What {
         label: Label,
         peer: Peer,
     },
-    Call(Call),
+    Call(SystemCall),
     Publish(Publish),
     /// Takes its time while the caller waits.
     Slow {
@@ -166,7 +166,7 @@ pub(super) struct Late {
     pub(super) is_held: bool,
     /// How often it fails, in percent.
     pub(super) fails: usize,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<SystemStep>,
 }
 
 pub(super) struct Label {
@@ -174,7 +174,7 @@ pub(super) struct Label {
     pub(super) value: Option<i64>,
 }
 
-pub(super) struct Call {
+pub(super) struct SystemCall {
     pub(super) label: Label,
     pub(super) peer: Peer,
     pub(super) hop: Hop,
@@ -360,14 +360,14 @@ impl Draft<'_> {
         Label { name: self.dice.pick(names).to_owned(), value: self.value() }
     }
 
-    fn step(&mut self, depth: usize) -> Step {
+    fn step(&mut self, depth: usize) -> SystemStep {
         let chance = if percent(self.dice, 70) { 100 } else { 20 + self.dice.below(80) };
         let times = match self.dice.below(8) {
             0 => (1, 4),
             1 => (2, 2),
             _ => (1, 1),
         };
-        Step { what: self.what(depth), chance, times }
+        SystemStep { what: self.what(depth), chance, times }
     }
 
     fn what(&mut self, depth: usize) -> What {
@@ -422,7 +422,7 @@ impl Draft<'_> {
         }
     }
 
-    fn call(&mut self, depth: usize) -> Call {
+    fn call(&mut self, depth: usize) -> SystemCall {
         let hop = match self.dice.below(100) {
             0..3 => Hop::Gateway,
             3..6 => Hop::Layered,
@@ -442,7 +442,7 @@ impl Draft<'_> {
             Hop::Gateway | Hop::Bare => (0, 1),
             _ => (self.troubles.loses(self.dice), self.troubles.gives_up(self.dice)),
         };
-        Call { label, peer, hop, to, loses, gives_up }
+        SystemCall { label, peer, hop, to, loses, gives_up }
     }
 
     fn publish(&mut self, depth: usize) -> Publish {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use model::{Unsettled, Verdict};
+use model::{UnsettledReason, Verdict};
 
 use super::{
     Run,
     crowd::Crowds,
     excuse::Why,
     lateness::Lateness,
-    referee::{Rule, Withheld},
+    referee::{SettleRule, Withheld},
     system::{CLASSES, MS, SECOND},
 };
 use crate::table::{Goal, Row};
@@ -45,10 +45,10 @@ const WITHHELD: [(Is, &str); 8] = [
 
 /// What came of many runs.
 #[derive(Debug, Default)]
-pub struct Tally {
-    classes: [Counts; CLASSES.len()],
+pub struct SettleTally {
+    classes: [SettleCounts; CLASSES.len()],
     /// Wrong statements by the rule that they break, and whether the exit code is wrong too: how many, and the seed of one.
-    broken: BTreeMap<(Rule, bool), (u64, u64)>,
+    broken: BTreeMap<(SettleRule, bool), (u64, u64)>,
     excused: BTreeMap<Why, u64>,
     /// Runs whose verdict depends on late work, by how late that is; at last those where it never comes.
     late: [Share; LATENESS.len() + 1],
@@ -65,7 +65,7 @@ pub struct Tally {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+struct SettleCounts {
     runs: u64,
     wrong_passes: u64,
     wrong_fails: u64,
@@ -87,7 +87,7 @@ struct Share {
     inconclusive: u64,
 }
 
-impl Tally {
+impl SettleTally {
     pub(super) fn add(&mut self, run: &Run<'_, '_>) {
         let ruling = &run.ruling;
         let is_clean = ruling.withheld.is_nothing();
@@ -165,8 +165,8 @@ impl Tally {
         percent(all.clean_inconclusive, all.clean) <= INCONCLUSIVE_MAX
     }
 
-    fn all(&self) -> Counts {
-        let mut all = Counts::default();
+    fn all(&self) -> SettleCounts {
+        let mut all = SettleCounts::default();
         self.classes.iter().for_each(|counts| all.join(counts));
         all
     }
@@ -186,7 +186,7 @@ impl Tally {
         let example = example.map_or(String::new(), |number| format!(" (system {number})"));
         let name = format!("eight at a time: disturbed by it{example}");
         rows.push(row(&name, *disturbed as f64, "runs", Some(Goal::AtMost(0.0))));
-        for (rule, words) in Rule::ALL {
+        for (rule, words) in SettleRule::ALL {
             for (is_exit, exit) in [(true, "wrong exit code"), (false, "wrong, exit code right")] {
                 let (count, seed) = self.broken.get(&(rule, is_exit)).copied().unwrap_or_default();
                 let seed = if count > 0 { format!(" (seed {seed})") } else { String::new() };
@@ -216,7 +216,7 @@ impl Tally {
     }
 }
 
-impl Counts {
+impl SettleCounts {
     fn add(&mut self, run: &Run<'_, '_>) {
         let ruling = &run.ruling;
         let one = |is: bool| u64::from(is);
@@ -308,21 +308,21 @@ fn unsettled(run: &Run<'_, '_>) -> String {
         .map_or("complete".to_owned(), |it| it.join(", "))
 }
 
-fn word(unsettled: &Unsettled) -> &'static str {
+fn word(unsettled: &UnsettledReason) -> &'static str {
     match unsettled {
-        Unsettled::NoTelemetry => "no telemetry",
-        Unsettled::NotAnswered => "not answered",
-        Unsettled::ParentsAbsent(_) => "parents absent",
-        Unsettled::EdgesOpen(_) => "edges open",
-        Unsettled::ExpectedAbsent(_) => "expected absent",
-        Unsettled::NotQuiet => "not quiet",
-        Unsettled::NotWaited => "not waited",
-        Unsettled::TooLarge => "too large",
-        Unsettled::SpansLost => "spans lost",
-        Unsettled::OtherServers(_) => "other servers",
-        Unsettled::Partial => "partial",
-        Unsettled::ContextLost(_) => "context lost",
-        Unsettled::NotSampled => "not sampled",
+        UnsettledReason::NoTelemetry => "no telemetry",
+        UnsettledReason::NotAnswered => "not answered",
+        UnsettledReason::ParentsAbsent(_) => "parents absent",
+        UnsettledReason::EdgesOpen(_) => "edges open",
+        UnsettledReason::ExpectedAbsent(_) => "expected absent",
+        UnsettledReason::NotQuiet => "not quiet",
+        UnsettledReason::NotWaited => "not waited",
+        UnsettledReason::TooLarge => "too large",
+        UnsettledReason::SpansLost => "spans lost",
+        UnsettledReason::OtherServers(_) => "other servers",
+        UnsettledReason::Partial => "partial",
+        UnsettledReason::ContextLost(_) => "context lost",
+        UnsettledReason::NotSampled => "not sampled",
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::{
     chance::{Dice, between, percent},
-    play::{Played, Span},
+    play::{SimulatedRun, SimulatedSpan},
     system::{Batch, MS, SECOND, System},
     trouble::Exports,
 };
@@ -68,7 +68,7 @@ pub(super) struct Travel {
 
 pub(super) fn travel(
     system: &System,
-    played: &Played<'_>,
+    played: &SimulatedRun<'_>,
     weather: Weather,
     dice: &mut Dice,
 ) -> Travel {
@@ -100,7 +100,7 @@ impl Travel {
     fn sent_by(
         &mut self,
         system: &System,
-        played: &Played<'_>,
+        played: &SimulatedRun<'_>,
         process: usize,
         dice: &mut Dice,
     ) -> Vec<(u64, usize)> {
@@ -152,7 +152,7 @@ impl Travel {
 }
 
 /// Whether a span's service sends it at all.
-fn is_sent(system: &System, span: &Span<'_>, dice: &mut Dice) -> bool {
+fn is_sent(system: &System, span: &SimulatedSpan<'_>, dice: &mut Dice) -> bool {
     match system.service_of(span.process).exports {
         Exports::All => true,
         Exports::Nothing => false,

@@ -7,7 +7,7 @@ use model::{SpanId, TraceId, trace::Kind};
 use runner::MARKER;
 
 use super::{
-    play::{Parent, Played, Span, Target},
+    play::{CallTarget, Parent, SimulatedRun, SimulatedSpan},
     system::{Identity, Peer, System},
 };
 
@@ -15,7 +15,7 @@ use super::{
 pub(super) const TOKEN: &str = "token";
 
 /// Who asks: what every span of a run has in common.
-pub(super) struct Asked {
+pub(super) struct TraceOrigin {
     pub(super) trace: TraceId,
     /// None where who asks has no span.
     pub(super) trigger: Option<SpanId>,
@@ -25,10 +25,10 @@ pub(super) struct Asked {
 
 /// A `TracesData` of these spans of one process.
 pub(super) fn encode(
-    (system, played): (&System, &Played<'_>),
+    (system, played): (&System, &SimulatedRun<'_>),
     process: usize,
     numbers: &[usize],
-    asked: &Asked,
+    asked: &TraceOrigin,
 ) -> Vec<u8> {
     let mut spans = Vec::with_capacity(192 * numbers.len());
     let mut span = Vec::with_capacity(192);
@@ -60,7 +60,7 @@ fn resource(system: &System, process: usize) -> Vec<u8> {
 
 /// The value of an attribute.
 #[derive(Clone, Copy)]
-pub(super) enum Given<'a> {
+pub(super) enum AttributeValue<'a> {
     Text(&'a str),
     Int(i64),
 }
@@ -69,71 +69,75 @@ pub(super) enum Given<'a> {
 pub(super) fn each_of_resource(
     system: &System,
     process: usize,
-    mut add: impl FnMut(&'static str, Given<'_>),
+    mut add: impl FnMut(&'static str, AttributeValue<'_>),
 ) {
     let it = &system.processes[process];
-    add("service.name", Given::Text(&system.service_of(process).name));
+    add("service.name", AttributeValue::Text(&system.service_of(process).name));
     match it.identity {
-        Identity::Instance(id) => add("service.instance.id", Given::Text(&format!("{id:016x}"))),
+        Identity::Instance(id) => {
+            add("service.instance.id", AttributeValue::Text(&format!("{id:016x}")));
+        }
         Identity::HostAndPid(host, pid) => {
-            add("host.name", Given::Text(&format!("host-{host}")));
-            add("process.pid", Given::Int(pid as i64));
+            add("host.name", AttributeValue::Text(&format!("host-{host}")));
+            add("process.pid", AttributeValue::Int(pid as i64));
         }
         Identity::Unsaid => {}
     }
     if it.is_marked {
-        add(MARKER, Given::Text(TOKEN));
+        add(MARKER, AttributeValue::Text(TOKEN));
     }
 }
 
 /// What a span says besides its head.
 pub(super) fn each_of_span(
     system: &System,
-    span: &Span<'_>,
-    mut add: impl FnMut(&'static str, Given<'_>),
+    span: &SimulatedSpan<'_>,
+    mut add: impl FnMut(&'static str, AttributeValue<'_>),
 ) {
     if let Some(value) = span.value.filter(|_| !span.is_dropping) {
-        add("v", Given::Int(value));
+        add("v", AttributeValue::Int(value));
     }
     match (span.kind, span.place) {
         (Kind::Server, Some(path)) => {
-            add("url.path", Given::Text(path));
+            add("url.path", AttributeValue::Text(path));
             let service = system.service_of(span.process);
             if service.says_address {
-                add("server.address", Given::Text(&format!("{}.test", service.name)));
-                add("server.port", Given::Int(8080));
+                add("server.address", AttributeValue::Text(&format!("{}.test", service.name)));
+                add("server.port", AttributeValue::Int(8080));
             }
         }
-        (Kind::Consumer, Some(queue)) => add("messaging.destination.name", Given::Text(queue)),
+        (Kind::Consumer, Some(queue)) => {
+            add("messaging.destination.name", AttributeValue::Text(queue));
+        }
         _ => {}
     }
     match span.target {
-        Target::None | Target::Peer(Peer::Unsaid) => {}
-        Target::Database => {
-            add("db.system", Given::Text("postgresql"));
-            add("server.address", Given::Text("db.test"));
+        CallTarget::None | CallTarget::Peer(Peer::Unsaid) => {}
+        CallTarget::Database => {
+            add("db.system", AttributeValue::Text("postgresql"));
+            add("server.address", AttributeValue::Text("db.test"));
         }
-        Target::Peer(Peer::Service(name)) => add("peer.service", Given::Text(name)),
-        Target::Peer(Peer::Address(host, port)) => {
-            add("server.address", Given::Text(host));
-            add("server.port", Given::Int(i64::from(*port)));
+        CallTarget::Peer(Peer::Service(name)) => add("peer.service", AttributeValue::Text(name)),
+        CallTarget::Peer(Peer::Address(host, port)) => {
+            add("server.address", AttributeValue::Text(host));
+            add("server.port", AttributeValue::Int(i64::from(*port)));
             if let Some(path) = span.place {
-                add("url.full", Given::Text(&format!("http://{host}:{port}{path}")));
+                add("url.full", AttributeValue::Text(&format!("http://{host}:{port}{path}")));
             }
         }
-        Target::Queue(name) => {
-            add("messaging.system", Given::Text("kafka"));
-            add("messaging.destination.name", Given::Text(name));
+        CallTarget::Queue(name) => {
+            add("messaging.system", AttributeValue::Text("kafka"));
+            add("messaging.destination.name", AttributeValue::Text(name));
         }
     }
 }
 
 fn write_span(
     to: &mut Vec<u8>,
-    span: &Span<'_>,
+    span: &SimulatedSpan<'_>,
     system: &System,
-    played: &Played<'_>,
-    asked: &Asked,
+    played: &SimulatedRun<'_>,
+    asked: &TraceOrigin,
 ) {
     match span.trace {
         0 => bytes(to, 1, asked.trace.as_bytes()),
@@ -186,11 +190,11 @@ fn write_span(
     }
 }
 
-fn given(to: &mut Vec<u8>, field: u64, key: &str, value: Given<'_>) {
+fn given(to: &mut Vec<u8>, field: u64, key: &str, value: AttributeValue<'_>) {
     let mut any = Vec::with_capacity(32);
     match value {
-        Given::Text(text) => bytes(&mut any, 1, text.as_bytes()),
-        Given::Int(value) => number(&mut any, 3, value as u64),
+        AttributeValue::Text(text) => bytes(&mut any, 1, text.as_bytes()),
+        AttributeValue::Int(value) => number(&mut any, 3, value as u64),
     }
     attribute(to, field, key, &any);
 }

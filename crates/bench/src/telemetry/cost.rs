@@ -34,8 +34,8 @@ use tokio::{net::TcpListener, process::Command, task::JoinSet};
 
 use super::{
     ours::Ours,
-    stand::Stand,
-    subject::{Durability, Load, Order, Subject, Transport},
+    stand::TelemetryStand,
+    subject::{Durability, EmitterLoad, EmitterOrder, Subject, Transport},
 };
 use crate::{
     parts::unix_nanos,
@@ -58,7 +58,7 @@ const DRAIN_NANOS_MAX: u64 = 20_000_000_000;
 
 /// Nanoseconds for one span, start and end.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Cost {
+pub struct EmitCost {
     /// With no processor.
     pub none: f64,
     /// With a processor that does nothing: what the SDK does for any.
@@ -75,9 +75,9 @@ pub struct Cost {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Costs {
     /// The middle one: what counts.
-    pub median: Cost,
+    pub median: EmitCost,
     /// The one that a tenth is below: nearly undisturbed by what else the machine does.
-    pub quiet: Cost,
+    pub quiet: EmitCost,
     /// The share of spans that the stock processor dropped; ours never does.
     pub dropped: f64,
 }
@@ -108,7 +108,7 @@ fn rows_of(what: &str, costs: &Costs, with_goals: bool) -> Vec<Row> {
             rows.push(row(&format!("{name} adds{of}"), added, "ns", None));
         }
     }
-    let Cost { none, stock, memory, process, .. } = costs.median;
+    let EmitCost { none, stock, memory, process, .. } = costs.median;
     let ratio = |value: f64| (value - none) / (stock - none);
     let memory = ("ours (memory) over stock batch", ratio(memory), MEMORY_RATIO_MAX);
     let process = ("ours (process) over stock batch", ratio(process), PROCESS_RATIO_MAX);
@@ -118,10 +118,16 @@ fn rows_of(what: &str, costs: &Costs, with_goals: bool) -> Vec<Row> {
 
 /// Measures in a process of its own, by so many rounds of so many spans for each.
 pub async fn run(program: &Path, spans: u64, rounds: usize) -> Result<Costs> {
-    let stand = Stand::new(program, Subject::ours(Durability::Memory, Transport::Http)).await?;
+    let stand =
+        TelemetryStand::new(program, Subject::ours(Durability::Memory, Transport::Http)).await?;
     let peer = TcpListener::bind("127.0.0.1:0").await?;
     let port = peer.local_addr()?.port();
-    let order = Order { port, throttle_ms: THROTTLE_MS, gzip: false, ..stand.order(Load::Nothing) };
+    let order = EmitterOrder {
+        port,
+        throttle_ms: THROTTLE_MS,
+        gzip: false,
+        ..stand.order(EmitterLoad::Nothing)
+    };
     let forget = Router::new().fallback(async |_: Bytes| StatusCode::OK);
     let mut tasks = JoinSet::new();
     tasks.spawn(async move { axum::serve(peer, forget.layer(DefaultBodyLimit::disable())).await });
@@ -135,20 +141,20 @@ pub async fn run(program: &Path, spans: u64, rounds: usize) -> Result<Costs> {
 
 /// Measures in this process; order and cost are JSON.
 pub fn measure(order: &str) -> Result<String> {
-    let (order, spans, rounds): (Order, u64, usize) =
+    let (order, spans, rounds): (EmitterOrder, u64, usize) =
         serde_json::from_str(order).context("the order is not one")?;
     let exported = Arc::new(AtomicU64::new(0));
     let stock = BatchSpanProcessor::builder(Nowhere(Arc::clone(&exported))).build();
     let ours = |durability| {
         let subject = Subject::ours(durability, order.subject.transport);
-        Ours::start(&Order { subject, ..order.clone() }, order.port)
+        Ours::start(&EmitterOrder { subject, ..order.clone() }, order.port)
     };
     let pipelines = [
-        Pipeline::Bare(SdkTracerProvider::builder().build()),
-        Pipeline::Bare(SdkTracerProvider::builder().with_span_processor(Idle).build()),
-        Pipeline::Bare(SdkTracerProvider::builder().with_span_processor(stock).build()),
-        Pipeline::Ours(ours(Durability::Memory)?),
-        Pipeline::Ours(ours(Durability::Process)?),
+        CostPipeline::Bare(SdkTracerProvider::builder().build()),
+        CostPipeline::Bare(SdkTracerProvider::builder().with_span_processor(Idle).build()),
+        CostPipeline::Bare(SdkTracerProvider::builder().with_span_processor(stock).build()),
+        CostPipeline::Ours(ours(Durability::Memory)?),
+        CostPipeline::Ours(ours(Durability::Process)?),
     ];
     let mut nanos = [const { Vec::new() }; 5];
     for round in 0..WARM_UP + rounds {
@@ -168,7 +174,7 @@ pub fn measure(order: &str) -> Result<String> {
     for pipeline in pipelines {
         pipeline.end(emitted)?;
     }
-    let of = |[none, idle, stock, memory, process]: [f64; 5]| Cost {
+    let of = |[none, idle, stock, memory, process]: [f64; 5]| EmitCost {
         none,
         idle,
         stock,
@@ -182,12 +188,12 @@ pub fn measure(order: &str) -> Result<String> {
     Ok(serde_json::to_string(&Costs { median: of(nanos.map(median)), quiet, dropped })?)
 }
 
-enum Pipeline {
+enum CostPipeline {
     Bare(SdkTracerProvider),
     Ours(Ours),
 }
 
-impl Pipeline {
+impl CostPipeline {
     fn provider(&self) -> &SdkTracerProvider {
         match self {
             Self::Bare(provider) => provider,

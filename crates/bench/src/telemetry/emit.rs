@@ -14,10 +14,10 @@ use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{
-    ended::{Ended, Writer},
+    ended::{EndedSpan, Writer},
     ours::Ours,
     stock,
-    subject::{Counts, Load, Order, Outcome, Within},
+    subject::{EmitterLoad, EmitterOrder, EmitterOutcome, SpanCounts, Within},
 };
 use crate::parts::unix_nanos;
 
@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(1);
 
 /// Carries out an order given as JSON, and returns the outcome as JSON.
 pub fn run(order: &str) -> Result<String> {
-    let order: Order = serde_json::from_str(order).context("the order is not one")?;
+    let order: EmitterOrder = serde_json::from_str(order).context("the order is not one")?;
     let outcome = match order.within {
         Within::Thread if order.subject.is_ours() => emit(&order)?,
         Within::Thread => {
@@ -52,26 +52,26 @@ fn leave(runtime: Runtime) {
     runtime.shutdown_background();
 }
 
-fn emit(order: &Order) -> Result<Outcome> {
+fn emit(order: &EmitterOrder) -> Result<EmitterOutcome> {
     let memory_before = peak_memory()?;
-    let pipeline = Pipeline::start(order)?;
+    let pipeline = EmitPipeline::start(order)?;
     let tracer = pipeline.provider().tracer("emitter");
     let mut ended = Writer::create(&order.ended)?;
     let mut changed_at = None;
     match order.load {
-        Load::Nothing => {}
-        Load::Spans(count) => {
+        EmitterLoad::Nothing => {}
+        EmitterLoad::Spans(count) => {
             for _ in 0..count {
                 one(&tracer, &mut ended)?;
             }
         }
-        Load::Steady(rate, millis) => {
+        EmitterLoad::Steady(rate, millis) => {
             changed_at = steady(order, &pipeline, &mut ended, (rate, millis))?;
         }
     }
     let began = unix_nanos();
     let (shutdown, told, counts) = pipeline.shutdown(order)?;
-    Ok(Outcome {
+    Ok(EmitterOutcome {
         emitted: ended.written(),
         shutdown,
         shutdown_ms: (unix_nanos() - began) / 1_000_000,
@@ -85,8 +85,8 @@ fn emit(order: &Order) -> Result<Outcome> {
 
 /// Emits what is due, tick by tick; tells when the endpoint was changed.
 fn steady(
-    order: &Order,
-    pipeline: &Pipeline,
+    order: &EmitterOrder,
+    pipeline: &EmitPipeline,
     ended: &mut Writer,
     (rate, millis): (u64, u64),
 ) -> Result<Option<u64>> {
@@ -123,16 +123,16 @@ fn one(tracer: &SdkTracer, ended: &mut Writer) -> Result<()> {
     let mut span = builder.with_attributes(attributes).start(tracer);
     let id = span.span_context().span_id().to_bytes();
     span.end();
-    ended.push(Ended { id, at: unix_nanos() })
+    ended.push(EndedSpan { id, at: unix_nanos() })
 }
 
-enum Pipeline {
+enum EmitPipeline {
     Stock(SdkTracerProvider),
     Ours(Ours),
 }
 
-impl Pipeline {
-    fn start(order: &Order) -> Result<Self> {
+impl EmitPipeline {
+    fn start(order: &EmitterOrder) -> Result<Self> {
         if order.subject.is_ours() {
             Ours::start(order, order.port).map(Self::Ours)
         } else {
@@ -147,7 +147,7 @@ impl Pipeline {
         }
     }
 
-    fn change(&self, order: &Order, port: u16) -> Result<()> {
+    fn change(&self, order: &EmitterOrder, port: u16) -> Result<()> {
         match self {
             Self::Stock(_) => anyhow::bail!("the stock exporters cannot change their endpoint"),
             Self::Ours(ours) => ours.change(order, port),
@@ -155,7 +155,7 @@ impl Pipeline {
     }
 
     /// What the shutdown says, how many undelivered spans it tells of, and the counts.
-    fn shutdown(self, order: &Order) -> Result<(String, u64, Option<Counts>)> {
+    fn shutdown(self, order: &EmitterOrder) -> Result<(String, u64, Option<SpanCounts>)> {
         Ok(match self {
             Self::Stock(provider) => {
                 let said = provider.shutdown();

@@ -16,7 +16,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_millis(3);
 
 /// One span that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedSpan {
     /// Its id.
     pub id: SpanId,
     /// When the call that ended it returned, in nanoseconds since the epoch.
@@ -37,7 +37,7 @@ impl Writer {
     }
 
     /// Writes one down, so that it is known even if the process is killed next.
-    pub(crate) fn push(&mut self, ended: Ended) -> Result<()> {
+    pub(crate) fn push(&mut self, ended: EndedSpan) -> Result<()> {
         let mut entry = [0; ENTRY_BYTES];
         entry[..8].copy_from_slice(&ended.id);
         entry[8..].copy_from_slice(&ended.at.to_le_bytes());
@@ -52,18 +52,18 @@ impl Writer {
 }
 
 /// All that were written down.
-pub fn read(path: &Path) -> Result<Vec<Ended>> {
+pub fn read(path: &Path) -> Result<Vec<EndedSpan>> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {path:?}"))?;
     let entry = |entry: &[u8]| {
         let (id, at) = entry.split_at(8);
-        Some(Ended { id: id.try_into().ok()?, at: u64::from_le_bytes(at.try_into().ok()?) })
+        Some(EndedSpan { id: id.try_into().ok()?, at: u64::from_le_bytes(at.try_into().ok()?) })
     };
     Ok(bytes.chunks_exact(ENTRY_BYTES).filter_map(entry).collect())
 }
 
 /// How long the program ran between the end of one of its spans and its end. Time in which it had no processor does not
 /// count: nobody can write then, and a busy machine has enough of it.
-pub(crate) fn ran(ended: &[Ended], from: u64, until: u64) -> Duration {
+pub(crate) fn ran(ended: &[EndedSpan], from: u64, until: u64) -> Duration {
     let mut signs: Vec<_> = ended.iter().map(|span| span.at).collect();
     signs.retain(|at| (from..until).contains(at));
     signs.push(until);
@@ -76,12 +76,12 @@ pub(crate) fn ran(ended: &[Ended], from: u64, until: u64) -> Duration {
 mod tests {
     use std::time::Duration;
 
-    use super::{Ended, SIGN_OF_LIFE, Writer, ran, read};
+    use super::{EndedSpan, SIGN_OF_LIFE, Writer, ran, read};
 
     #[test]
     fn a_program_without_a_processor_does_not_run() {
         const MS: u64 = 1_000_000;
-        let ended = [7, 1, 2, 3, 50, 51].map(|ms| Ended { id: [0; 8], at: ms * MS });
+        let ended = [7, 1, 2, 3, 50, 51].map(|ms| EndedSpan { id: [0; 8], at: ms * MS });
         let run = |from, until| ran(&ended, from * MS, until * MS);
         assert_eq!(run(1, 4), Duration::from_millis(3));
         assert_eq!(run(51, 52), Duration::from_millis(1));
@@ -94,7 +94,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ended");
         let mut writer = Writer::create(&path).unwrap();
-        let entries = [1, 2, 3].map(|n| Ended { id: [n; 8], at: u64::from(n) << 40 });
+        let entries = [1, 2, 3].map(|n| EndedSpan { id: [n; 8], at: u64::from(n) << 40 });
         for entry in entries {
             writer.push(entry).unwrap();
         }

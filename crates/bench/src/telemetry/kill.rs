@@ -10,11 +10,11 @@ use anyhow::{Result, ensure};
 use tokio::time::sleep;
 
 use super::{
-    ended::{Ended, ran},
+    ended::{EndedSpan, ran},
     outage::RATE,
     progress,
-    stand::{Stand, together},
-    subject::{Durability, Kind, Load, Subject, Transport},
+    stand::{TelemetryStand, together},
+    subject::{Durability, EmitterLoad, ExporterKind, Subject, Transport},
 };
 use crate::table::{Goal, Row};
 
@@ -27,7 +27,7 @@ const LIFE_MS: u64 = 600_000;
 
 /// What one kill cost, counted after the program was started again.
 #[derive(Clone, Copy, Debug)]
-pub struct Killed {
+pub struct SpanLoss {
     /// Spans that had ended.
     pub emitted: u64,
     /// Those that never reached the sink.
@@ -71,12 +71,12 @@ pub(crate) async fn rows_away(program: &Path, short: bool) -> Result<Vec<Row>> {
 }
 
 /// Kills the program at random points and starts it again on the same directory, with one Collector that stays.
-pub async fn healthy(program: &Path, subject: Subject, kills: usize) -> Result<Vec<Killed>> {
-    let mut stand = Stand::new(program, subject).await?;
+pub async fn healthy(program: &Path, subject: Subject, kills: usize) -> Result<Vec<SpanLoss>> {
+    let mut stand = TelemetryStand::new(program, subject).await?;
     stand.relay.start().await?;
     let mut killed = Vec::new();
     for number in 1..=kills {
-        let mut emitter = stand.emit(&stand.order(Load::Steady(RATE, LIFE_MS)))?;
+        let mut emitter = stand.emit(&stand.order(EmitterLoad::Steady(RATE, LIFE_MS)))?;
         emitter.began().await?;
         sleep(some_time()).await;
         let (at, ended) = emitter.kill().await?;
@@ -93,10 +93,10 @@ pub async fn away(
     subject: Subject,
     before: Duration,
     down: Duration,
-) -> Result<Killed> {
-    let mut stand = Stand::new(program, subject).await?;
+) -> Result<SpanLoss> {
+    let mut stand = TelemetryStand::new(program, subject).await?;
     stand.relay.start().await?;
-    let mut emitter = stand.emit(&stand.order(Load::Steady(RATE, LIFE_MS)))?;
+    let mut emitter = stand.emit(&stand.order(EmitterLoad::Steady(RATE, LIFE_MS)))?;
     emitter.began().await?;
     sleep(before).await;
     stand.relay.kill().await?;
@@ -108,7 +108,7 @@ pub async fn away(
     Ok(killed)
 }
 
-async fn counted(stand: &Stand, at: u64, ended: &[Ended]) -> Result<Killed> {
+async fn counted(stand: &TelemetryStand, at: u64, ended: &[EndedSpan]) -> Result<SpanLoss> {
     ensure!(!ended.is_empty(), "the emitter was killed before its first span");
     if let Some(outcome) = stand.restart().await? {
         progress(&format!("started again: {}: {}", stand.subject, outcome.shutdown));
@@ -116,7 +116,7 @@ async fn counted(stand: &Stand, at: u64, ended: &[Ended]) -> Result<Killed> {
     stand.quiet().await;
     let lost = stand.lost(ended);
     let oldest = lost.iter().map(|span| span.at).min();
-    Ok(Killed {
+    Ok(SpanLoss {
         emitted: ended.len() as u64,
         lost: lost.len() as u64,
         oldest: oldest.map(|from| ran(ended, from, at)).unwrap_or_default(),
@@ -134,7 +134,7 @@ fn some_time() -> Duration {
     Duration::from_millis(KILL_AFTER_MS.start + random % span)
 }
 
-fn killed_rows(name: &str, subject: Subject, killed: &[Killed]) -> Vec<Row> {
+fn killed_rows(name: &str, subject: Subject, killed: &[SpanLoss]) -> Vec<Row> {
     let row = |what: &str, value: f64, unit, goal| Row {
         name: format!("{name}, {subject}: {what}"),
         value,
@@ -144,9 +144,9 @@ fn killed_rows(name: &str, subject: Subject, killed: &[Killed]) -> Vec<Row> {
     let most = killed.iter().map(|one| one.lost).max().unwrap_or_default();
     let oldest = killed.iter().map(|one| one.oldest).max().unwrap_or_default();
     let (none, young) = match subject.kind {
-        Kind::Stock | Kind::StockTuned => (None, None),
-        Kind::Ours(Durability::WriteThrough) => (Some(Goal::AtMost(0.0)), None),
-        Kind::Ours(_) => (None, Some(Goal::AtMost(milliseconds(LOST_MAX)))),
+        ExporterKind::Stock | ExporterKind::StockTuned => (None, None),
+        ExporterKind::Ours(Durability::WriteThrough) => (Some(Goal::AtMost(0.0)), None),
+        ExporterKind::Ours(_) => (None, Some(Goal::AtMost(milliseconds(LOST_MAX)))),
     };
     vec![
         row("emitted", killed.iter().map(|one| one.emitted).sum::<u64>() as f64, "spans", None),

@@ -11,7 +11,7 @@ use telemetry::{
     },
 };
 
-use super::subject::{self, Counts, Kind, Order, Transport};
+use super::subject::{self, EmitterOrder, ExporterKind, SpanCounts, Transport};
 
 /// Requests under way at once.
 const CONCURRENCY: usize = 4;
@@ -24,7 +24,7 @@ pub(crate) struct Ours(Box<Telemetry>);
 
 impl Ours {
     /// Starts it by the order, but with the Collector on this port.
-    pub(crate) fn start(order: &Order, port: u16) -> Result<Self> {
+    pub(crate) fn start(order: &EmitterOrder, port: u16) -> Result<Self> {
         let host = Host::new("emitter/1.0");
         let telemetry = Telemetry::start(&plan(order, port)?, &Roles::default(), host)?;
         Ok(Self(Box::new(telemetry)))
@@ -35,7 +35,7 @@ impl Ours {
     }
 
     /// Goes on with the Collector on this port.
-    pub(crate) fn change(&self, order: &Order, port: u16) -> Result<()> {
+    pub(crate) fn change(&self, order: &EmitterOrder, port: u16) -> Result<()> {
         Ok(self.0.reload(&plan(order, port)?, &Roles::default())?)
     }
 
@@ -44,12 +44,12 @@ impl Ours {
     }
 
     /// Ends it; an error is a span that is unaccounted for.
-    pub(crate) fn shutdown(self, max: Duration) -> Result<Counts> {
+    pub(crate) fn shutdown(self, max: Duration) -> Result<SpanCounts> {
         let report = self.0.shutdown(max);
         for counts in &report.exporters {
             ensure!(counts.is_balanced(), "the counts do not add up: {counts:?}");
         }
-        Ok(Counts {
+        Ok(SpanCounts {
             accepted: report.sum(|counts| counts.accepted),
             delivered: report.sum(|counts| counts.delivered),
             queued: report.sum(|counts| counts.queued),
@@ -59,8 +59,8 @@ impl Ours {
     }
 }
 
-fn plan(order: &Order, port: u16) -> Result<Plan> {
-    let Kind::Ours(durability) = order.subject.kind else {
+fn plan(order: &EmitterOrder, port: u16) -> Result<Plan> {
+    let ExporterKind::Ours(durability) = order.subject.kind else {
         anyhow::bail!("`{}` is not ours", order.subject)
     };
     let buffer = match durability {
@@ -85,11 +85,11 @@ fn plan(order: &Order, port: u16) -> Result<Plan> {
     Ok(Plan { exporters: vec![exporter], ..Plan::default() })
 }
 
-fn on_disk(order: &Order, durability: telemetry::plan::Durability) -> Buffer {
+fn on_disk(order: &EmitterOrder, durability: telemetry::plan::Durability) -> Buffer {
     Buffer { directory: Some(order.directory.clone()), durability, ..Buffer::default() }
 }
 
-fn otlp(order: &Order, port: u16) -> Result<Otlp> {
+fn otlp(order: &EmitterOrder, port: u16) -> Result<Otlp> {
     let (transport, [traces, logs, metrics]) = match order.subject.transport {
         Transport::Grpc => (telemetry::plan::Transport::Grpc, ["", "", ""]),
         Transport::Http => {

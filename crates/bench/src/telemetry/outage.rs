@@ -7,8 +7,8 @@ use tokio::time::sleep;
 
 use super::{
     ended, progress,
-    stand::{Stand, together},
-    subject::{Durability, Load, Outcome, Subject, Transport},
+    stand::{TelemetryStand, together},
+    subject::{Durability, EmitterLoad, EmitterOutcome, Subject, Transport},
 };
 use crate::{
     parts::unix_nanos,
@@ -49,7 +49,7 @@ pub struct Outage {
     /// From the Collector's being ready to the last of the backlog in the sink.
     pub drain: Duration,
     /// What the emitter says.
-    pub outcome: Outcome,
+    pub outcome: EmitterOutcome,
 }
 
 impl Outage {
@@ -98,10 +98,10 @@ impl Times {
 
 /// Brings one subject through an outage.
 pub async fn run(program: &Path, subject: Subject, times: Times) -> Result<Outage> {
-    let mut stand = Stand::new(program, subject).await?;
+    let mut stand = TelemetryStand::new(program, subject).await?;
     stand.relay.start().await?;
     let whole = times.before + times.down + times.after;
-    let order = stand.order(Load::Steady(RATE, whole.as_millis() as u64));
+    let order = stand.order(EmitterLoad::Steady(RATE, whole.as_millis() as u64));
     let mut emitter = stand.emit(&order)?;
     emitter.began().await?;
     progress(&format!("outage: {subject}: emitting"));

@@ -8,8 +8,8 @@ use super::{
     ended,
     outage::RATE,
     progress,
-    stand::{Stand, port, together},
-    subject::{Durability, Load, Subject, Transport},
+    stand::{TelemetryStand, port, together},
+    subject::{Durability, EmitterLoad, Subject, Transport},
 };
 use crate::{
     parts::{Relay, Sink},
@@ -21,7 +21,7 @@ pub const EFFECTIVE_MAX: Duration = Duration::from_secs(2);
 
 /// What a change of the endpoint cost.
 #[derive(Clone, Copy, Debug)]
-pub struct Changed {
+pub struct ReloadCost {
     /// Spans that ended.
     pub emitted: u64,
     /// Those that reached neither sink.
@@ -64,14 +64,14 @@ pub(crate) async fn rows(program: &Path, short: bool) -> Result<Vec<Row>> {
 }
 
 /// Changes the endpoint in the middle of a steady load.
-pub async fn run(program: &Path, subject: Subject, load: Duration) -> Result<Changed> {
-    let mut stand = Stand::new(program, subject).await?;
+pub async fn run(program: &Path, subject: Subject, load: Duration) -> Result<ReloadCost> {
+    let mut stand = TelemetryStand::new(program, subject).await?;
     let second = Sink::start().await?;
     let mut relay = Relay::new(second.port)?;
     stand.relay.start().await?;
     relay.start().await?;
     let millis = load.as_millis() as u64;
-    let mut order = stand.order(Load::Steady(RATE, millis));
+    let mut order = stand.order(EmitterLoad::Steady(RATE, millis));
     order.change = Some((port(&relay, subject.transport), millis / 2));
     let outcome = stand.emit(&order)?.finish().await?;
     stand.quiet().await;
@@ -83,7 +83,7 @@ pub async fn run(program: &Path, subject: Subject, load: Duration) -> Result<Cha
         stand.lost(&ended).iter().filter(|span| !second.spans.contains_key(&span.id)).count();
     let first = second.spans.values().min().context("nothing came to the new endpoint")?;
     let last = stand.sink.received().spans.values().max().copied().unwrap_or_default();
-    let changed = Changed {
+    let changed = ReloadCost {
         emitted: ended.len() as u64,
         lost: lost as u64,
         moved: second.spans.len() as u64,

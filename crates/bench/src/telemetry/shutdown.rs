@@ -8,8 +8,8 @@ use super::{
     ended,
     outage::RATE,
     progress,
-    stand::{Stand, together},
-    subject::{Durability, Load, Outcome, Subject, Transport, Within},
+    stand::{TelemetryStand, together},
+    subject::{Durability, EmitterLoad, EmitterOutcome, Subject, Transport, Within},
 };
 use crate::table::{Goal, Row};
 
@@ -28,7 +28,7 @@ pub struct NeverUp {
     /// Those that did not reach the sink after the next start, with a Collector.
     pub lost: u64,
     /// What the emitter said.
-    pub outcome: Outcome,
+    pub outcome: EmitterOutcome,
 }
 
 /// The rows of a Collector that was never there.
@@ -73,8 +73,8 @@ pub(crate) async fn rows_current_thread(program: &Path) -> Result<Vec<Row>> {
 
 /// Emits with no Collector, shuts down, starts the Collector, and starts the program again.
 pub async fn never_up(program: &Path, subject: Subject, load: Duration) -> Result<NeverUp> {
-    let mut stand = Stand::new(program, subject).await?;
-    let mut order = stand.order(Load::Steady(RATE, load.as_millis() as u64));
+    let mut stand = TelemetryStand::new(program, subject).await?;
+    let mut order = stand.order(EmitterLoad::Steady(RATE, load.as_millis() as u64));
     order.shutdown_ms = SHUTDOWN_MS;
     let outcome = stand.emit(&order)?.finish().await?;
     stand.relay.start().await?;
@@ -93,9 +93,9 @@ pub async fn never_up(program: &Path, subject: Subject, load: Duration) -> Resul
 
 /// Emits a few spans and shuts down, all in one task of a `current_thread` runtime; tells how many came.
 pub async fn current_thread(program: &Path, subject: Subject) -> Result<u64> {
-    let mut stand = Stand::new(program, subject).await?;
+    let mut stand = TelemetryStand::new(program, subject).await?;
     stand.relay.start().await?;
-    let mut order = stand.order(Load::Spans(FEW));
+    let mut order = stand.order(EmitterLoad::Spans(FEW));
     order.within = Within::CurrentThread;
     let outcome = stand.emit(&order)?.finish().await?;
     stand.quiet().await;

@@ -17,8 +17,8 @@ use tokio::{
 };
 
 use super::{
-    ended::{self, Ended},
-    subject::{Load, Order, Outcome, Subject, Transport, Within},
+    ended::{self, EndedSpan},
+    subject::{EmitterLoad, EmitterOrder, EmitterOutcome, Subject, Transport, Within},
 };
 use crate::parts::{Relay, Sink, unix_nanos};
 
@@ -33,7 +33,7 @@ const BEGIN_MAX: Duration = Duration::from_secs(20);
 
 /// Everything that one subject needs, shared with no other.
 #[derive(Debug)]
-pub struct Stand {
+pub struct TelemetryStand {
     /// What is measured on it.
     pub subject: Subject,
     /// Where the spans end.
@@ -51,7 +51,7 @@ pub struct Emitter {
     ended: PathBuf,
 }
 
-impl Stand {
+impl TelemetryStand {
     /// One for this subject; `program` is this bench's own, which is also the emitter's.
     pub async fn new(program: &Path, subject: Subject) -> Result<Self> {
         let sink = Sink::start().await?;
@@ -60,8 +60,8 @@ impl Stand {
     }
 
     /// What an emitter on this stand is to do.
-    pub fn order(&self, load: Load) -> Order {
-        Order {
+    pub fn order(&self, load: EmitterLoad) -> EmitterOrder {
+        EmitterOrder {
             subject: self.subject,
             port: port(&self.relay, self.subject.transport),
             ended: self.folder.path().join("ended"),
@@ -77,7 +77,7 @@ impl Stand {
     }
 
     /// Starts an emitter.
-    pub fn emit(&self, order: &Order) -> Result<Emitter> {
+    pub fn emit(&self, order: &EmitterOrder) -> Result<Emitter> {
         // The one before wrote to the same file: its spans are not this one's.
         if order.ended.exists() {
             fs::remove_file(&order.ended)?;
@@ -94,11 +94,11 @@ impl Stand {
     }
 
     /// Starts ours again on what it left behind, and waits until it has delivered that and ended. Stock leaves nothing.
-    pub async fn restart(&self) -> Result<Option<Outcome>> {
+    pub async fn restart(&self) -> Result<Option<EmitterOutcome>> {
         if !self.subject.is_ours() {
             return Ok(None);
         }
-        let mut order = self.order(Load::Nothing);
+        let mut order = self.order(EmitterLoad::Nothing);
         order.ended.set_extension("restart");
         self.emit(&order)?.finish().await.map(Some)
     }
@@ -116,7 +116,7 @@ impl Stand {
     }
 
     /// Those that the sink does not have.
-    pub fn lost(&self, ended: &[Ended]) -> Vec<Ended> {
+    pub fn lost(&self, ended: &[EndedSpan]) -> Vec<EndedSpan> {
         let received = self.sink.received();
         ended.iter().filter(|ended| !received.spans.contains_key(&ended.id)).copied().collect()
     }
@@ -135,7 +135,7 @@ impl Emitter {
     }
 
     /// Kills it; tells when, in nanoseconds since the epoch, and what it had ended until then.
-    pub async fn kill(mut self) -> Result<(u64, Vec<Ended>)> {
+    pub async fn kill(mut self) -> Result<(u64, Vec<EndedSpan>)> {
         self.child.start_kill()?;
         let at = unix_nanos();
         self.child.wait().await?;
@@ -143,7 +143,7 @@ impl Emitter {
     }
 
     /// Waits for its end.
-    pub async fn finish(self) -> Result<Outcome> {
+    pub async fn finish(self) -> Result<EmitterOutcome> {
         let output = self.child.wait_with_output().await?;
         let said = String::from_utf8_lossy(&output.stdout);
         ensure!(output.status.success(), "the emitter failed: {said}");

@@ -11,7 +11,7 @@ use opentelemetry_sdk::{
     trace::{BatchConfig, BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider},
 };
 
-use super::subject::{Kind, Subject, Transport};
+use super::subject::{ExporterKind, Subject, Transport};
 
 /// The tuned queue, in spans.
 const QUEUE: usize = 1 << 20;
@@ -23,7 +23,7 @@ const DELAY: Duration = Duration::from_secs(1);
 
 /// A provider with one exporter to this port. For gRPC it must be made within a runtime.
 pub(crate) fn provider(subject: Subject, port: u16) -> Result<SdkTracerProvider> {
-    let tuned = subject.kind == Kind::StockTuned;
+    let tuned = subject.kind == ExporterKind::StockTuned;
     let exporter = match subject.transport {
         Transport::Grpc => {
             let builder = SpanExporter::builder().with_tonic();

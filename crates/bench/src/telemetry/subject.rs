@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     /// Whose.
-    pub kind: Kind,
+    pub kind: ExporterKind,
     /// How it speaks to the Collector.
     pub transport: Transport,
 }
@@ -16,7 +16,7 @@ pub struct Subject {
 /// Whose exporter it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ExporterKind {
     /// The SDK's batch processor and exporter, as they come.
     Stock,
     /// The same with a queue and patience for an hour: what its users are told to do about losses.
@@ -50,7 +50,7 @@ pub enum Transport {
 /// What an emitter is to do; it reaches the process as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
+pub struct EmitterOrder {
     /// By which exporter.
     pub subject: Subject,
     /// The port of the Collector.
@@ -60,7 +60,7 @@ pub struct Order {
     /// Where ours keeps what is not delivered.
     pub directory: PathBuf,
     /// What to emit.
-    pub load: Load,
+    pub load: EmitterLoad,
     /// What the emitter's main thread runs in.
     pub within: Within,
     /// The port of another Collector, and after how many milliseconds to change to it.
@@ -78,7 +78,7 @@ pub struct Order {
 /// What an emitter emits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Load {
+pub enum EmitterLoad {
     /// Nothing: it only delivers what an earlier one left.
     Nothing,
     /// So many spans at once.
@@ -99,7 +99,7 @@ pub enum Within {
 
 /// What an emitter that came to its end says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct EmitterOutcome {
     /// Spans that ended.
     pub emitted: u64,
     /// What the shutdown returned, in its own words.
@@ -109,7 +109,7 @@ pub struct Outcome {
     /// Undelivered spans that it told of.
     pub told: u64,
     /// The counts of ours.
-    pub counts: Option<Counts>,
+    pub counts: Option<SpanCounts>,
     /// `VmHWM` before the exporter was made, in bytes.
     pub memory_before: u64,
     /// `VmHWM` at the end, in bytes.
@@ -120,7 +120,7 @@ pub struct Outcome {
 
 /// Where the spans are that ours accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct SpanCounts {
     /// All of them, those of earlier processes included.
     pub accepted: u64,
     /// The Collector has them.
@@ -136,22 +136,22 @@ pub struct Counts {
 impl Subject {
     /// The SDK's own, as it comes.
     pub fn stock(transport: Transport) -> Self {
-        Self { kind: Kind::Stock, transport }
+        Self { kind: ExporterKind::Stock, transport }
     }
 
     /// The SDK's own with a long queue and much patience.
     pub fn tuned(transport: Transport) -> Self {
-        Self { kind: Kind::StockTuned, transport }
+        Self { kind: ExporterKind::StockTuned, transport }
     }
 
     /// Ours.
     pub fn ours(durability: Durability, transport: Transport) -> Self {
-        Self { kind: Kind::Ours(durability), transport }
+        Self { kind: ExporterKind::Ours(durability), transport }
     }
 
     /// Whether goals are set for it.
     pub fn is_ours(self) -> bool {
-        matches!(self.kind, Kind::Ours(_))
+        matches!(self.kind, ExporterKind::Ours(_))
     }
 }
 
@@ -163,11 +163,11 @@ impl Transport {
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            Kind::Stock => "stock",
-            Kind::StockTuned => "stock tuned",
-            Kind::Ours(Durability::Memory) => "ours (memory)",
-            Kind::Ours(Durability::Process) => "ours (process)",
-            Kind::Ours(Durability::WriteThrough) => "ours (write-through)",
+            ExporterKind::Stock => "stock",
+            ExporterKind::StockTuned => "stock tuned",
+            ExporterKind::Ours(Durability::Memory) => "ours (memory)",
+            ExporterKind::Ours(Durability::Process) => "ours (process)",
+            ExporterKind::Ours(Durability::WriteThrough) => "ours (write-through)",
         };
         let transport = match self.transport {
             Transport::Grpc => "gRPC",

@@ -4,14 +4,14 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, str::FromStr, time::Dur
 
 use clap::ValueEnum;
 
-use super::{Filter, Reports, Variables};
+use super::{Filter, ReportArgs, Variables};
 use crate::run::Ready;
 
 /// Run tests: here, or on a server
 ///
-/// Receives OTLP itself, fires each test's trigger, waits until the trace is complete, and judges it. Nothing else has to be
-/// installed. The command behind `--` starts the system under test: it gets an environment that makes
-/// OpenTelemetry SDKs send their spans here at once. It is stopped at the end, with all processes that it started.
+/// Receives OTLP itself, fires each test's trigger, waits until the trace is whole, and judges it. Nothing else has to be
+/// installed. Behind `--` stands the command that starts the system under test: it gets an environment that makes
+/// OpenTelemetry SDKs send their spans here at once, is waited for, and is stopped at the end with all that it started.
 /// Without one, the system is expected to run already and to export to 127.0.0.1:4317 or :4318.
 ///
 ///   qualitytrace run tests/ -- npm start
@@ -20,7 +20,7 @@ use crate::run::Ready;
 /// Ctrl-C and SIGTERM.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     /// Files, and folders with files that end in .yaml or .yml [default: the folder `qualitytrace`]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) variables: Variables,
     #[command(flatten)]
-    pub(crate) output: Output,
+    pub(crate) output: OutputArgs,
     /// Run on this server instead, such as http://127.0.0.1:11633
     #[arg(
         long,
@@ -98,7 +98,7 @@ pub(crate) struct SystemFlags {
     #[arg(long, requires = "command", conflicts_with = "jobs", env = "QUALITYTRACE_DRAIN")]
     pub(crate) drain: bool,
     /// Where OTLP is received, by gRPC and HTTP on each [default: 127.0.0.1:4317 and 127.0.0.1:4318; with COMMAND a
-    /// free port, which COMMAND gets in its environment]
+    /// free port, which it is told]
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -107,7 +107,7 @@ pub(crate) struct SystemFlags {
         value_delimiter = ','
     )]
     pub(crate) otlp: Vec<SocketAddr>,
-    /// The protocol by which COMMAND exports [default: its OTEL_EXPORTER_OTLP_PROTOCOL, else http/protobuf]
+    /// The protocol that COMMAND is told to export by [default: its OTEL_EXPORTER_OTLP_PROTOCOL, else http/protobuf]
     #[arg(long, value_enum, requires = "command", env = "QUALITYTRACE_PROTOCOL")]
     pub(crate) protocol: Option<Protocol>,
 }
@@ -136,16 +136,16 @@ pub(crate) struct Pace {
     pub(crate) watch: bool,
 }
 
-/// The output, and where it goes.
+/// What is told, and where.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
-pub(crate) struct Output {
+pub(crate) struct OutputArgs {
     #[command(flatten)]
-    pub(crate) reports: Reports,
+    pub(crate) reports: ReportArgs,
     /// Keep the trace of each run in this folder, as OTLP, for `check --trace`
     #[arg(long, value_name = "DIR", env = "QUALITYTRACE_TRACES")]
     pub(crate) traces: Option<PathBuf>,
-    /// Show no progress, only errors and results
+    /// Tell no progress, only mistakes and results
     #[arg(long, short, conflicts_with = "verbose", env = "QUALITYTRACE_QUIET")]
     pub(crate) quiet: bool,
     /// Show COMMAND's output as it comes, and each step of each test

@@ -6,7 +6,7 @@ use model::{DocumentKind, TestId};
 
 /// Keep documents on a server: tests, suites, variable sets and the others
 ///
-/// All documents of a file are stored, or none of them. A document with the content of the stored one changes
+/// All documents of a file are kept, or none of them. A document that says the same as the one that is kept changes
 /// nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Apply {
@@ -23,7 +23,7 @@ pub(crate) struct Get {
     /// tests, suites, variable-sets, stores, settle-profiles, analyzers or gates
     pub(crate) kind: DocumentKind,
     /// Its id; ID@3 is version 3 of it
-    pub(crate) id: Versioned,
+    pub(crate) id: VersionedId,
     #[command(flatten)]
     pub(crate) at: At,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Delete {
     /// tests, suites, variable-sets, stores, settle-profiles, analyzers or gates
     pub(crate) kind: DocumentKind,
     /// Its id; ID@3 deletes it only where 3 is its version
-    pub(crate) id: Versioned,
+    pub(crate) id: VersionedId,
     #[command(flatten)]
     pub(crate) at: At,
 }
@@ -57,12 +57,12 @@ pub(crate) struct Export {
     pub(crate) at: At,
 }
 
-/// Show the last runs of tests, the newest on the right
+/// Tell how the last runs of tests went, the newest on the right
 ///
 /// One line a test: a mark for each run, how many passed, how long they take, and whether runs of the same revision came to
-/// different verdicts. `run --revision` sets the revision.
+/// different verdicts. A revision is what `run --revision` said.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Trend {
+pub(crate) struct TrendArgs {
     /// Their ids [default: all tests of the project]
     pub(crate) tests: Vec<TestId>,
     /// How many runs are looked at
@@ -93,12 +93,12 @@ pub(crate) struct At {
 
 /// A document, in its current version or in this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Versioned {
+pub(crate) struct VersionedId {
     pub(crate) id: TestId,
     pub(crate) version: Option<i32>,
 }
 
-impl FromStr for Versioned {
+impl FromStr for VersionedId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -40,7 +40,7 @@ docs/mutation.md tells what is mutated, what is not, and what `survivors.yaml` h
 #[command(after_help = RECORD)]
 pub(crate) struct Record {
     #[command(flatten)]
-    pub(crate) recorded: Recorded,
+    pub(crate) recorded: TraceArgs,
     /// The file, which must not be there yet [default: stdout]
     #[arg(long, short, value_name = "FILE", env = "QUALITYTRACE_OUTPUT")]
     pub(crate) output: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub(crate) struct Record {
     pub(crate) keep: Option<Keep>,
 }
 
-/// Compare a trace with a recorded shape, and list the differences
+/// Compare a trace with a recorded shape, and tell what is different
 #[derive(Debug, clap::Args)]
 #[command(after_help = DIFF)]
 pub(crate) struct Diff {
@@ -58,7 +58,7 @@ pub(crate) struct Diff {
     #[arg(value_name = "SHAPE")]
     pub(crate) golden: PathBuf,
     #[command(flatten)]
-    pub(crate) recorded: Recorded,
+    pub(crate) recorded: TraceArgs,
     /// Print JSON
     #[arg(long, env = "QUALITYTRACE_JSON")]
     pub(crate) json: bool,
@@ -72,10 +72,10 @@ pub(crate) struct Accept {
     #[arg(value_name = "SHAPE")]
     pub(crate) golden: PathBuf,
     #[command(flatten)]
-    pub(crate) recorded: Recorded,
+    pub(crate) recorded: TraceArgs,
 }
 
-/// Test the tests: mutates recorded traces, judges each mutant offline, and lists which survived
+/// Ask whether tests would notice: mutates recorded traces, judges each mutant offline, and tells which survived
 #[derive(Debug, clap::Args)]
 #[command(after_help = MUTATE)]
 pub(crate) struct Mutate {
@@ -109,7 +109,7 @@ pub(crate) struct Mutate {
 
 /// A trace, in a file or of a run.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Recorded {
+pub(crate) struct TraceArgs {
     /// The trace: OTLP in protobuf or JSON, a file of the Collector, JSON of Jaeger or Tempo; `-` is stdin
     #[arg(value_name = "TRACE", required_unless_present = "run", conflicts_with = "run")]
     pub(crate) trace: Option<PathBuf>,

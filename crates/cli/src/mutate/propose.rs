@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lang::{Resolved, Seed, Vars};
+use lang::{ResolvedPlan, Seed, Vars};
 use model::{
     Timestamp, Trace, Verdict,
     trace::{Span, StatusCode, ValueRef},
@@ -70,7 +70,7 @@ fn is_word(key: &str) -> bool {
 }
 
 /// A test of nothing but this claim.
-fn resolved(claim: &str) -> Option<Resolved> {
+fn resolved(claim: &str) -> Option<ResolvedPlan> {
     // YAML reads JSON's strings.
     let claim = serde_json::Value::from(claim);
     let document = format!(

@@ -12,7 +12,7 @@ use std::path::Path;
 use model::Place;
 use source::{Diagnostics, Fields, Item, Text};
 
-use super::found::Found;
+use super::report::MutationReport;
 use crate::{documents, exit::Exit, terminal::Terminal};
 
 /// Entries of a file at the most.
@@ -58,7 +58,7 @@ impl Survivors {
     /// Gives each survivor its reason. What names no mutant is refused; what is killed by now is told.
     pub(super) fn apply(
         &self,
-        found: &mut Found,
+        found: &mut MutationReport,
         terminal: &Terminal,
     ) -> Result<Vec<String>, Exit> {
         let unknown = Diagnostics::new(&self.text);
@@ -96,7 +96,12 @@ impl Survivors {
         if is_right { Ok(stale) } else { Err(Exit::Refused) }
     }
 
-    fn unknown(&self, entry: &Entry, found: &Found, unknown: &Diagnostics) -> source::Diagnostic {
+    fn unknown(
+        &self,
+        entry: &Entry,
+        found: &MutationReport,
+        unknown: &Diagnostics,
+    ) -> source::Diagnostic {
         let names = found.traces.iter().map(|trace| trace.name.as_str());
         if let Some(trace) = &entry.trace
             && names.clone().all(|name| name != trace)

@@ -3,7 +3,7 @@
 use model::Place;
 use serde_json::{Value, json};
 
-use super::found::{Aware, Found, Mutated, MutatedTrace};
+use super::report::{Aware, MutantResult, MutatedTrace, MutationReport};
 use crate::{args, terminal::Terminal};
 
 /// The version of what `--json` prints. Raised when a field goes away or changes its meaning.
@@ -13,7 +13,7 @@ const SHOWN_MAX: usize = 50;
 /// Specs and claims that are named of those that should have noticed.
 const AWARE_MAX: usize = 2;
 
-pub(super) fn tell(found: &Found, args: &args::Mutate, terminal: &Terminal) {
+pub(super) fn tell(found: &MutationReport, args: &args::Mutate, terminal: &Terminal) {
     if args.json {
         return terminal.result(&json(found, args).to_string());
     }
@@ -74,14 +74,12 @@ fn tell_trace(trace: &MutatedTrace, terminal: &Terminal) {
     terminal.result("");
 }
 
-fn survivor(mutated: &Mutated) -> Vec<String> {
+fn survivor(mutated: &MutantResult) -> Vec<String> {
     let mutant = &mutated.mutant;
     let mut lines = vec![format!("  survived: {}", mutant.id), format!("      {}", mutant.says)];
     let noticed = &mutated.noticed;
     let who = match (noticed.at_it.as_slice(), noticed.beside_it.as_slice()) {
-        ([], []) => {
-            "no spec and no claim looks at this span, or at a span next to it".to_owned()
-        }
+        ([], []) => "no spec and no claim looks at this span, or at a span next to it".to_owned(),
         ([], beside) => format!("no spec looks at it; next to it looks {}", named(beside)),
         (at_it, _) => format!("should have been noticed by {}", named(at_it)),
     };
@@ -101,7 +99,7 @@ fn named(aware: &[Aware]) -> String {
     }
 }
 
-fn json(found: &Found, args: &args::Mutate) -> Value {
+fn json(found: &MutationReport, args: &args::Mutate) -> Value {
     let tests = found.tests.iter().map(|test| {
         json!({"id": test.id, "name": test.name, "traces": test.traces, "killed": test.killed, "alone": test.alone})
     });
@@ -127,7 +125,7 @@ fn json(found: &Found, args: &args::Mutate) -> Value {
     })
 }
 
-fn mutant(mutated: &Mutated) -> Value {
+fn mutant(mutated: &MutantResult) -> Value {
     let aware = |all: &[Aware]| -> Vec<Value> {
         let one = |Aware { test, what, place }: &Aware| json!({"test": test, "what": what, "place": {"file": place.file, "line": place.line, "column": place.column}});
         all.iter().map(one).collect()

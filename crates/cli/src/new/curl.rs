@@ -85,7 +85,7 @@ impl Curl {
 }
 
 /// How files that a command names are read.
-pub(crate) type Read<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+pub(crate) type ReadFn<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 /// How many redirects `-L` follows; curl itself would follow 50.
 const REDIRECTS: u32 = 10;
@@ -93,7 +93,7 @@ const REDIRECTS: u32 = 10;
 const REDIRECTS_MAX: u32 = 20;
 
 /// Reads a command, its first word included.
-pub(crate) fn parse(words: &[String], read: Read<'_>) -> Result<Curl, CurlError> {
+pub(crate) fn parse(words: &[String], read: ReadFn<'_>) -> Result<Curl, CurlError> {
     let Some((program, words)) = words.split_first() else {
         return Err(CurlError::NotCurl(String::new()));
     };
@@ -117,7 +117,7 @@ pub(crate) fn parse(words: &[String], read: Read<'_>) -> Result<Curl, CurlError>
 
 /// What was said so far.
 struct Reader<'a> {
-    read: Read<'a>,
+    read: ReadFn<'a>,
     curl: Curl,
     method: Option<String>,
     url: Option<String>,
@@ -131,7 +131,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(read: Read<'a>) -> Self {
+    fn new(read: ReadFn<'a>) -> Self {
         Self {
             read,
             curl: Curl::default(),
@@ -212,7 +212,12 @@ impl<'a> Reader<'a> {
                 Some((user, password)) => {
                     self.curl.basic = Some((user.to_owned(), password.to_owned()));
                 }
-                None => return wrong(value, "`USER:PASSWORD`, since a test cannot prompt for a password"),
+                None => {
+                    return wrong(
+                        value,
+                        "`USER:PASSWORD`, since a test cannot prompt for a password",
+                    );
+                }
             },
             "--oauth2-bearer" => self.curl.bearer = Some(value),
             "-m" | "--max-time" => match value.parse::<f64>() {

@@ -9,7 +9,7 @@ use golden::Golden;
 use lang::Seed;
 use model::{Answer, Body, Response, Settlement, SpanId, Timestamp, Trace, Verdict};
 
-use super::{Name, Shown, curl, fired, judge, plan, proposed};
+use super::{Name, ObservedRun, curl, fired, judge, plan, proposed};
 
 /// A command, by the name of its golden file. The words are those that a shell gives.
 const COMMANDS: &[(&str, &[&str])] = &[
@@ -204,7 +204,7 @@ fn drafted(trace: &Trace) -> String {
     });
     let settlement = Settlement { spans: trace.len() as u64, ..Settlement::default() };
     let trigger = SpanId::from_bytes([9; 8]).expect("not zero");
-    let shown = Shown { answer: &answer, trace, trigger, settlement: &settlement };
+    let shown = ObservedRun { answer: &answer, trace, trigger, settlement: &settlement };
     let (_, document) = proposed(&Name::of(&curl), &curl, shown, &seed()).expect("it compiles");
     let judged = judge(&document, shown, &seed()).expect("it compiles");
     assert_eq!(judged.verdict, Verdict::Passed, "{document}");

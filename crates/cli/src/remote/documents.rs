@@ -15,12 +15,12 @@ const PAGES_MAX: usize = 10_000;
 
 #[derive(Debug, Deserialize)]
 struct Page {
-    items: Vec<Listed>,
+    items: Vec<DocumentSummary>,
     next: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Listed {
+pub(super) struct DocumentSummary {
     pub(super) id: TestId,
     name: String,
     version: i32,
@@ -82,7 +82,7 @@ pub(crate) async fn export(
     for kind in kinds {
         let listed = server.list(*kind, &args.at.project).await;
         for one in listed.map_err(|error| terminal.refuse(&error))? {
-            let id = args::Versioned { id: one.id, version: Some(one.version) };
+            let id = args::VersionedId { id: one.id, version: Some(one.version) };
             let document = server.get(*kind, &id, &args.at.project).await;
             let document = document.map_err(|error| terminal.refuse(&error))?;
             let between = if is_first { "" } else { "---\n" };
@@ -98,7 +98,7 @@ impl Server {
         &self,
         kind: DocumentKind,
         project: &str,
-    ) -> Result<Vec<Listed>, ClientError> {
+    ) -> Result<Vec<DocumentSummary>, ClientError> {
         let mut all = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES_MAX {
@@ -121,7 +121,7 @@ impl Server {
     async fn get(
         &self,
         kind: DocumentKind,
-        id: &args::Versioned,
+        id: &args::VersionedId,
         project: &str,
     ) -> Result<String, ClientError> {
         let path = format!("/api/v1/{}/{}", kind.collection(), id.id);

@@ -39,7 +39,7 @@ pub(super) struct Request {
 }
 
 /// An answer whose body is still to be read.
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     body: Incoming,
@@ -68,12 +68,12 @@ impl Http {
     }
 
     /// Sends a request, and has the head of the answer.
-    pub(super) async fn send(&self, request: Request) -> Result<Answer, String> {
+    pub(super) async fn send(&self, request: Request) -> Result<HttpResponse, String> {
         let Request { url, builder, body } = request;
         let request = builder.uri(url).body(Full::new(body)).map_err(|error| chain(&error))?;
         let (parts, body) =
             self.0.request(request).await.map_err(|error| chain(&error))?.into_parts();
-        Ok(Answer { status: parts.status, headers: parts.headers, body })
+        Ok(HttpResponse { status: parts.status, headers: parts.headers, body })
     }
 }
 
@@ -113,7 +113,7 @@ impl Request {
     }
 }
 
-impl Answer {
+impl HttpResponse {
     /// The next part of the body; none at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         while let Some(frame) = self.body.frame().await {

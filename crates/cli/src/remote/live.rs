@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use hyper::{Method, StatusCode, header::CONTENT_TYPE};
-use model::{Event, Outcome, RunId, What};
+use model::{Outcome, RunEvent, RunId, What};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::{ClientError, Run, Server, http::Answer, may_wait, tolerant};
+use super::{ClientError, RemoteRun, Server, http::HttpResponse, may_wait, tolerant};
 use crate::run::Line;
 
 /// How long a run is waited for.
@@ -29,13 +29,13 @@ const LIVE: &str = "text/event-stream";
 const END: &str = "end";
 
 #[derive(Debug, Deserialize)]
-struct Numbered {
+struct NumberedEvent {
     n: i64,
-    event: Event,
+    event: RunEvent,
 }
 
 /// What came of a live answer.
-enum Came {
+enum StreamEnd {
     /// All of it: the run has ended, or a part that can be gone on with.
     Events,
     /// This server does not tell live, or not now.
@@ -43,7 +43,7 @@ enum Came {
 }
 
 /// What is known of a run that is followed.
-struct Followed<'a> {
+struct FollowedRun<'a> {
     run: RunId,
     line: &'a Line,
     /// The last event that was told.
@@ -56,11 +56,11 @@ impl Server {
     /// Follows a run to its end, and tells what happens.
     pub(super) async fn follow(&self, run: RunId, line: &Line) -> Result<Outcome, ClientError> {
         let began = Instant::now();
-        let mut followed = Followed { run, line, last: 0, heard: began, until: began + RUN_MAX };
+        let mut followed = FollowedRun { run, line, last: 0, heard: began, until: began + RUN_MAX };
         let mut is_live = true;
         while Instant::now() < followed.until {
             if is_live {
-                is_live = !matches!(self.live(&mut followed).await, Ok(Came::Nothing));
+                is_live = !matches!(self.live(&mut followed).await, Ok(StreamEnd::Nothing));
             } else if let Err(error) = self.listed(&mut followed).await {
                 tracing::debug!(%error, "the events of a run could not be read");
             }
@@ -78,30 +78,30 @@ impl Server {
 
     async fn outcome(&self, run: RunId) -> Result<Option<Outcome>, ClientError> {
         let read = self.request(Method::GET, &format!("/api/v1/runs/{run}"));
-        Ok(self.send::<Run>(read).await?.outcome)
+        Ok(self.send::<RemoteRun>(read).await?.outcome)
     }
 
     /// Tells what happens as it happens, until the run has ended or nothing is heard any more.
-    async fn live(&self, followed: &mut Followed<'_>) -> Result<Came, ClientError> {
+    async fn live(&self, followed: &mut FollowedRun<'_>) -> Result<StreamEnd, ClientError> {
         let path = format!("/api/v1/runs/{}/events", followed.run);
         let request = self.request(Method::GET, &path).header("accept", LIVE);
         let request = request.header("last-event-id", &followed.last.to_string());
         let Ok(answer) = timeout(SILENCE_MAX, self.http.send(request)).await else {
-            return Ok(Came::Events);
+            return Ok(StreamEnd::Events);
         };
         let answer = answer.map_err(|reason| self.unreachable(reason))?;
         let kind = answer.headers.get(CONTENT_TYPE);
         let is_live = kind.is_some_and(|kind| kind.as_bytes().starts_with(LIVE.as_bytes()));
         match answer.status {
             StatusCode::OK if is_live => Ok(followed.read(answer).await),
-            StatusCode::NO_CONTENT => Ok(Came::Events),
-            status if status.is_server_error() => Ok(Came::Events),
-            _ => Ok(Came::Nothing),
+            StatusCode::NO_CONTENT => Ok(StreamEnd::Events),
+            status if status.is_server_error() => Ok(StreamEnd::Events),
+            _ => Ok(StreamEnd::Nothing),
         }
     }
 
     /// Tells what has happened since.
-    async fn listed(&self, followed: &mut Followed<'_>) -> Result<(), ClientError> {
+    async fn listed(&self, followed: &mut FollowedRun<'_>) -> Result<(), ClientError> {
         let path = format!("/api/v1/runs/{}/events?after={}", followed.run, followed.last);
         let events: Vec<serde_json::Value> = self.send(self.request(Method::GET, &path)).await?;
         for event in events {
@@ -111,22 +111,22 @@ impl Server {
     }
 }
 
-impl Followed<'_> {
+impl FollowedRun<'_> {
     /// Reads a live answer, as long as something comes.
-    async fn read(&mut self, mut answer: Answer) -> Came {
-        let mut sent = Sent::default();
+    async fn read(&mut self, mut answer: HttpResponse) -> StreamEnd {
+        let mut sent = EventStreamParser::default();
         loop {
             let silent = (Instant::now() + SILENCE_MAX).min(self.until);
             let Ok(Ok(Some(chunk))) = timeout_at(silent, answer.chunk()).await else {
-                return Came::Events;
+                return StreamEnd::Events;
             };
             self.heard = Instant::now();
             for byte in chunk {
                 match sent.take(byte) {
-                    Taken::Part => {}
-                    Taken::Whole { kind, .. } if kind == END => return Came::Events,
-                    Taken::Whole { data, .. } => self.tell(&data),
-                    Taken::TooLong => return Came::Nothing,
+                    ParseStep::Part => {}
+                    ParseStep::Whole { kind, .. } if kind == END => return StreamEnd::Events,
+                    ParseStep::Whole { data, .. } => self.tell(&data),
+                    ParseStep::TooLong => return StreamEnd::Nothing,
                 }
             }
         }
@@ -134,7 +134,7 @@ impl Followed<'_> {
 
     /// Tells of an event, where this version knows what it is.
     fn tell(&mut self, event: &str) {
-        let Ok(Numbered { n, event }) = tolerant::read(event.as_bytes()) else { return };
+        let Ok(NumberedEvent { n, event }) = tolerant::read(event.as_bytes()) else { return };
         if n <= self.last {
             return;
         }
@@ -153,7 +153,7 @@ impl Followed<'_> {
 
 /// A live answer, byte by byte.
 #[derive(Debug, Default)]
-struct Sent {
+struct EventStreamParser {
     line: Vec<u8>,
     kind: String,
     data: String,
@@ -161,24 +161,24 @@ struct Sent {
 
 /// What a byte has made.
 #[derive(Debug, PartialEq, Eq)]
-enum Taken {
+enum ParseStep {
     Part,
     Whole { kind: String, data: String },
     TooLong,
 }
 
-impl Sent {
-    fn take(&mut self, byte: u8) -> Taken {
+impl EventStreamParser {
+    fn take(&mut self, byte: u8) -> ParseStep {
         if byte != b'\n' {
             self.line.push(byte);
             let bytes = self.line.len() + self.data.len();
-            return if bytes > LINE_BYTES_MAX { Taken::TooLong } else { Taken::Part };
+            return if bytes > LINE_BYTES_MAX { ParseStep::TooLong } else { ParseStep::Part };
         }
         let line = String::from_utf8_lossy(&self.line).trim_end_matches('\r').to_owned();
         self.line.clear();
         if line.is_empty() {
             let Self { kind, data, .. } = std::mem::take(self);
-            return if data.is_empty() { Taken::Part } else { Taken::Whole { kind, data } };
+            return if data.is_empty() { ParseStep::Part } else { ParseStep::Whole { kind, data } };
         }
         let (name, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -193,30 +193,32 @@ impl Sent {
             // Comments, and what this version does not know. The number is in the data too.
             _ => {}
         }
-        Taken::Part
+        ParseStep::Part
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LINE_BYTES_MAX, Sent, Taken};
+    use super::{EventStreamParser, LINE_BYTES_MAX, ParseStep};
 
     #[test]
     fn a_live_answer_is_read_whatever_comes_between() {
         let text = ":\n\n: the server stops\n\nid: 1\nevent: accepted\ndata: {\"n\":1}\n\nretry: 5\n\n\
                     event:end\r\nmood: good\r\ndata:a\r\ndata: b\r\n\r\nevent: cut\ndata: c\n";
-        let mut sent = Sent::default();
-        let taken = text.bytes().map(|byte| sent.take(byte)).filter(|taken| *taken != Taken::Part);
-        let whole = |kind: &str, data: &str| Taken::Whole { kind: kind.into(), data: data.into() };
+        let mut sent = EventStreamParser::default();
+        let taken =
+            text.bytes().map(|byte| sent.take(byte)).filter(|taken| *taken != ParseStep::Part);
+        let whole =
+            |kind: &str, data: &str| ParseStep::Whole { kind: kind.into(), data: data.into() };
         let expected = [whole("accepted", "{\"n\":1}"), whole("end", "a\nb")];
         assert_eq!(taken.collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn a_line_without_an_end_is_given_up() {
-        let mut sent = Sent::default();
+        let mut sent = EventStreamParser::default();
         let mut bytes = std::iter::repeat_n(b'x', LINE_BYTES_MAX + 1).map(|byte| sent.take(byte));
-        assert!(bytes.by_ref().take(LINE_BYTES_MAX).all(|taken| taken == Taken::Part));
-        assert_eq!(bytes.next(), Some(Taken::TooLong));
+        assert!(bytes.by_ref().take(LINE_BYTES_MAX).all(|taken| taken == ParseStep::Part));
+        assert_eq!(bytes.next(), Some(ParseStep::TooLong));
     }
 }

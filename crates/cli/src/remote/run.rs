@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{ClientError, PROJECT, Run, Server, connect_as, live::RUN_MAX, traces};
+use super::{ClientError, PROJECT, RemoteRun, Server, connect_as, live::RUN_MAX, traces};
 use crate::{
     args,
     beside::Beside,
@@ -28,7 +28,7 @@ use crate::{
     documents::read,
     exit::Exit,
     reports::Reports,
-    run::{self, Agenda, JOBS, Line, Signals, Telling},
+    run::{self, Agenda, JOBS, Line, ProgressLevel, Signals},
     terminal::Terminal,
 };
 
@@ -41,7 +41,7 @@ const TOLD_MAX: usize = 64;
 
 /// A run of a suite, as far as it is needed here.
 #[derive(Debug, Deserialize)]
-struct SuiteRun {
+struct RemoteSuiteRun {
     id: RunId,
     state: String,
     steps: Vec<Step>,
@@ -55,13 +55,13 @@ struct Step {
 }
 
 /// What came of a case, and its place among all.
-struct Told {
+struct CaseOutcome {
     place: usize,
-    result: Result<Finished, ClientError>,
+    result: Result<RemoteOutcome, ClientError>,
 }
 
 /// An outcome and the trace that it is about, where that is asked for.
-struct Finished {
+struct RemoteOutcome {
     outcome: Outcome,
     /// None also where nothing was fired. An error says why it could not be had or kept.
     trace: Result<Option<Trace>, String>,
@@ -87,15 +87,15 @@ struct Ground {
     tests: Arc<Vec<TestId>>,
     traces: Arc<Traces>,
     terminal: Terminal,
-    telling: Telling,
-    told: mpsc::Sender<Told>,
+    telling: ProgressLevel,
+    told: mpsc::Sender<CaseOutcome>,
     /// What has to be asked for to stop all that runs.
     stops: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// Runs tests and suites on a server. Reports are written also where nothing could be run.
 pub(crate) async fn run(
-    args: &args::Run,
+    args: &args::RunArgs,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
@@ -105,7 +105,7 @@ pub(crate) async fn run(
 }
 
 async fn run_all(
-    args: &args::Run,
+    args: &args::RunArgs,
     environment: &Environment,
     terminal: &Terminal,
     reports: &mut Reports<'_>,
@@ -139,13 +139,13 @@ async fn run_all(
         told,
         stops: Arc::default(),
     };
-    let mut going = Going { args, ground, reports, told: BTreeSet::new(), exits: Vec::new() };
+    let mut going = RemoteRound { args, ground, reports, told: BTreeSet::new(), exits: Vec::new() };
     going.run(items, outcomes, &mut signals).await;
     Ok(Exit::over(going.exits))
 }
 
 /// What every run is started with.
-fn start(args: &args::Run) -> String {
+fn start(args: &args::RunArgs) -> String {
     let mut start = serde_json::Map::new();
     let variables = &args.variables.variables;
     if !variables.is_empty() {
@@ -185,8 +185,8 @@ async fn keep(
 }
 
 /// Items under way.
-struct Going<'a, 'r> {
-    args: &'a args::Run,
+struct RemoteRound<'a, 'r> {
+    args: &'a args::RunArgs,
     ground: Ground,
     reports: &'a mut Reports<'r>,
     /// The places that were told.
@@ -194,11 +194,11 @@ struct Going<'a, 'r> {
     exits: Vec<Exit>,
 }
 
-impl Going<'_, '_> {
+impl RemoteRound<'_, '_> {
     async fn run(
         &mut self,
         items: Vec<Item>,
-        mut outcomes: mpsc::Receiver<Told>,
+        mut outcomes: mpsc::Receiver<CaseOutcome>,
         signals: &mut Signals,
     ) {
         let jobs = usize::from(self.args.pace.jobs.unwrap_or(JOBS));
@@ -249,7 +249,7 @@ impl Going<'_, '_> {
         self.exits.iter().any(ends)
     }
 
-    fn tell(&mut self, Told { place, result }: Told) {
+    fn tell(&mut self, CaseOutcome { place, result }: CaseOutcome) {
         let is_new = self.told.insert(place);
         match result {
             // What was told of a step stands.
@@ -258,7 +258,7 @@ impl Going<'_, '_> {
                 self.ground.terminal.line(&format!("error: {}: {error}", self.ground.names[place]));
                 self.exits.push(model::Faulty::fault(&error).into());
             }
-            Ok(Finished { outcome, trace }) => {
+            Ok(RemoteOutcome { outcome, trace }) => {
                 self.exits.push(outcome.verdict.into());
                 let trace = trace.unwrap_or_else(|why| {
                     let name = &self.ground.names[place];
@@ -327,15 +327,20 @@ async fn one(ground: Ground, item: Item, place: usize) {
 }
 
 impl Ground {
-    async fn test(&self, test: &TestId, place: usize) -> Result<Finished, ClientError> {
+    async fn test(&self, test: &TestId, place: usize) -> Result<RemoteOutcome, ClientError> {
         let line = self.line(place);
         let start = self.server.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
         let start = start.body(self.start.to_string());
-        let id = self.server.send::<Run>(start).await?.id;
+        let id = self.server.send::<RemoteRun>(start).await?.id;
         self.follow(id, place, &line).await
     }
 
-    async fn follow(&self, run: RunId, place: usize, line: &Line) -> Result<Finished, ClientError> {
+    async fn follow(
+        &self,
+        run: RunId,
+        place: usize,
+        line: &Line,
+    ) -> Result<RemoteOutcome, ClientError> {
         let stop = format!("/api/v1/runs/{run}/stop");
         self.note(|stops| stops.insert(stop.clone()));
         let result = self.server.follow(run, line).await;
@@ -347,19 +352,19 @@ impl Ground {
             true => traces::kept(&self.server, run, &self.tests[place], folder.as_deref()).await,
             false => Ok(None),
         };
-        Ok(Finished { outcome, trace })
+        Ok(RemoteOutcome { outcome, trace })
     }
 
     /// A case that did not run, and why.
-    fn open(&self, place: usize, why: String) -> Finished {
-        Finished { outcome: Outcome::open(self.names[place].clone(), why), trace: Ok(None) }
+    fn open(&self, place: usize, why: String) -> RemoteOutcome {
+        RemoteOutcome { outcome: Outcome::open(self.names[place].clone(), why), trace: Ok(None) }
     }
 
     /// Runs a suite, whose first step has this place. Steps that were followed are told here.
     async fn suite(&self, suite: &TestId, first: usize) -> Result<(), ClientError> {
         let start = self.server.request(Method::POST, &format!("/api/v1/test-suites/{suite}/runs"));
         let start = start.body(self.start.to_string());
-        let mut suite_run: SuiteRun = self.server.send(start).await?;
+        let mut suite_run: RemoteSuiteRun = self.server.send(start).await?;
         let path = format!("/api/v1/suite-runs/{}", suite_run.id);
         self.note(|stops| stops.insert(format!("{path}/stop")));
         let began = Instant::now();
@@ -409,9 +414,9 @@ impl Ground {
         Line::of(&self.names[place], &doing, &self.terminal, self.telling)
     }
 
-    async fn tell(&self, place: usize, result: Result<Finished, ClientError>) {
+    async fn tell(&self, place: usize, result: Result<RemoteOutcome, ClientError>) {
         // The receiver outlives all who send, but for a signal, after which nobody listens.
-        self.told.send(Told { place, result }).await.ok();
+        self.told.send(CaseOutcome { place, result }).await.ok();
     }
 
     fn note(&self, change: impl FnOnce(&mut BTreeSet<String>) -> bool) {

@@ -8,7 +8,7 @@ use super::connect_as;
 use crate::{args, exit::Exit, terminal::Terminal};
 
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct StatusResponse {
     exporters: Vec<Exporter>,
 }
 
@@ -35,8 +35,9 @@ pub(crate) async fn status(
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     let server = connect_as(args.server.as_deref(), &args.identity, environment, terminal)?;
-    let asked = server.send::<Answer>(server.request(Method::GET, "/api/v1/telemetry")).await;
-    let Answer { exporters } = asked.map_err(|error| terminal.refuse(&error))?;
+    let asked =
+        server.send::<StatusResponse>(server.request(Method::GET, "/api/v1/telemetry")).await;
+    let StatusResponse { exporters } = asked.map_err(|error| terminal.refuse(&error))?;
     if exporters.is_empty() {
         terminal.result("no exporter is used: nothing leaves this server");
     }
@@ -71,7 +72,7 @@ fn lines(exporter: &Exporter) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, lines};
+    use super::{StatusResponse, lines};
 
     #[test]
     fn an_exporter_is_two_lines() {
@@ -82,7 +83,7 @@ mod tests {
             {"name": "m", "destination": "http://d:4317/", "state": "delivering", "failingSeconds": null,
              "reason": null, "accepted": 9, "delivered": 4, "queued": 1, "rejected": 2, "dropped": 2, "buffer": 1.0,
              "holding": 3}]}"#;
-        let answer: Answer = serde_json::from_str(answer).expect("an answer");
+        let answer: StatusResponse = serde_json::from_str(answer).expect("an answer");
         let said: Vec<_> = answer.exporters.iter().map(lines).collect();
         assert_eq!(
             said,

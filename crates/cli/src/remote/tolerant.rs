@@ -16,22 +16,22 @@ use serde_json::{Error, Value};
 
 /// Reads an answer.
 pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
-    T::deserialize(Known(serde_json::from_slice(answer)?))
+    T::deserialize(KnownFields(serde_json::from_slice(answer)?))
 }
 
 /// A value of which only the known fields are seen.
-struct Known(Value);
+struct KnownFields(Value);
 
-impl<'de> Deserializer<'de> for Known {
+impl<'de> Deserializer<'de> for KnownFields {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0 {
             Value::Array(items) => {
-                visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(Known)))
+                visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(KnownFields)))
             }
             Value::Object(map) => {
-                let entries = map.into_iter().map(|(key, value)| (key, Known(value)));
+                let entries = map.into_iter().map(|(key, value)| (key, KnownFields(value)));
                 visitor.visit_map(MapDeserializer::new(entries))
             }
             plain => plain.deserialize_any(visitor),
@@ -70,7 +70,7 @@ impl<'de> Deserializer<'de> for Known {
     ) -> Result<V::Value, Error> {
         match self.0 {
             Value::Object(map) => {
-                let entries = map.into_iter().map(|(key, value)| (key, Known(value)));
+                let entries = map.into_iter().map(|(key, value)| (key, KnownFields(value)));
                 visitor.visit_enum(MapAccessDeserializer::new(MapDeserializer::new(entries)))
             }
             word => word.deserialize_enum(name, variants, visitor),
@@ -83,7 +83,7 @@ impl<'de> Deserializer<'de> for Known {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Error> for Known {
+impl<'de> IntoDeserializer<'de, Error> for KnownFields {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

@@ -33,7 +33,7 @@ struct Last {
 
 /// Prints the verdicts and durations of the last runs of tests.
 pub(crate) async fn trend(
-    args: &args::Trend,
+    args: &args::TrendArgs,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
@@ -55,7 +55,7 @@ pub(crate) async fn trend(
 }
 
 impl Server {
-    async fn trend(&self, test: &TestId, args: &args::Trend) -> Result<Trend, ClientError> {
+    async fn trend(&self, test: &TestId, args: &args::TrendArgs) -> Result<Trend, ClientError> {
         let read = self.request(Method::GET, &format!("/api/v1/tests/{test}/trend"));
         let last = args.last.to_string();
         self.send(read.query(&[("project", args.at.project.as_str()), ("last", &last)])).await

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use lang::{Step, Taken, Vars};
+use lang::{Step, StepOutput, Vars};
 use model::Verdict;
 use runner::suite::{Next, next};
 
@@ -33,7 +33,7 @@ struct SuiteRun {
     first: usize,
     begun: Vec<bool>,
     ended: Vec<Option<Verdict>>,
-    outputs: Vec<Vec<Taken>>,
+    outputs: Vec<Vec<StepOutput>>,
 }
 
 /// All that is to be run.
@@ -112,7 +112,7 @@ impl Agenda {
     }
 
     /// Takes note of a case that has its verdict.
-    pub(crate) fn end(&mut self, case: usize, verdict: Verdict, outputs: Vec<Taken>) {
+    pub(crate) fn end(&mut self, case: usize, verdict: Verdict, outputs: Vec<StepOutput>) {
         let Some((suite, step)) = self.cases[case].step else { return };
         self.suites[suite].ended[step] = Some(verdict);
         self.suites[suite].outputs[step] = outputs;
@@ -125,7 +125,7 @@ impl Agenda {
         let Some((suite, step)) = self.cases[case].step else { return vars };
         let suite = &self.suites[suite];
         for before in needed(&suite.steps, step) {
-            for Taken { name, value, is_secret } in &suite.outputs[before] {
+            for StepOutput { name, value, is_secret } in &suite.outputs[before] {
                 vars.variables.insert(name.clone(), value.clone());
                 if *is_secret {
                     vars.secrets.insert(name.clone());

@@ -19,18 +19,18 @@ const SETTLED_MAX: Duration = Duration::from_secs(2);
 
 /// The files and folders that are watched.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(super) struct FileWatcher {
     changed: Receiver<()>,
     /// Ends with us.
     _watcher: RecommendedWatcher,
 }
 
-impl Changes {
+impl FileWatcher {
     /// Watches these files, and the YAML files below these folders.
     pub(super) fn watch(paths: &[PathBuf]) -> notify::Result<Self> {
         // One note that something changed is enough, however much did.
         let (tell, changed) = mpsc::channel(1);
-        let watched = Watched::new(paths);
+        let watched = WatchedPaths::new(paths);
         let folders = watched.folders.clone();
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             // An event that could not be told may have been ours.
@@ -60,7 +60,7 @@ impl Changes {
 }
 
 /// What is watched, and what of it counts.
-struct Watched {
+struct WatchedPaths {
     folders: Vec<(PathBuf, RecursiveMode)>,
     /// Files that were named: their folders are watched, since editors put new files into their places.
     files: BTreeSet<PathBuf>,
@@ -68,7 +68,7 @@ struct Watched {
     roots: Vec<PathBuf>,
 }
 
-impl Watched {
+impl WatchedPaths {
     fn new(paths: &[PathBuf]) -> Self {
         let (mut folders, mut files, mut roots) = (Vec::new(), BTreeSet::new(), Vec::new());
         for path in paths {

@@ -8,7 +8,7 @@ use runner::FinalRun;
 
 use super::{
     agenda::Agenda,
-    round::{Ended, Round},
+    round::{Round, RoundResult},
     traces,
     watches::{Final, Try},
 };
@@ -16,7 +16,7 @@ use crate::{exit::Exit, reports::Reports};
 
 /// Verdicts that were replaced, by their case.
 #[derive(Debug, Default)]
-struct Changes {
+struct ReplacedVerdicts {
     /// Cases that have another verdict, and what they needed to be built on: whether they passed at first.
     replaced: BTreeMap<usize, Verdict>,
     /// The outputs of cases that have other values.
@@ -29,11 +29,11 @@ struct Changes {
 pub(super) fn apply(
     round: &Round<'_>,
     agenda: &Agenda,
-    ended: &mut Ended,
+    ended: &mut RoundResult,
     finals: Vec<(Try, Final)>,
     reports: &mut Reports<'_>,
 ) {
-    let mut changes = Changes::default();
+    let mut changes = ReplacedVerdicts::default();
     for (of, Final { concluded, changed_outputs }) in finals {
         round.session.learn(&concluded.seen);
         let is_superseded = concluded.outcome.superseded.is_some();
@@ -66,17 +66,21 @@ pub(super) fn apply(
     changes.doubt(agenda, ended, reports);
 }
 
+pub(super) fn interrupt(
+    cases: &BTreeSet<usize>,
+    ended: &mut RoundResult,
+    reports: &mut Reports<'_>,
 /// What has only a provisional verdict has none: the command was interrupted before it was final.
-pub(super) fn interrupt(cases: &BTreeSet<usize>, ended: &mut Ended, reports: &mut Reports<'_>) {
+) {
     let why = "the command was interrupted before the verdict was final: run it again";
     for case in cases {
         leave_open(*case, why, ended, reports);
     }
 }
 
-impl Changes {
+impl ReplacedVerdicts {
     /// What was built on a verdict that did not last is inconclusive.
-    fn doubt(&self, agenda: &Agenda, ended: &mut Ended, reports: &mut Reports<'_>) {
+    fn doubt(&self, agenda: &Agenda, ended: &mut RoundResult, reports: &mut Reports<'_>) {
         for case in &self.retried {
             let why = "it was tried again because of a verdict that spans replaced later, so that nobody knows whether the \
                        last try was needed: raise `settle.flush`, or name in `settle.expect` what comes late";
@@ -119,7 +123,7 @@ impl Changes {
 }
 
 /// A case that was told as it was not is inconclusive: neither passed nor failed is known.
-fn leave_open(case: usize, why: &str, ended: &mut Ended, reports: &mut Reports<'_>) {
+fn leave_open(case: usize, why: &str, ended: &mut RoundResult, reports: &mut Reports<'_>) {
     let open = |outcome: &mut Outcome| {
         outcome.verdict = Verdict::Inconclusive;
         outcome.provisional = false;

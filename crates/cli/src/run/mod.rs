@@ -43,16 +43,16 @@ use crate::{
     variables,
 };
 pub(crate) use agenda::Agenda;
-use changes::Changes;
+use changes::FileWatcher;
 use environment::{BATCH_DELAY, environment};
-pub(crate) use progress::{Line, Telling, words};
+pub(crate) use progress::{Line, ProgressLevel, words};
 pub(crate) use ready::Ready;
 pub(crate) use round::JOBS;
 use round::Round;
 pub(crate) use session::Open;
 use session::Session;
 pub(crate) use signals::Signals;
-use state::Failed;
+use state::FailedItem;
 use system::{Launch, Life, System};
 pub(crate) use traces::keep as keep_trace;
 use watches::Watches;
@@ -62,7 +62,7 @@ pub(crate) const FOLDER: &str = "qualitytrace";
 
 /// Carries out `run` without a server.
 pub(crate) async fn run(
-    args: &args::Run,
+    args: &args::RunArgs,
     environment: Vec<(String, String)>,
     world: World,
     terminal: &Terminal,
@@ -88,7 +88,7 @@ pub(crate) async fn run(
     if !args.pace.watch {
         return Ok(rounds.next(&mut signals).await);
     }
-    let mut changes = Changes::watch(&rounds.watched()).map_err(|error| {
+    let mut changes = FileWatcher::watch(&rounds.watched()).map_err(|error| {
         terminal.line(&format!("error: the files cannot be watched: {error}"));
         Exit::Refused
     })?;
@@ -109,7 +109,7 @@ pub(crate) async fn run(
 
 /// One round after the other, in one session.
 struct Rounds<'a> {
-    args: &'a args::Run,
+    args: &'a args::RunArgs,
     environment: BTreeMap<String, String>,
     world: World,
     terminal: &'a Terminal,
@@ -195,7 +195,7 @@ impl Rounds<'_> {
 /// Waits until every verdict is final: spans that come late count. Another signal ends it.
 async fn linger(
     watches: &mut Watches,
-    telling: Telling,
+    telling: ProgressLevel,
     terminal: &Terminal,
     signals: &mut Signals,
 ) -> Option<Exit> {
@@ -224,7 +224,7 @@ async fn keep(session: &Session, items: &[Item], ran: &BTreeMap<usize, bool>, te
         return;
     }
     let ended: Vec<_> =
-        ran.iter().map(|(at, passed)| (Failed::new(&items[*at]), *passed)).collect();
+        ran.iter().map(|(at, passed)| (FailedItem::new(&items[*at]), *passed)).collect();
     let mut failed = state::failed(terminal).unwrap_or_default();
     failed.retain(|before| ended.iter().all(|(now, _)| now != before));
     failed.extend(ended.into_iter().filter(|(_, passed)| !passed).map(|(now, _)| now));
@@ -243,12 +243,15 @@ fn show_output(round: &Round<'_>) {
 }
 
 /// The files and folders that are meant.
-fn paths(args: &args::Run) -> Vec<PathBuf> {
+fn paths(args: &args::RunArgs) -> Vec<PathBuf> {
     if args.paths.is_empty() { vec![PathBuf::from(FOLDER)] } else { args.paths.clone() }
 }
 
+pub(crate) fn items(
+    args: &args::RunArgs,
+    terminal: &Terminal,
 /// The tests and suites that the flags mean.
-pub(crate) fn items(args: &args::Run, terminal: &Terminal) -> Result<(Vec<Item>, Beside), Exit> {
+) -> Result<(Vec<Item>, Beside), Exit> {
     let paths = paths(args);
     if args.paths.is_empty() && !paths[0].is_dir() {
         terminal.line(&format!(
@@ -277,7 +280,7 @@ pub(crate) fn items(args: &args::Run, terminal: &Terminal) -> Result<(Vec<Item>,
 }
 
 /// Where OTLP is received, as a Collector would be told.
-fn receiver(args: &args::Run) -> String {
+fn receiver(args: &args::RunArgs) -> String {
     let server = args.server.as_deref().and_then(|url| url.split("://").nth(1));
     let host = server.and_then(|rest| rest.split(['/', ':']).next());
     match (host, args.system.otlp.first()) {
@@ -291,7 +294,7 @@ fn receiver(args: &args::Run) -> String {
 fn last_failed(items: Vec<Item>, terminal: &Terminal) -> Vec<Item> {
     let failed = state::failed(terminal).unwrap_or_default();
     let (chosen, others): (Vec<_>, Vec<_>) =
-        items.into_iter().partition(|item| failed.contains(&Failed::new(item)));
+        items.into_iter().partition(|item| failed.contains(&FailedItem::new(item)));
     if chosen.is_empty() {
         terminal.line("none of these is known to have failed when it was last run: running all");
         return others;
@@ -301,7 +304,7 @@ fn last_failed(items: Vec<Item>, terminal: &Terminal) -> Vec<Item> {
 
 /// Starts to receive, and prepares the system where we start it.
 async fn open(
-    args: &args::Run,
+    args: &args::RunArgs,
     ours: &BTreeMap<String, String>,
     world: World,
     terminal: &Terminal,
@@ -318,7 +321,7 @@ async fn open(
     let open = Open::listen(addresses, learned, ours.clone().into_iter().collect(), world).await;
     let open = open.map_err(|error| terminal.refuse(&error))?.with_timeout(args.pace.timeout);
     let addresses = open.addresses();
-    if telling(args) != Telling::Quiet {
+    if telling(args) != ProgressLevel::Quiet {
         let shown: Vec<_> = addresses.iter().map(ToString::to_string).collect();
         terminal.line(&format!("receiving OTLP on {}", shown.join(" and ")));
     }
@@ -343,10 +346,10 @@ async fn open(
 }
 
 /// How much is told while tests run.
-pub(crate) fn telling(args: &args::Run) -> Telling {
+pub(crate) fn telling(args: &args::RunArgs) -> ProgressLevel {
     match (args.output.quiet, args.output.verbose) {
-        (true, _) => Telling::Quiet,
-        (false, true) => Telling::Steps,
-        (false, false) => Telling::Tests,
+        (true, _) => ProgressLevel::Quiet,
+        (false, true) => ProgressLevel::Steps,
+        (false, false) => ProgressLevel::Tests,
     }
 }

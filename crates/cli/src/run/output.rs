@@ -22,8 +22,8 @@ const LINE_BYTES_MAX: usize = 8 << 10;
 
 /// The output of one process and all that it started.
 #[derive(Debug)]
-pub(crate) struct Output {
-    kept: Mutex<Kept>,
+pub(crate) struct ProcessOutput {
+    kept: Mutex<OutputLines>,
     /// Where it is shown as it comes.
     live: Option<Terminal>,
     /// What colours a text, and no more; all else that could steer a terminal is made harmless where it is shown.
@@ -34,12 +34,12 @@ pub(crate) struct Output {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct OutputLines {
     lines: VecDeque<String>,
     bytes: usize,
 }
 
-impl Output {
+impl ProcessOutput {
     pub(crate) fn new(live: Option<Terminal>, awaited: Option<Regex>) -> Self {
         let colours = Regex::new(r"\x1b\[[0-9;]*m").expect("a pattern that is right");
         Self {
@@ -107,7 +107,7 @@ impl Output {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, OutputLines> {
         // Lines are whole whatever happened to another thread.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,11 +117,12 @@ impl Output {
 mod tests {
     use regex::Regex;
 
-    use super::{BYTES_MAX, LINES_MAX, Output};
+    use super::{BYTES_MAX, LINES_MAX, ProcessOutput};
 
     #[tokio::test]
     async fn the_last_lines_are_kept_and_no_more() {
-        let output = Output::new(None, Some(Regex::new("^ready on [0-9]+$").expect("a pattern")));
+        let output =
+            ProcessOutput::new(None, Some(Regex::new("^ready on [0-9]+$").expect("a pattern")));
         let written: String = (0..LINES_MAX + 5).map(|line| format!("line {line}\n")).collect();
         output.keep(written.as_bytes()).await;
         assert_eq!(output.last(2), ["line 1003", "line 1004"]);

@@ -3,27 +3,27 @@
 use std::sync::{Mutex, PoisonError};
 
 use drivers::{arrivals::Arrivals, receiver::ReceiverSnapshot, trigger::AnswerHold};
-use model::{Answer, Attempt, Event, KeyRing, Request, Timestamp, TraceId, What};
+use model::{Answer, Attempt, KeyRing, Request, RunEvent, Timestamp, TraceId, What};
 use runner::{LeaseLost, Ports, Share, diagnosis::Process};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     progress::{self, Line},
     session::Session,
-    system::{Life, Running},
+    system::{Life, RunningSystem},
 };
 
 /// The ports of one run.
 pub(super) struct LocalPorts<'a> {
     pub(super) session: &'a Session,
-    pub(super) running: Option<&'a Running>,
+    pub(super) running: Option<&'a RunningSystem>,
     pub(super) line: &'a Line,
     stage: Stage,
     pub(super) trace: Mutex<Option<TraceId>>,
     /// Why the command did not send what it had, where it was asked to.
     pub(super) undrained: Mutex<Option<String>>,
     /// Says that the trigger has its answer, so that the run only waits for spans.
-    pub(super) answered: Mutex<Option<Answered>>,
+    pub(super) answered: Mutex<Option<ResponseNotifier>>,
 }
 
 /// Where a run is.
@@ -37,7 +37,7 @@ pub(super) enum Stage {
 
 /// Who is told when a run only waits for spans: by the number of its case.
 #[derive(Clone, Debug)]
-pub(crate) struct Answered {
+pub(crate) struct ResponseNotifier {
     pub(super) case: usize,
     pub(super) to: mpsc::Sender<usize>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Answered {
 impl<'a> LocalPorts<'a> {
     pub(super) fn new(
         session: &'a Session,
-        running: Option<&'a Running>,
+        running: Option<&'a RunningSystem>,
         line: &'a Line,
         stage: Stage,
     ) -> Self {
@@ -144,7 +144,7 @@ impl Ports for LocalPorts<'_> {
             Answer::NoAnswer(none) => What::NotAnswered { message: none.message.clone() },
         });
         let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Answered { case, to }) = answered {
+        if let Some(ResponseNotifier { case, to }) = answered {
             // Without room the run keeps its job, and that is all.
             let _full = to.try_send(case);
         }
@@ -180,7 +180,7 @@ impl Ports for LocalPorts<'_> {
         started.map_or_else(Vec::new, |(system, running)| system.processes(running))
     }
 
-    fn tell(&self, _event: Event) {
+    fn tell(&self, _event: RunEvent) {
         // The report says all of it a moment later.
     }
 }

@@ -25,7 +25,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::output::Output;
+use super::output::ProcessOutput;
 
 /// How long a group may take to end after SIGTERM.
 pub(crate) const STOP_MAX: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// How a command ended that was asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stopped {
+pub(crate) enum ProcessStop {
     /// It exited, with whatever code.
     Gracefully,
     /// It had ended by itself before.
@@ -67,7 +67,7 @@ impl Process {
     pub(crate) fn start(
         command: &[OsString],
         environment: &[(String, Option<String>)],
-        output: &Arc<Output>,
+        output: &Arc<ProcessOutput>,
     ) -> io::Result<Self> {
         let (program, arguments) =
             command.split_first().ok_or_else(|| io::Error::other("there is no command"))?;
@@ -123,7 +123,7 @@ impl Process {
     }
 
     /// Stops the whole group, gracefully first.
-    pub(crate) async fn stop(&self) -> Stopped {
+    pub(crate) async fn stop(&self) -> ProcessStop {
         let early = *self.before_stop.get_or_init(|| *self.ended.borrow());
         self.signal(Signal::TERM);
         let is_graceful = self.is_gone_within(STOP_MAX).await;
@@ -134,10 +134,12 @@ impl Process {
         self.read_out().await;
         let status = self.ended.borrow().map(|(status, _)| status);
         match (early, status) {
-            (Some((status, _)), _) => Stopped::Early(status),
-            (None, Some(status)) if is_graceful && status.code().is_some() => Stopped::Gracefully,
-            (None, Some(status)) if is_graceful => Stopped::Signalled(status),
-            (None, _) => Stopped::Killed,
+            (Some((status, _)), _) => ProcessStop::Early(status),
+            (None, Some(status)) if is_graceful && status.code().is_some() => {
+                ProcessStop::Gracefully
+            }
+            (None, Some(status)) if is_graceful => ProcessStop::Signalled(status),
+            (None, _) => ProcessStop::Killed,
         }
     }
 

@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_millis(120);
 
 /// How much is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Telling {
+pub(crate) enum ProgressLevel {
     /// Nothing.
     Quiet,
     /// That a test runs.
@@ -28,18 +28,18 @@ pub(crate) struct Line {
     name: String,
     bar: Option<ProgressBar>,
     terminal: Terminal,
-    telling: Telling,
+    telling: ProgressLevel,
 }
 
 impl Line {
     /// Begins to tell of a test.
-    pub(crate) fn begin(name: &str, terminal: &Terminal, telling: Telling) -> Self {
+    pub(crate) fn begin(name: &str, terminal: &Terminal, telling: ProgressLevel) -> Self {
         Self::of(name, "running", terminal, telling)
     }
 
     /// Begins to tell of what takes its time.
-    pub(crate) fn of(name: &str, doing: &str, terminal: &Terminal, telling: Telling) -> Self {
-        let bars = terminal.bars().filter(|_| telling != Telling::Quiet);
+    pub(crate) fn of(name: &str, doing: &str, terminal: &Terminal, telling: ProgressLevel) -> Self {
+        let bars = terminal.bars().filter(|_| telling != ProgressLevel::Quiet);
         let bar = bars.map(|bars| {
             let bar = bars.add(ProgressBar::new_spinner());
             if let Ok(style) =
@@ -52,7 +52,7 @@ impl Line {
             bar.enable_steady_tick(TICK);
             bar
         });
-        if bar.is_none() && telling != Telling::Quiet {
+        if bar.is_none() && telling != ProgressLevel::Quiet {
             terminal.line(&format!("{name}: {doing}"));
         }
         Self { name: name.to_owned(), bar, terminal: terminal.clone(), telling }
@@ -61,7 +61,7 @@ impl Line {
     /// A line of a test whose verdict is told already.
     pub(crate) fn silent(name: &str, terminal: &Terminal) -> Self {
         let (name, terminal) = (name.to_owned(), terminal.clone());
-        Self { name, bar: None, terminal, telling: Telling::Quiet }
+        Self { name, bar: None, terminal, telling: ProgressLevel::Quiet }
     }
 
     /// Has nobody see these, in what is told of the test and elsewhere.
@@ -74,7 +74,7 @@ impl Line {
         if let Some(bar) = &self.bar {
             bar.set_message(self.terminal.harmless(what));
         }
-        if self.telling == Telling::Steps {
+        if self.telling == ProgressLevel::Steps {
             self.terminal.line(&format!("{}: {what}", self.name));
         }
     }

@@ -13,7 +13,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::output::Output;
+use super::output::ProcessOutput;
 
 /// How often it is tried.
 const TRY: Duration = Duration::from_millis(10);
@@ -92,7 +92,7 @@ impl Ready {
     }
 
     /// Waits until it is so, for ever if need be; `met` is the last status that was answered instead.
-    pub(crate) async fn wait(&self, output: &Output, met: &AtomicU16) {
+    pub(crate) async fn wait(&self, output: &ProcessOutput, met: &AtomicU16) {
         match self {
             Self::Log(_) => output.matched().await,
             Self::Tcp { host, port } => {

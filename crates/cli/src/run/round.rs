@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use lang::{Evidence, Taken, Vars};
+use lang::{Evidence, StepOutput, Vars};
 use model::{Outcome, Trace, Verdict};
 use runner::{FinishedRun, RunError};
 use tokio::{
@@ -15,11 +15,11 @@ use tokio::{
 
 use super::{
     agenda::Agenda,
-    ports::Answered,
-    progress::{Line, Telling},
+    ports::ResponseNotifier,
+    progress::{Line, ProgressLevel},
     session::{Session, SessionError},
     signals::Signals,
-    system::{Running, SystemError},
+    system::{RunningSystem, SystemError},
     traces,
     watches::{JudgedRun, Try, Watches},
 };
@@ -33,15 +33,15 @@ pub(crate) const JOBS: u16 = 4;
 #[derive(Debug)]
 pub(super) struct Round<'a> {
     pub(super) session: &'a Arc<Session>,
-    pub(super) args: &'a args::Run,
+    pub(super) args: &'a args::RunArgs,
     pub(super) vars: &'a Vars,
-    pub(super) telling: Telling,
+    pub(super) telling: ProgressLevel,
     pub(super) terminal: &'a Terminal,
 }
 
 /// What a round leaves.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct RoundResult {
     /// What else the command ends with.
     pub(super) exits: Vec<Exit>,
     /// The cases that were reported, each with what it comes to.
@@ -63,24 +63,24 @@ const ANSWERED_MAX: usize = 1024;
 const WAITING_BYTES_MAX: usize = 256 << 20;
 
 /// A round under way.
-struct Going<'a, 'r> {
+struct ActiveRound<'a, 'r> {
     round: &'a Round<'a>,
     agenda: &'a mut Agenda,
     reports: &'a mut Reports<'r>,
-    running: JoinSet<Done>,
+    running: JoinSet<CaseResult>,
     cases: HashMap<Id, usize>,
     /// Cases whose trigger has its answer, and who tells of them.
     waiting: BTreeSet<usize>,
     answered: (mpsc::Sender<usize>, mpsc::Receiver<usize>),
     /// Cases that are tried again.
-    tried: HashMap<usize, Tried>,
+    tried: HashMap<usize, RetryState>,
     told: BTreeSet<usize>,
     is_stopped: bool,
-    ended: Ended,
+    ended: RoundResult,
 }
 
 /// What the runs of a case have shown that is tried again.
-struct Tried {
+struct RetryState {
     /// The last of them.
     outcome: Outcome,
     trace: Option<Arc<Trace>>,
@@ -89,14 +89,14 @@ struct Tried {
 }
 
 /// What came of one run.
-struct Done {
-    result: Result<(FinishedRun, Option<Arc<Running>>), SessionError>,
-    outputs: Vec<Taken>,
+struct CaseResult {
+    result: Result<(FinishedRun, Option<Arc<RunningSystem>>), SessionError>,
+    outputs: Vec<StepOutput>,
     /// Why its trace could not be kept.
     unkept: Option<String>,
 }
 
-impl Ended {
+impl RoundResult {
     /// What the command ends with.
     pub(super) fn exit(&self) -> Exit {
         Exit::over(self.exits.iter().chain(self.cases.values()).copied())
@@ -128,8 +128,8 @@ impl Round<'_> {
         agenda: &mut Agenda,
         reports: &mut Reports<'_>,
         signals: &mut Signals,
-    ) -> Ended {
-        let mut going = Going {
+    ) -> RoundResult {
+        let mut going = ActiveRound {
             round: self,
             agenda,
             reports,
@@ -140,7 +140,7 @@ impl Round<'_> {
             tried: HashMap::new(),
             told: BTreeSet::new(),
             is_stopped: false,
-            ended: Ended::default(),
+            ended: RoundResult::default(),
         };
         going.begin(signals).await;
         loop {
@@ -173,7 +173,7 @@ impl Round<'_> {
     }
 }
 
-impl Tried {
+impl RetryState {
     /// The verdicts of all runs.
     fn verdicts(mut self) -> Vec<Verdict> {
         self.earlier.push(self.outcome.verdict);
@@ -181,7 +181,7 @@ impl Tried {
     }
 }
 
-impl Going<'_, '_> {
+impl ActiveRound<'_, '_> {
     /// Ends what is under way. What had come to its end and nobody had looked at is told.
     async fn stop(&mut self) {
         self.is_stopped = true;
@@ -251,10 +251,10 @@ impl Going<'_, '_> {
 
     /// Who is told that a run only waits for spans. One job at a time means one test at a time, a drained command belongs
     /// to its test, and a step of a suite keeps its turn.
-    fn told_when_answered(&self, case: usize) -> Option<Answered> {
+    fn told_when_answered(&self, case: usize) -> Option<ResponseNotifier> {
         let is_in_turn = self.round.jobs() == 1 || self.round.args.system.drain;
         let is_apart = !is_in_turn && !self.agenda.is_step(case);
-        is_apart.then(|| Answered { case, to: self.answered.0.clone() })
+        is_apart.then(|| ResponseNotifier { case, to: self.answered.0.clone() })
     }
 
     fn spawn(&mut self, case: usize) {
@@ -278,12 +278,12 @@ impl Going<'_, '_> {
                     unkept = traces::keep(&folder, &plan.id, trace).err();
                 }
             }
-            Done { result, outputs, unkept }
+            CaseResult { result, outputs, unkept }
         });
         self.cases.insert(handle.id(), case);
     }
 
-    fn take(&mut self, joined: Result<(Id, Done), JoinError>) {
+    fn take(&mut self, joined: Result<(Id, CaseResult), JoinError>) {
         let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Some(case) = self.cases.remove(&id) else { return };
         // What it said last may be said still.
@@ -320,14 +320,14 @@ impl Going<'_, '_> {
     fn finished(
         &mut self,
         case: usize,
-        (finished, running): (FinishedRun, Option<Arc<Running>>),
-        outputs: Vec<Taken>,
+        (finished, running): (FinishedRun, Option<Arc<RunningSystem>>),
+        outputs: Vec<StepOutput>,
     ) {
         let FinishedRun { mut outcome, watch, seen, trace, .. } = finished;
         let verdict = outcome.verdict;
         self.round.session.learn(&seen);
         outcome.test.clone_from(&self.agenda.cases()[case].name);
-        let mut earlier = self.tried.remove(&case).map_or_else(Vec::new, Tried::verdicts);
+        let mut earlier = self.tried.remove(&case).map_or_else(Vec::new, RetryState::verdicts);
         let retries = self.round.args.pace.retries.unwrap_or(0) as usize;
         let is_repeated = verdict != Verdict::Passed && earlier.len() < retries && !self.is_stopped;
         if !is_repeated {
@@ -352,7 +352,7 @@ impl Going<'_, '_> {
                 format!("{}: {}, trying again ({left} left)", outcome.test, verdict.as_str());
             self.round.terminal.line(&words);
             let earlier = std::mem::take(&mut earlier);
-            self.tried.insert(case, Tried { outcome, trace, earlier });
+            self.tried.insert(case, RetryState { outcome, trace, earlier });
             return self.spawn(case);
         }
         self.agenda.end(case, verdict, outputs);
@@ -361,7 +361,7 @@ impl Going<'_, '_> {
 
     /// Reports a case whose run was none: what its last one has shown stands, where it is tried again.
     fn no_run(&mut self, case: usize, why: String) {
-        let Some(Tried { mut outcome, trace, earlier }) = self.tried.remove(&case) else {
+        let Some(RetryState { mut outcome, trace, earlier }) = self.tried.remove(&case) else {
             let outcome = Outcome::open(self.agenda.cases()[case].name.clone(), why);
             return self.tell(case, outcome, None);
         };
@@ -404,7 +404,7 @@ impl Going<'_, '_> {
 }
 
 /// The outputs of a run, as later steps get them.
-fn taken(plan: &lang::Plan, vars: &Vars, finished: &FinishedRun) -> Vec<Taken> {
+fn taken(plan: &lang::Plan, vars: &Vars, finished: &FinishedRun) -> Vec<StepOutput> {
     let outcome = &finished.outcome;
     let Some(run) = outcome.run_id else { return Vec::new() };
     let seed = runner::seed(run);

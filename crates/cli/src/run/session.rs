@@ -15,7 +15,7 @@ use drivers::{
     trigger::{self, Triggers},
 };
 use lang::{Files, Plan, Vars};
-use model::{Fault, Faulty, Key, KeyRing, Learned, Progress, Request, RunId, World};
+use model::{Fault, Faulty, Key, KeyRing, LearnedProfile, Progress, Request, RunId, World};
 use runner::{FinishedRun, Job, Limits, Pool, RunError, StartedProcesses};
 use thiserror::Error;
 use tokio::{runtime::Handle, time::sleep};
@@ -23,10 +23,10 @@ use tokio::{runtime::Handle, time::sleep};
 use crate::files::{self, FileError};
 
 use super::{
-    ports::{Answered, LocalPorts, Stage},
+    ports::{LocalPorts, ResponseNotifier, Stage},
     progress::Line,
     ready::Ready,
-    system::{Life, Running, System, SystemError},
+    system::{Life, RunningSystem, System, SystemError},
 };
 
 /// How long spans may still come after the command has ended by itself.
@@ -54,18 +54,18 @@ pub(crate) struct Session {
     started: Option<StartedProcesses>,
     /// The longest that a test may take.
     timeout: Option<Duration>,
-    known: Mutex<Known>,
+    known: Mutex<LearnedState>,
     /// Where tests are judged.
     pub(super) pool: Pool,
 }
 
 /// What is known of the system.
 #[derive(Debug)]
-struct Known {
+struct LearnedState {
     /// By now.
-    learned: Arc<Learned>,
+    learned: Arc<LearnedProfile>,
     /// Of it, what runs of this session have shown and nobody has kept yet.
-    seen: Learned,
+    seen: LearnedProfile,
 }
 
 /// A session whose system is not told yet where to export to.
@@ -121,7 +121,7 @@ impl Open {
     /// Listens for OTLP on these addresses.
     pub(crate) async fn listen(
         addresses: Vec<SocketAddr>,
-        learned: Learned,
+        learned: LearnedProfile,
         environment: Vec<(String, String)>,
         world: World,
     ) -> Result<Self, OpenError> {
@@ -137,7 +137,10 @@ impl Open {
         let commands = trigger::Commands::All;
         let triggers =
             Triggers::new(trigger::TriggerConfig { limits, environment, commands, networks: None });
-        let known = Mutex::new(Known { learned: Arc::new(learned), seen: Learned::default() });
+        let known = Mutex::new(LearnedState {
+            learned: Arc::new(learned),
+            seen: LearnedProfile::default(),
+        });
         let session = Session {
             world,
             keys,
@@ -196,8 +199,8 @@ impl Session {
         plan: &Plan,
         vars: &Vars,
         line: &Line,
-        answered: Option<Answered>,
-    ) -> Result<(FinishedRun, Option<Arc<Running>>), SessionError> {
+        answered: Option<ResponseNotifier>,
+    ) -> Result<(FinishedRun, Option<Arc<RunningSystem>>), SessionError> {
         let files = files::read(plan)?;
         let running = match &self.system {
             Some(system) => Some(system.running(self.target(plan, vars)).await?),
@@ -252,7 +255,7 @@ impl Session {
                 run.await?
             }
         };
-        let ended = running.and_then(Running::ended_early).map(|ended| ended.to_string());
+        let ended = running.and_then(RunningSystem::ended_early).map(|ended| ended.to_string());
         finished.outcome.reasons.extend(ended.or_else(|| ports.take_undrained()));
         Ok(finished)
     }
@@ -261,7 +264,7 @@ impl Session {
     ///
     /// That parents are absent is shown by runs that were inconclusive for it. Several of those within one command are
     /// one, and it counts for later commands only: nothing becomes right by being tried again.
-    pub(crate) fn learn(&self, seen: &Learned) {
+    pub(crate) fn learn(&self, seen: &LearnedProfile) {
         let mut known = self.known();
         known.seen.observe(seen);
         for service in known.seen.services.values_mut() {
@@ -275,12 +278,12 @@ impl Session {
     }
 
     /// What runs have shown since this was last asked; none where that is nothing.
-    pub(crate) fn take_seen(&self) -> Option<Learned> {
+    pub(crate) fn take_seen(&self) -> Option<LearnedProfile> {
         let seen = std::mem::take(&mut self.known().seen);
         (!seen.is_empty()).then_some(seen)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, LearnedState> {
         // Nothing under the lock fails half way.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

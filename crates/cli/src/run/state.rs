@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use model::Learned;
+use model::LearnedProfile;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, Error},
@@ -42,7 +42,7 @@ const FAILED_MAX: usize = 10_000;
 struct LearnedFile {
     #[serde(deserialize_with = "version")]
     version: u32,
-    learned: Learned,
+    learned: LearnedProfile,
 }
 
 /// What did not pass when it was last run.
@@ -51,19 +51,19 @@ struct LearnedFile {
 struct LastFile {
     #[serde(deserialize_with = "version")]
     version: u32,
-    failed: Vec<Failed>,
+    failed: Vec<FailedItem>,
 }
 
 /// A test or suite that did not pass.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Failed {
+pub(super) struct FailedItem {
     /// From the working folder, where it lies below it.
     pub(super) file: PathBuf,
     pub(super) id: String,
 }
 
-impl Failed {
+impl FailedItem {
     pub(super) fn new(item: &Item) -> Self {
         // However it was named: from where we are, or from the root where it lies elsewhere.
         let file = item.file().canonicalize().unwrap_or_else(|_| item.file().to_owned());
@@ -89,24 +89,24 @@ pub(crate) async fn lock() -> Option<File> {
 }
 
 /// What earlier runs have learned here; nothing where there is nothing, or nothing that can be read.
-pub(crate) fn learned(terminal: &Terminal) -> Learned {
+pub(crate) fn learned(terminal: &Terminal) -> LearnedProfile {
     let file: Option<LearnedFile> = read(LEARNED, terminal);
     file.map(|file| file.learned).unwrap_or_default()
 }
 
 /// Keeps what is learned by now.
-pub(crate) fn keep_learned(learned: Learned, terminal: &Terminal) {
+pub(crate) fn keep_learned(learned: LearnedProfile, terminal: &Terminal) {
     write(LEARNED, &LearnedFile { version: VERSION, learned }, terminal);
 }
 
 /// What did not pass when it was last run; none where nothing is known.
-pub(super) fn failed(terminal: &Terminal) -> Option<Vec<Failed>> {
+pub(super) fn failed(terminal: &Terminal) -> Option<Vec<FailedItem>> {
     let file: Option<LastFile> = read(LAST, terminal);
     file.map(|file| file.failed)
 }
 
 /// Keeps what did not pass: those of before that were not run now, and those of now.
-pub(super) fn keep_failed(mut failed: Vec<Failed>, terminal: &Terminal) {
+pub(super) fn keep_failed(mut failed: Vec<FailedItem>, terminal: &Terminal) {
     failed.sort();
     failed.dedup();
     failed.truncate(FAILED_MAX);

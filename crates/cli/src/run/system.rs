@@ -17,9 +17,9 @@ use tokio::{
 
 use super::{
     look,
-    output::Output,
-    process::{Process, STOP_MAX, Stopped},
-    progress::{Line, Telling},
+    output::ProcessOutput,
+    process::{Process, ProcessStop, STOP_MAX},
+    progress::{Line, ProgressLevel},
     ready::Ready,
 };
 use crate::terminal::Terminal;
@@ -43,7 +43,7 @@ pub(crate) struct Launch {
     pub(crate) live: Option<Terminal>,
     /// Where it is told that it is waited for, and how much.
     pub(crate) terminal: Terminal,
-    pub(crate) telling: Telling,
+    pub(crate) telling: ProgressLevel,
 }
 
 /// How long a command runs.
@@ -60,16 +60,16 @@ pub(crate) enum Life {
 pub(crate) struct System {
     launch: Launch,
     /// The one process for all tests, or why there is none; none before the first.
-    shared: Mutex<Option<Result<Arc<Running>, SystemError>>>,
+    shared: Mutex<Option<Result<Arc<RunningSystem>, SystemError>>>,
     /// What was started last, ready or not.
-    last: sync::Mutex<Option<Arc<Running>>>,
+    last: sync::Mutex<Option<Arc<RunningSystem>>>,
 }
 
 /// A system that runs.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningSystem {
     process: Process,
-    output: Arc<Output>,
+    output: Arc<ProcessOutput>,
     name: String,
 }
 
@@ -112,8 +112,11 @@ impl System {
         self.launch.life
     }
 
+    pub(crate) async fn running(
+        &self,
+        target: Option<Ready>,
     /// The system for a test that fires at `target`: started if need be, ready, and not ended.
-    pub(crate) async fn running(&self, target: Option<Ready>) -> Result<Arc<Running>, SystemError> {
+    ) -> Result<Arc<RunningSystem>, SystemError> {
         let running = match self.launch.life {
             Life::PerTest => self.start(target).await?,
             Life::Shared => {
@@ -128,30 +131,31 @@ impl System {
     }
 
     /// The processes that a running system consists of, as far as they can be looked at.
-    pub(crate) fn processes(&self, running: &Running) -> Vec<diagnosis::Process> {
+    pub(crate) fn processes(&self, running: &RunningSystem) -> Vec<diagnosis::Process> {
         look::processes(running.process.group(), &self.launch.environment)
     }
 
     /// Lets a system that has ended, or never was ready, be started again.
     pub(crate) async fn forget_ended(&self) {
         let mut shared = self.shared.lock().await;
-        let is_up =
-            |it: &Result<Arc<Running>, _>| it.as_ref().is_ok_and(|it| it.ended_early().is_none());
+        let is_up = |it: &Result<Arc<RunningSystem>, _>| {
+            it.as_ref().is_ok_and(|it| it.ended_early().is_none())
+        };
         if !shared.as_ref().is_some_and(is_up) {
             *shared = None;
         }
     }
 
     /// What was started last.
-    pub(crate) fn last(&self) -> Option<Arc<Running>> {
+    pub(crate) fn last(&self) -> Option<Arc<RunningSystem>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn start(&self, target: Option<Ready>) -> Result<Arc<Running>, SystemError> {
+    async fn start(&self, target: Option<Ready>) -> Result<Arc<RunningSystem>, SystemError> {
         let launch = &self.launch;
         let ready = launch.ready.clone().or(target);
         let pattern = ready.as_ref().and_then(Ready::pattern).cloned();
-        let output = Arc::new(Output::new(launch.live.clone(), pattern));
+        let output = Arc::new(ProcessOutput::new(launch.live.clone(), pattern));
         let name = launch.command.join(&OsString::from(" ")).to_string_lossy().into_owned();
         // Who says when the command is ready may well test what stands before it.
         if let (None, Some(target)) = (&launch.ready, &ready)
@@ -164,13 +168,13 @@ impl System {
             command: name.clone(),
             reason: error.to_string(),
         })?;
-        let running = Arc::new(Running { process, output, name });
+        let running = Arc::new(RunningSystem { process, output, name });
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&running));
         let Some(ready) = ready else { return Ok(running) };
         let doing = format!("starting, until {}", ready.awaited());
         let telling = match (launch.life, launch.telling) {
             // The test says that it runs.
-            (Life::PerTest, Telling::Tests) => Telling::Quiet,
+            (Life::PerTest, ProgressLevel::Tests) => ProgressLevel::Quiet,
             (_, telling) => telling,
         };
         let _line = Line::of(&format!("`{}`", running.name), &doing, &launch.terminal, telling);
@@ -200,7 +204,7 @@ impl System {
     }
 }
 
-impl Running {
+impl RunningSystem {
     /// Waits until it has ended by itself; for ever where we stop it.
     pub(crate) async fn ends_early(&self) -> SystemError {
         let status = self.process.ends_early().await;
@@ -225,10 +229,10 @@ impl Running {
     /// Stops it likewise, so that it sends what it has; or says why it may have kept something.
     pub(crate) async fn drain(&self) -> Result<(), String> {
         let what = match self.process.stop().await {
-            Stopped::Gracefully => return Ok(()),
-            Stopped::Early(status) => return Err(self.ended(status).to_string()),
-            Stopped::Signalled(status) => format!("ended with {status}"),
-            Stopped::Killed => format!("did not end within {}", seconds(STOP_MAX)),
+            ProcessStop::Gracefully => return Ok(()),
+            ProcessStop::Early(status) => return Err(self.ended(status).to_string()),
+            ProcessStop::Signalled(status) => format!("ended with {status}"),
+            ProcessStop::Killed => format!("did not end within {}", seconds(STOP_MAX)),
         };
         Err(format!(
             "`{}` {what} when it was asked to by SIGTERM, so that what it still had is lost: let it handle SIGTERM, send \

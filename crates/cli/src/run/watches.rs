@@ -9,7 +9,7 @@ use std::{
 };
 
 use lang::Plan;
-use model::{Learned, Outcome};
+use model::{LearnedProfile, Outcome};
 use runner::{FinalRun, LateSpanMonitor};
 use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
@@ -17,7 +17,7 @@ use super::{
     ports::{LocalPorts, Stage},
     progress::Line,
     session::Session,
-    system::Running,
+    system::RunningSystem,
 };
 
 /// Runs that are listened to at a time; the oldest ends with its linger for a further one.
@@ -62,7 +62,7 @@ pub(super) struct JudgedRun {
     pub(super) outcome: Outcome,
     pub(super) spans: usize,
     pub(super) session: Arc<Session>,
-    pub(super) running: Option<Arc<Running>>,
+    pub(super) running: Option<Arc<RunningSystem>>,
     /// Tells nothing any more.
     pub(super) line: Line,
 }
@@ -134,7 +134,7 @@ async fn conclude(
     let mut concluded = concluded.unwrap_or_else(|_| FinalRun {
         outcome: before.clone(),
         trace: None,
-        seen: Learned::default(),
+        seen: LearnedProfile::default(),
     });
     let outcome = &mut concluded.outcome;
     if let Some(ended) = ports.ended_meanwhile().filter(|ended| !outcome.reasons.contains(ended)) {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use bench::parts::{Database, Finished, free_port, setting};
+use bench::parts::{CommandResult, Database, free_port, setting};
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
@@ -128,7 +128,7 @@ impl Stand {
     async fn run(&self, commands: &str) -> Result<String> {
         let mut shell = self.shell(&format!("set -e\n{commands}"));
         let ended = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).output().await?;
-        let ended = Finished {
+        let ended = CommandResult {
             code: ended.status.code(),
             out: String::from_utf8(ended.stdout)?,
             err: String::from_utf8(ended.stderr)?,

@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use bench::parts::Finished;
+use bench::parts::CommandResult;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
@@ -70,7 +70,7 @@ impl Stand {
     }
 
     /// Runs the binary to its end.
-    pub(crate) async fn run(&self, arguments: &[&str]) -> Result<Finished> {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Result<CommandResult> {
         finished(self.start(arguments)?).await
     }
 
@@ -90,9 +90,9 @@ impl Stand {
 }
 
 /// Waits for the end of the binary.
-pub(crate) async fn finished(child: Child) -> Result<Finished> {
+pub(crate) async fn finished(child: Child) -> Result<CommandResult> {
     let output = timeout(WAIT_MAX, child.wait_with_output()).await.context("it does not end")??;
-    Ok(Finished {
+    Ok(CommandResult {
         code: output.status.code(),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -100,7 +100,7 @@ pub(crate) async fn finished(child: Child) -> Result<Finished> {
 }
 
 /// The outcomes that `--report json` wrote, in its order.
-pub(crate) fn outcomes(finished: &Finished) -> Result<Vec<Value>> {
+pub(crate) fn outcomes(finished: &CommandResult) -> Result<Vec<Value>> {
     let lines = finished.out.lines().map(|line| {
         let line: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
         Ok(line["outcome"].clone())
@@ -109,7 +109,7 @@ pub(crate) fn outcomes(finished: &Finished) -> Result<Vec<Value>> {
 }
 
 /// The names of the tests that were run, sorted.
-pub(crate) fn names(finished: &Finished) -> Result<Vec<String>> {
+pub(crate) fn names(finished: &CommandResult) -> Result<Vec<String>> {
     let mut names: Vec<_> = outcomes(finished)?
         .iter()
         .map(|it| it["test"].as_str().unwrap_or_default().to_owned())

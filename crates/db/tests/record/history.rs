@@ -7,7 +7,7 @@ use std::{
 };
 
 use db::{Connect, Db, Keep, RunCompletion, RunFilter};
-use model::{Event, RunId, Verdict, What};
+use model::{RunEvent, RunId, Verdict, What};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Row};
 
@@ -19,7 +19,7 @@ use crate::scratch::{
 async fn end(scratch: &Scratch, verdict: Verdict) -> RunId {
     let taken = scratch.take(LEASE).await;
     scratch.db.attempted(taken.run_id, taken.epoch, &attempt()).await.expect("written");
-    let events = [Event { at: at(9), what: What::Judged { verdict } }];
+    let events = [RunEvent { at: at(9), what: What::Judged { verdict } }];
     let outcome = outcome(taken.run_id, verdict);
     let finished = RunCompletion { outcome: &outcome, events: &events, trace: None };
     scratch.db.finish(taken.run_id, taken.epoch, &finished).await.expect("finished");

@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use db::DbError;
-use model::{Learned, LearnedService, LearnedTest};
+use model::{LearnedProfile, LearnedService, LearnedTest};
 use tokio::task::JoinSet;
 
 use crate::scratch::{self, LEASE, project};
 
-fn seen(service: &str, delay_ns: u64) -> Learned {
+fn seen(service: &str, delay_ns: u64) -> LearnedProfile {
     let shown = LearnedService { runs: 1, delays_ns: vec![delay_ns], ..LearnedService::default() };
-    Learned { services: [(service.to_owned(), shown)].into(), ..Learned::default() }
+    LearnedProfile { services: [(service.to_owned(), shown)].into(), ..LearnedProfile::default() }
 }
 
-fn gap(test: &str, millis: u64) -> Learned {
+fn gap(test: &str, millis: u64) -> LearnedProfile {
     let shown = LearnedTest::of_run(Duration::from_millis(millis), true);
-    Learned { tests: [(test.to_owned(), shown)].into(), ..Learned::default() }
+    LearnedProfile { tests: [(test.to_owned(), shown)].into(), ..LearnedProfile::default() }
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_run_is_given_the_gaps_of_its_own_test() {
         let damage = "update learned_tests set learned = '{\"of\": \"a later version\"}'";
         sqlx::query(damage).execute(&mut scratch.raw().await).await.expect("damaged");
         scratch.accept(2).await;
-        assert_eq!(scratch.take(LEASE).await.learned, Learned::default());
+        assert_eq!(scratch.take(LEASE).await.learned, LearnedProfile::default());
         scratch.db.learn(&project(), &[gap("shop", 6)]).await.expect("learned");
         scratch.accept(3).await;
         assert_eq!(scratch.take(LEASE).await.learned, gap("shop", 6));
@@ -68,7 +68,7 @@ fn what_is_learned_at_once_is_all_kept() {
         let orders = &learned.services["orders"];
         assert_eq!((orders.runs, orders.delays_ns.len()), (10, 10));
         let other = scratch.db.learned(&"other".parse().expect("a project")).await;
-        assert_eq!(other.expect("asked"), Learned::default(), "each project has its own");
+        assert_eq!(other.expect("asked"), LearnedProfile::default(), "each project has its own");
     });
 }
 
@@ -78,7 +78,7 @@ fn a_run_is_given_what_was_learned() {
         scratch.apply("a").await;
         scratch.accept(1).await;
         scratch.accept(2).await;
-        assert_eq!(scratch.take(LEASE).await.learned, Learned::default());
+        assert_eq!(scratch.take(LEASE).await.learned, LearnedProfile::default());
         scratch.db.learn(&project(), &[seen("a\"b", 5)]).await.expect("learned");
         assert_eq!(scratch.take(LEASE).await.learned, seen("a\"b", 5));
 
@@ -86,7 +86,7 @@ fn a_run_is_given_what_was_learned() {
         let damage = "update learned set learned = '{\"of\": \"a later version\"}'";
         sqlx::query(damage).execute(&mut scratch.raw().await).await.expect("damaged");
         scratch.accept(3).await;
-        assert_eq!(scratch.take(LEASE).await.learned, Learned::default());
+        assert_eq!(scratch.take(LEASE).await.learned, LearnedProfile::default());
         scratch.db.learn(&project(), &[seen("a\"b", 6)]).await.expect("learned");
         assert_eq!(scratch.db.learned(&project()).await.expect("asked"), seen("a\"b", 6));
     });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use db::{Db, DbError, OtlpTrace, RunCompletion, RunLeases, State};
 use model::{
-    Answer, Attempt, Event, Fault, Faulty, NoAnswer, NoAnswerKind, Progress, RunId, SpanId,
+    Answer, Attempt, Fault, Faulty, NoAnswer, NoAnswerKind, Progress, RunEvent, RunId, SpanId,
     TraceId, Verdict, What,
 };
 use sqlx::Row;
@@ -130,7 +130,7 @@ fn no_answer_is_an_answer_too() {
         let next = scratch.take(LEASE).await;
         assert_eq!(scratch.progress(&next).await, Progress::Answered(attempt(), none));
         let events = scratch.db.events(&project(), run, 3, 1).await.expect("asked");
-        assert_eq!(events, [(4, Event { at: at(4), what: What::NotAnswered { message } })]);
+        assert_eq!(events, [(4, RunEvent { at: at(4), what: What::NotAnswered { message } })]);
     });
 }
 
@@ -154,12 +154,12 @@ async fn write(db: &Db, run: RunId, epoch: i64, write: Write) -> Result<(), DbEr
         Write::Answered => db.answered(run, epoch, &answer(), at(4)).await,
         Write::Provisional => {
             let verdict = Verdict::Passed;
-            let events = [Event { at: at(5), what: What::Provisional { verdict } }];
+            let events = [RunEvent { at: at(5), what: What::Provisional { verdict } }];
             db.provisional(run, epoch, verdict, &events).await
         }
         Write::Finish => {
             let outcome = outcome(run, Verdict::Passed);
-            let events = [Event { at: at(5), what: What::Judged { verdict: Verdict::Passed } }];
+            let events = [RunEvent { at: at(5), what: What::Judged { verdict: Verdict::Passed } }];
             let trace = Some(OtlpTrace { spans: 1, otlp: b"otlp".as_slice().into() });
             db.finish(run, epoch, &RunCompletion { outcome: &outcome, events: &events, trace })
                 .await

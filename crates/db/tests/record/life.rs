@@ -6,7 +6,7 @@ use db::{
     DbError, IdempotencyKey, NewRun, RunAcceptance, RunCompletion, RunFilter, RunVars, Starter,
     State,
 };
-use model::{Event, Fault, Faulty, Overtaken, Verdict, What};
+use model::{Fault, Faulty, Overtaken, RunEvent, Verdict, What};
 use tokio::task::JoinSet;
 
 use crate::scratch::{self, LEASE, NO_LEASE, Scratch, at, new_run, outcome, project, run_id};
@@ -151,7 +151,7 @@ fn only_who_judged_tells_that_a_verdict_was_overtaken_and_once() {
         let told = stored.outcome.expect("it ended");
         assert_eq!(told.overtaken, Some(overtaken.clone()));
         let events = scratch.db.events(&project(), run, 3, 10).await.expect("asked");
-        assert_eq!(events, [(4, Event { at: at(9), what: What::Overtaken(overtaken) })]);
+        assert_eq!(events, [(4, RunEvent { at: at(9), what: What::Overtaken(overtaken) })]);
     });
 }
 

@@ -1,13 +1,13 @@
 //! A verdict that lingers: one provisional, then one final, whoever dies in between.
 
 use db::{DbError, LeaseRequest, RunCompletion, RunFilter, State};
-use model::{Event, Progress, RunId, Verdict, What};
+use model::{Progress, RunEvent, RunId, Verdict, What};
 
 use crate::scratch::{self, LEASE, NO_LEASE, Scratch, answer, at, attempt, outcome, project};
 
 /// What is told with a provisional verdict.
-fn lingers(verdict: Verdict) -> [Event; 1] {
-    [Event { at: at(5), what: What::Provisional { verdict } }]
+fn lingers(verdict: Verdict) -> [RunEvent; 1] {
+    [RunEvent { at: at(5), what: What::Provisional { verdict } }]
 }
 
 /// A run that was answered, and its epoch.
@@ -36,7 +36,7 @@ async fn verdicts(scratch: &Scratch, run: RunId) -> (Vec<Verdict>, Vec<Verdict>)
 
 async fn finish(scratch: &Scratch, run: RunId, epoch: i64) -> Result<(), DbError> {
     let outcome = outcome(run, Verdict::Failed);
-    let events = [Event { at: at(6), what: What::Judged { verdict: Verdict::Failed } }];
+    let events = [RunEvent { at: at(6), what: What::Judged { verdict: Verdict::Failed } }];
     let finished = RunCompletion { outcome: &outcome, events: &events, trace: None };
     scratch.db.finish(run, epoch, &finished).await
 }

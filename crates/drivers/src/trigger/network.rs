@@ -81,7 +81,7 @@ pub const METADATA: &[IpAddr] = &[
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),  // Amazon: pods of EKS
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)), // Alibaba
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),   // Azure: the machine's agent
-    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),     // Oracle, of old
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),     // Oracle, older
     IpAddr::V4(Ipv4Addr::new(169, 254, 0, 23)),    // Tencent
     IpAddr::V4(Ipv4Addr::new(169, 254, 42, 42)),   // Scaleway
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)), // Amazon

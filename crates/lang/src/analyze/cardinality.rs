@@ -6,7 +6,7 @@ use super::{
     dns::is_address,
     finding::{Findings, shown},
     identifier::{identifier, uuid_at_end},
-    world::{Subject, World},
+    world::{AnalysisContext, AnalyzedSpan},
 };
 
 /// Digits of a number that stands between blanks: fewer may be a status, a port or a step.
@@ -17,8 +17,8 @@ const NAME_BYTES_MAX: usize = 4096;
 /// Behind these segments of a path a number is a version.
 const BEFORE_VERSIONS: &[&str] = &["api", "rest", "v", "version"];
 
-pub(super) fn low_cardinality_names(world: &World<'_>, findings: &mut Findings) {
-    for Subject { span, .. } in world.subjects() {
+pub(super) fn low_cardinality_names(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    for AnalyzedSpan { span, .. } in world.subjects() {
         let name = span.name();
         let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
         if let Some((piece, what)) = varying(name) {

@@ -10,7 +10,7 @@ use model::trace::Kind;
 
 use super::{
     finding::{Findings, shown},
-    world::{Subject, World, text},
+    world::{AnalysisContext, AnalyzedSpan, text},
 };
 
 const URLS: &[&str] = &["url.full", "http.url"];
@@ -18,8 +18,8 @@ const CONNECTION: &str = "db.connection_string";
 /// Of clients only: a server that names itself by an address calls nobody.
 const HOSTS: &[&str] = &["server.address", "net.peer.name"];
 
-pub(super) fn prefer_dns(world: &World<'_>, findings: &mut Findings) {
-    for Subject { span, .. } in world.subjects() {
+pub(super) fn prefer_dns(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    for AnalyzedSpan { span, .. } in world.subjects() {
         let urls = URLS.iter().map(|key| (*key, text(*span, key).and_then(host_of_url)));
         let connection = text(*span, CONNECTION).and_then(address_within);
         let hosts = HOSTS.iter().filter(|_| span.kind() == Kind::Client);

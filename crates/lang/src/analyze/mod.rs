@@ -26,11 +26,11 @@ use model::{Analysis, Level, PluginAnalysis, RuleAnalysis, Trace};
 
 pub(crate) use self::rules::Reads;
 pub use self::rules::{PLUGINS, PluginInfo, PluginRules, RULES, RuleInfo, RuleSetting, Rules};
-use self::{finding::Findings, world::World};
+use self::{finding::Findings, world::AnalysisContext};
 
 /// What `rules` say of `trace`.
 pub fn analyze(trace: &Trace, rules: &Rules) -> Analysis {
-    let world = World::new(trace);
+    let world = AnalysisContext::new(trace);
     let mut plugins = Vec::new();
     let mut scores = Vec::new();
     for plugin in rules.plugins().iter().filter(|plugin| plugin.is_enabled) {
@@ -47,7 +47,7 @@ pub fn analyze(trace: &Trace, rules: &Rules) -> Analysis {
     Analysis { score: mean(&scores), minimum_score: rules.minimum_score, plugins }
 }
 
-fn apply(world: &World<'_>, plugin: &str, setting: &RuleSetting) -> Option<RuleAnalysis> {
+fn apply(world: &AnalysisContext<'_>, plugin: &str, setting: &RuleSetting) -> Option<RuleAnalysis> {
     let level = setting.level?;
     let info = RULES.iter().find(|info| info.plugin == plugin && info.id == setting.id())?;
     let mut findings = Findings::default();

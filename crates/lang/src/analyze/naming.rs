@@ -7,7 +7,7 @@ use model::trace::{Kind, Span, ValueRef};
 
 use super::{
     finding::{Findings, shown},
-    world::{Area, Areas, Subject, World, first, text},
+    world::{AnalysisContext, AnalyzedSpan, Area, Areas, first, text},
 };
 
 /// Systems whose operations have no collection, and are named alone.
@@ -16,8 +16,8 @@ const KEY_VALUE_SYSTEMS: &[&str] = &["redis", "valkey", "memcached"];
 /// What a method or an operation is called that the instrumentation does not know.
 const OTHER: &str = "_OTHER";
 
-pub(super) fn span_naming(world: &World<'_>, findings: &mut Findings) {
-    for Subject { span, areas } in world.subjects() {
+pub(super) fn span_naming(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    for AnalyzedSpan { span, areas } in world.subjects() {
         let names = names(*span, *areas);
         let Some(expected) = names.first() else { continue };
         let is_named = names.iter().any(|name| name == span.name());

@@ -11,22 +11,22 @@ use super::{
     dns::{host_of_url, without_port},
     finding::{Findings, shown},
     statement::{shape_of_path, shape_of_statement},
-    world::{Area, Subject, World, first, text},
+    world::{AnalysisContext, AnalyzedSpan, Area, first, text},
 };
 
 /// How often one request may do the same.
 const TIMES_MAX: u64 = 5;
 
 /// One thing that one request does.
-struct Group<'a> {
+struct RepeatedCall<'a> {
     first: Span<'a>,
     request: Span<'a>,
     shape: usize,
     times: u64,
 }
 
-pub(super) fn repeated_statements(world: &World<'_>, findings: &mut Findings) {
-    let is_statement = |subject: &Subject<'_>| {
+pub(super) fn repeated_statements(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    let is_statement = |subject: &AnalyzedSpan<'_>| {
         let is_call =
             matches!(subject.span.kind(), Kind::Client | Kind::Internal | Kind::Unspecified);
         is_call && subject.areas.has(Area::Database)
@@ -39,8 +39,8 @@ pub(super) fn repeated_statements(world: &World<'_>, findings: &mut Findings) {
     });
 }
 
-pub(super) fn repeated_calls(world: &World<'_>, findings: &mut Findings) {
-    let is_call = |subject: &Subject<'_>| {
+pub(super) fn repeated_calls(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    let is_call = |subject: &AnalyzedSpan<'_>| {
         let is_other = subject.areas.has(Area::Database) || is_resent(subject.span);
         let is_remote = subject.areas.has(Area::Http) || subject.areas.has(Area::Rpc);
         subject.span.kind() == Kind::Client && is_remote && !is_other
@@ -54,9 +54,9 @@ pub(super) fn repeated_calls(world: &World<'_>, findings: &mut Findings) {
 }
 
 fn tell(
-    groups: &[Group<'_>],
+    groups: &[RepeatedCall<'_>],
     findings: &mut Findings,
-    message: impl Fn(&Group<'_>, &str) -> String,
+    message: impl Fn(&RepeatedCall<'_>, &str) -> String,
 ) {
     for group in groups.iter().filter(|group| group.times > TIMES_MAX) {
         findings.add(group.first, || message(group, &shown(group.request.name())));
@@ -65,12 +65,12 @@ fn tell(
 
 /// All that each request does, in the order of arrival.
 fn groups<'a>(
-    world: &World<'a>,
-    is_meant: impl Fn(&Subject<'_>) -> bool,
+    world: &AnalysisContext<'a>,
+    is_meant: impl Fn(&AnalyzedSpan<'_>) -> bool,
     mut shape_of: impl FnMut(Span<'_>) -> Option<usize>,
-) -> Vec<Group<'a>> {
+) -> Vec<RepeatedCall<'a>> {
     let requests = requests(world);
-    let mut groups: Vec<Group<'a>> = Vec::new();
+    let mut groups: Vec<RepeatedCall<'a>> = Vec::new();
     let mut numbers = HashMap::new();
     // What a span of a driver says again about the call of the library above it is the same call.
     let mut shapes: HashMap<SpanIx, usize> = HashMap::new();
@@ -89,7 +89,7 @@ fn groups<'a>(
         let request = requests[world.tree.place(ix)];
         let number = *numbers.entry((request, shape)).or_insert_with(|| {
             let request = world.trace.span(request);
-            groups.push(Group { first: subject.span, request, shape, times: 0 });
+            groups.push(RepeatedCall { first: subject.span, request, shape, times: 0 });
             groups.len() - 1
         });
         groups[number].times += 1;
@@ -98,7 +98,7 @@ fn groups<'a>(
 }
 
 /// By place in the tree: the span of the request that a span belongs to.
-fn requests(world: &World<'_>) -> Vec<SpanIx> {
+fn requests(world: &AnalysisContext<'_>) -> Vec<SpanIx> {
     let mut requests: Vec<SpanIx> = Vec::with_capacity(world.trace.len());
     for ix in world.tree.order() {
         let parent = world.tree.parent(*ix).map(|parent| world.trace.span(parent));

@@ -7,7 +7,7 @@ use model::Level;
 
 use super::{
     cardinality, dns, finding::Findings, naming, repetition, security, standards, structure,
-    world::World,
+    world::AnalysisContext,
 };
 
 /// A group of rules with a score of its own.
@@ -48,7 +48,7 @@ pub(crate) enum Reads {
 }
 
 /// Adds a finding for everything that breaks the rule.
-pub(super) type Check = fn(&World<'_>, &mut Findings);
+pub(super) type Check = fn(&AnalysisContext<'_>, &mut Findings);
 
 /// All plugins, in the order in which they are told.
 pub const PLUGINS: &[PluginInfo] = &[

@@ -7,7 +7,7 @@ use model::trace::{Attributes, Kind, Span, ValueRef};
 use super::{
     finding::{Findings, shown},
     secret::{Secret, card_within, secret_by_key, secret_key, secret_within},
-    world::{Area, Subject, World, text},
+    world::{AnalysisContext, AnalyzedSpan, Area, text},
 };
 
 /// Attributes that say which protocol was spoken. A span has to have one of them, and all that it has must be safe.
@@ -24,8 +24,8 @@ const DEPTH_MAX: usize = 8;
 const NUMBERS: &[&str] =
     &["id", "ids", "time", "timestamp", "offset", "size", "bytes", "count", "sequence", "trace"];
 
-pub(super) fn secure_https_protocol(world: &World<'_>, findings: &mut Findings) {
-    for Subject { span, areas } in world.subjects() {
+pub(super) fn secure_https_protocol(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    for AnalyzedSpan { span, areas } in world.subjects() {
         if areas.main() != Some(Area::Http) {
             continue;
         }
@@ -51,8 +51,8 @@ fn is_https(value: &str) -> bool {
     value.split(':').next().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
 }
 
-pub(super) fn no_api_key_leak(world: &World<'_>, findings: &mut Findings) {
-    for Subject { span, areas } in world.subjects() {
+pub(super) fn no_api_key_leak(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    for AnalyzedSpan { span, areas } in world.subjects() {
         if areas.main() != Some(Area::Http) {
             continue;
         }
@@ -91,10 +91,10 @@ fn texts<'a>(value: ValueRef<'a>) -> impl Iterator<Item = &'a str> {
 }
 
 /// Reads the attributes of spans, events and links, and those of resources and scopes once, on their first span.
-pub(super) fn no_secrets(world: &World<'_>, findings: &mut Findings) {
-    let mut search = Search::default();
+pub(super) fn no_secrets(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    let mut search = SecretSearch::default();
     let (mut resources, mut scopes) = (HashSet::new(), HashSet::new());
-    for Subject { span, .. } in world.subjects() {
+    for AnalyzedSpan { span, .. } in world.subjects() {
         search.tell(*span, span.attributes(), "", findings);
         for event in span.events() {
             search.tell(*span, event.attributes(), " of an event", findings);
@@ -113,7 +113,7 @@ pub(super) fn no_secrets(world: &World<'_>, findings: &mut Findings) {
 
 /// What was found in keys and texts before. A trace holds each text once, so a text is known by where it lies.
 #[derive(Default)]
-struct Search {
+struct SecretSearch {
     keys: HashMap<(usize, usize), Option<&'static str>>,
     /// What a text is under a key that means it to be a secret.
     meant: HashMap<((usize, usize), &'static str), Option<Secret>>,
@@ -121,7 +121,7 @@ struct Search {
     texts: HashMap<(usize, usize), (Option<Secret>, Option<Secret>)>,
 }
 
-impl Search {
+impl SecretSearch {
     fn tell(&mut self, span: Span<'_>, all: Attributes<'_>, of: &str, findings: &mut Findings) {
         for (key, value) in all.iter() {
             if let Some(Secret { what, chars }) = self.secret(key, value, DEPTH_MAX) {

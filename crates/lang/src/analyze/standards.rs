@@ -8,7 +8,7 @@ use model::trace::{Kind, Span, ValueRef};
 
 use super::{
     finding::{Findings, listed, shown},
-    world::{Area, Areas, Subject, World},
+    world::{AnalysisContext, AnalyzedSpan, Area, Areas},
 };
 
 /// What one version of the conventions requires of a span.
@@ -63,8 +63,8 @@ const PARAMETERS: &[&str] =
 const SUPERSEDED: &[&str] =
     &["db.system", "db.operation", "messaging.operation", "messaging.destination", "rpc.system"];
 
-pub(super) fn required_attributes(world: &World<'_>, findings: &mut Findings) {
-    for Subject { span, areas } in world.subjects() {
+pub(super) fn required_attributes(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    for AnalyzedSpan { span, areas } in world.subjects() {
         if let Some((area, missing)) = missing(*span, *areas) {
             findings.add(*span, || {
                 let (all, area) = (listed(&missing), area.as_str());
@@ -89,8 +89,8 @@ fn missing(span: Span<'_>, areas: Areas) -> Option<(Area, Vec<&'static str>)> {
     (!absent.is_empty()).then_some((form.area, absent))
 }
 
-pub(super) fn attribute_naming(world: &World<'_>, findings: &mut Findings) {
-    for Subject { span, .. } in world.subjects() {
+pub(super) fn attribute_naming(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    for AnalyzedSpan { span, .. } in world.subjects() {
         let keys: Vec<_> = span.attributes().iter().map(|(key, _)| key).collect();
         let wrong: Vec<_> = keys.iter().copied().filter(|key| !is_well_named(key)).collect();
         if !wrong.is_empty() {
@@ -136,8 +136,8 @@ fn is_well_named(key: &str) -> bool {
         || PARAMETERS.iter().any(|prefix| behind(prefix).is_some())
 }
 
-pub(super) fn no_empty_attributes(world: &World<'_>, findings: &mut Findings) {
-    for Subject { span, .. } in world.subjects() {
+pub(super) fn no_empty_attributes(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    for AnalyzedSpan { span, .. } in world.subjects() {
         let empty = span.attributes().iter().filter(|(_, value)| is_empty(*value));
         let empty: Vec<_> = empty.map(|(key, _)| key).collect();
         if !empty.is_empty() {

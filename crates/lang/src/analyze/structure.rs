@@ -10,7 +10,7 @@ use model::{
 use super::{
     dns::{host_of_url, without_port},
     finding::{Findings, shown},
-    world::{Area, Subject, World, first, is_trigger, service},
+    world::{AnalysisContext, AnalyzedSpan, Area, first, is_trigger, service},
 };
 
 /// By how much clocks may differ before it is told: hosts that are synchronised stay well below.
@@ -21,7 +21,7 @@ const PEER_SERVICES: &[&str] = &["service.peer.name", "peer.service"];
 const PEER_HOSTS: &[&str] = &["server.address", "net.peer.name", "http.host"];
 const PEER_URLS: &[&str] = &["url.full", "http.url"];
 
-pub(super) fn no_orphans(world: &World<'_>, findings: &mut Findings) {
+pub(super) fn no_orphans(world: &AnalysisContext<'_>, findings: &mut Findings) {
     let outside = caller_outside(world);
     for span in world.tree.orphans().iter().map(|ix| world.trace.span(*ix)) {
         let parent = span.parent().filter(|parent| Some(*parent) != outside);
@@ -38,7 +38,7 @@ pub(super) fn no_orphans(world: &World<'_>, findings: &mut Findings) {
 
 /// The one absent parent of a trace whose caller is not part of the system: nothing is a root, and all that hangs
 /// loose was entered from there.
-fn caller_outside(world: &World<'_>) -> Option<SpanId> {
+fn caller_outside(world: &AnalysisContext<'_>) -> Option<SpanId> {
     if world.trace.spans().any(|span| span.parent().is_none()) {
         return None;
     }
@@ -48,7 +48,7 @@ fn caller_outside(world: &World<'_>) -> Option<SpanId> {
     orphans.all(is_entered).then_some(outside)?
 }
 
-pub(super) fn unique_span_ids(world: &World<'_>, findings: &mut Findings) {
+pub(super) fn unique_span_ids(world: &AnalysisContext<'_>, findings: &mut Findings) {
     for span in world.trace.conflicts().iter().map(|ix| world.trace.span(*ix)) {
         findings.add(span, || {
             "has the id of an earlier span that says something else: \
@@ -58,8 +58,8 @@ pub(super) fn unique_span_ids(world: &World<'_>, findings: &mut Findings) {
     }
 }
 
-pub(super) fn clock_skew(world: &World<'_>, findings: &mut Findings) {
-    for Subject { span, .. } in world.subjects() {
+pub(super) fn clock_skew(world: &AnalysisContext<'_>, findings: &mut Findings) {
+    for AnalyzedSpan { span, .. } in world.subjects() {
         if span.end() < span.start() {
             let by = nanos_between(span.end(), span.start());
             findings.add(*span, || {
@@ -113,14 +113,14 @@ fn shown_nanos(nanos: u64) -> String {
     }
 }
 
-pub(super) fn server_side(world: &World<'_>, findings: &mut Findings) {
+pub(super) fn server_side(world: &AnalysisContext<'_>, findings: &mut Findings) {
     let services: HashSet<String> =
         world.trace.spans().filter_map(service).map(str::to_lowercase).collect();
     let links = world.subjects().iter().filter(|subject| is_serving(subject.span));
     let linked: HashSet<SpanId> =
         links.flat_map(|subject| subject.span.links()).filter_map(|link| link.span_id()).collect();
     let answered = answered(world);
-    for Subject { span, areas } in world.subjects() {
+    for AnalyzedSpan { span, areas } in world.subjects() {
         // What failed may never have arrived, and a database is no service.
         let is_sent = span.status() != StatusCode::Error && !areas.has(Area::Database);
         let is_call = is_calling(*span) && is_sent;
@@ -141,7 +141,7 @@ pub(super) fn server_side(world: &World<'_>, findings: &mut Findings) {
 }
 
 /// By place in the tree: whether a serving span is below, or another call, which is then the one to look at.
-fn answered(world: &World<'_>) -> Vec<bool> {
+fn answered(world: &AnalysisContext<'_>) -> Vec<bool> {
     let order = world.tree.order();
     let mut answered = vec![false; order.len()];
     // From the last to the first: what is below a span stands behind it.

@@ -39,28 +39,28 @@ pub(super) struct Areas(u8);
 
 /// A span that rules are about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct AnalyzedSpan<'a> {
     pub(super) span: Span<'a>,
     pub(super) areas: Areas,
 }
 
 /// The trace, and what is known of it as a whole.
 #[derive(Debug)]
-pub(super) struct World<'a> {
+pub(super) struct AnalysisContext<'a> {
     pub(super) trace: &'a Trace,
     pub(super) tree: Tree,
-    subjects: Vec<Subject<'a>>,
+    subjects: Vec<AnalyzedSpan<'a>>,
 }
 
-impl<'a> World<'a> {
+impl<'a> AnalysisContext<'a> {
     pub(super) fn new(trace: &'a Trace) -> Self {
         let own = trace.spans().filter(|span| !is_trigger(*span));
-        let subjects = own.map(|span| Subject { span, areas: Areas::of(span) }).collect();
+        let subjects = own.map(|span| AnalyzedSpan { span, areas: Areas::of(span) }).collect();
         Self { trace, tree: Tree::of(trace), subjects }
     }
 
     /// All spans but the trigger's, in the order of arrival.
-    pub(super) fn subjects(&self) -> &[Subject<'a>] {
+    pub(super) fn subjects(&self) -> &[AnalyzedSpan<'a>] {
         &self.subjects
     }
 

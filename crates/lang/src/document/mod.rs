@@ -23,11 +23,11 @@ use source::{
 pub use settings::{Analyzer, Gate, QualityGate, RequiredGate, SettleProfile};
 pub use suite::{Step, TestSuite};
 pub use test::Test;
-pub(crate) use test::{Claim, Output, Spec};
+pub(crate) use test::{ClaimSource, OutputSource, SpecSource};
 pub use trace_store::TraceStore;
 pub(crate) use trigger::{
-    Auth, Command, Content, Graphql, Header, Http, Json, KeyPlace, METHODS, REDIRECTS,
-    REDIRECTS_MAX, Tls, Trigger, TriggerKind,
+    Auth, Command, Content, Graphql, Header, HttpTrigger, JsonTemplate, KeyPlace, METHODS,
+    REDIRECTS, REDIRECTS_MAX, Trigger, TriggerKind, TriggerTls,
 };
 pub use variable_set::{Variable, VariableSet};
 

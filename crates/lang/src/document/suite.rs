@@ -43,7 +43,7 @@ const CIRCLE_SHOWN_MAX: usize = 8;
 const READ_ONLY: &[&str] = &["version", "createdAt", "summary", "fullSteps"];
 
 /// A step as written.
-struct Written<'a> {
+struct StepSource<'a> {
     name: &'a Scalar,
     test: &'a Scalar,
     reference: Reference,
@@ -85,12 +85,12 @@ impl TestSuite {
     }
 }
 
-fn read_step<'a>(item: &Item<'a>, found: &Diagnostics) -> Option<Written<'a>> {
+fn read_step<'a>(item: &Item<'a>, found: &Diagnostics) -> Option<StepSource<'a>> {
     let span = found.text().first_line(item.node.span);
     if item.node.as_table().is_none() {
         let test = item.text()?;
         let reference = Reference::new(test, found.text());
-        return Some(Written { name: test, test, reference, needs: None, span });
+        return Some(StepSource { name: test, test, reference, needs: None, span });
     }
     let mut fields = item.fields()?;
     let name = fields.take("name").and_then(|name| name.text());
@@ -112,11 +112,11 @@ fn read_step<'a>(item: &Item<'a>, found: &Diagnostics) -> Option<Written<'a>> {
         Reference::new(written, found.text())
     };
     let needs = needs.map(|needs| needs.iter().filter_map(Item::text).collect());
-    Some(Written { name: name.unwrap_or(written), test: written, reference, needs, span })
+    Some(StepSource { name: name.unwrap_or(written), test: written, reference, needs, span })
 }
 
 /// The steps with what they wait for; what is wrong with that is told.
-fn connect(written: &[Written<'_>], found: &Diagnostics) -> Vec<Step> {
+fn connect(written: &[StepSource<'_>], found: &Diagnostics) -> Vec<Step> {
     let mut named: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, step) in written.iter().enumerate() {
         named.entry(&step.name.text).or_default().push(index);
@@ -178,21 +178,21 @@ fn find(
 fn circle(steps: &[Step]) -> Option<Vec<usize>> {
     // For each step how many of its needs have been looked at; one that is left leads into no circle.
     let mut looked = vec![0; steps.len()];
-    let mut seen = vec![Seen::Never; steps.len()];
+    let mut seen = vec![VisitState::Never; steps.len()];
     for start in 0..steps.len() {
-        let mut way = if seen[start] == Seen::Never { vec![start] } else { Vec::new() };
+        let mut way = if seen[start] == VisitState::Never { vec![start] } else { Vec::new() };
         while let Some(step) = way.last().copied() {
-            seen[step] = Seen::OnTheWay;
+            seen[step] = VisitState::OnTheWay;
             let Some(need) = steps[step].needs.get(looked[step]).copied() else {
-                seen[step] = Seen::Left;
+                seen[step] = VisitState::Left;
                 way.pop();
                 continue;
             };
             looked[step] += 1;
             match seen[need] {
-                Seen::Never => way.push(need),
-                Seen::Left => {}
-                Seen::OnTheWay => {
+                VisitState::Never => way.push(need),
+                VisitState::Left => {}
+                VisitState::OnTheWay => {
                     let begin = way.iter().position(|passed| *passed == need).unwrap_or(0);
                     way.drain(..begin);
                     way.push(need);
@@ -206,7 +206,7 @@ fn circle(steps: &[Step]) -> Option<Vec<usize>> {
 
 /// Whether the search for a circle has come to a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum VisitState {
     Never,
     OnTheWay,
     Left,

@@ -19,9 +19,9 @@ pub struct Test {
     pub(crate) name: Option<Scalar>,
     pub(crate) tags: Vec<Scalar>,
     pub(crate) trigger: Option<Trigger<Scalar>>,
-    pub(crate) specs: Vec<Spec>,
-    pub(crate) claims: Vec<Claim>,
-    pub(crate) outputs: Vec<Output>,
+    pub(crate) specs: Vec<SpecSource>,
+    pub(crate) claims: Vec<ClaimSource>,
+    pub(crate) outputs: Vec<OutputSource>,
     pub(crate) skip_trace_collection: bool,
     pub(crate) settle: Settle,
     /// Whether `settle.timeout` is written.
@@ -33,7 +33,7 @@ pub struct Test {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Spec {
+pub(crate) struct SpecSource {
     /// Where it stands, for a spec without a selector.
     pub(crate) span: Span,
     pub(crate) name: Option<Scalar>,
@@ -42,13 +42,13 @@ pub(crate) struct Spec {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Claim {
+pub(crate) struct ClaimSource {
     pub(crate) name: Option<Scalar>,
     pub(crate) claim: Scalar,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Output {
+pub(crate) struct OutputSource {
     pub(crate) name: Scalar,
     pub(crate) selector: Option<Scalar>,
     pub(crate) value: Scalar,
@@ -133,7 +133,7 @@ fn items<'a>(item: &Item<'a>, found: &Diagnostics) -> Vec<Item<'a>> {
     item.list().unwrap_or_default()
 }
 
-fn read_spec(item: &Item<'_>, found: &Diagnostics) -> Option<Spec> {
+fn read_spec(item: &Item<'_>, found: &Diagnostics) -> Option<SpecSource> {
     let mut fields = item.fields()?;
     let name = fields.take("name").and_then(|name| name.text()).cloned();
     let selector = fields.take("selector").and_then(|selector| read_selector(&selector));
@@ -153,20 +153,21 @@ fn read_spec(item: &Item<'_>, found: &Diagnostics) -> Option<Spec> {
     let assertion = |item: &Item<'_>| read_statement(item, "an assertion", found);
     let assertions = list.iter().filter_map(assertion).collect();
     let span = found.text().first_line(item.node.span);
-    Some(Spec { span, name, selector, assertions })
+    Some(SpecSource { span, name, selector, assertions })
 }
 
-fn read_claim(item: &Item<'_>, found: &Diagnostics) -> Option<Claim> {
+fn read_claim(item: &Item<'_>, found: &Diagnostics) -> Option<ClaimSource> {
     let is_named = ["name", "claim"].iter().any(|key| item.node.get(key).is_some());
     if !is_named {
-        return read_statement(item, "a claim", found).map(|claim| Claim { name: None, claim });
+        return read_statement(item, "a claim", found)
+            .map(|claim| ClaimSource { name: None, claim });
     }
     let mut fields = item.fields()?;
     let name = fields.take("name").and_then(|name| name.text()).cloned();
     let claim = fields.require("claim");
     fields.finish();
     let claim = read_statement(&claim?, "a claim", found)?;
-    Some(Claim { name, claim })
+    Some(ClaimSource { name, claim })
 }
 
 /// A line of the language, which YAML may have taken for a table, or for a tag with something behind it.
@@ -217,13 +218,13 @@ fn read_selector(item: &Item<'_>) -> Option<Scalar> {
     query
 }
 
-fn read_output(item: &Item<'_>) -> Option<Output> {
+fn read_output(item: &Item<'_>) -> Option<OutputSource> {
     let mut fields = item.fields()?;
     let name = fields.require("name").and_then(|name| name.text());
     let selector = fields.take("selector").and_then(|selector| read_selector(&selector));
     let value = fields.require("value").and_then(|value| value.text());
     fields.finish();
-    Some(Output { name: name?.clone(), selector, value: value?.clone() })
+    Some(OutputSource { name: name?.clone(), selector, value: value?.clone() })
 }
 
 /// How long to wait, and whether the test says itself for how long at most.

@@ -30,13 +30,13 @@ pub enum Store {
     /// Spans come by OTLP, sent by the system or by a Collector: the type as written, such as `otlp` or `honeycomb`.
     Otlp(String),
     /// Jaeger, by gRPC.
-    Jaeger(Grpc),
+    Jaeger(GrpcClient),
     /// Tempo, by gRPC or HTTP.
     Tempo(Client),
     /// OpenSearch.
-    OpenSearch(Search),
+    OpenSearch(SearchClient),
     /// Elastic APM.
-    ElasticApm(Search),
+    ElasticApm(SearchClient),
     /// SignalFx.
     SignalFx(SignalFx),
     /// AWS X-Ray.
@@ -51,14 +51,14 @@ pub enum Store {
 #[derive(Clone, Debug)]
 pub enum Client {
     /// `type: grpc`
-    Grpc(Grpc),
+    Grpc(GrpcClient),
     /// `type: http`
-    Http(Http),
+    Http(HttpClient),
 }
 
 /// A gRPC client.
 #[derive(Clone, Debug)]
-pub struct Grpc {
+pub struct GrpcClient {
     /// `host:port`
     pub endpoint: String,
     /// In bytes.
@@ -74,23 +74,23 @@ pub struct Grpc {
     /// `gzip` and others; none for `none`.
     pub compression: Option<String>,
     /// How the peer is known.
-    pub tls: Tls,
+    pub tls: StoreTls,
 }
 
 /// An HTTP client.
 #[derive(Clone, Debug)]
-pub struct Http {
+pub struct HttpClient {
     /// Where it is.
     pub url: String,
     /// Sent with every request.
     pub headers: BTreeMap<String, Secret>,
     /// How the peer is known.
-    pub tls: Tls,
+    pub tls: StoreTls,
 }
 
 /// How a peer is known, and we to it.
 #[derive(Clone, Debug, Default)]
-pub struct Tls {
+pub struct StoreTls {
     /// Whether there is none at all.
     pub is_insecure: bool,
     /// Whether any certificate is taken.
@@ -111,7 +111,7 @@ pub struct Tls {
 
 /// OpenSearch, or what Elastic APM keeps its spans in.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct SearchClient {
     /// URLs of its nodes.
     pub addresses: Vec<String>,
     /// Who asks.
@@ -250,10 +250,10 @@ fn read_store(kind: &str, item: &Item<'_>, found: &Diagnostics) -> Option<Store>
     store
 }
 
-fn read_grpc(fields: &mut Fields<'_>) -> Option<Grpc> {
+fn read_grpc(fields: &mut Fields<'_>) -> Option<GrpcClient> {
     let endpoint = required(fields, "endpoint");
     let buffer = 0..=1 << 30;
-    Some(Grpc {
+    Some(GrpcClient {
         read_buffer_size: fields.integer("readBufferSize", buffer.clone()),
         write_buffer_size: fields.integer("writeBufferSize", buffer),
         wait_for_ready: fields.boolean("waitForReady").unwrap_or(false),
@@ -288,7 +288,7 @@ fn read_client(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<Client> {
     } else {
         let url = required(&mut section, "url");
         let (headers, tls) = (read_headers(&mut section), read_tls(&mut section));
-        url.map(|url| Client::Http(Http { url, headers, tls }))
+        url.map(|url| Client::Http(HttpClient { url, headers, tls }))
     };
     section.finish();
     client
@@ -305,16 +305,16 @@ fn read_headers(fields: &mut Fields<'_>) -> BTreeMap<String, Secret> {
         .collect()
 }
 
-fn read_tls(fields: &mut Fields<'_>) -> Tls {
-    let Some(mut tls) = fields.table("tls") else { return Tls::default() };
-    let read = Tls {
+fn read_tls(fields: &mut Fields<'_>) -> StoreTls {
+    let Some(mut tls) = fields.table("tls") else { return StoreTls::default() };
+    let read = StoreTls {
         is_insecure: tls.boolean("insecure").unwrap_or(false),
         skip_verify: tls.boolean("insecureSkipVerify").unwrap_or(false),
         server_name: text(&mut tls, "serverName"),
-        ..Tls::default()
+        ..StoreTls::default()
     };
     let mut settings = tls.section("settings");
-    let read = Tls {
+    let read = StoreTls {
         ca_file: text(&mut settings, "cAFile"),
         cert_file: text(&mut settings, "certFile"),
         key_file: text(&mut settings, "keyFile"),
@@ -327,9 +327,9 @@ fn read_tls(fields: &mut Fields<'_>) -> Tls {
     read
 }
 
-fn read_search(fields: &mut Fields<'_>) -> Option<Search> {
+fn read_search(fields: &mut Fields<'_>) -> Option<SearchClient> {
     let index = required(fields, "index");
-    Some(Search {
+    Some(SearchClient {
         addresses: texts(fields, "addresses").into_iter().map(|address| address.text).collect(),
         username: text(fields, "username"),
         password: text(fields, "password").map(Secret::new),

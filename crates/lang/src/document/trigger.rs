@@ -20,16 +20,16 @@ pub(crate) struct Trigger<T> {
     pub(crate) name: String,
     pub(crate) place: Place,
     pub(crate) timeout: Duration,
-    pub(crate) tls: Option<Tls<T>>,
+    pub(crate) tls: Option<TriggerTls<T>>,
     /// In which forms it tells of the trace; at least one.
     pub(crate) propagation: Vec<Propagator>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum TriggerKind<T> {
-    Http(Http<T>),
+    Http(HttpTrigger<T>),
     Graphql(Graphql<T>),
-    Grpc(Grpc<T>),
+    Grpc(GrpcTrigger<T>),
     Kafka(Kafka<T>),
     /// Another program has started it; this is the id of the trace. Also `cypress`, `playwright`, `artillery`, `k6`.
     TraceId(T),
@@ -38,7 +38,7 @@ pub(crate) enum TriggerKind<T> {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Http<T> {
+pub(crate) struct HttpTrigger<T> {
     pub(crate) url: T,
     /// In capitals; `GET` where none is written.
     pub(crate) method: String,
@@ -57,14 +57,14 @@ pub(crate) struct Graphql<T> {
     pub(crate) headers: Vec<Header<T>>,
     pub(crate) auth: Option<Auth<T>>,
     pub(crate) query: Content<T>,
-    pub(crate) variables: Option<Json<T>>,
+    pub(crate) variables: Option<JsonTemplate<T>>,
     pub(crate) operation_name: Option<T>,
     pub(crate) ssl_verification: Option<bool>,
     pub(crate) schema: Option<Content<T>>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Grpc<T> {
+pub(crate) struct GrpcTrigger<T> {
     pub(crate) address: T,
     pub(crate) service: Option<T>,
     pub(crate) method: T,
@@ -138,17 +138,17 @@ pub(crate) enum Content<T> {
 
 /// A value of JSON, the texts of which may hold `${…}`.
 #[derive(Clone, Debug)]
-pub(crate) enum Json<T> {
+pub(crate) enum JsonTemplate<T> {
     /// A number, a boolean or null as written.
     Bare(String),
     Text(T),
-    List(Vec<Json<T>>),
-    Table(Vec<(String, Json<T>)>),
+    List(Vec<JsonTemplate<T>>),
+    Table(Vec<(String, JsonTemplate<T>)>),
 }
 
 /// By what the peer is known, and we to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Tls<T> {
+pub(crate) struct TriggerTls<T> {
     pub(crate) ca_file: Option<FileRef>,
     pub(crate) cert_file: Option<FileRef>,
     /// Where there is none, the key stands beside the certificate.
@@ -203,9 +203,9 @@ impl<T> Trigger<T> {
     }
 }
 
-impl<T> Http<T> {
-    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Http<U> {
-        Http {
+impl<T> HttpTrigger<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> HttpTrigger<U> {
+        HttpTrigger {
             url: f(&self.url),
             method: self.method.clone(),
             headers: headers(&self.headers, f),
@@ -232,9 +232,9 @@ impl<T> Graphql<T> {
     }
 }
 
-impl<T> Grpc<T> {
-    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Grpc<U> {
-        Grpc {
+impl<T> GrpcTrigger<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> GrpcTrigger<U> {
+        GrpcTrigger {
             address: f(&self.address),
             service: self.service.as_ref().map(&mut *f),
             method: f(&self.method),
@@ -287,9 +287,9 @@ impl<T> Auth<T> {
     }
 }
 
-impl<T> Tls<T> {
-    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Tls<U> {
-        Tls {
+impl<T> TriggerTls<T> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> TriggerTls<U> {
+        TriggerTls {
             ca_file: self.ca_file.clone(),
             cert_file: self.cert_file.clone(),
             key_file: self.key_file.clone(),
@@ -307,16 +307,16 @@ impl<T> Content<T> {
     }
 }
 
-impl<T> Json<T> {
+impl<T> JsonTemplate<T> {
     /// As deep as the document: that has a bound.
-    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Json<U> {
+    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> JsonTemplate<U> {
         match self {
-            Self::Bare(bare) => Json::Bare(bare.clone()),
-            Self::Text(text) => Json::Text(f(text)),
-            Self::List(items) => Json::List(items.iter().map(|item| item.map(f)).collect()),
+            Self::Bare(bare) => JsonTemplate::Bare(bare.clone()),
+            Self::Text(text) => JsonTemplate::Text(f(text)),
+            Self::List(items) => JsonTemplate::List(items.iter().map(|item| item.map(f)).collect()),
             Self::Table(entries) => {
                 let entry = |(key, value): &(String, Self)| (key.clone(), value.map(f));
-                Json::Table(entries.iter().map(entry).collect())
+                JsonTemplate::Table(entries.iter().map(entry).collect())
             }
         }
     }

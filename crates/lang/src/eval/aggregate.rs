@@ -17,16 +17,17 @@ use model::trace::Span;
 use super::{
     contrast::Contrast,
     doubt::{Selection, SelectionDoubt, count_sure, selection},
-    dropped::unseen,
-    expression::{Doubt, Interval, Lack, Trend, Valued, Values, value_of},
+    drop_count::unseen,
+    expression::{Doubt, ExprValue, Interval, Lack, Trend, Values, value_of},
     future::Truth,
-    group::{Column, Grouped},
+    group::{Column, GroupIndex},
     lasting::{is_fixed, is_lasting},
     members::Members,
     select::is_anchored,
     several::found_of,
-    summary::{Gathering, Missing, Summed, over_budget},
-    world::{Scene, TOO_MANY_LOOKS, duration},
+    span_time::duration,
+    summary::{NoValue, SummaryValue, ValueCollector, over_budget},
+    world::{EvalScope, TOO_MANY_LOOKS},
 };
 use crate::{
     budget,
@@ -41,9 +42,9 @@ use crate::{
 /// An aggregate over the whole trace, the same whichever span is spoken of.
 #[derive(Debug)]
 pub(crate) struct Constant<'a> {
-    pub(crate) valued: Valued<'a>,
+    pub(crate) valued: ExprValue<'a>,
     note: Option<String>,
-    grouped: Option<Grouped>,
+    grouped: Option<GroupIndex>,
     members: OnceCell<Members>,
     /// How many items were compared one by one.
     searched: Cell<usize>,
@@ -58,8 +59,8 @@ pub(super) const VALUE_STEPS: u64 = 16;
 /// The value of an aggregate.
 pub(crate) fn aggregate<'a>(
     aggregate: &'a Aggregate,
-    scene: &Scene<'_, 'a>,
-) -> Result<Valued<'a>, Lack> {
+    scene: &EvalScope<'_, 'a>,
+) -> Result<ExprValue<'a>, Lack> {
     let valued = match constant(aggregate, scene) {
         Some(constant) => constant.map(|constant| {
             budget::spend(constant.valued.values.bytes() / 8);
@@ -69,7 +70,7 @@ pub(crate) fn aggregate<'a>(
     };
     match valued {
         // Only a comparison can say whether it matters.
-        Ok(Valued { doubt: Some(doubt), .. }) => Err(Lack::Open(doubt.reason)),
+        Ok(ExprValue { doubt: Some(doubt), .. }) => Err(Lack::Open(doubt.reason)),
         valued => valued.map_err(|missing| missing.lack),
     }
 }
@@ -77,18 +78,18 @@ pub(crate) fn aggregate<'a>(
 /// The value of an aggregate about the span that is spoken of, or whether it will ever have one.
 pub(super) fn of_span<'a>(
     aggregate: &'a Aggregate,
-    scene: &Scene<'_, 'a>,
-) -> Result<Valued<'a>, Missing> {
+    scene: &EvalScope<'_, 'a>,
+) -> Result<ExprValue<'a>, NoValue> {
     compute(aggregate, scene).map(|computed| computed.valued)
 }
 
 /// The value of an aggregate that is the same whichever span is spoken of; nothing for others.
 pub(crate) fn constant<'a>(
     aggregate: &'a Aggregate,
-    scene: &Scene<'_, 'a>,
-) -> Option<Result<Rc<Constant<'a>>, Missing>> {
+    scene: &EvalScope<'_, 'a>,
+) -> Option<Result<Rc<Constant<'a>>, NoValue>> {
     let make = || {
-        let Computed { valued, note, grouped } = compute(aggregate, scene)?;
+        let AggregateValue { valued, note, grouped } = compute(aggregate, scene)?;
         let (members, searched) = (OnceCell::new(), Cell::new(0));
         Ok(Rc::new(Constant { valued, note, grouped, members, searched }))
     };
@@ -96,23 +97,26 @@ pub(crate) fn constant<'a>(
 }
 
 /// The value, what was skipped or converted for it, and the groups if there are any.
-struct Computed<'a> {
-    valued: Valued<'a>,
+struct AggregateValue<'a> {
+    valued: ExprValue<'a>,
     note: Option<String>,
-    grouped: Option<Grouped>,
+    grouped: Option<GroupIndex>,
 }
 
-fn compute<'a>(aggregate: &'a Aggregate, scene: &Scene<'_, 'a>) -> Result<Computed<'a>, Missing> {
+fn compute<'a>(
+    aggregate: &'a Aggregate,
+    scene: &EvalScope<'_, 'a>,
+) -> Result<AggregateValue<'a>, NoValue> {
     let is_lasting =
         is_lasting(&aggregate.of) && aggregate.value.iter().chain(&aggregate.by).all(is_fixed);
     try_compute(aggregate, scene)
-        .map_err(|missing| Missing { is_for_good: missing.is_for_good && is_lasting, ..missing })
+        .map_err(|missing| NoValue { is_for_good: missing.is_for_good && is_lasting, ..missing })
 }
 
 fn try_compute<'a>(
     aggregate: &'a Aggregate,
-    scene: &Scene<'_, 'a>,
-) -> Result<Computed<'a>, Missing> {
+    scene: &EvalScope<'_, 'a>,
+) -> Result<AggregateValue<'a>, NoValue> {
     if aggregate.by.is_empty() && aggregate.function == Summary::Count && aggregate.value.is_none()
     {
         let (count, doubt) = count_sure(&aggregate.of, scene);
@@ -126,17 +130,17 @@ fn try_compute<'a>(
             })),
         };
         let valued = valued(aggregate, (values, false), Vec::new())?;
-        return Ok(Computed { valued, note: None, grouped: None });
+        return Ok(AggregateValue { valued, note: None, grouped: None });
     }
     let Selection { sure: places, doubt } = selection(&aggregate.of, scene);
     let mut doubts: Vec<String> = doubt.iter().map(|doubt| doubt.reason.clone()).collect();
     if let Some(doubt) = doubt.as_ref().filter(|_| places.is_empty()) {
         let lack = Lack::Open(doubt.reason.clone());
-        return Err(Missing { lack, is_for_good: false });
+        return Err(NoValue { lack, is_for_good: false });
     }
     if scene.span.is_some() && !scene.world.may_look(places.len()) {
         let lack = Lack::Open(TOO_MANY_LOOKS.to_owned());
-        return Err(Missing { lack, is_for_good: false });
+        return Err(NoValue { lack, is_for_good: false });
     }
     let over = |places: &[u32]| {
         let summed = over(aggregate, places, scene);
@@ -144,7 +148,7 @@ fn try_compute<'a>(
     };
     // Where nothing is grouped, nothing may hold of every group: it is the aggregate of no span.
     if aggregate.by.is_empty() || places.is_empty() {
-        let Summed { value, high, note, is_secret, doubt, between } = over(&places)?;
+        let SummaryValue { value, high, note, is_secret, doubt, between } = over(&places)?;
         let values = match (high, between) {
             (Some(high), Some(reason)) if high != value => {
                 Values::Between(Box::new(Interval { low: value, high, reason }))
@@ -153,14 +157,14 @@ fn try_compute<'a>(
         };
         doubts.extend(doubt);
         let valued = valued(aggregate, (values, is_secret), doubts)?;
-        return Ok(Computed { valued, note, grouped: None });
+        return Ok(AggregateValue { valued, note, grouped: None });
     }
-    let grouped = Grouped::of(aggregate, &places, scene);
+    let grouped = GroupIndex::of(aggregate, &places, scene);
     doubts.extend(grouped.doubt.clone());
     let mut is_secret = false;
     // Whoever shows a group asks for its key by `key_of`.
     let keyed = |value| (String::new(), value);
-    let values: Result<Vec<_>, Missing> = match (aggregate.function, &aggregate.value) {
+    let values: Result<Vec<_>, NoValue> = match (aggregate.function, &aggregate.value) {
         (Summary::Count, None) => {
             Ok(grouped.sizes.iter().map(|n| keyed(Value::whole(*n))).collect())
         }
@@ -173,7 +177,7 @@ fn try_compute<'a>(
                 doubts.extend(summed.doubt);
                 match summed.between {
                     Some(reason) if summed.high.as_ref() != Some(&summed.value) => {
-                        Err(Missing { lack: Lack::Open(reason), is_for_good: false })
+                        Err(NoValue { lack: Lack::Open(reason), is_for_good: false })
                     }
                     _ => Ok(keyed(summed.value)),
                 }
@@ -181,14 +185,14 @@ fn try_compute<'a>(
             .collect(),
     };
     let valued = valued(aggregate, (Values::Groups(values?), is_secret), doubts)?;
-    Ok(Computed { valued, note: None, grouped: Some(grouped) })
+    Ok(AggregateValue { valued, note: None, grouped: Some(grouped) })
 }
 
 /// Of spans without a value, one that may be among them besides may have the first.
-fn open_beside(missing: Missing, function: Summary, doubt: Option<&SelectionDoubt>) -> Missing {
+fn open_beside(missing: NoValue, function: Summary, doubt: Option<&SelectionDoubt>) -> NoValue {
     match (&missing.lack, doubt) {
         (Lack::Undefined(_), Some(doubt)) if function == Summary::Values => {
-            Missing { lack: Lack::Open(doubt.reason.clone()), is_for_good: false }
+            NoValue { lack: Lack::Open(doubt.reason.clone()), is_for_good: false }
         }
         _ => missing,
     }
@@ -199,7 +203,7 @@ fn valued<'a>(
     aggregate: &Aggregate,
     (values, is_secret): (Values<'a>, bool),
     doubts: Vec<String>,
-) -> Result<Valued<'a>, Missing> {
+) -> Result<ExprValue<'a>, NoValue> {
     let doubt = doubts.into_iter().next().map(|reason| {
         // A value that nobody sees may also not be there at all, which leaves all but these without one.
         let trend = match aggregate.function {
@@ -210,9 +214,9 @@ fn valued<'a>(
     });
     match doubt {
         Some(Doubt { reason, .. }) if aggregate.function == Summary::Value => {
-            Err(Missing { lack: Lack::Open(reason), is_for_good: false })
+            Err(NoValue { lack: Lack::Open(reason), is_for_good: false })
         }
-        doubt => Ok(Valued {
+        doubt => Ok(ExprValue {
             values,
             trend: trend(aggregate),
             is_secret,
@@ -243,18 +247,18 @@ fn trend_of(function: Summary) -> Trend {
 pub(crate) fn over<'a>(
     aggregate: &'a Aggregate,
     places: &[u32],
-    scene: &Scene<'_, 'a>,
-) -> Result<Summed<'a>, Missing> {
+    scene: &EvalScope<'_, 'a>,
+) -> Result<SummaryValue<'a>, NoValue> {
     let Some(value) = &aggregate.value else {
-        return Ok(Summed::new(Value::whole(places.len() as u64)));
+        return Ok(SummaryValue::new(Value::whole(places.len() as u64)));
     };
     if places.is_empty() {
         let written = crate::syntax::print::selector(&aggregate.of);
         let lack = Lack::Undefined(format!("no span matches `{}`", shorten(&written)));
-        return Err(Missing { lack, is_for_good: false });
+        return Err(NoValue { lack, is_for_good: false });
     }
     let is_optional = aggregate.function == Summary::Values;
-    let mut gathered = Gathering::new(aggregate.function);
+    let mut gathered = ValueCollector::new(aggregate.function);
     let mut is_secret = false;
     // Why some value is not known, and why some is known between bounds.
     let (mut doubt, mut between): (Option<String>, Option<String>) = (None, None);
@@ -296,7 +300,7 @@ pub(crate) fn over<'a>(
             Err(Lack::Undefined(_)) if is_optional => {}
             Err(Lack::Undefined(reason)) => {
                 let lack = Lack::Undefined(on_span(&reason, &inner));
-                return Err(Missing { lack, is_for_good: true });
+                return Err(NoValue { lack, is_for_good: true });
             }
             // There is a value, and nobody knows it.
             Err(Lack::Open(reason)) => {
@@ -305,8 +309,8 @@ pub(crate) fn over<'a>(
         }
     }
     match (gathered.summarize(), doubt) {
-        (Ok(summed), doubt) => Ok(Summed { is_secret, doubt, between, ..summed }),
-        (Err(_), Some(reason)) => Err(Missing { lack: Lack::Open(reason), is_for_good: false }),
+        (Ok(summed), doubt) => Ok(SummaryValue { is_secret, doubt, between, ..summed }),
+        (Err(_), Some(reason)) => Err(NoValue { lack: Lack::Open(reason), is_for_good: false }),
         (Err(missing), None) => Err(missing),
     }
 }
@@ -320,10 +324,10 @@ enum Unsure {
 
 /// Adds what an expression is on one span.
 fn add<'a>(
-    gathered: &mut Gathering<'a>,
+    gathered: &mut ValueCollector<'a>,
     values: Values<'a>,
     function: Summary,
-) -> Result<Option<Unsure>, Missing> {
+) -> Result<Option<Unsure>, NoValue> {
     match values {
         Values::One(value) => gathered.add(value)?,
         Values::Many(several) => {
@@ -345,9 +349,9 @@ fn add<'a>(
 }
 
 /// The value on a span. What a path or pattern does not find there is absent.
-fn known<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Result<Valued<'a>, Lack> {
+fn known<'a>(value: &'a Expr, scene: &EvalScope<'_, 'a>) -> Result<ExprValue<'a>, Lack> {
     match found_of(value, scene)? {
-        Valued { values: Values::One(Value::Nothing), .. } => {
+        ExprValue { values: Values::One(Value::Nothing), .. } => {
             let written = crate::syntax::print::expression(value);
             Err(Lack::Undefined(format!("`{}` finds nothing", shorten(&written))))
         }
@@ -355,24 +359,24 @@ fn known<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Result<Valued<'a>, Lack>
     }
 }
 
-fn on_span(reason: &str, scene: &Scene<'_, '_>) -> String {
+fn on_span(reason: &str, scene: &EvalScope<'_, '_>) -> String {
     let whose = |span: Span<'_>| format!(" (`{}` {})", shorten(span.name()), span.id());
     format!("{reason}{}", scene.span.map_or_else(String::new, whose))
 }
 
 /// The places of the selected spans, group by group in the order of their first.
-pub(crate) fn groups<'a>(aggregate: &'a Aggregate, scene: &Scene<'_, 'a>) -> Vec<Vec<u32>> {
+pub(crate) fn groups<'a>(aggregate: &'a Aggregate, scene: &EvalScope<'_, 'a>) -> Vec<Vec<u32>> {
     let places = selection(&aggregate.of, scene).sure;
     if let Some(Ok(constant)) = constant(aggregate, scene)
         && let Some(grouped) = &constant.grouped
     {
         return grouped.split(&places);
     }
-    Grouped::of(aggregate, &places, scene).split(&places)
+    GroupIndex::of(aggregate, &places, scene).split(&places)
 }
 
 /// The key of a span's group, for people.
-pub(crate) fn key_of<'a>(aggregate: &'a Aggregate, scene: &Scene<'_, 'a>) -> String {
+pub(crate) fn key_of<'a>(aggregate: &'a Aggregate, scene: &EvalScope<'_, 'a>) -> String {
     let part = |by: &'a Expr| {
         let name = crate::syntax::print::expression(by);
         let name = name.strip_prefix("attr:").unwrap_or(&name);
@@ -407,7 +411,7 @@ impl Constant<'_> {
     /// How many bytes it takes.
     pub(super) fn bytes(&self) -> u64 {
         let grouped = self.grouped.as_ref();
-        let groups = grouped.map_or(0, Grouped::bytes);
+        let groups = grouped.map_or(0, GroupIndex::bytes);
         // Its members are there twice once it is searched.
         2 * self.valued.values.bytes() + groups
     }
@@ -467,7 +471,7 @@ impl Constant<'_> {
 }
 
 /// What an aggregate skipped or converted, for whoever shows it.
-pub(crate) fn note<'a>(aggregate: &'a Aggregate, scene: &Scene<'_, 'a>) -> Option<String> {
+pub(crate) fn note<'a>(aggregate: &'a Aggregate, scene: &EvalScope<'_, 'a>) -> Option<String> {
     match constant(aggregate, scene) {
         Some(constant) => constant.ok()?.note.clone(),
         None => compute(aggregate, scene).ok()?.note,

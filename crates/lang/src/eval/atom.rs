@@ -9,11 +9,11 @@ use model::trace::Span;
 
 use super::{
     contrast::{contrast, contrast_between},
-    expression::{Trend, Valued, Values, value_of},
+    expression::{ExprValue, Trend, Values, value_of},
     future::Truth,
     lookup::Lookup,
     truth::is_something,
-    world::World,
+    world::EvalContext,
 };
 use crate::{
     budget,
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Atom<'a> {
     property: &'a Property,
-    test: Test<'a>,
+    test: AtomTest<'a>,
     is_negated: bool,
     quick: Quick<'a>,
     /// What its answers took so far.
@@ -34,10 +34,10 @@ pub(super) struct Atom<'a> {
 
 /// What is asked.
 #[derive(Debug)]
-enum Test<'a> {
+enum AtomTest<'a> {
     Exists,
-    Compare(Comparator, Valued<'a>),
-    Between(Valued<'a>, Valued<'a>),
+    Compare(Comparator, ExprValue<'a>),
+    Between(ExprValue<'a>, ExprValue<'a>),
 }
 
 /// What is asked in a form that needs no value: it answers as [`contrast`] does, or not at all.
@@ -75,14 +75,14 @@ impl<'a> Atom<'a> {
         })
     }
 
-    pub(super) fn of(expression: &'a Expr, world: &World<'a>) -> Option<Self> {
+    pub(super) fn of(expression: &'a Expr, world: &EvalContext<'a>) -> Option<Self> {
         let (property, is_negated, literals) = parts(expression)?;
         let mut values = literals.iter().map(|literal| value_of(literal, &world.scene()));
         let mut value = || values.next()?.ok();
         let test = match &expression.kind {
-            ExprKind::Compare { comparator, .. } => Test::Compare(*comparator, value()?),
-            ExprKind::Between { .. } => Test::Between(value()?, value()?),
-            _ => Test::Exists,
+            ExprKind::Compare { comparator, .. } => AtomTest::Compare(*comparator, value()?),
+            ExprKind::Between { .. } => AtomTest::Between(value()?, value()?),
+            _ => AtomTest::Exists,
         };
         let quick = Quick::of(&test, world);
         Some(Self { property, test, is_negated, quick, steps: Cell::new(0) })
@@ -128,14 +128,14 @@ impl<'a> Atom<'a> {
     }
 
     /// Whether a resource may answer it, so that an attribute of a span answers anew.
-    pub(super) fn may_be_shared(&self, world: &World<'_>) -> bool {
+    pub(super) fn may_be_shared(&self, world: &EvalContext<'_>) -> bool {
         self.attribute().is_some_and(|name| world.is_resource_key(name))
     }
 
     pub(super) fn absent(&self) -> Truth {
         let truth = match self.test {
-            Test::Exists => Truth::False,
-            Test::Compare(..) | Test::Between(..) => Truth::Undefined,
+            AtomTest::Exists => Truth::False,
+            AtomTest::Compare(..) | AtomTest::Between(..) => Truth::Undefined,
         };
         self.signed(truth)
     }
@@ -171,8 +171,8 @@ impl<'a> Atom<'a> {
             Lookup::One(value) => Values::One(value),
             Lookup::Many(values) => Values::Many(values),
             Lookup::Absent => return self.absent(),
-            Lookup::Untimed(_) if matches!(self.test, Test::Exists) => return self.absent(),
-            Lookup::Encoded(_) if matches!(self.test, Test::Exists) => {
+            Lookup::Untimed(_) if matches!(self.test, AtomTest::Exists) => return self.absent(),
+            Lookup::Encoded(_) if matches!(self.test, AtomTest::Exists) => {
                 return self.signed(Truth::True);
             }
             Lookup::Between(..)
@@ -181,7 +181,7 @@ impl<'a> Atom<'a> {
             | Lookup::Encoded(_)
             | Lookup::Unknown => return Truth::Open,
         };
-        let left = Valued {
+        let left = ExprValue {
             values,
             trend: Trend::Fixed,
             is_secret: false,
@@ -190,14 +190,16 @@ impl<'a> Atom<'a> {
             is_several: false,
         };
         self.signed(match &self.test {
-            Test::Exists => is_something(&left.values).into(),
-            Test::Compare(comparator, right) => contrast(&left, *comparator, false, right).truth,
-            Test::Between(low, high) => contrast_between(&left, false, [low, high]).truth,
+            AtomTest::Exists => is_something(&left.values).into(),
+            AtomTest::Compare(comparator, right) => {
+                contrast(&left, *comparator, false, right).truth
+            }
+            AtomTest::Between(low, high) => contrast_between(&left, false, [low, high]).truth,
         })
     }
 
     /// The answer for a text of the trace.
-    pub(super) fn text(&self, number: u32, world: &World<'_>) -> Truth {
+    pub(super) fn text(&self, number: u32, world: &EvalContext<'_>) -> Truth {
         match self.quick {
             Quick::Text(Comparator::Equal, _, wanted) => {
                 self.signed((wanted == Some(number)).into())
@@ -238,12 +240,12 @@ impl<'a> Atom<'a> {
 
     /// The answer of a span that does not hold all that it had: where what is asked for is not there, it may have been
     /// dropped.
-    pub(super) fn of_rest(&self, span: Span<'a>, world: &World<'a>) -> Truth {
+    pub(super) fn of_rest(&self, span: Span<'a>, world: &EvalContext<'a>) -> Truth {
         self.looked_up(world.look_up(self.property, &world.scene_of(span)))
     }
 
     /// The answer of a span's own property.
-    pub(super) fn of_span(&self, span: Span<'a>, world: &World<'a>) -> Truth {
+    pub(super) fn of_span(&self, span: Span<'a>, world: &EvalContext<'a>) -> Truth {
         match self.otherwise() {
             Some(property) => self.looked_up(world.look_up(property, &world.scene_of(span))),
             None => self.absent(),
@@ -252,8 +254,9 @@ impl<'a> Atom<'a> {
 }
 
 impl<'a> Quick<'a> {
-    fn of(test: &Test<'a>, world: &World<'_>) -> Self {
-        let Test::Compare(comparator, Valued { values: Values::One(value), .. }) = test else {
+    fn of(test: &AtomTest<'a>, world: &EvalContext<'_>) -> Self {
+        let AtomTest::Compare(comparator, ExprValue { values: Values::One(value), .. }) = test
+        else {
             return Self::None;
         };
         let is_order = matches!(

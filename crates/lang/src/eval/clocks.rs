@@ -11,7 +11,10 @@ use std::collections::HashMap;
 
 use model::trace::{Kind, Resource, ResourceIx, Span, SpanIx, StatusCode};
 
-use super::world::{World, end_of, start_of, time_lack};
+use super::{
+    span_time::{end_of, start_of, time_lack},
+    world::EvalContext,
+};
 use crate::value::{Value, show_duration};
 
 /// What is known of the hosts of a trace.
@@ -67,7 +70,7 @@ impl Offset {
 }
 
 impl Clocks {
-    pub(crate) fn of(world: &World<'_>) -> Self {
+    pub(crate) fn of(world: &EvalContext<'_>) -> Self {
         let (hosts, names) = hosts(world);
         let mut bounds = HashMap::new();
         let mut bound = |from: u32, to: u32, nanos: i128| {
@@ -187,7 +190,7 @@ fn tightest(bounds: &HashMap<(u32, u32), i128>, hosts: usize) -> Vec<Offset> {
         .collect()
 }
 
-fn hosts(world: &World<'_>) -> (Vec<u32>, Vec<String>) {
+fn hosts(world: &EvalContext<'_>) -> (Vec<u32>, Vec<String>) {
     let mut by_resource: HashMap<ResourceIx, u32> = HashMap::new();
     let mut by_name: HashMap<String, u32> = HashMap::new();
     let mut names = Vec::new();

@@ -1,14 +1,14 @@
 //! Two sides of a comparison, each with one value, several or groups of them, and what may become of it.
 
 use super::{
-    expression::{Interval, Trend, Valued, Values},
+    expression::{ExprValue, Interval, Trend, Values},
     future::{Future, Truth},
 };
 use crate::{
     syntax::ast::Comparator,
     value::{
         Literal, Value,
-        compare::{Compared, Outcome, compare_literal},
+        compare::{ComparisonResult, Outcome, compare_literal},
     },
 };
 
@@ -27,10 +27,10 @@ pub(crate) struct Contrast {
 
 /// Compares all values of two sides.
 pub(crate) fn contrast(
-    left: &Valued<'_>,
+    left: &ExprValue<'_>,
     comparator: Comparator,
     is_negated: bool,
-    right: &Valued<'_>,
+    right: &ExprValue<'_>,
 ) -> Contrast {
     let lists = (left.beside(comparator, &right.values), right.beside(comparator, &left.values));
     let (left, right) = (lists.0.as_ref().unwrap_or(left), lists.1.as_ref().unwrap_or(right));
@@ -120,9 +120,9 @@ impl Comparator {
 
 /// Compares all values of a side with two bounds: one of several has to lie between both, and each group.
 pub(crate) fn contrast_between(
-    value: &Valued<'_>,
+    value: &ExprValue<'_>,
     is_negated: bool,
-    [low, high]: [&Valued<'_>; 2],
+    [low, high]: [&ExprValue<'_>; 2],
 ) -> Contrast {
     let one = |value: &Value<'_>| {
         let side = std::slice::from_ref(value);
@@ -209,8 +209,8 @@ fn any_pair_literal(
     any.unwrap_or(Contrast { truth: Truth::False, reason: None, remark: None })
 }
 
-impl From<Compared> for Contrast {
-    fn from(compared: Compared) -> Self {
+impl From<ComparisonResult> for Contrast {
+    fn from(compared: ComparisonResult) -> Self {
         let (truth, reason) = match compared.outcome {
             Outcome::True => (Truth::True, None),
             Outcome::False => (Truth::False, None),
@@ -224,7 +224,7 @@ impl From<Compared> for Contrast {
 /// What a comparison may become while its sides stay values. Groups are negated one by one.
 pub(super) fn future_of(
     contrast: &Contrast,
-    (left, comparator, right): (&Valued<'_>, Comparator, &Valued<'_>),
+    (left, comparator, right): (&ExprValue<'_>, Comparator, &ExprValue<'_>),
     is_negated: bool,
 ) -> Future {
     let trend = trend(left.trend, right.trend);

@@ -1,4 +1,4 @@
-//! What can decide a statement before the trace is complete, from the syntax alone.
+//! What can decide a statement before the trace is whole, from the syntax alone.
 //!
 //! This is the account of `truth.rs` with the values left out: which verdicts spans that are there can make final, whatever
 //! else may come.

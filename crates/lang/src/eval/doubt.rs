@@ -13,12 +13,12 @@ use super::{
     hop::{reach, reach_back},
     select::{count, is_anchored, is_any, is_own, match_condition, narrow, select},
     siblings::Way,
-    world::{Scene, World},
+    world::{EvalContext, EvalScope},
 };
 use crate::{
     budget,
     syntax::{
-        ast::{Anchor, Combinator, Hop, Part, Pseudo, Selector, Step},
+        ast::{Anchor, Combinator, CompoundSelector, Hop, Part, Pseudo, Selector},
         print,
     },
     value::shorten,
@@ -46,7 +46,7 @@ struct Bounds {
 }
 
 /// The spans that a selector selects.
-pub(crate) fn selection<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Selection {
+pub(crate) fn selection<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> Selection {
     let places = select(selector, scene);
     let Some(reason) = reason(selector, scene.world) else {
         return Selection { sure: places, doubt: None };
@@ -61,7 +61,7 @@ pub(crate) fn selection<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Se
 /// How many spans a selector selects for sure, and whether there may be more. Often known without looking at each.
 pub(crate) fn count_sure<'a>(
     selector: &'a Selector,
-    scene: &Scene<'_, 'a>,
+    scene: &EvalScope<'_, 'a>,
 ) -> (usize, Option<Rc<SelectionDoubt>>) {
     let count = count(selector, scene);
     if reason(selector, scene.world).is_none() {
@@ -74,7 +74,7 @@ pub(crate) fn count_sure<'a>(
 /// Whether a selector selects any span, or why that is not known.
 pub(crate) fn is_any_sure<'a>(
     selector: &'a Selector,
-    scene: &Scene<'_, 'a>,
+    scene: &EvalScope<'_, 'a>,
 ) -> Result<bool, String> {
     let is_any = is_any(selector, scene);
     let Some(reason) = reason(selector, scene.world) else { return Ok(is_any) };
@@ -96,7 +96,7 @@ pub(crate) fn is_any_sure<'a>(
     }
 }
 
-fn bounded<'a>(selector: &'a Selector, reason: &str, scene: &Scene<'_, 'a>) -> Selection {
+fn bounded<'a>(selector: &'a Selector, reason: &str, scene: &EvalScope<'_, 'a>) -> Selection {
     let (sure, possible) = match selector.parts.as_slice() {
         [part] => {
             let Bounds { sure, possible } = walk(part, scene);
@@ -124,7 +124,7 @@ fn words(selector: &Selector, reason: &str) -> String {
 }
 
 /// Why it may not be known which spans match a selector that was asked for.
-fn reason(selector: &Selector, world: &World<'_>) -> Option<String> {
+fn reason(selector: &Selector, world: &EvalContext<'_>) -> Option<String> {
     let hops = || selector.parts.iter().flat_map(|part| &part.hops);
     let of_condition = |hop: &Hop| {
         let condition = hop.step.condition.as_ref()?;
@@ -152,7 +152,7 @@ fn reason(selector: &Selector, world: &World<'_>) -> Option<String> {
         .or_else(|| hops().find_map(of_link))
 }
 
-fn walk<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Bounds {
+fn walk<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Bounds {
     let mut at = match part.anchor {
         Anchor::Trace => None,
         Anchor::This => {
@@ -172,9 +172,9 @@ fn walk<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Bounds {
 /// One hop from what was reached so far.
 fn hop(
     from: Option<&Bounds>,
-    (combinator, step): (Combinator, &Step),
+    (combinator, step): (Combinator, &CompoundSelector),
     [sure, possible]: [&Bits; 2],
-    world: &World<'_>,
+    world: &EvalContext<'_>,
 ) -> Bounds {
     let places = |bits: &Bits| bits.ones().map(|place| place as u32).collect::<Vec<_>>();
     let all = match from {
@@ -198,7 +198,12 @@ fn hop(
     Bounds { sure: picked.clone(), possible: picked }
 }
 
-fn reach_surely(from: &[u32], combinator: Combinator, found: &Bits, world: &World<'_>) -> Vec<u32> {
+fn reach_surely(
+    from: &[u32],
+    combinator: Combinator,
+    found: &Bits,
+    world: &EvalContext<'_>,
+) -> Vec<u32> {
     let (ordered, rest) = world.siblings().split(from, combinator);
     let mut reached = reach(&rest, combinator, found, None, world);
     let way = Way { is_next: combinator == Combinator::Adjacent, is_sure: true };
@@ -211,7 +216,7 @@ fn reach_possibly(
     from: &[u32],
     combinator: Combinator,
     found: &Bits,
-    world: &World<'_>,
+    world: &EvalContext<'_>,
 ) -> Vec<u32> {
     let (ordered, rest) = world.siblings().split(from, combinator);
     let mut reached = reach(&rest, combinator, found, None, world);
@@ -237,12 +242,12 @@ fn sorted(mut places: Vec<u32>) -> Vec<u32> {
 }
 
 /// The spans that match a step for sure, and those that may; for steps that are the same whoever asks, found out once.
-fn matched<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> Rc<[Bits; 2]> {
+fn matched<'a>(step: &'a CompoundSelector, scene: &EvalScope<'_, 'a>) -> Rc<[Bits; 2]> {
     let make = || match_step(step, scene);
     if is_own(step) { scene.world.step_bounds(step, make) } else { Rc::new(make()) }
 }
 
-fn match_step<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> [Bits; 2] {
+fn match_step<'a>(step: &'a CompoundSelector, scene: &EvalScope<'_, 'a>) -> [Bits; 2] {
     let world = scene.world;
     budget::spend(world.len() as u64 / 2);
     let sure = match_condition(step, world);
@@ -271,7 +276,7 @@ fn match_step<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> [Bits; 2] {
 }
 
 /// All that a selector selects for sure, and all that it may.
-fn of_selector<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> (Bits, Bits) {
+fn of_selector<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> (Bits, Bits) {
     let len = scene.world.len();
     let (mut sure, mut possible) = (Bits::none(len), Bits::none(len));
     for part in &selector.parts {
@@ -283,7 +288,7 @@ fn of_selector<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> (Bits, Bits
 }
 
 /// Whether nothing in a part depends on an order or on links that are in doubt.
-fn is_plain(part: &Part, world: &World<'_>) -> bool {
+fn is_plain(part: &Part, world: &EvalContext<'_>) -> bool {
     part.hops.iter().all(|hop| {
         let is_ordered = matches!(hop.combinator, Combinator::Adjacent | Combinator::Sibling)
             && world.siblings().reason().is_some();
@@ -292,7 +297,7 @@ fn is_plain(part: &Part, world: &World<'_>) -> bool {
 }
 
 /// The spans from which a selector finds something for sure, and those from which it may.
-fn having<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> [Bits; 2] {
+fn having<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> [Bits; 2] {
     let world = scene.world;
     let mut both = [Bits::none(world.len()), Bits::none(world.len())];
     for part in &selector.parts {

@@ -10,12 +10,15 @@ use super::{
     several::{counts_items, finds_several, found_nothing},
     times::TimeBounds,
     truth::truth,
-    world::Scene,
+    world::EvalScope,
 };
 use crate::{
     budget,
     syntax::{
-        ast::{Arithmetic, Expr, ExprKind, Function, Intrinsic, Known, Piece, Property, Template},
+        ast::{
+            Arithmetic, Expr, ExprKind, Function, Intrinsic, Piece, Property, ResolvedValue,
+            Template,
+        },
         print,
     },
     value::{Literal, Value, arithmetic, filter, function, shorten},
@@ -25,7 +28,7 @@ pub(crate) use crate::value::Lack;
 
 /// What an expression comes to.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Valued<'a> {
+pub(crate) struct ExprValue<'a> {
     pub(crate) values: Values<'a>,
     pub(crate) trend: Trend,
     /// It came from a secret, so that nobody may see it.
@@ -79,17 +82,20 @@ pub(crate) enum Trend {
 /// How many bytes a text with `${…}` in it may have when filled.
 const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+pub(crate) fn value_of<'a>(
+    expr: &'a Expr,
+    scene: &EvalScope<'_, 'a>,
 /// The value of an expression where `scene` is.
-pub(crate) fn value_of<'a>(expr: &'a Expr, scene: &Scene<'_, 'a>) -> Result<Valued<'a>, Lack> {
+) -> Result<ExprValue<'a>, Lack> {
     value(expr, Some(scene))
 }
 
 /// The value of an expression that speaks of no span and no answer.
-pub(crate) fn constant(expr: &Expr) -> Result<Valued<'_>, Lack> {
+pub(crate) fn constant(expr: &Expr) -> Result<ExprValue<'_>, Lack> {
     value(expr, None)
 }
 
-fn value<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>, Lack> {
+fn value<'a>(expr: &'a Expr, scene: Option<&EvalScope<'_, 'a>>) -> Result<ExprValue<'a>, Lack> {
     match &expr.kind {
         ExprKind::Null => Ok(fixed(Value::Null)),
         ExprKind::Bool(bool) => Ok(fixed(Value::Bool(*bool))),
@@ -97,10 +103,10 @@ fn value<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>
             Ok(fixed(Value::Numeral { number: *number, spelling }))
         }
         ExprKind::Duration(nanos) => Ok(fixed(Value::Duration(*nanos))),
-        ExprKind::Text(text) => Ok(Valued { literal: Some(text), ..fixed(Value::Quoted(text)) }),
-        ExprKind::Known(Known { text, is_secret }) => {
+        ExprKind::Text(text) => Ok(ExprValue { literal: Some(text), ..fixed(Value::Quoted(text)) }),
+        ExprKind::Known(ResolvedValue { text, is_secret }) => {
             let (is_secret, literal) = (*is_secret, Some(text));
-            Ok(Valued { is_secret, literal, ..fixed(Value::borrowed(text)) })
+            Ok(ExprValue { is_secret, literal, ..fixed(Value::borrowed(text)) })
         }
         ExprKind::Template(template) => text(template, scene),
         ExprKind::List(items) => list(items, scene),
@@ -118,13 +124,13 @@ fn value<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>
             let apply = |input: &Value<'a>| filter::apply(*filter, input, &arguments, literal);
             let values = input.values.each(apply)?;
             let is_several = finds_several(*filter, literal);
-            Ok(Valued { values, trend, is_secret, doubt: None, literal: None, is_several })
+            Ok(ExprValue { values, trend, is_secret, doubt: None, literal: None, is_several })
         }
         ExprKind::Minus(of) => {
             let of = value(of, scene)?;
             let negate = |value: &Value<'a>| arithmetic::negate(value).map_err(undefined);
             let trend = of.trend.reversed();
-            Ok(Valued {
+            Ok(ExprValue {
                 values: of.values.each(negate)?,
                 trend,
                 literal: None,
@@ -140,7 +146,7 @@ fn value<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>
 }
 
 /// What needs something to be looked at.
-fn spoken_of<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>, Lack> {
+fn spoken_of<'a>(expr: &'a Expr, scene: Option<&EvalScope<'_, 'a>>) -> Result<ExprValue<'a>, Lack> {
     let named = || print::expression(expr);
     let Some(scene) = scene else {
         return Err(undefined(&format!("`{}` is known only once there is a trace", named())));
@@ -189,11 +195,11 @@ fn spoken_of<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued
             return Err(Lack::Open(format!("`{}` is not known: {why}", named())));
         }
     };
-    Ok(Valued { values, trend, is_secret: false, doubt: None, literal: None, is_several: false })
+    Ok(ExprValue { values, trend, is_secret: false, doubt: None, literal: None, is_several: false })
 }
 
 /// Whether a statement holds, as a value: an output may ask for it.
-fn held<'a>(statement: &'a Expr, scene: &Scene<'_, 'a>) -> Result<Valued<'a>, Lack> {
+fn held<'a>(statement: &'a Expr, scene: &EvalScope<'_, 'a>) -> Result<ExprValue<'a>, Lack> {
     let found = truth(statement, scene);
     let reason = found.reason.unwrap_or_default();
     let holds = match found.truth {
@@ -202,7 +208,7 @@ fn held<'a>(statement: &'a Expr, scene: &Scene<'_, 'a>) -> Result<Valued<'a>, La
         Truth::Undefined => return Err(Lack::Undefined(reason)),
         Truth::Unmet | Truth::Open => return Err(Lack::Open(reason)),
     };
-    Ok(Valued { trend: Trend::Any, ..fixed(Value::Bool(holds)) })
+    Ok(ExprValue { trend: Trend::Any, ..fixed(Value::Bool(holds)) })
 }
 
 /// Further spans change what depends on the spans around: its place in the tree, and who was at work meanwhile.
@@ -218,7 +224,10 @@ fn trend(property: &Property) -> Trend {
     }
 }
 
-fn text<'a>(template: &'a Template, scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>, Lack> {
+fn text<'a>(
+    template: &'a Template,
+    scene: Option<&EvalScope<'_, 'a>>,
+) -> Result<ExprValue<'a>, Lack> {
     let (mut filled, mut seen) = (String::new(), fixed(Value::Nothing));
     for piece in &template.pieces {
         match piece {
@@ -233,34 +242,34 @@ fn text<'a>(template: &'a Template, scene: Option<&Scene<'_, 'a>>) -> Result<Val
             return Err(Lack::Open("the text is too large".to_owned()));
         }
     }
-    Ok(Valued { values: Values::One(Value::owned(filled)), ..seen })
+    Ok(ExprValue { values: Values::One(Value::owned(filled)), ..seen })
 }
 
-fn list<'a>(items: &'a [Expr], scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>, Lack> {
+fn list<'a>(items: &'a [Expr], scene: Option<&EvalScope<'_, 'a>>) -> Result<ExprValue<'a>, Lack> {
     let (items, seen) = values_of(items, scene)?;
-    Ok(Valued { values: Values::One(Value::List(items)), ..seen })
+    Ok(ExprValue { values: Values::One(Value::List(items)), ..seen })
 }
 
 /// The last argument is what was drawn for this occurrence; `resolve` put it there.
 fn call<'a>(
     function: Function,
     arguments: &'a [Expr],
-    scene: Option<&Scene<'_, 'a>>,
-) -> Result<Valued<'a>, Lack> {
+    scene: Option<&EvalScope<'_, 'a>>,
+) -> Result<ExprValue<'a>, Lack> {
     let Some((Expr { kind: ExprKind::Known(drawn), .. }, arguments)) = arguments.split_last()
     else {
         return Err(undefined("the function has drawn nothing"));
     };
     let (arguments, seen) = values_of(arguments, scene)?;
     let text = function::finish(function, &arguments, &drawn.text).map_err(undefined)?;
-    Ok(Valued { values: Values::One(Value::owned(text)), ..seen })
+    Ok(ExprValue { values: Values::One(Value::owned(text)), ..seen })
 }
 
 /// One value of each, with what is to be said of all of them together.
 fn values_of<'a>(
     exprs: &'a [Expr],
-    scene: Option<&Scene<'_, 'a>>,
-) -> Result<(Vec<Value<'a>>, Valued<'a>), Lack> {
+    scene: Option<&EvalScope<'_, 'a>>,
+) -> Result<(Vec<Value<'a>>, ExprValue<'a>), Lack> {
     let (mut values, mut seen) = (Vec::with_capacity(exprs.len()), fixed(Value::Nothing));
     for expr in exprs {
         let valued = part(expr, scene)?;
@@ -271,7 +280,7 @@ fn values_of<'a>(
 }
 
 /// The value of a part of a text or a list. What finds nothing leaves nothing around it, as an absent attribute does.
-fn part<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>, Lack> {
+fn part<'a>(expr: &'a Expr, scene: Option<&EvalScope<'_, 'a>>) -> Result<ExprValue<'a>, Lack> {
     let valued = value(expr, scene)?;
     if scene.is_some() && found_nothing(expr, &valued) {
         return Err(undefined(&format!("`{}` finds nothing", print::expression(expr))));
@@ -280,10 +289,10 @@ fn part<'a>(expr: &'a Expr, scene: Option<&Scene<'_, 'a>>) -> Result<Valued<'a>,
 }
 
 fn calculate<'a>(
-    left: Valued<'a>,
+    left: ExprValue<'a>,
     operator: Arithmetic,
-    right: Valued<'a>,
-) -> Result<Valued<'a>, Lack> {
+    right: ExprValue<'a>,
+) -> Result<ExprValue<'a>, Lack> {
     let is_secret = left.is_secret || right.is_secret;
     let trend = match operator {
         Arithmetic::Add => left.trend.with(right.trend),
@@ -297,7 +306,7 @@ fn calculate<'a>(
         (Values::One(left), right) => right.each(|right| calculate(&left, right))?,
         _ => return Err(undefined("both sides have several values")),
     };
-    Ok(Valued { values, trend, is_secret, doubt: None, literal: None, is_several: false })
+    Ok(ExprValue { values, trend, is_secret, doubt: None, literal: None, is_several: false })
 }
 
 fn one(values: Values<'_>) -> Result<Value<'_>, Lack> {
@@ -311,9 +320,9 @@ fn one(values: Values<'_>) -> Result<Value<'_>, Lack> {
     }
 }
 
-fn fixed(value: Value<'_>) -> Valued<'_> {
+fn fixed(value: Value<'_>) -> ExprValue<'_> {
     let values = Values::One(value);
-    Valued {
+    ExprValue {
         values,
         trend: Trend::Fixed,
         is_secret: false,
@@ -327,7 +336,7 @@ fn undefined(reason: &str) -> Lack {
     Lack::Undefined(reason.to_owned())
 }
 
-impl Valued<'_> {
+impl ExprValue<'_> {
     /// Takes over what another value says of everything that it becomes part of.
     fn see(&mut self, other: &Self) {
         self.trend = self.trend.together(other.trend);

@@ -3,7 +3,8 @@
 use super::{
     clocks::Offset,
     future::Truth,
-    world::{World, end_of, start_of},
+    span_time::{end_of, start_of},
+    world::EvalContext,
 };
 use crate::syntax::ast::Relation;
 
@@ -32,7 +33,7 @@ pub(super) enum Side {
 
 /// The right spans of one host, those that have the times that are asked for and those that do not.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct HostSpans {
     pub(super) host: u32,
     pub(super) is_timed: bool,
     /// By their starts.
@@ -68,7 +69,7 @@ fn pair(relation: Relation, left: Times, right: Times, offset: Offset) -> Truth 
 pub(super) fn every(
     relation: Relation,
     left: Times,
-    group: &Group,
+    group: &HostSpans,
     offset: Offset,
 ) -> (Truth, u32) {
     let worst = match relation {
@@ -91,8 +92,13 @@ pub(super) fn every(
     all.unwrap_or((Truth::True, left.place))
 }
 
+pub(super) fn some(
+    relation: Relation,
+    left: Times,
+    group: &HostSpans,
+    offset: Offset,
 /// Whether it holds with some other span of a group, and one of those with which it does best.
-pub(super) fn some(relation: Relation, left: Times, group: &Group, offset: Offset) -> (Truth, u32) {
+) -> (Truth, u32) {
     let best = match relation {
         Relation::Before => group.last_start(left.place),
         Relation::After => other(group.earliest_end, left.place),
@@ -105,7 +111,7 @@ pub(super) fn some(relation: Relation, left: Times, group: &Group, offset: Offse
 }
 
 /// Of those that start early enough for the relation, the one that ends last does best.
-fn some_around(relation: Relation, left: Times, group: &Group, offset: Offset) -> (Truth, u32) {
+fn some_around(relation: Relation, left: Times, group: &HostSpans, offset: Offset) -> (Truth, u32) {
     let best = |shift: i128| {
         let early = match relation {
             Relation::Inside => left.start - shift,
@@ -130,14 +136,14 @@ fn some_around(relation: Relation, left: Times, group: &Group, offset: Offset) -
 
 /// Whether some span of a group may stand in the relation, although the one that ends last does not. On one host it has
 /// said it for all; elsewhere a longer one may, and of many that is taken as possible.
-fn is_possible(relation: Relation, left: Times, group: &Group, offset: Offset) -> bool {
+fn is_possible(relation: Relation, left: Times, group: &HostSpans, offset: Offset) -> bool {
     let is_possible = |span: &Times| {
         span.place != left.place && pair(relation, left, *span, offset) != Truth::False
     };
     !offset.is_none() && (group.spans.len() > SEARCHED_MAX || group.spans.iter().any(is_possible))
 }
 
-impl Group {
+impl HostSpans {
     /// Whether there is a span besides this one.
     pub(super) fn has_other(&self, place: u32) -> bool {
         self.first_start(place).is_some()
@@ -181,7 +187,11 @@ fn least_two(spans: &[Times], key: impl Fn(&Times) -> i128) -> [Option<Times>; 2
     two
 }
 
-pub(super) fn groups(places: &[u32], relation: Relation, world: &World<'_>) -> Vec<Group> {
+pub(super) fn groups(
+    places: &[u32],
+    relation: Relation,
+    world: &EvalContext<'_>,
+) -> Vec<HostSpans> {
     let times = |place: &u32| {
         let times = times(*place, world);
         ((host_at(world, *place), times.has(Side::Right, relation)), times)
@@ -201,7 +211,7 @@ pub(super) fn groups(places: &[u32], relation: Relation, world: &World<'_>) -> V
             last
         });
         let (host, is_timed) = group[0].0;
-        Group {
+        HostSpans {
             host,
             is_timed,
             last_ends: last_ends.collect(),
@@ -213,11 +223,11 @@ pub(super) fn groups(places: &[u32], relation: Relation, world: &World<'_>) -> V
     spans.chunk_by(|a, b| a.0 == b.0).map(group).collect()
 }
 
-pub(super) fn host_at(world: &World<'_>, place: u32) -> u32 {
+pub(super) fn host_at(world: &EvalContext<'_>, place: u32) -> u32 {
     world.clocks().host_of(world.tree.order()[place as usize])
 }
 
-pub(super) fn times(place: u32, world: &World<'_>) -> Times {
+pub(super) fn times(place: u32, world: &EvalContext<'_>) -> Times {
     let span = world.span_at(place as usize);
     let (start, end) = (start_of(span), end_of(span));
     let nanos = |moment: Option<u64>| i128::from(moment.unwrap_or_default());

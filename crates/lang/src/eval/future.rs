@@ -33,7 +33,7 @@ pub(crate) struct Future(u8);
 
 /// What looking at a statement brought.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct Evaluation {
     pub(crate) truth: Truth,
     pub(crate) future: Future,
     /// What is lacking, or what the doubt is.
@@ -147,7 +147,7 @@ impl Future {
     }
 }
 
-impl Found {
+impl Evaluation {
     /// What further spans cannot change.
     pub(crate) fn fixed(truth: Truth) -> Self {
         Self { truth, future: Future::only(truth), reason: None }

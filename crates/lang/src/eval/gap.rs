@@ -5,14 +5,14 @@ use std::cell::Cell;
 use super::{
     contrast::{any_pair, listed},
     doubt::{Selection, selection},
-    expression::{Lack, Trend, Valued, Values},
+    expression::{ExprValue, Lack, Trend, Values},
     extreme::{Side, Times, host_at, times},
-    future::{Found, Future, Truth},
+    future::{Evaluation, Future, Truth},
     lasting::{Steadiness, is_lasting, steadiness},
     relation::{SAME_SPAN, why_open},
-    summary::Missing,
+    summary::NoValue,
     truth::{expect_spans, held, lacking},
-    world::Scene,
+    world::EvalScope,
 };
 use crate::{
     syntax::ast::{Comparator, Expr, ExprKind, Quantifier, Relation, Selector},
@@ -38,8 +38,8 @@ pub(super) fn compare_gap<'a>(
     left: &'a Expr,
     comparator: Comparator,
     right: &'a Expr,
-    scene: &Scene<'_, 'a>,
-) -> Option<Found> {
+    scene: &EvalScope<'_, 'a>,
+) -> Option<Evaluation> {
     let ExprKind::Gap { from, to } = &left.kind else { return None };
     if steadiness(right) != Steadiness::Fixed {
         return None;
@@ -77,11 +77,11 @@ pub(super) fn compare_gap<'a>(
         future = future.with(Future::only(Truth::Open));
     }
     let reason = (truth == Truth::Open).then(|| bounds.doubt.clone()).flatten();
-    let found = Found { truth, future, reason };
+    let found = Evaluation { truth, future, reason };
     Some(match &bounds.unsure {
         None => found,
         // Exactly one span has to match.
-        Some(unsure) => Found::open(unsure, Future::ANY),
+        Some(unsure) => Evaluation::open(unsure, Future::ANY),
     })
 }
 
@@ -89,8 +89,8 @@ pub(super) fn compare_gap<'a>(
 pub(crate) fn gap<'a>(
     from: &'a Selector,
     to: &'a Selector,
-    scene: &Scene<'_, 'a>,
-) -> Result<Valued<'a>, Lack> {
+    scene: &EvalScope<'_, 'a>,
+) -> Result<ExprValue<'a>, Lack> {
     let bounds = gap_bounds(from, to, scene).map_err(|missing| missing.lack)?;
     if let Some(unsure) = bounds.unsure {
         return Err(Lack::Open(unsure));
@@ -99,7 +99,7 @@ pub(crate) fn gap<'a>(
         return Err(Lack::Open(bounds.doubt.unwrap_or_default()));
     }
     let values = Values::One(Value::Duration(bounds.low));
-    Ok(Valued {
+    Ok(ExprValue {
         values,
         trend: Trend::Any,
         is_secret: false,
@@ -113,20 +113,20 @@ pub(crate) fn gap<'a>(
 pub(crate) fn gap_bounds<'a>(
     from: &'a Selector,
     to: &'a Selector,
-    scene: &Scene<'_, 'a>,
-) -> Result<GapBounds, Missing> {
+    scene: &EvalScope<'_, 'a>,
+) -> Result<GapBounds, NoValue> {
     let world = scene.world;
     let unsure = Cell::new(None);
-    let only = |selector: &'a Selector, side: Side| -> Result<Times, Missing> {
+    let only = |selector: &'a Selector, side: Side| -> Result<Times, NoValue> {
         let Selection { sure: places, doubt } = selection(selector, scene);
-        let open = |reason: String| Missing { lack: Lack::Open(reason), is_for_good: false };
+        let open = |reason: String| NoValue { lack: Lack::Open(reason), is_for_good: false };
         match doubt {
             Some(doubt) if places.is_empty() => return Err(open(doubt.reason.clone())),
             Some(doubt) => unsure.set(Some(doubt.reason.clone())),
             None => {}
         }
         let expected = expect_spans(Quantifier::The, places.len(), is_lasting(selector), selector);
-        expected.map_err(|found| Missing {
+        expected.map_err(|found| NoValue {
             is_for_good: found.future.is_only(Truth::Undefined),
             lack: Lack::Undefined(found.reason.unwrap_or_default()),
         })?;
@@ -144,7 +144,7 @@ pub(crate) fn gap_bounds<'a>(
     };
     if from.place == to.place {
         let lack = Lack::Undefined(SAME_SPAN.to_owned());
-        return Err(Missing { lack, is_for_good: false });
+        return Err(NoValue { lack, is_for_good: false });
     }
     let clocks = world.clocks();
     let hosts = (host_at(world, from.place), host_at(world, to.place));

@@ -6,8 +6,8 @@ use model::trace::{NumberedAttribute, Span};
 
 use super::{
     aggregate::VALUE_STEPS,
-    expression::{Lack, Valued, Values, value_of},
-    world::Scene,
+    expression::{ExprValue, Lack, Values, value_of},
+    world::EvalScope,
 };
 use crate::{
     budget,
@@ -17,7 +17,7 @@ use crate::{
 
 /// Which span is in which group.
 #[derive(Debug)]
-pub(super) struct Grouped {
+pub(super) struct GroupIndex {
     /// In the order of the places.
     numbers: Vec<u32>,
     /// By group.
@@ -29,8 +29,12 @@ pub(super) struct Grouped {
 /// The group of a span that is in none.
 const NO_GROUP: u32 = u32::MAX;
 
-impl Grouped {
-    pub(super) fn of<'a>(aggregate: &'a Aggregate, places: &[u32], scene: &Scene<'_, 'a>) -> Self {
+impl GroupIndex {
+    pub(super) fn of<'a>(
+        aggregate: &'a Aggregate,
+        places: &[u32],
+        scene: &EvalScope<'_, 'a>,
+    ) -> Self {
         let columns: Vec<_> = aggregate.by.iter().map(|by| (by, Column::of(by, scene))).collect();
         let Some((last, first)) = columns.split_last() else {
             let (numbers, sizes) = (vec![0; places.len()], vec![places.len() as u64]);
@@ -90,7 +94,7 @@ struct Keys {
 
 /// One part of a key.
 #[derive(Clone, Copy)]
-enum Part {
+enum KeyPart {
     Absent,
     /// A text of the trace, by its number.
     Text(u32),
@@ -99,7 +103,7 @@ enum Part {
     Other(u64),
 }
 
-impl Part {
+impl KeyPart {
     /// The part behind a beginning as one number.
     fn behind(self, beginning: u32) -> u128 {
         let (kind, number) = match self {
@@ -118,7 +122,7 @@ impl Keys {
         &mut self,
         first: &[(&'a Expr, Column)],
         (last, column): &(&'a Expr, Column),
-        scene: &Scene<'_, 'a>,
+        scene: &EvalScope<'_, 'a>,
     ) -> Result<u32, String> {
         let mut beginning = 0;
         for (by, column) in first {
@@ -133,43 +137,43 @@ impl Keys {
         &mut self,
         by: &'a Expr,
         column: &Column,
-        scene: &Scene<'_, 'a>,
-    ) -> Result<Part, String> {
+        scene: &EvalScope<'_, 'a>,
+    ) -> Result<KeyPart, String> {
         if let Some(number) = column.on(scene).and_then(NumberedAttribute::text) {
-            return Ok(Part::Text(number));
+            return Ok(KeyPart::Text(number));
         }
         if let ExprKind::Property(Property::Intrinsic(Intrinsic::ParentId, _)) = by.kind
             && let Some(parent) = scene.span.and_then(Span::parent)
         {
-            return Ok(Part::Id(*parent.as_bytes()));
+            return Ok(KeyPart::Id(*parent.as_bytes()));
         }
         let text = match value_of(by, scene) {
-            Ok(Valued { values: Values::One(Value::Text(text)), .. }) => {
+            Ok(ExprValue { values: Values::One(Value::Text(text)), .. }) => {
                 match scene.world.trace.text_number(&text) {
-                    Some(number) => return Ok(Part::Text(number)),
+                    Some(number) => return Ok(KeyPart::Text(number)),
                     None => format!("text {text}"),
                 }
             }
-            Ok(Valued { values: Values::One(value), .. }) => key(&value),
-            Ok(Valued { values: Values::Many(values), .. }) => {
+            Ok(ExprValue { values: Values::One(value), .. }) => key(&value),
+            Ok(ExprValue { values: Values::Many(values), .. }) => {
                 format!("many {}", key(&Value::List(values)))
             }
-            Ok(Valued { values: Values::Between(interval), .. }) => return Err(interval.reason),
+            Ok(ExprValue { values: Values::Between(interval), .. }) => return Err(interval.reason),
             Ok(found) => format!("groups {:?}", found.values),
-            Err(Lack::Undefined(_)) => return Ok(Part::Absent),
+            Err(Lack::Undefined(_)) => return Ok(KeyPart::Absent),
             Err(Lack::Open(reason)) => return Err(reason),
         };
         budget::spend(text.len() as u64);
         let next = self.texts.len() as u64;
-        Ok(Part::Other(*self.texts.entry(text).or_insert(next)))
+        Ok(KeyPart::Other(*self.texts.entry(text).or_insert(next)))
     }
 
-    fn begin(&mut self, key: u32, part: Part) -> u32 {
+    fn begin(&mut self, key: u32, part: KeyPart) -> u32 {
         let next = self.beginnings.len() as u32 + 1;
         *self.beginnings.entry(part.behind(key)).or_insert(next)
     }
 
-    fn finish(&mut self, key: u32, part: Part) -> u32 {
+    fn finish(&mut self, key: u32, part: KeyPart) -> u32 {
         let next = self.whole.len() as u32;
         *self.whole.entry(part.behind(key)).or_insert(next)
     }
@@ -186,7 +190,7 @@ pub(super) enum Column {
 }
 
 impl Column {
-    pub(super) fn of(value: &Expr, scene: &Scene<'_, '_>) -> Self {
+    pub(super) fn of(value: &Expr, scene: &EvalScope<'_, '_>) -> Self {
         match &value.kind {
             ExprKind::Property(Property::Attribute { name, .. }) => {
                 scene.world.trace.text_number(name).map_or(Self::Other, Self::Attribute)
@@ -200,7 +204,7 @@ impl Column {
     }
 
     /// The value on the span itself; where it is not, it may still be on its resource.
-    pub(super) fn on<'a>(&self, scene: &Scene<'_, 'a>) -> Option<NumberedAttribute<'a>> {
+    pub(super) fn on<'a>(&self, scene: &EvalScope<'_, 'a>) -> Option<NumberedAttribute<'a>> {
         let Self::Attribute(key) = self else { return None };
         let mut attributes = scene.world.trace.numbered_attributes(scene.span?.ix());
         // As everywhere: of a key that stands twice the last value counts.

@@ -5,7 +5,7 @@ use std::{cmp::Ordering, collections::HashSet};
 use super::{
     bits::Bits,
     select::{pick, pick_index},
-    world::World,
+    world::EvalContext,
 };
 use crate::{
     budget,
@@ -22,7 +22,7 @@ pub(super) fn reach(
     combinator: Combinator,
     found: &Bits,
     position: Option<Position>,
-    world: &World<'_>,
+    world: &EvalContext<'_>,
 ) -> Vec<u32> {
     let mut places = match (combinator, position) {
         (_, Some(position)) => {
@@ -60,7 +60,7 @@ pub(super) fn picks(
     combinator: Combinator,
     found: &Bits,
     position: Position,
-    world: &World<'_>,
+    world: &EvalContext<'_>,
 ) -> Vec<u32> {
     let all: Vec<_> = (0..world.len() as u32).collect();
     let mut picks = vec![NOWHERE; all.len()];
@@ -75,7 +75,7 @@ fn pick_each(
     combinator: Combinator,
     found: &Bits,
     position: Position,
-    (world, told): (&World<'_>, Told<'_>),
+    (world, told): (&EvalContext<'_>, PickFn<'_>),
 ) {
     match combinator {
         Combinator::Descendant => pick_below(from, found, position, world, told),
@@ -93,13 +93,13 @@ fn pick_each(
 }
 
 /// Who is told of a place and what was picked from there.
-type Told<'t> = &'t mut dyn FnMut(u32, u32);
+type PickFn<'t> = &'t mut dyn FnMut(u32, u32);
 
 /// What is one step away, in document order. The steps of all spans together are as many as the trace has edges.
 fn near<'w>(
     place: u32,
     combinator: Combinator,
-    world: &'w World<'_>,
+    world: &'w EvalContext<'_>,
 ) -> Box<dyn Iterator<Item = u32> + 'w> {
     let (tree, at) = (&world.tree, place as usize);
     budget::spend(8);
@@ -116,11 +116,11 @@ fn near<'w>(
     }
 }
 
-fn is_trigger(place: u32, world: &World<'_>) -> bool {
+fn is_trigger(place: u32, world: &EvalContext<'_>) -> bool {
     world.trigger() == Some(place as usize)
 }
 
-fn below(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
+fn below(from: &[u32], found: &Bits, world: &EvalContext<'_>) -> Vec<u32> {
     if let Some(trigger) = from.iter().find(|place| is_trigger(**place, world)) {
         // It is not below itself, but may name a parent.
         let holds =
@@ -143,7 +143,13 @@ fn below(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
     places
 }
 
-fn pick_below(from: &[u32], found: &Bits, position: Position, world: &World<'_>, told: Told<'_>) {
+fn pick_below(
+    from: &[u32],
+    found: &Bits,
+    position: Position,
+    world: &EvalContext<'_>,
+    told: PickFn<'_>,
+) {
     let found: Vec<_> = found.ones().map(|place| place as u32).collect();
     for place in from {
         let picked = if is_trigger(*place, world) {
@@ -162,7 +168,7 @@ fn pick_below(from: &[u32], found: &Bits, position: Position, world: &World<'_>,
 }
 
 /// Of several siblings the first reaches all that the others do.
-fn later_siblings(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
+fn later_siblings(from: &[u32], found: &Bits, world: &EvalContext<'_>) -> Vec<u32> {
     let tree = &world.tree;
     let mut seen = HashSet::new();
     from.iter()
@@ -177,8 +183,8 @@ fn pick_siblings(
     from: &[u32],
     found: &Bits,
     position: Position,
-    world: &World<'_>,
-    told: Told<'_>,
+    world: &EvalContext<'_>,
+    told: PickFn<'_>,
 ) {
     let tree = &world.tree;
     let mut by_parent: Vec<_> =
@@ -199,7 +205,7 @@ fn pick_siblings(
     }
 }
 
-fn above(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
+fn above(from: &[u32], found: &Bits, world: &EvalContext<'_>) -> Vec<u32> {
     let mut seen = HashSet::new();
     for place in from {
         let mut at = *place as usize;
@@ -216,8 +222,14 @@ fn above(from: &[u32], found: &Bits, world: &World<'_>) -> Vec<u32> {
     seen.into_iter().filter(|place| found.has(*place)).map(|place| place as u32).collect()
 }
 
+fn pick_above(
+    from: &[u32],
+    found: &Bits,
+    position: Position,
+    world: &EvalContext<'_>,
+    told: PickFn<'_>,
 /// One walk through the tree that remembers which of the found are open above.
-fn pick_above(from: &[u32], found: &Bits, position: Position, world: &World<'_>, told: Told<'_>) {
+) {
     let tree = &world.tree;
     let trigger = world.trigger().filter(|trigger| found.has(*trigger));
     let last = from.last().map_or(0, |last| *last as usize + 1);
@@ -252,7 +264,7 @@ fn pick_above(from: &[u32], found: &Bits, position: Position, world: &World<'_>,
 }
 
 /// By place: how many of `found` stand above it.
-pub(super) fn counts_above(found: &Bits, world: &World<'_>) -> Vec<u32> {
+pub(super) fn counts_above(found: &Bits, world: &EvalContext<'_>) -> Vec<u32> {
     let tree = &world.tree;
     let mut counts: Vec<u32> = Vec::with_capacity(found.len());
     for place in 0..found.len() {
@@ -269,7 +281,7 @@ pub(super) fn counts_above(found: &Bits, world: &World<'_>) -> Vec<u32> {
 }
 
 /// The spans from which a combinator leads to one of these.
-pub(super) fn reach_back(to: &Bits, combinator: Combinator, world: &World<'_>) -> Bits {
+pub(super) fn reach_back(to: &Bits, combinator: Combinator, world: &EvalContext<'_>) -> Bits {
     let tree = &world.tree;
     let mut from = Bits::none(to.len());
     match combinator {

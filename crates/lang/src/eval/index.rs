@@ -12,8 +12,8 @@ use super::{
     future::Truth,
     lasting::is_fixed,
     pass,
-    truth::{Joined, truth},
-    world::{Scene, World},
+    truth::{QuantifiedEvaluation, truth},
+    world::{EvalContext, EvalScope},
 };
 use crate::{
     budget,
@@ -36,13 +36,13 @@ pub(crate) struct Extent {
 /// The answers to the atoms of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    extents: Vec<Answered>,
+    extents: Vec<AtomAnswers>,
     numbers: HashMap<NodeId, usize>,
 }
 
 /// The answers to an atom.
 #[derive(Debug)]
-struct Answered {
+struct AtomAnswers {
     extent: Extent,
     /// What they took.
     steps: u64,
@@ -64,7 +64,7 @@ impl Index {
     pub(crate) fn of<'a>(
         expressions: &[&'a Expr],
         selectors: &[&'a Selector],
-        world: &World<'a>,
+        world: &EvalContext<'a>,
     ) -> Self {
         let mut found = Vec::new();
         expressions.iter().for_each(|expression| atoms_of(expression, &mut found));
@@ -92,7 +92,7 @@ impl Index {
         let extents = pass::answer(&atoms, world).into_iter().zip(&atoms);
         let answered = |(extent, atom): (Extent, &Atom<'_>)| {
             let steps = atom.steps() + world.len() as u64 / ATOM_SPANS;
-            Answered { extent, steps, payer: Cell::new(0) }
+            AtomAnswers { extent, steps, payer: Cell::new(0) }
         };
         Self { extents: extents.map(answered).collect(), numbers }
     }
@@ -145,7 +145,7 @@ fn atoms_within<'a>(selector: &'a Selector, found: &mut Vec<&'a Expr>) {
 }
 
 /// For which of the spans in `mask` a statement holds; of others nothing is said.
-pub(crate) fn extent<'a>(expression: &'a Expr, mask: &Bits, scene: &Scene<'_, 'a>) -> Extent {
+pub(crate) fn extent<'a>(expression: &'a Expr, mask: &Bits, scene: &EvalScope<'_, 'a>) -> Extent {
     budget::spend(16 + mask.len() as u64 / 16);
     if let Some(known) = scene.world.indexed(expression) {
         return known.clone();
@@ -167,7 +167,7 @@ pub(crate) fn extent<'a>(expression: &'a Expr, mask: &Bits, scene: &Scene<'_, 'a
             }
             for number in mask.ones() {
                 let span = Some(scene.world.trace.numbered_span(number));
-                asked.set(number, truth(expression, &Scene { span, ..*scene }).truth);
+                asked.set(number, truth(expression, &EvalScope { span, ..*scene }).truth);
             }
             asked
         }
@@ -175,7 +175,7 @@ pub(crate) fn extent<'a>(expression: &'a Expr, mask: &Bits, scene: &Scene<'_, 'a
 }
 
 /// Whether a comparison asks for events or links, and what it is without any.
-fn of_inner(expression: &Expr, world: &World<'_>) -> Option<(Inner, Truth)> {
+fn of_inner(expression: &Expr, world: &EvalContext<'_>) -> Option<(Inner, Truth)> {
     let (value, without) = match &expression.kind {
         ExprKind::Within { inner, .. } => return Some((*inner, Truth::False)),
         ExprKind::Compare { left, right, .. } if is_fixed(right) => (left, Truth::Undefined),
@@ -203,7 +203,7 @@ fn of_inner(expression: &Expr, world: &World<'_>) -> Option<(Inner, Truth)> {
 fn join<'a>(
     parts: &'a [Expr],
     mask: &Bits,
-    scene: &Scene<'_, 'a>,
+    scene: &EvalScope<'_, 'a>,
     join: impl Fn(&mut Extent, &Extent),
     decided: impl Fn(&Extent) -> &Bits,
 ) -> Extent {
@@ -329,20 +329,22 @@ impl Extent {
 pub(crate) struct Tally {
     /// In the order of the places.
     pub(crate) truths: Vec<Truth>,
-    pub(crate) found: Joined,
+    pub(crate) found: QuantifiedEvaluation,
 }
 
 /// Asks a statement of several spans.
-pub(crate) fn tally<'a>(expression: &'a Expr, places: &[u32], scene: &Scene<'_, 'a>) -> Tally {
+pub(crate) fn tally<'a>(expression: &'a Expr, places: &[u32], scene: &EvalScope<'_, 'a>) -> Tally {
     let at = |place: u32| {
         let span = Some(scene.world.span_at(place as usize));
-        truth(expression, &Scene { span, ..*scene })
+        truth(expression, &EvalScope { span, ..*scene })
     };
     // A set costs the more the larger the trace is, a span by itself does not.
     let is_few = places.len() < scene.world.len() / 64;
     if !is_fixed(expression) || is_few {
-        let mut tally =
-            Tally { truths: Vec::with_capacity(places.len()), found: Joined::nothing() };
+        let mut tally = Tally {
+            truths: Vec::with_capacity(places.len()),
+            found: QuantifiedEvaluation::nothing(),
+        };
         for place in places {
             let found = at(*place);
             tally.truths.push(found.truth);
@@ -357,7 +359,7 @@ pub(crate) fn tally<'a>(expression: &'a Expr, places: &[u32], scene: &Scene<'_, 
     places.iter().for_each(|place| mask.set(number(place)));
     let extent = extent(expression, &mask, scene);
     let truths: Vec<_> = places.iter().map(|place| extent.at(number(place))).collect();
-    let mut found = Joined::nothing();
+    let mut found = QuantifiedEvaluation::nothing();
     // One span of each kind stands for all of them: nothing about them will change.
     for kind in Truth::ALL {
         if let Some(first) = truths.iter().position(|truth| *truth == kind) {

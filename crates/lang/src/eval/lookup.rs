@@ -8,11 +8,10 @@ use model::{
 };
 
 use super::{
-    dropped::Dropped,
+    drop_count::DropCount,
+    span_time::{TimeLack, duration, end_of, start_of, time_lack},
     times::{Cause, TimeBounds},
-    world::{
-        InnerRef, Scene, TRIGGER_NAMES, TimeLack, World, duration, end_of, start_of, time_lack,
-    },
+    world::{EvalContext, EvalScope, InnerRef, TRIGGER_NAMES},
 };
 use crate::{
     budget,
@@ -33,10 +32,10 @@ pub(crate) enum Lookup<'a> {
     /// The span was not told when it started or ended, so that it has no such time.
     Untimed(TimeLack),
     /// It is not there, and may be among what was dropped.
-    Dropped(Dropped),
+    Dropped(DropCount),
     /// The body of the answer, in an encoding that is not read: it is there, and its content is not known.
     Encoded(String),
-    /// Nobody knows: there is no answer. [`World::why_unknown`] says why.
+    /// Nobody knows: there is no answer. [`EvalContext::why_unknown`] says why.
     Unknown,
 }
 
@@ -65,9 +64,9 @@ pub(super) const BROWSER_NAMES: [&str; 3] = ["documentLoad", "documentFetch", "r
 /// An attribute that they have.
 pub(super) const BROWSER_KEY: &str = "event_type";
 
-impl<'a> World<'a> {
+impl<'a> EvalContext<'a> {
     /// What a property is in a scene.
-    pub(crate) fn look_up(&self, property: &Property, scene: &Scene<'_, 'a>) -> Lookup<'a> {
+    pub(crate) fn look_up(&self, property: &Property, scene: &EvalScope<'_, 'a>) -> Lookup<'a> {
         if let Some(inner) = scene.inner
             && let Some(found) = of_inner(property, inner)
         {
@@ -81,7 +80,7 @@ impl<'a> World<'a> {
             Property::Attribute { name, otherwise } => {
                 let attribute =
                     span.attributes().get(name).or_else(|| span.resource().attributes().get(name));
-                let dropped = Dropped::attributes(span);
+                let dropped = DropCount::attributes(span);
                 match (attribute, otherwise) {
                     (Some(value), _) => Lookup::One(value.into()),
                     (None, Some(otherwise)) => self.look_up(otherwise, scene).unless(dropped),
@@ -92,14 +91,14 @@ impl<'a> World<'a> {
                 self.intrinsic(*intrinsic, span, scene.is_selecting)
             }
             Property::Resource(name) => attribute(span.resource().attributes(), name)
-                .unless(Dropped::resource_attributes(span)),
+                .unless(DropCount::resource_attributes(span)),
             Property::Scope(name) => of_scope(span, name),
             Property::Event(name) => {
                 many(span.events().filter_map(|event| one(of_event(name, event))))
-                    .unless(Dropped::of_events(span, name, self.logs))
+                    .unless(DropCount::of_events(span, name, self.logs))
             }
             Property::Link(name) => many(span.links().filter_map(|link| one(of_link(name, link))))
-                .unless(Dropped::of_links(span, name)),
+                .unless(DropCount::of_links(span, name)),
             Property::Response(_) if !self.is_trigger(span.ix()) => Lookup::Absent,
             Property::Response(part) => self.response(part),
             Property::Count => Lookup::Absent,
@@ -140,9 +139,9 @@ impl<'a> World<'a> {
             },
             Intrinsic::Service => {
                 return attribute(span.resource().attributes(), "service.name")
-                    .unless(Dropped::resource_attributes(span));
+                    .unless(DropCount::resource_attributes(span));
             }
-            Intrinsic::Type => match (self.type_of(span), Dropped::own_attributes(span)) {
+            Intrinsic::Type => match (self.type_of(span), DropCount::own_attributes(span)) {
                 // It is of no other type by what it does not have.
                 (GENERAL, Some(dropped)) if !self.is_plain_type(span) => {
                     return Lookup::Dropped(dropped);
@@ -293,7 +292,7 @@ impl<'a> World<'a> {
 
 impl Lookup<'_> {
     /// The same, unless what is absent may have been dropped.
-    fn unless(self, dropped: Option<Dropped>) -> Self {
+    fn unless(self, dropped: Option<DropCount>) -> Self {
         match (self, dropped) {
             (Self::Absent, Some(dropped)) => Self::Dropped(dropped),
             (lookup, _) => lookup,
@@ -319,7 +318,7 @@ fn of_inner<'a>(property: &Property, inner: InnerRef<'a>) -> Option<Lookup<'a>> 
 fn of_event<'a>(name: &str, event: Event<'a>) -> Lookup<'a> {
     match name {
         "name" => Lookup::One(text(event.name())),
-        _ => attribute(event.attributes(), name).unless(Dropped::event_attributes(event)),
+        _ => attribute(event.attributes(), name).unless(DropCount::event_attributes(event)),
     }
 }
 
@@ -328,7 +327,7 @@ fn of_link<'a>(name: &str, link: Link<'a>) -> Lookup<'a> {
     match name {
         "trace_id" => id(link.trace_id().map(|id| id.to_string())),
         "span_id" => id(link.span_id().map(|id| id.to_string())),
-        _ => attribute(link.attributes(), name).unless(Dropped::link_attributes(link)),
+        _ => attribute(link.attributes(), name).unless(DropCount::link_attributes(link)),
     }
 }
 
@@ -337,7 +336,7 @@ fn of_scope<'a>(span: Span<'a>, name: &str) -> Lookup<'a> {
     match name {
         "name" => Lookup::One(text(scope.name())),
         "version" => Lookup::One(text(scope.version())),
-        _ => attribute(scope.attributes(), name).unless(Dropped::scope_attributes(span)),
+        _ => attribute(scope.attributes(), name).unless(DropCount::scope_attributes(span)),
     }
 }
 

@@ -10,8 +10,8 @@ use std::{
 };
 
 use super::{
-    aggregate::Constant, bits::Bits, doubt::Selection, future::Found, relation::Related,
-    select::Matches, summary::Missing,
+    aggregate::Constant, bits::Bits, doubt::Selection, future::Evaluation,
+    relation::RelationResult, select::Matches, summary::NoValue,
 };
 use crate::{
     budget,
@@ -19,11 +19,11 @@ use crate::{
 };
 
 /// What was computed for each node.
-pub(super) type Memo<T> = RefCell<HashMap<NodeId, Remembered<T>>>;
+pub(super) type Memo<T> = RefCell<HashMap<NodeId, MemoEntry<T>>>;
 
 /// What was computed for a node.
 #[derive(Debug)]
-pub(super) struct Remembered<T> {
+pub(super) struct MemoEntry<T> {
     made: Rc<T>,
     /// What that took.
     steps: u64,
@@ -38,9 +38,9 @@ pub(super) trait Remember {
 
 /// The memory that everything remembered takes.
 #[derive(Debug, Default)]
-pub(super) struct Held(Cell<u64>);
+pub(super) struct MemoryUse(Cell<u64>);
 
-impl Held {
+impl MemoryUse {
     pub(super) fn add(&self, bytes: u64) {
         budget::hold(bytes);
         self.0.set(self.0.get() + bytes);
@@ -72,13 +72,13 @@ impl Held {
         }
         self.add(made.bytes());
         let steps = budget::charged().saturating_sub(before);
-        let known = Remembered { made: Rc::clone(&made), steps, payer: Cell::new(statement) };
+        let known = MemoEntry { made: Rc::clone(&made), steps, payer: Cell::new(statement) };
         memo.borrow_mut().insert(id, known);
         made
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryUse {
     fn drop(&mut self) {
         self.release();
     }
@@ -109,13 +109,13 @@ impl Remember for Vec<u32> {
     }
 }
 
-impl Remember for Result<Rc<Constant<'_>>, Missing> {
+impl Remember for Result<Rc<Constant<'_>>, NoValue> {
     fn bytes(&self) -> u64 {
         self.as_ref().map_or(0, |constant| constant.bytes())
     }
 }
 
-impl Remember for Found {
+impl Remember for Evaluation {
     fn bytes(&self) -> u64 {
         size_of::<Self>() as u64
     }
@@ -127,7 +127,7 @@ impl Remember for Selection {
     }
 }
 
-impl Remember for Related {
+impl Remember for RelationResult {
     fn bytes(&self) -> u64 {
         size_of::<Self>() as u64
     }

@@ -5,14 +5,14 @@ use super::{
     lookup::Lookup,
     renamed,
     select::{match_condition, match_numbers, matches, walk},
-    world::{Scene, World},
+    world::{EvalContext, EvalScope},
 };
 use crate::{
     budget,
     syntax::{
         ast::{
-            Anchor, At, Combinator, Expr, ExprKind, Hop, Part, Position, Property, Pseudo,
-            Selector, Step,
+            Anchor, At, Combinator, CompoundSelector, Expr, ExprKind, Hop, Part, Position,
+            Property, Pseudo, Selector,
         },
         print,
     },
@@ -23,20 +23,23 @@ use crate::{
 const VALUES_MAX: usize = 5;
 
 /// Which position each step has, by its number.
-type Positions<'p> = &'p dyn Fn(usize, &Step) -> Option<Position>;
+type Positions<'p> = &'p dyn Fn(usize, &CompoundSelector) -> Option<Position>;
 
+pub(crate) fn nearest_misses<'a>(
+    selector: &'a Selector,
+    scene: &EvalScope<'_, 'a>,
 /// The nearest misses of a selector that selects nothing, in one sentence; none where nothing comes near.
-pub(crate) fn nearest_misses<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Option<String> {
+) -> Option<String> {
     let part =
         selector.parts.first().filter(|_| selector.parts.len() == 1 && !budget::is_over())?;
     at_another_position(part, scene).or_else(|| beside_the_way(part, scene))
 }
 
 /// Positions first: what is said of conditions and combinators is true only where no position had a say in it.
-fn at_another_position<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Option<String> {
+fn at_another_position<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<String> {
     let last = part.hops.iter().rposition(|hop| hop.step.position.is_some())?;
-    let only_last = |at: usize, step: &Step| step.position.filter(|_| at != last);
-    let none = |_: usize, _: &Step| None;
+    let only_last = |at: usize, step: &CompoundSelector| step.position.filter(|_| at != last);
+    let none = |_: usize, _: &CompoundSelector| None;
     let kinds: [Positions<'_>; 2] = [&only_last, &none];
     kinds.into_iter().find_map(|position| {
         let found = walk(part, &part.hops, scene, position).len();
@@ -45,8 +48,8 @@ fn at_another_position<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Option<Stri
     })
 }
 
-fn beside_the_way<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Option<String> {
-    let no_position = |_: usize, _: &Step| None;
+fn beside_the_way<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<String> {
+    let no_position = |_: usize, _: &CompoundSelector| None;
     let (Hop { combinator, step }, outer) = part.hops.split_last()?;
     let found = matches(step, scene).bits.count();
     if found == 0 {
@@ -76,12 +79,12 @@ fn way(combinator: Combinator) -> &'static str {
     }
 }
 
-fn but_for_a_pseudo<'a>(step: &'a Step, world: &World<'a>) -> Option<String> {
+fn but_for_a_pseudo<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> Option<String> {
     let found = match_condition(step, world).count();
     if found == 0 || step.pseudos.is_empty() {
         return None;
     }
-    let bare = Step { pseudos: Vec::new(), position: None, ..step.clone() };
+    let bare = CompoundSelector { pseudos: Vec::new(), position: None, ..step.clone() };
     let pseudos: Vec<_> = step.pseudos.iter().map(pseudo).collect();
     let bare = counted(found, &written_steps(&[bare], &|_, _| None));
     Some(format!("{bare}, none of them `{}`", shorten(&pseudos.concat())))
@@ -89,8 +92,12 @@ fn but_for_a_pseudo<'a>(step: &'a Step, world: &World<'a>) -> Option<String> {
 
 /// A pseudo-class as it is written.
 pub(super) fn pseudo(pseudo: &Pseudo) -> String {
-    let step =
-        Step { condition: None, pseudos: vec![pseudo.clone()], position: None, at: At::default() };
+    let step = CompoundSelector {
+        condition: None,
+        pseudos: vec![pseudo.clone()],
+        position: None,
+        at: At::default(),
+    };
     let written = written_steps(&[step], &|_, _| None);
     written.strip_prefix("span[]").unwrap_or(&written).to_owned()
 }
@@ -105,7 +112,7 @@ fn counted(spans: usize, written: &str) -> String {
 /// The first hops of a part as they are written, with these positions.
 pub(super) fn written(part: &Part, hops: &[Hop], position: Positions<'_>) -> String {
     let hops = hops.iter().enumerate().map(|(at, hop)| {
-        let step = Step { position: position(at, &hop.step), ..hop.step.clone() };
+        let step = CompoundSelector { position: position(at, &hop.step), ..hop.step.clone() };
         Hop { combinator: hop.combinator, step }
     });
     let part = Part { anchor: part.anchor, hops: hops.collect() };
@@ -113,14 +120,15 @@ pub(super) fn written(part: &Part, hops: &[Hop], position: Positions<'_>) -> Str
     shorten(&print::selector(&selector)).into_owned()
 }
 
-fn written_steps(steps: &[Step], position: Positions<'_>) -> String {
-    let hop = |step: &Step| Hop { combinator: Combinator::Descendant, step: step.clone() };
+fn written_steps(steps: &[CompoundSelector], position: Positions<'_>) -> String {
+    let hop =
+        |step: &CompoundSelector| Hop { combinator: Combinator::Descendant, step: step.clone() };
     let hops: Vec<_> = steps.iter().map(hop).collect();
     written(&Part { anchor: Anchor::Trace, hops: Vec::new() }, &hops, position)
 }
 
 /// The condition that alone keeps the most spans out, and what these have instead.
-fn all_but_one<'a>(step: &'a Step, world: &World<'a>) -> Option<String> {
+fn all_but_one<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> Option<String> {
     let condition = step.condition.as_ref()?;
     let conditions = match &condition.kind {
         ExprKind::And(parts) => parts.as_slice(),
@@ -150,7 +158,7 @@ fn all_but_one<'a>(step: &'a Step, world: &World<'a>) -> Option<String> {
     (!missed.is_empty()).then(|| describe(&conditions[at], &world.places_of(&missed), world))
 }
 
-fn describe<'a>(condition: &'a Expr, missed: &Bits, world: &World<'a>) -> String {
+fn describe<'a>(condition: &'a Expr, missed: &Bits, world: &EvalContext<'a>) -> String {
     let count = missed.count();
     let matching = match count {
         1 => "1 span matches".to_owned(),
@@ -216,7 +224,7 @@ fn asked(condition: &Expr) -> Option<(&Expr, &Property)> {
 }
 
 /// Whether these bear the attribute under its older or newer name.
-fn renamed_on(property: &Property, missed: &Bits, world: &World<'_>) -> Option<String> {
+fn renamed_on(property: &Property, missed: &Bits, world: &EvalContext<'_>) -> Option<String> {
     let Property::Attribute { name, .. } = property else { return None };
     renamed::others(name).find_map(|(other, age)| {
         world.trace.text_number(other)?;
@@ -233,7 +241,7 @@ fn renamed_on(property: &Property, missed: &Bits, world: &World<'_>) -> Option<S
 }
 
 /// The attribute of a span under its older or newer name, in words.
-pub(crate) fn renamed_here(property: &Property, scene: &Scene<'_, '_>) -> Option<String> {
+pub(crate) fn renamed_here(property: &Property, scene: &EvalScope<'_, '_>) -> Option<String> {
     let (Property::Attribute { name, .. }, Some(span)) = (property, scene.span) else {
         return None;
     };

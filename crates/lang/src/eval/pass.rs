@@ -12,11 +12,12 @@ use model::trace::{
 
 use super::{
     atom::{Atom, Source},
-    dropped::has_dropped_attributes,
+    drop_count::has_dropped_attributes,
     future::Truth,
     index::Extent,
     lookup::{BROWSER_KEY, BROWSER_NAMES, Lookup, TYPES},
-    world::{World, duration},
+    span_time::duration,
+    world::EvalContext,
 };
 use crate::{
     budget,
@@ -34,7 +35,7 @@ const SPAN_STEPS: u64 = 64;
 const REMEMBERED: usize = 1024;
 
 /// The answers to all atoms, in their order.
-pub(super) fn answer<'a>(atoms: &[Atom<'a>], world: &World<'a>) -> Vec<Extent> {
+pub(super) fn answer<'a>(atoms: &[Atom<'a>], world: &EvalContext<'a>) -> Vec<Extent> {
     let mut extents: Vec<_> = atoms.iter().map(|_| Extent::nowhere(world.len())).collect();
     if atoms.is_empty() {
         return extents;
@@ -42,7 +43,7 @@ pub(super) fn answer<'a>(atoms: &[Atom<'a>], world: &World<'a>) -> Vec<Extent> {
     if !budget::spend(world.len() as u64 * (SPAN_STEPS + atoms.len() as u64 / 8)) {
         return extents;
     }
-    let mut asked = Asked::of(atoms, world);
+    let mut asked = AtomIndex::of(atoms, world);
     let mut block = Block::of(atoms);
     for span in world.trace.spans() {
         let number = span.ix().number();
@@ -122,7 +123,7 @@ fn plane(at: usize, truth: Truth) -> Option<u16> {
 
 /// The questions that look at one thing.
 #[derive(Default)]
-struct Question {
+struct AtomGroup {
     atoms: Vec<u16>,
     /// Those of them to which something else may have answered before.
     later: Vec<u16>,
@@ -151,7 +152,7 @@ impl Rows {
     }
 }
 
-impl Question {
+impl AtomGroup {
     fn add(&mut self, at: usize, is_later: bool) {
         let Ok(at) = u16::try_from(at) else { return };
         self.atoms.push(at);
@@ -168,7 +169,13 @@ impl Question {
         }));
     }
 
-    fn text<'a>(&mut self, number: u32, atoms: &[Atom<'a>], world: &World<'a>, block: &mut Block) {
+    fn text<'a>(
+        &mut self,
+        number: u32,
+        atoms: &[Atom<'a>],
+        world: &EvalContext<'a>,
+        block: &mut Block,
+    ) {
         let Self { atoms: which, texts, .. } = self;
         let ask = |atom: &Atom<'a>| atom.text(number, world);
         block.set(texts.get(number.into(), |row| Self::row(which, atoms, row, ask)));
@@ -178,7 +185,7 @@ impl Question {
         &mut self,
         attribute: NumberedAttribute<'_>,
         atoms: &[Atom<'a>],
-        world: &World<'a>,
+        world: &EvalContext<'a>,
         block: &mut Block,
     ) {
         block.clear(&self.later);
@@ -217,29 +224,29 @@ impl Question {
 }
 
 /// All questions.
-struct Asked<'s, 'a> {
+struct AtomIndex<'s, 'a> {
     atoms: &'s [Atom<'a>],
-    world: &'s World<'a>,
-    names: Question,
+    world: &'s EvalContext<'a>,
+    names: AtomGroup,
     /// By the number of a kind, of a status, of a type.
     kinds: Vec<Row>,
     statuses: Vec<Row>,
     types: Vec<Row>,
     type_numbers: Types,
-    durations: Question,
+    durations: AtomGroup,
     /// What is looked up for each span.
-    others: Question,
+    others: AtomGroup,
     /// What is looked up for spans whose kind or status is not one of those.
-    rare: Question,
-    shared: Shared,
-    attributes: Wanted,
+    rare: AtomGroup,
+    shared: SharedAnswers,
+    attributes: AttributeIndex,
     all: Vec<u16>,
 }
 
-impl<'s, 'a> Asked<'s, 'a> {
-    fn of(atoms: &'s [Atom<'a>], world: &'s World<'a>) -> Self {
+impl<'s, 'a> AtomIndex<'s, 'a> {
+    fn of(atoms: &'s [Atom<'a>], world: &'s EvalContext<'a>) -> Self {
         let by = |source: Source| {
-            let mut question = Question::default();
+            let mut question = AtomGroup::default();
             for (at, _) in atoms.iter().enumerate().filter(|(_, atom)| atom.source() == source) {
                 question.add(at, false);
             }
@@ -252,7 +259,7 @@ impl<'s, 'a> Asked<'s, 'a> {
             }
             let row = |(word, code): &(&'static str, &'static str)| {
                 let mut row = Row::new();
-                Question::row(&which, atoms, &mut row, |atom| {
+                AtomGroup::row(&which, atoms, &mut row, |atom| {
                     let word = if atom.is_status_code() { code } else { word };
                     atom.looked_up(Lookup::One(Value::borrowed(word)))
                 });
@@ -279,8 +286,8 @@ impl<'s, 'a> Asked<'s, 'a> {
             durations: by(Source::Duration),
             others: by(Source::Span),
             rare,
-            shared: Shared::default(),
-            attributes: Wanted::of(atoms, world),
+            shared: SharedAnswers::default(),
+            attributes: AttributeIndex::of(atoms, world),
             all: (0..atoms.len()).filter_map(|at| u16::try_from(at).ok()).collect(),
         }
     }
@@ -305,12 +312,12 @@ impl<'s, 'a> Asked<'s, 'a> {
         }
         if !self.durations.atoms.is_empty() {
             let duration = duration(span);
-            Question::ask(&self.durations.atoms, atoms, block, |atom| match duration {
+            AtomGroup::ask(&self.durations.atoms, atoms, block, |atom| match duration {
                 Ok(nanos) => atom.duration(nanos),
                 Err(lack) => atom.looked_up(Lookup::Untimed(lack)),
             });
         }
-        Question::ask(&self.others.atoms, atoms, block, |atom| atom.of_span(span, world));
+        AtomGroup::ask(&self.others.atoms, atoms, block, |atom| atom.of_span(span, world));
         let (cleared, row) = self.shared.of(atoms, span, world);
         block.clear(cleared);
         block.set(row);
@@ -322,7 +329,7 @@ impl<'s, 'a> Asked<'s, 'a> {
         }
         if has_dropped_attributes(span) {
             block.clear(&self.all);
-            Question::ask(&self.all, atoms, block, |atom| atom.of_rest(span, world));
+            AtomGroup::ask(&self.all, atoms, block, |atom| atom.of_rest(span, world));
         }
     }
 
@@ -337,7 +344,7 @@ impl<'s, 'a> Asked<'s, 'a> {
             Source::Kind => kind.is_none(),
             _ => status.is_none(),
         };
-        Question::ask(&self.rare.atoms, self.atoms, block, |atom| match is_asked(atom) {
+        AtomGroup::ask(&self.rare.atoms, self.atoms, block, |atom| match is_asked(atom) {
             true => atom.of_span(span, self.world),
             false => Truth::Undefined,
         });
@@ -360,7 +367,7 @@ struct Types {
 }
 
 impl Types {
-    fn of(world: &World<'_>) -> Self {
+    fn of(world: &EvalContext<'_>) -> Self {
         Self {
             keys: Vec::new(),
             browser_names: BROWSER_NAMES.map(|name| world.trace.text_number(name)),
@@ -369,7 +376,7 @@ impl Types {
     }
 
     /// The number of a span's type; one beyond the last for those that have none.
-    fn of_span(&mut self, span: Span<'_>, world: &World<'_>) -> usize {
+    fn of_span(&mut self, span: Span<'_>, world: &EvalContext<'_>) -> usize {
         let name = Some(world.trace.name_number(span.ix()));
         if self.browser_names.contains(&name) || world.is_trigger(span.ix()) {
             return TYPES.len();
@@ -384,7 +391,7 @@ impl Types {
         found
     }
 
-    fn of_key(&mut self, key: u32, world: &World<'_>) -> usize {
+    fn of_key(&mut self, key: u32, world: &EvalContext<'_>) -> usize {
         let at = key as usize;
         if self.keys.len() <= at {
             self.keys.resize(at + 1, 0);
@@ -399,15 +406,15 @@ impl Types {
 }
 
 /// Who asks for an attribute, by the number of its key.
-struct Wanted {
+struct AttributeIndex {
     /// By key: one more than the number of its question; 0 for most.
     slots: Vec<u16>,
     /// With the span whose attribute was taken last, from 1: of two with one key the one that is met first counts.
-    questions: Vec<(Question, usize)>,
+    questions: Vec<(AtomGroup, usize)>,
 }
 
-impl Wanted {
-    fn of(atoms: &[Atom<'_>], world: &World<'_>) -> Self {
+impl AttributeIndex {
+    fn of(atoms: &[Atom<'_>], world: &EvalContext<'_>) -> Self {
         let mut wanted = Self { slots: Vec::new(), questions: Vec::new() };
         for (at, atom) in atoms.iter().enumerate() {
             let key = atom.attribute().and_then(|name| world.trace.text_number(name));
@@ -416,7 +423,7 @@ impl Wanted {
                 wanted.slots.resize(key + 1, 0);
             }
             if wanted.slots[key] == 0 {
-                wanted.questions.push((Question::default(), 0));
+                wanted.questions.push((AtomGroup::default(), 0));
                 wanted.slots[key] = u16::try_from(wanted.questions.len()).unwrap_or(u16::MAX);
             }
             let is_later = atom.source() != Source::None
@@ -427,7 +434,7 @@ impl Wanted {
         wanted
     }
 
-    fn of_key(&mut self, key: u32, span: usize) -> Option<&mut Question> {
+    fn of_key(&mut self, key: u32, span: usize) -> Option<&mut AtomGroup> {
         let slot = self.slots.get(key as usize).filter(|slot| **slot > 0)?;
         let (question, taken) = &mut self.questions[usize::from(*slot) - 1];
         if *taken == span + 1 {
@@ -440,15 +447,20 @@ impl Wanted {
 
 /// What all spans of a resource and a scope have in common.
 #[derive(Default)]
-struct Shared {
+struct SharedAnswers {
     known: HashMap<(ResourceIx, ScopeIx), usize>,
     /// To whom it answers, and what.
     answers: Vec<(Vec<u16>, Row)>,
     last: Option<((ResourceIx, ScopeIx), usize)>,
 }
 
-impl Shared {
-    fn of<'a>(&mut self, atoms: &[Atom<'a>], span: Span<'a>, world: &World<'a>) -> (&[u16], &Row) {
+impl SharedAnswers {
+    fn of<'a>(
+        &mut self,
+        atoms: &[Atom<'a>],
+        span: Span<'a>,
+        world: &EvalContext<'a>,
+    ) -> (&[u16], &Row) {
         let whose = (span.resource_ix(), span.scope_ix());
         let number = match self.last {
             Some((last, number)) if last == whose => number,
@@ -463,7 +475,7 @@ impl Shared {
     }
 }
 
-fn shared<'a>(atoms: &[Atom<'a>], span: Span<'a>, world: &World<'a>) -> (Vec<u16>, Row) {
+fn shared<'a>(atoms: &[Atom<'a>], span: Span<'a>, world: &EvalContext<'a>) -> (Vec<u16>, Row) {
     let (mut whose, mut row) = (Vec::new(), Row::new());
     let attributes = span.resource().attributes();
     for (at, atom) in atoms.iter().enumerate() {

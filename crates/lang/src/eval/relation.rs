@@ -11,13 +11,14 @@ use std::rc::Rc;
 
 use super::{
     doubt::{Selection, selection},
-    dropped::Dropped,
-    extreme::{Group, Side, every, groups, host_at, some, times},
-    future::{Found, Future, Truth},
+    drop_count::DropCount,
+    extreme::{HostSpans, Side, every, groups, host_at, some, times},
+    future::{Evaluation, Future, Truth},
     lasting::is_lasting,
     select::{Links, is_anchored},
-    truth::{Joined, expect_spans, quantify},
-    world::{Scene, TOO_MANY_LOOKS, World, time_lack},
+    span_time::time_lack,
+    truth::{QuantifiedEvaluation, expect_spans, quantify},
+    world::{EvalContext, EvalScope, TOO_MANY_LOOKS},
 };
 use crate::{
     budget,
@@ -27,8 +28,8 @@ use crate::{
 
 /// What a relation came to, and the pair that shows it.
 #[derive(Clone, Debug)]
-pub(crate) struct Related {
-    pub(crate) found: Found,
+pub(crate) struct RelationResult {
+    pub(crate) found: Evaluation,
     pub(crate) pair: Option<(u32, u32)>,
 }
 
@@ -46,8 +47,8 @@ pub(crate) fn relate<'a>(
     left: &'a Subject,
     relation: Relation,
     right: &'a Subject,
-    scene: &Scene<'_, 'a>,
-) -> Rc<Related> {
+    scene: &EvalScope<'_, 'a>,
+) -> Rc<RelationResult> {
     let make = || compute(left, relation, right, scene);
     match is_anchored(&left.selector) && is_anchored(&right.selector) {
         true => scene.world.relation(left, make),
@@ -59,9 +60,12 @@ fn compute<'a>(
     left: &'a Subject,
     relation: Relation,
     right: &'a Subject,
-    scene: &Scene<'_, 'a>,
-) -> Related {
-    let open = |reason: String| Related { found: Found::open(reason, Future::ANY), pair: None };
+    scene: &EvalScope<'_, 'a>,
+) -> RelationResult {
+    let open = |reason: String| RelationResult {
+        found: Evaluation::open(reason, Future::ANY),
+        pair: None,
+    };
     let sides = [left, right]
         .map(|subject| (selection(&subject.selector, scene), is_lasting(&subject.selector)));
     let looks = sides.iter().map(|(selection, _)| selection.sure.len()).sum();
@@ -69,11 +73,11 @@ fn compute<'a>(
     if scene.span.is_some() && !scene.world.may_look(looks) {
         return open(TOO_MANY_LOOKS.to_owned());
     }
-    let mut lacking: Option<Found> = None;
+    let mut lacking: Option<Evaluation> = None;
     for (subject, (Selection { sure, doubt }, is_lasting)) in [left, right].into_iter().zip(&sides)
     {
         let expected = match doubt {
-            Some(doubt) if sure.is_empty() => Err(Found::open(&*doubt.reason, Future::ANY)),
+            Some(doubt) if sure.is_empty() => Err(Evaluation::open(&*doubt.reason, Future::ANY)),
             _ => expect_spans(subject.quantifier, sure.len(), *is_lasting, &subject.selector),
         };
         if let Err(found) = expected {
@@ -83,13 +87,13 @@ fn compute<'a>(
         }
     }
     if let Some(found) = lacking {
-        return Related { found, pair: None };
+        return RelationResult { found, pair: None };
     }
     let [(lefts, is_left_lasting), (rights, is_right_lasting)] = sides;
     let reason = [&lefts, &rights].into_iter().find_map(|side| side.doubt.as_ref());
     let reason = reason.map(|doubt| doubt.reason.clone());
     let (lefts, rights) = (&lefts.sure, &rights.sure);
-    let asked = Asked {
+    let asked = RelationQuery {
         relation,
         world: scene.world,
         quantifiers: (left.quantifier, right.quantifier),
@@ -101,16 +105,16 @@ fn compute<'a>(
     };
     let Some(reason) = reason else { return related };
     // What may be selected besides is as what may still come, while everything else stays.
-    let frozen = Asked { are_lasting: (true, true), is_frozen: true, ..asked };
+    let frozen = RelationQuery { are_lasting: (true, true), is_frozen: true, ..asked };
     let possible = frozen.relate(lefts, rights).map_or(Future::ANY, |frozen| frozen.found.future);
-    Related { found: related.found.doubted(possible, &reason), ..related }
+    RelationResult { found: related.found.doubted(possible, &reason), ..related }
 }
 
 /// What is asked of two selections.
 #[derive(Clone, Copy)]
-struct Asked<'w, 'a> {
+struct RelationQuery<'w, 'a> {
     relation: Relation,
-    world: &'w World<'a>,
+    world: &'w EvalContext<'a>,
     quantifiers: (Quantifier, Quantifier),
     are_lasting: (bool, bool),
     /// Whether clocks and times stay as they are.
@@ -118,16 +122,16 @@ struct Asked<'w, 'a> {
 }
 
 /// What holds of one span on the left, and the span on the right that shows it.
-struct Answered {
-    found: Found,
+struct RelationAnswer {
+    found: Evaluation,
     witness: u32,
 }
 
-impl Asked<'_, '_> {
+impl RelationQuery<'_, '_> {
     /// What holds of these spans; nothing where they are too many.
-    fn relate(&self, lefts: &[u32], rights: &[u32]) -> Option<Related> {
+    fn relate(&self, lefts: &[u32], rights: &[u32]) -> Option<RelationResult> {
         let Self { relation, world, quantifiers: (quantifier, _), .. } = *self;
-        let answers: Box<dyn Fn(u32) -> Answered> = match relation {
+        let answers: Box<dyn Fn(u32) -> RelationAnswer> = match relation {
             Relation::Calls => {
                 let rights = Callees::of(rights, world);
                 Box::new(move |place| self.calls(place, &rights))
@@ -140,7 +144,7 @@ impl Asked<'_, '_> {
                 Box::new(move |place| self.times(place, &groups))
             }
         };
-        let mut joined = Joined::nothing();
+        let mut joined = QuantifiedEvaluation::nothing();
         // The first pair of each kind.
         let (mut held, mut broken, mut open) = (None, None, None);
         for place in lefts {
@@ -169,26 +173,26 @@ impl Asked<'_, '_> {
         if let (Truth::Open, Some((left, right))) = (found.truth, pair) {
             found.reason = Some(why_open(relation, [left, right], world));
         }
-        Some(Related { found, pair })
+        Some(RelationResult { found, pair })
     }
 
-    fn times(&self, place: u32, groups: &[Group]) -> Answered {
+    fn times(&self, place: u32, groups: &[HostSpans]) -> RelationAnswer {
         budget::spend(QUESTION_STEPS * (1 + groups.len()) as u64);
         let clocks = self.world.clocks();
         let (left, host) = (times(place, self.world), host_at(self.world, place));
-        let mut joined = Joined::nothing();
+        let mut joined = QuantifiedEvaluation::nothing();
         let mut witness = None;
         let is_timed = left.has(Side::Left, self.relation);
         for group in groups.iter().filter(|group| group.has_other(place)) {
             let is_one_clock = host == group.host && group.is_timed;
             let found = |truth: Truth| match truth {
-                _ if self.is_frozen => Found::fixed(truth),
-                Truth::Open => Found::new(truth, Future::ANY),
+                _ if self.is_frozen => Evaluation::fixed(truth),
+                Truth::Open => Evaluation::new(truth, Future::ANY),
                 // Further spans may show that the clocks contradict each other.
                 _ if !is_one_clock => {
-                    Found::new(truth, Future::only(truth).with(Future::only(Truth::Open)))
+                    Evaluation::new(truth, Future::only(truth).with(Future::only(Truth::Open)))
                 }
-                _ => Found::fixed(truth),
+                _ => Evaluation::fixed(truth),
             };
             let is_every = matches!(self.quantifiers.1, Quantifier::Every | Quantifier::The);
             let offset = clocks.offset(host, group.host);
@@ -205,20 +209,23 @@ impl Asked<'_, '_> {
                 witness = Some(place);
             }
         }
-        Answered { found: self.quantified(&joined, witness), witness: witness.unwrap_or(place) }
+        RelationAnswer {
+            found: self.quantified(&joined, witness),
+            witness: witness.unwrap_or(place),
+        }
     }
 
     /// What holds of the spans on the right, without the one on the left. All of none is not defined.
-    fn quantified(&self, joined: &Joined, witness: Option<u32>) -> Found {
+    fn quantified(&self, joined: &QuantifiedEvaluation, witness: Option<u32>) -> Evaluation {
         let is_every = matches!(self.quantifiers.1, Quantifier::Every | Quantifier::The);
         match witness {
-            None if is_every => Found::undefined(SAME_SPAN, Future::ANY),
+            None if is_every => Evaluation::undefined(SAME_SPAN, Future::ANY),
             _ => quantify(self.quantifiers.1, joined, self.are_lasting.1),
         }
     }
 
     /// Whether the one calls the other is seen on the two alone, unless the other dropped links.
-    fn calls(&self, left: u32, rights: &Callees) -> Answered {
+    fn calls(&self, left: u32, rights: &Callees) -> RelationAnswer {
         let called = called_by(left, self.world, self.world.links());
         budget::spend(QUESTION_STEPS * (1 + called.len()) as u64);
         // One of the first is meant that the span does not call: there are not more of them than it calls, and itself.
@@ -226,16 +233,19 @@ impl Asked<'_, '_> {
         let no = rights.sure.iter().copied().find(is_other);
         let open = rights.open.iter().copied().find(is_other);
         let yes = called.iter().copied().find(|place| *place != left && rights.has(*place));
-        let mut joined = Joined::nothing();
+        let mut joined = QuantifiedEvaluation::nothing();
         let firsts = [(yes, Truth::True), (open, Truth::Open), (no, Truth::False)];
         for (_, truth) in firsts.into_iter().filter(|(first, _)| first.is_some()) {
-            joined.add(Found::fixed(truth));
+            joined.add(Evaluation::fixed(truth));
         }
         let witness = match self.quantifiers.1 {
             Quantifier::Every | Quantifier::The => no.or(open).or(yes),
             Quantifier::Some | Quantifier::No => yes.or(open).or(no),
         };
-        Answered { found: self.quantified(&joined, witness), witness: witness.unwrap_or(left) }
+        RelationAnswer {
+            found: self.quantified(&joined, witness),
+            witness: witness.unwrap_or(left),
+        }
     }
 }
 
@@ -247,7 +257,7 @@ struct Callees {
 }
 
 impl Callees {
-    fn of(rights: &[u32], world: &World<'_>) -> Self {
+    fn of(rights: &[u32], world: &EvalContext<'_>) -> Self {
         let dropped = world.dropped_links();
         let is_open = |place: &u32| dropped.is_some_and(|(places, _)| places.has(*place as usize));
         let (open, sure) = sorted(rights).into_iter().partition(is_open);
@@ -260,10 +270,10 @@ impl Callees {
 }
 
 /// Why it is open how two spans relate.
-pub(super) fn why_open(relation: Relation, places: [u32; 2], world: &World<'_>) -> String {
+pub(super) fn why_open(relation: Relation, places: [u32; 2], world: &EvalContext<'_>) -> String {
     let spans = places.map(|place| world.span_at(place as usize));
     if relation == Relation::Calls {
-        return Dropped::links(spans[1]).map_or_else(String::new, |dropped| dropped.by(spans[1]));
+        return DropCount::links(spans[1]).map_or_else(String::new, |dropped| dropped.by(spans[1]));
     }
     for (side, place) in [Side::Left, Side::Right].into_iter().zip(places) {
         let span = world.span_at(place as usize);
@@ -276,7 +286,7 @@ pub(super) fn why_open(relation: Relation, places: [u32; 2], world: &World<'_>) 
 }
 
 /// What stands directly below a span, or links to it; sorted.
-fn called_by(place: u32, world: &World<'_>, links: &Links) -> Vec<u32> {
+fn called_by(place: u32, world: &EvalContext<'_>, links: &Links) -> Vec<u32> {
     let children = world.tree.children_at(place as usize).map(|child| child as u32);
     let mut called: Vec<_> = children.chain(links.to(place)).collect();
     called.sort_unstable();

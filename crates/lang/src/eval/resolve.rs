@@ -1,6 +1,6 @@
 //! What is known before a run, filled in: variables, functions of chance and time, and texts made of them.
 //!
-//! From here on the tree holds none of them: what they stood for is [`Known`], and remembers whether it came from a
+//! From here on the tree holds none of them: what they stood for is [`ResolvedValue`], and remembers whether it came from a
 //! secret. Deliberately absent: what triggers are made of. In their texts stand expressions, which [`value`] takes.
 
 use std::{
@@ -12,13 +12,13 @@ use model::Place;
 
 use super::expression::{Values, constant};
 use crate::{
-    plan::{Claim, Expect, Output, Plan, Resolved, Spec, Written},
+    plan::{Claim, Expect, Output, Plan, ResolvedPlan, SourceNode, Spec},
     request::ResolveError,
     secrets::Secrets,
     syntax::{
         ast::{
-            Aggregate, Expr, ExprKind, Hop, Known, Part, Piece, Pseudo, Selector, Step, Subject,
-            Template, VariableScope,
+            Aggregate, CompoundSelector, Expr, ExprKind, Hop, Part, Piece, Pseudo, ResolvedValue,
+            Selector, Subject, Template, VariableScope,
         },
         number::Numbers,
     },
@@ -41,7 +41,7 @@ pub struct Vars {
 
 /// What could not be filled in, and where in the string it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unfilled {
+pub(crate) enum FillError {
     /// A variable without a value.
     Missing { name: String, at: Range<usize> },
     /// An expression that has no value before there is a trace, or none at all.
@@ -49,7 +49,7 @@ pub(crate) enum Unfilled {
 }
 
 /// Fills in what is judged: specs, claims and outputs.
-pub fn resolve(plan: &Plan, vars: &Vars, seed: &Seed) -> Result<Resolved, ResolveError> {
+pub fn resolve(plan: &Plan, vars: &Vars, seed: &Seed) -> Result<ResolvedPlan, ResolveError> {
     let mut draw = Draw::new(seed, Purpose::Judgement);
     let mut resolver = Resolver { vars, draw: &mut draw };
     let mut specs = Vec::with_capacity(plan.specs.len());
@@ -68,7 +68,7 @@ pub fn resolve(plan: &Plan, vars: &Vars, seed: &Seed) -> Result<Resolved, Resolv
     }
     let mut outputs = Vec::with_capacity(plan.outputs.len());
     for output in &plan.outputs {
-        let at = |unfilled: Unfilled| unfilled.at(&output.place);
+        let at = |unfilled: FillError| unfilled.at(&output.place);
         let selector = resolver.selector(&output.selector).map_err(at)?;
         let value = resolver.expr(&output.value).map_err(at)?;
         outputs.push(Output { selector, value, ..output.clone() });
@@ -80,7 +80,7 @@ pub fn resolve(plan: &Plan, vars: &Vars, seed: &Seed) -> Result<Resolved, Resolv
             Expect::Span(span) => Expect::Span(resolver.written(span, Resolver::selector)?),
         });
     }
-    let mut resolved = Resolved {
+    let mut resolved = ResolvedPlan {
         specs,
         claims,
         outputs,
@@ -94,7 +94,7 @@ pub fn resolve(plan: &Plan, vars: &Vars, seed: &Seed) -> Result<Resolved, Resolv
 }
 
 /// Numbers all nodes that are judged.
-fn number(resolved: &mut Resolved) {
+fn number(resolved: &mut ResolvedPlan) {
     let mut numbers = Numbers::default();
     for spec in &mut resolved.specs {
         numbers.selector(&mut spec.selector.meaning);
@@ -113,16 +113,16 @@ fn number(resolved: &mut Resolved) {
 }
 
 /// An expression with nothing open in it but what the trace and the answer tell.
-fn resolve_expr(expr: &Expr, vars: &Vars, draw: &mut Draw) -> Result<Expr, Unfilled> {
+fn resolve_expr(expr: &Expr, vars: &Vars, draw: &mut Draw) -> Result<Expr, FillError> {
     Resolver { vars, draw }.expr(expr)
 }
 
 /// What an expression in a text of a trigger stands for, with its variables filled in.
-pub(crate) fn value(expr: &Expr, vars: &Vars, draw: &mut Draw) -> Result<Known, Unfilled> {
+pub(crate) fn value(expr: &Expr, vars: &Vars, draw: &mut Draw) -> Result<ResolvedValue, FillError> {
     let expr = resolve_expr(expr, vars, draw)?;
     known(&expr).map_err(|lack| {
         let (Lack::Undefined(reason) | Lack::Open(reason)) = lack;
-        Unfilled::Valueless { reason, at: expr.at.0.clone() }
+        FillError::Valueless { reason, at: expr.at.0.clone() }
     })
 }
 
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Vars {
     }
 }
 
-impl Unfilled {
+impl FillError {
     /// The error, for people who see the place.
     pub(crate) fn at(self, place: &Place) -> ResolveError {
         let place = place.clone();
@@ -167,27 +167,27 @@ struct Resolver<'r> {
 impl Resolver<'_> {
     fn written<T>(
         &mut self,
-        written: &Written<T>,
-        resolve: impl Fn(&mut Self, &T) -> Result<T, Unfilled>,
-    ) -> Result<Written<T>, ResolveError> {
+        written: &SourceNode<T>,
+        resolve: impl Fn(&mut Self, &T) -> Result<T, FillError>,
+    ) -> Result<SourceNode<T>, ResolveError> {
         let meaning = resolve(self, &written.meaning);
-        Ok(Written {
+        Ok(SourceNode {
             source: written.source.clone(),
             place: written.place.clone(),
             meaning: meaning.map_err(|unfilled| unfilled.at(&written.place))?,
         })
     }
 
-    fn expr(&mut self, expr: &Expr) -> Result<Expr, Unfilled> {
+    fn expr(&mut self, expr: &Expr) -> Result<Expr, FillError> {
         let kind = match &expr.kind {
             ExprKind::Variable { scope, name } => match self.vars.get(*scope, name) {
                 Some(text) => {
                     let is_secret = self.vars.secrets.contains(name);
-                    ExprKind::Known(Known { text: text.to_owned().into(), is_secret })
+                    ExprKind::Known(ResolvedValue { text: text.to_owned().into(), is_secret })
                 }
                 None => {
                     let (name, at) = (name.clone(), expr.at.0.clone());
-                    return Err(Unfilled::Missing { name, at });
+                    return Err(FillError::Missing { name, at });
                 }
             },
             ExprKind::Template(template) => {
@@ -195,7 +195,8 @@ impl Resolver<'_> {
             }
             ExprKind::Call { function, arguments } => {
                 let mut arguments = self.exprs(arguments)?;
-                let drawn = Known { text: self.draw.draw(*function).into(), is_secret: false };
+                let drawn =
+                    ResolvedValue { text: self.draw.draw(*function).into(), is_secret: false };
                 arguments.push(Expr { kind: ExprKind::Known(drawn), at: expr.at.clone() });
                 folded(ExprKind::Call { function: *function, arguments }, expr)
             }
@@ -205,7 +206,7 @@ impl Resolver<'_> {
     }
 
     /// The same kind of expression, with its parts resolved.
-    fn within(&mut self, kind: &ExprKind) -> Result<ExprKind, Unfilled> {
+    fn within(&mut self, kind: &ExprKind) -> Result<ExprKind, FillError> {
         let mut kind = kind.clone();
         match &mut kind {
             ExprKind::List(items) | ExprKind::And(items) | ExprKind::Or(items) => {
@@ -256,18 +257,18 @@ impl Resolver<'_> {
         Ok(kind)
     }
 
-    fn exprs(&mut self, exprs: &[Expr]) -> Result<Vec<Expr>, Unfilled> {
+    fn exprs(&mut self, exprs: &[Expr]) -> Result<Vec<Expr>, FillError> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
 
-    fn optional(&mut self, expr: &mut Option<Box<Expr>>) -> Result<(), Unfilled> {
+    fn optional(&mut self, expr: &mut Option<Box<Expr>>) -> Result<(), FillError> {
         if let Some(expr) = expr {
             **expr = self.expr(expr)?;
         }
         Ok(())
     }
 
-    fn aggregate(&mut self, aggregate: &mut Aggregate) -> Result<(), Unfilled> {
+    fn aggregate(&mut self, aggregate: &mut Aggregate) -> Result<(), FillError> {
         if let Some(value) = &mut aggregate.value {
             *value = self.expr(value)?;
         }
@@ -276,12 +277,12 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    fn subject(&mut self, subject: &mut Subject) -> Result<(), Unfilled> {
+    fn subject(&mut self, subject: &mut Subject) -> Result<(), FillError> {
         subject.selector = self.selector(&subject.selector)?;
         Ok(())
     }
 
-    fn template(&mut self, template: &Template) -> Result<Template, Unfilled> {
+    fn template(&mut self, template: &Template) -> Result<Template, FillError> {
         let pieces = template.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => Ok(Piece::Text(text.clone())),
             Piece::Value(expr) => self.expr(expr).map(Piece::Value),
@@ -289,7 +290,7 @@ impl Resolver<'_> {
         Ok(Template { pieces: pieces.collect::<Result<_, _>>()? })
     }
 
-    fn selector(&mut self, selector: &Selector) -> Result<Selector, Unfilled> {
+    fn selector(&mut self, selector: &Selector) -> Result<Selector, FillError> {
         let mut parts = Vec::with_capacity(selector.parts.len());
         for part in &selector.parts {
             let mut hops = Vec::with_capacity(part.hops.len());
@@ -301,7 +302,7 @@ impl Resolver<'_> {
         Ok(Selector { parts, at: selector.at.clone() })
     }
 
-    fn step(&mut self, step: &Step) -> Result<Step, Unfilled> {
+    fn step(&mut self, step: &CompoundSelector) -> Result<CompoundSelector, FillError> {
         let condition =
             step.condition.as_ref().map(|condition| self.expr(condition)).transpose()?;
         let mut pseudos = Vec::with_capacity(step.pseudos.len());
@@ -312,7 +313,7 @@ impl Resolver<'_> {
                 Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => pseudo.clone(),
             });
         }
-        Ok(Step { condition, pseudos, position: step.position, at: step.at.clone() })
+        Ok(CompoundSelector { condition, pseudos, position: step.position, at: step.at.clone() })
     }
 }
 
@@ -322,12 +323,12 @@ fn folded(kind: ExprKind, at: &Expr) -> ExprKind {
     known(&expr).map(ExprKind::Known).unwrap_or(expr.kind)
 }
 
-fn known(expr: &Expr) -> Result<Known, Lack> {
+fn known(expr: &Expr) -> Result<ResolvedValue, Lack> {
     let valued = constant(expr)?;
     match valued.values {
         Values::One(value) => {
             let text = value.text().into_owned().into();
-            Ok(Known { text, is_secret: valued.is_secret })
+            Ok(ResolvedValue { text, is_secret: valued.is_secret })
         }
         Values::Many(_) | Values::Groups(_) | Values::Between(_) => {
             Err(Lack::Undefined("there are several values where one is needed".to_owned()))
@@ -339,10 +340,10 @@ fn known(expr: &Expr) -> Result<Known, Lack> {
 mod tests {
     use model::Timestamp;
 
-    use super::{Unfilled, Vars, resolve_expr, value};
+    use super::{FillError, Vars, resolve_expr, value};
     use crate::{
         syntax::{
-            ast::{ExprKind, Known, Piece},
+            ast::{ExprKind, Piece, ResolvedValue},
             parse,
         },
         value::function::{Draw, Purpose, Seed},
@@ -365,7 +366,7 @@ mod tests {
     }
 
     /// The pieces of a trigger's text, filled in.
-    fn filled(source: &str) -> Result<Known, Unfilled> {
+    fn filled(source: &str) -> Result<ResolvedValue, FillError> {
         let template = parse::template(source).tree.expect(source);
         let (mut whole, mut is_secret) = (String::new(), false);
         let mut draw = draw();
@@ -379,7 +380,7 @@ mod tests {
                 }
             }
         }
-        Ok(Known { text: whole.into(), is_secret })
+        Ok(ResolvedValue { text: whole.into(), is_secret })
     }
 
     #[test]
@@ -396,7 +397,7 @@ mod tests {
             ("${randomInt(7, 7)}", "7", false),
             ("a}b ${ c", "a}b ${ c", false),
         ] {
-            let known = Known { text: expected.to_owned().into(), is_secret };
+            let known = ResolvedValue { text: expected.to_owned().into(), is_secret };
             assert_eq!(filled(source), Ok(known), "{source}");
         }
         let twice = filled("${uuid()}${uuid()}").expect("two ids").text;
@@ -406,12 +407,12 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_named_with_its_place() {
-        let missing = |name: &str, at| Unfilled::Missing { name: name.to_owned(), at };
+        let missing = |name: &str, at| FillError::Missing { name: name.to_owned(), at };
         for (source, expected) in [
             ("x ${var:NOPE}", missing("NOPE", 4..12)),
             ("${var:HOME}", missing("HOME", 2..10)),
             ("${env:nope | length}", missing("nope", 2..10)),
-            ("${1 / 0}", Unfilled::Valueless { reason: "division by zero".to_owned(), at: 2..7 }),
+            ("${1 / 0}", FillError::Valueless { reason: "division by zero".to_owned(), at: 2..7 }),
         ] {
             assert_eq!(filled(source), Err(expected), "{source}");
         }
@@ -426,7 +427,7 @@ mod tests {
             right.kind
         };
         let known = |text: &str, is_secret| {
-            ExprKind::Known(Known { text: text.to_owned().into(), is_secret })
+            ExprKind::Known(ResolvedValue { text: text.to_owned().into(), is_secret })
         };
         assert_eq!(resolved("attr:x = var:HOST"), known("shop", false));
         assert_eq!(resolved("attr:x = \"${var:TOKEN}!\""), known("s3cret!", true));

@@ -18,11 +18,13 @@ use super::{
     hop::{NOWHERE, counts_above, picks, reach, reach_back},
     index::{Extent, extent},
     truth::truth,
-    world::{ConditionDoubt, Scene, World},
+    world::{ConditionDoubt, EvalContext, EvalScope},
 };
 use crate::{
     budget,
-    syntax::ast::{Anchor, Combinator, Expr, Hop, Part, Position, Pseudo, Selector, Step},
+    syntax::ast::{
+        Anchor, Combinator, CompoundSelector, Expr, Hop, Part, Position, Pseudo, Selector,
+    },
 };
 
 /// The spans that match one step, however it is reached.
@@ -41,7 +43,7 @@ pub(crate) struct Links {
 }
 
 /// The places of the selected spans.
-pub(crate) fn select<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Rc<Vec<u32>> {
+pub(crate) fn select<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> Rc<Vec<u32>> {
     let world = scene.world;
     if is_anchored(selector) {
         return world.selection(selector, || union(selector, scene));
@@ -50,7 +52,7 @@ pub(crate) fn select<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Rc<Ve
 }
 
 /// How many spans are selected. What is below or above one span is counted without looking at each.
-pub(crate) fn count<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> usize {
+pub(crate) fn count<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> usize {
     if let ([Part { anchor: Anchor::This, hops }], Some(place)) =
         (selector.parts.as_slice(), scene.place())
         && let [Hop { combinator, step }] = hops.as_slice()
@@ -69,7 +71,7 @@ pub(crate) fn count<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> usize 
 }
 
 /// Whether any span is selected. From each of many spans it is found out for all of them at once.
-pub(crate) fn is_any<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> bool {
+pub(crate) fn is_any<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> bool {
     let is_from_here = |part: &Part| {
         let is_plain = |hop: &Hop| hop.step.position.is_none() && is_own(&hop.step);
         part.anchor == Anchor::This && part.hops.iter().all(is_plain)
@@ -97,7 +99,7 @@ pub(crate) fn is_anchored(selector: &Selector) -> bool {
 }
 
 /// Whether a step matches the same spans whichever span is spoken of: `self` inside `:not(…)` is that span.
-pub(super) fn is_own(step: &Step) -> bool {
+pub(super) fn is_own(step: &CompoundSelector) -> bool {
     step.pseudos.iter().all(|pseudo| match pseudo {
         Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => true,
         Pseudo::Not(selector) => is_anchored(selector),
@@ -107,7 +109,7 @@ pub(super) fn is_own(step: &Step) -> bool {
     })
 }
 
-fn union<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Vec<u32> {
+fn union<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> Vec<u32> {
     match selector.parts.as_slice() {
         [] => (0..scene.world.len() as u32).collect(),
         [part] => select_part(part, &part.hops, scene),
@@ -119,8 +121,12 @@ fn union<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Vec<u32> {
     }
 }
 
+pub(super) fn select_part<'a>(
+    part: &'a Part,
+    hops: &'a [Hop],
+    scene: &EvalScope<'_, 'a>,
 /// The places that the first hops of a part lead to, in document order.
-pub(super) fn select_part<'a>(part: &'a Part, hops: &'a [Hop], scene: &Scene<'_, 'a>) -> Vec<u32> {
+) -> Vec<u32> {
     walk(part, hops, scene, |_, step| step.position)
 }
 
@@ -128,8 +134,8 @@ pub(super) fn select_part<'a>(part: &'a Part, hops: &'a [Hop], scene: &Scene<'_,
 pub(super) fn walk<'a>(
     part: &'a Part,
     hops: &'a [Hop],
-    scene: &Scene<'_, 'a>,
-    position: impl Fn(usize, &Step) -> Option<Position>,
+    scene: &EvalScope<'_, 'a>,
+    position: impl Fn(usize, &CompoundSelector) -> Option<Position>,
 ) -> Vec<u32> {
     let world = scene.world;
     if !budget::spend(16) {
@@ -175,7 +181,7 @@ pub(super) fn walk<'a>(
 }
 
 /// Whether what a step picks is the same whoever asks, and there is something to remember it by.
-fn may_pick_at_once(step: &Step, position: Option<Position>) -> bool {
+fn may_pick_at_once(step: &CompoundSelector, position: Option<Position>) -> bool {
     position.is_some() && position == step.position && is_own(step) && step.at.id().is_some()
 }
 
@@ -194,7 +200,7 @@ pub(super) fn pick_index(len: usize, position: Position) -> Option<usize> {
 }
 
 /// The spans that match a step.
-pub(super) fn matches<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> Rc<Matches> {
+pub(super) fn matches<'a>(step: &'a CompoundSelector, scene: &EvalScope<'_, 'a>) -> Rc<Matches> {
     let spans = scene.world.len() as u64;
     let make = || Matches {
         bits: match_step(step, scene),
@@ -209,7 +215,7 @@ pub(super) fn matches<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> Rc<Matches> 
 }
 
 /// The spans for which the condition of a step holds.
-pub(super) fn match_condition<'a>(step: &'a Step, world: &World<'a>) -> Bits {
+pub(super) fn match_condition<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> Bits {
     let all = Bits::all(world.len());
     match &step.condition {
         Some(condition) => world.places_of(&match_numbers(condition, &all, world)),
@@ -218,10 +224,10 @@ pub(super) fn match_condition<'a>(step: &'a Step, world: &World<'a>) -> Bits {
 }
 
 /// The numbers of the spans for which a condition holds.
-pub(super) fn match_numbers<'a>(condition: &'a Expr, all: &Bits, world: &World<'a>) -> Bits {
+pub(super) fn match_numbers<'a>(condition: &'a Expr, all: &Bits, world: &EvalContext<'a>) -> Bits {
     let Extent { yes: mut bits, mut open, .. } = extent(condition, all, &world.scene());
     if let Some(trigger) = world.trigger() {
-        let scene = Scene { is_selecting: true, ..world.scene_at(trigger) };
+        let scene = EvalScope { is_selecting: true, ..world.scene_at(trigger) };
         let number = world.tree.order()[trigger].number();
         let found = truth(condition, &scene);
         open.put(number, found.truth == Truth::Open);
@@ -230,13 +236,14 @@ pub(super) fn match_numbers<'a>(condition: &'a Expr, all: &Bits, world: &World<'
     if let Some(first) = open.ones().next() {
         let span = world.trace.numbered_span(first);
         let (scene, is_selecting) = (world.scene_of(span), world.is_trigger(span.ix()));
-        let reason = truth(condition, &Scene { is_selecting, ..scene }).reason.unwrap_or_default();
+        let reason =
+            truth(condition, &EvalScope { is_selecting, ..scene }).reason.unwrap_or_default();
         world.doubt(condition, ConditionDoubt { places: world.places_of(&open), reason });
     }
     bits
 }
 
-fn match_step<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> Bits {
+fn match_step<'a>(step: &'a CompoundSelector, scene: &EvalScope<'_, 'a>) -> Bits {
     let mut bits = match_condition(step, scene.world);
     for pseudo in &step.pseudos {
         narrow(&mut bits, pseudo, scene);
@@ -245,7 +252,7 @@ fn match_step<'a>(step: &'a Step, scene: &Scene<'_, 'a>) -> Bits {
 }
 
 /// Keeps those for which a pseudo-class holds.
-pub(super) fn narrow<'a>(bits: &mut Bits, pseudo: &'a Pseudo, scene: &Scene<'_, 'a>) {
+pub(super) fn narrow<'a>(bits: &mut Bits, pseudo: &'a Pseudo, scene: &EvalScope<'_, 'a>) {
     let world = scene.world;
     let keep = |bits: &mut Bits, holds: &dyn Fn(usize) -> bool| {
         let gone: Vec<_> = bits.ones().filter(|place| !holds(*place)).collect();
@@ -288,7 +295,7 @@ pub(super) fn narrow<'a>(bits: &mut Bits, pseudo: &'a Pseudo, scene: &Scene<'_, 
 }
 
 /// The spans from which a part finds something, backwards from what its last step matches; none with positions.
-fn spans_having<'a>(part: &'a Part, scene: &Scene<'_, 'a>) -> Option<Bits> {
+fn spans_having<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<Bits> {
     let world = scene.world;
     if part.hops.iter().any(|hop| hop.step.position.is_some()) {
         return None;
@@ -307,7 +314,7 @@ impl Matches {
         self.ranks.get_or_init(|| self.bits.ranks()).count_in(&self.bits, range)
     }
 
-    fn above(&self, world: &World<'_>) -> &[u32] {
+    fn above(&self, world: &EvalContext<'_>) -> &[u32] {
         self.above.get_or_init(|| {
             budget::spend(8 * world.len() as u64);
             world.hold(4 * world.len() as u64);
@@ -318,7 +325,7 @@ impl Matches {
 
 impl Links {
     /// Links of the trace into itself. A link to an id that two spans bear is one to the first.
-    pub(crate) fn of(world: &World<'_>) -> Self {
+    pub(crate) fn of(world: &EvalContext<'_>) -> Self {
         let (trace, tree) = (world.trace, &world.tree);
         let place = |span: model::trace::SpanIx, tree: &Tree| tree.place(span) as u32;
         let mut pairs: Vec<_> = trace
@@ -359,7 +366,7 @@ mod tests {
 
     use super::{count, is_any, select};
     use crate::{
-        eval::world::{TRIGGER_NAMES, World},
+        eval::world::{EvalContext, TRIGGER_NAMES},
         syntax::{
             ast::{Expr, ExprKind, Selector},
             number::Numbers,
@@ -419,7 +426,7 @@ mod tests {
                         let mut numbered = alone.clone();
                         Numbers::default().expression(&mut numbered);
                         let (alone, numbered) = (of_each(&alone), of_each(&numbered));
-                        let mut world = World::new(&trace, None, None);
+                        let mut world = EvalContext::new(&trace, None, None);
                         world.prepare(&[], &[numbered]);
                         for place in 0..world.len() {
                             let scene = world.scene_at(place);

@@ -4,25 +4,28 @@
 //! it is a list of one: otherwise `length` would count the letters of the only name.
 
 use super::{
-    expression::{Lack, Valued, Values, value_of},
-    world::Scene,
+    expression::{ExprValue, Lack, Values, value_of},
+    world::EvalScope,
 };
 use crate::{
     syntax::ast::{Comparator, Expr, ExprKind, Filter},
     value::{Json, Literal, Value},
 };
 
+pub(super) fn found_of<'a>(
+    expr: &'a Expr,
+    scene: &EvalScope<'_, 'a>,
 /// The value of an expression for a comparison, which has nothing to compare where a pattern found nothing.
-pub(super) fn found_of<'a>(expr: &'a Expr, scene: &Scene<'_, 'a>) -> Result<Valued<'a>, Lack> {
+) -> Result<ExprValue<'a>, Lack> {
     let valued = value_of(expr, scene)?;
     match found_nothing(expr, &valued) {
-        true => Ok(Valued { values: Values::One(Value::Nothing), ..valued }),
+        true => Ok(ExprValue { values: Values::One(Value::Nothing), ..valued }),
         false => Ok(valued),
     }
 }
 
 /// Whether a path or a pattern found nothing.
-pub(super) fn found_nothing(expr: &Expr, valued: &Valued<'_>) -> bool {
+pub(super) fn found_nothing(expr: &Expr, valued: &ExprValue<'_>) -> bool {
     let is_pattern =
         matches!(&expr.kind, ExprKind::Filter { filter: Filter::Regex | Filter::RegexGroup, .. });
     match &valued.values {
@@ -43,7 +46,7 @@ pub(super) fn counts_items(filter: Filter) -> bool {
     matches!(filter, Filter::Length | Filter::GetIndex)
 }
 
-impl Valued<'_> {
+impl ExprValue<'_> {
     /// A list of one, where one value was found and several could have been.
     pub(super) fn into_list(self) -> Self {
         match self.values {

@@ -6,7 +6,10 @@
 
 use std::collections::HashMap;
 
-use super::world::{World, start_of, time_lack};
+use super::{
+    span_time::{start_of, time_lack},
+    world::EvalContext,
+};
 use crate::{budget, syntax::ast::Combinator, value::shorten};
 
 /// The families whose order is not that of the tree for sure.
@@ -33,7 +36,7 @@ const FAMILY_MAX: usize = 256;
 const PAIR_STEPS: u64 = 8;
 
 impl Siblings {
-    pub(super) fn of(world: &World<'_>) -> Self {
+    pub(super) fn of(world: &EvalContext<'_>) -> Self {
         let mut siblings = Self::default();
         let is_timed = world.trace.spans().all(|span| start_of(span).is_some());
         if world.clocks().hosts() < 2 && is_timed {
@@ -48,7 +51,7 @@ impl Siblings {
         siblings
     }
 
-    fn add(&mut self, family: Vec<u32>, world: &World<'_>) {
+    fn add(&mut self, family: Vec<u32>, world: &EvalContext<'_>) {
         let unsure = family.windows(2).find(|pair| !is_before(pair[0], pair[1], world));
         let Some(unsure) = unsure else { return };
         self.reason.get_or_insert_with(|| why(unsure[0], unsure[1], world));
@@ -70,7 +73,7 @@ impl Siblings {
 
     /// Whether spans, which are sorted, come in the same order whatever the offsets are: each before the next. All of them
     /// together climb each edge of the tree at most once.
-    pub(super) fn is_order_sure(&self, places: &[u32], world: &World<'_>) -> bool {
+    pub(super) fn is_order_sure(&self, places: &[u32], world: &EvalContext<'_>) -> bool {
         let tree = &world.tree;
         let is_sure = |first: u32, second: u32| {
             let mut below = second as usize;
@@ -93,7 +96,7 @@ impl Siblings {
     }
 
     /// The siblings that a combinator leads to from some of these, for sure or possibly. What stands at the top has none.
-    pub(super) fn reach(&self, from: &[u32], way: Way, world: &World<'_>) -> Vec<u32> {
+    pub(super) fn reach(&self, from: &[u32], way: Way, world: &EvalContext<'_>) -> Vec<u32> {
         let family_of = |place: &u32| Some((*self.family_of.get(place)?, *place));
         let mut members: Vec<_> = from.iter().filter_map(family_of).collect();
         members.sort_unstable();
@@ -129,8 +132,13 @@ impl Siblings {
     }
 }
 
+fn reach_from(
+    place: u32,
+    family: &[u32],
+    (way, reached): (Way, &mut [bool]),
+    world: &EvalContext<'_>,
 /// Marks what is reached from one span of a family.
-fn reach_from(place: u32, family: &[u32], (way, reached): (Way, &mut [bool]), world: &World<'_>) {
+) {
     let others = || (0..family.len()).filter(|at| family[*at] != place);
     let is_later = |at: usize| is_before(place, family[at], world);
     let is_earlier = |at: usize| is_before(family[at], place, world);
@@ -171,12 +179,12 @@ fn reach_from(place: u32, family: &[u32], (way, reached): (Way, &mut [bool]), wo
     }
 }
 
-fn host_at(place: u32, world: &World<'_>) -> u32 {
+fn host_at(place: u32, world: &EvalContext<'_>) -> u32 {
     world.clocks().host_of(world.tree.order()[place as usize])
 }
 
 /// Whether a span stands before another for sure. On one host the tree says it of two that start at once.
-fn is_before(first: u32, second: u32, world: &World<'_>) -> bool {
+fn is_before(first: u32, second: u32, world: &EvalContext<'_>) -> bool {
     let spans = [first, second].map(|place| world.span_at(place as usize));
     let [Some(start), Some(other)] = spans.map(start_of) else { return false };
     let hosts = spans.map(|span| world.clocks().host_of(span.ix()));
@@ -188,7 +196,7 @@ fn is_before(first: u32, second: u32, world: &World<'_>) -> bool {
 }
 
 /// Why it is not known which of two spans stands before the other.
-fn why(first: u32, second: u32, world: &World<'_>) -> String {
+fn why(first: u32, second: u32, world: &EvalContext<'_>) -> String {
     let spans = [first, second].map(|place| world.span_at(place as usize));
     if let Some(untimed) = spans.into_iter().find(|span| start_of(*span).is_none()) {
         let lack = time_lack(untimed).map_or("has no start", |lack| lack.words());

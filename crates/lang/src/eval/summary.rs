@@ -15,7 +15,7 @@ use crate::{
 
 /// What came of it.
 #[derive(Clone, Debug)]
-pub(crate) struct Summed<'a> {
+pub(crate) struct SummaryValue<'a> {
     pub(crate) value: Value<'a>,
     /// Where some of the values are known between bounds: the greatest that it may be, if that is another.
     pub(crate) high: Option<Value<'a>>,
@@ -30,33 +30,33 @@ pub(crate) struct Summed<'a> {
 
 /// Why there is no value, and whether further spans can change that.
 #[derive(Clone, Debug)]
-pub(crate) struct Missing {
+pub(crate) struct NoValue {
     pub(crate) lack: Lack,
     /// Only where all that there is now stays: the selection has to be lasting.
     pub(crate) is_for_good: bool,
 }
 
-impl<'a> Summed<'a> {
+impl<'a> SummaryValue<'a> {
     pub(crate) fn new(value: Value<'a>) -> Self {
         Self { value, high: None, note: None, is_secret: false, doubt: None, between: None }
     }
 }
 
 /// The values so far, and the memory that they take.
-pub(super) struct Gathering<'a> {
-    gathered: Option<Gathered<'a>>,
+pub(super) struct ValueCollector<'a> {
+    gathered: Option<ValueSet<'a>>,
     held: u64,
 }
 
 /// How many bytes a value takes beside its text.
 const VALUE_BYTES: u64 = size_of::<Value<'static>>() as u64;
 
-impl<'a> Gathering<'a> {
+impl<'a> ValueCollector<'a> {
     pub(super) fn new(function: Summary) -> Self {
-        Self { gathered: Some(Gathered::new(function)), held: 0 }
+        Self { gathered: Some(ValueSet::new(function)), held: 0 }
     }
 
-    pub(super) fn add(&mut self, value: Value<'a>) -> Result<(), Missing> {
+    pub(super) fn add(&mut self, value: Value<'a>) -> Result<(), NoValue> {
         let bytes = VALUE_BYTES + value.owned_len() as u64;
         self.held += bytes;
         match &mut self.gathered {
@@ -66,7 +66,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// A duration that is known between bounds.
-    pub(super) fn add_between(&mut self, low: &Value<'_>, high: &Value<'_>) -> Result<(), Missing> {
+    pub(super) fn add_between(&mut self, low: &Value<'_>, high: &Value<'_>) -> Result<(), NoValue> {
         let bytes = 2 * VALUE_BYTES;
         self.held += bytes;
         match &mut self.gathered {
@@ -75,24 +75,24 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    pub(super) fn summarize(mut self) -> Result<Summed<'a>, Missing> {
+    pub(super) fn summarize(mut self) -> Result<SummaryValue<'a>, NoValue> {
         self.gathered.take().ok_or_else(over_budget)?.summarize()
     }
 }
 
-impl Drop for Gathering<'_> {
+impl Drop for ValueCollector<'_> {
     fn drop(&mut self) {
         budget::release(self.held);
     }
 }
 
 /// That the statement is over its budget.
-pub(super) fn over_budget() -> Missing {
-    Missing { lack: Lack::Open(budget::OVER.to_owned()), is_for_good: false }
+pub(super) fn over_budget() -> NoValue {
+    NoValue { lack: Lack::Open(budget::OVER.to_owned()), is_for_good: false }
 }
 
 /// The values so far.
-struct Gathered<'a> {
+struct ValueSet<'a> {
     function: Summary,
     /// Those that are only compared with each other.
     values: Vec<Value<'a>>,
@@ -110,12 +110,12 @@ struct Amounts {
     read: usize,
 }
 
-impl<'a> Gathered<'a> {
+impl<'a> ValueSet<'a> {
     fn new(function: Summary) -> Self {
         Self { function, values: Vec::new(), amounts: Amounts::default() }
     }
 
-    fn add(&mut self, value: Value<'a>) -> Result<(), Missing> {
+    fn add(&mut self, value: Value<'a>) -> Result<(), NoValue> {
         match self.function {
             Summary::Count | Summary::Value | Summary::Values => {
                 self.values.push(value);
@@ -125,7 +125,7 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    fn add_between(&mut self, low: &Value<'_>, high: &Value<'_>) -> Result<(), Missing> {
+    fn add_between(&mut self, low: &Value<'_>, high: &Value<'_>) -> Result<(), NoValue> {
         let amounts = &mut self.amounts;
         amounts.highs.get_or_insert_with(|| amounts.numbers.clone());
         amounts.add(low)?;
@@ -138,15 +138,15 @@ impl<'a> Gathered<'a> {
     }
 
     /// Makes one value of many.
-    fn summarize(self) -> Result<Summed<'a>, Missing> {
+    fn summarize(self) -> Result<SummaryValue<'a>, NoValue> {
         let Self { function, values, amounts } = self;
         match function {
             Summary::Count | Summary::Value | Summary::Values if values.is_empty() => {
                 Err(for_now("none of the spans has a value"))
             }
-            Summary::Count => Ok(Summed::new(Value::whole(values.len() as u64))),
-            Summary::Value => the_one(values).map(Summed::new),
-            Summary::Values => Ok(Summed::new(Value::List(different(values)))),
+            Summary::Count => Ok(SummaryValue::new(Value::whole(values.len() as u64))),
+            Summary::Value => the_one(values).map(SummaryValue::new),
+            Summary::Values => Ok(SummaryValue::new(Value::List(different(values)))),
             Summary::Sum
             | Summary::Min
             | Summary::Max
@@ -157,7 +157,7 @@ impl<'a> Gathered<'a> {
 }
 
 impl Amounts {
-    fn add(&mut self, value: &Value<'_>) -> Result<(), Missing> {
+    fn add(&mut self, value: &Value<'_>) -> Result<(), NoValue> {
         let (number, is_duration) = match value.size() {
             None => {
                 return Err(for_good("only numbers and durations can be summed up or ordered"));
@@ -179,7 +179,7 @@ impl Amounts {
         Ok(())
     }
 
-    fn summarize<'a>(self, function: Summary) -> Result<Summed<'a>, Missing> {
+    fn summarize<'a>(self, function: Summary) -> Result<SummaryValue<'a>, NoValue> {
         let Self { numbers, highs, are_durations, skipped, read } = self;
         if numbers.is_empty() {
             return Err(for_now("none of the values is a number"));
@@ -206,21 +206,21 @@ impl Amounts {
         ];
         let notes: Vec<_> = notes.into_iter().flatten().collect();
         let note = (!notes.is_empty()).then(|| notes.join(", "));
-        Ok(Summed { high, note, ..Summed::new(value) })
+        Ok(SummaryValue { high, note, ..SummaryValue::new(value) })
     }
 }
 
 /// What one span more may change.
-fn for_now(reason: &str) -> Missing {
-    Missing { lack: Lack::Undefined(reason.to_owned()), is_for_good: false }
+fn for_now(reason: &str) -> NoValue {
+    NoValue { lack: Lack::Undefined(reason.to_owned()), is_for_good: false }
 }
 
 /// What the spans that are there will always stand for.
-fn for_good(reason: &str) -> Missing {
-    Missing { is_for_good: true, ..for_now(reason) }
+fn for_good(reason: &str) -> NoValue {
+    NoValue { is_for_good: true, ..for_now(reason) }
 }
 
-fn the_one(values: Vec<Value<'_>>) -> Result<Value<'_>, Missing> {
+fn the_one(values: Vec<Value<'_>>) -> Result<Value<'_>, NoValue> {
     let mut values = values.into_iter();
     let first = values.next().ok_or_else(|| for_now("none of the spans has a value"))?;
     match values.find(|other| !compare(&first, Comparator::Equal, other).holds()) {
@@ -256,7 +256,7 @@ fn least_by(numbers: &[Number], order: impl Fn(&Number, &Number) -> Ordering) ->
 }
 
 /// Whole numbers exactly, doubles with the error of each step carried along.
-fn sum(numbers: &[Number]) -> Result<Number, Missing> {
+fn sum(numbers: &[Number]) -> Result<Number, NoValue> {
     let mut whole = 0_i128;
     let (mut double, mut error, mut has_double) = (0.0_f64, 0.0_f64, false);
     for number in numbers {
@@ -288,7 +288,7 @@ fn sum(numbers: &[Number]) -> Result<Number, Missing> {
 }
 
 /// A duration to the nearest nanosecond.
-fn average(numbers: &[Number], is_duration: bool) -> Result<Number, Missing> {
+fn average(numbers: &[Number], is_duration: bool) -> Result<Number, NoValue> {
     let count = numbers.len() as i128;
     Ok(match sum(numbers)? {
         Number::Int(sum) if sum % count == 0 => Number::Int(sum / count),
@@ -320,7 +320,7 @@ fn at_rank(mut numbers: Vec<Number>, percent: Number) -> Number {
 
 #[cfg(test)]
 mod tests {
-    use super::Gathering;
+    use super::ValueCollector;
     use crate::{
         syntax::ast::Summary,
         value::{Number, Value},
@@ -331,7 +331,7 @@ mod tests {
     }
 
     fn shown(function: Summary, values: Vec<Value<'static>>) -> String {
-        let mut gathered = Gathering::new(function);
+        let mut gathered = ValueCollector::new(function);
         let added = values.into_iter().try_for_each(|value| gathered.add(value));
         match added.and_then(|()| gathered.summarize()) {
             Ok(summed) => {

@@ -14,7 +14,8 @@ use std::ops::Range;
 
 use super::{
     clocks::Offset,
-    world::{World, duration, end_of, start_of},
+    span_time::{duration, end_of, start_of},
+    world::EvalContext,
 };
 
 /// Between which values a time lies, in nanoseconds.
@@ -76,7 +77,7 @@ impl CriticalTimes {
     }
 
     /// Of a span and all below it only that is known which their durations tell.
-    fn spread(&mut self, place: usize, cause: Cause, world: &World<'_>) {
+    fn spread(&mut self, place: usize, cause: Cause, world: &EvalContext<'_>) {
         let subtree = place..world.tree.end_at(place);
         for place in subtree.clone() {
             let most = duration(world.span_at(place)).unwrap_or(NEVER);
@@ -87,7 +88,7 @@ impl CriticalTimes {
 }
 
 impl Child {
-    fn of(place: usize, host: u32, world: &World<'_>) -> Self {
+    fn of(place: usize, host: u32, world: &EvalContext<'_>) -> Self {
         let span = world.span_at(place);
         let own = world.clocks().host_of(span.ix());
         let (start, end) = (start_of(span), end_of(span));
@@ -122,7 +123,7 @@ impl Child {
 }
 
 /// The self time of each span, by place. Of one without a duration nothing is said.
-pub(super) fn own(world: &World<'_>) -> Vec<TimeBounds> {
+pub(super) fn own(world: &EvalContext<'_>) -> Vec<TimeBounds> {
     let own = |place: usize| {
         let span = world.span_at(place);
         let (Some(start), Some(end)) = (start_of(span), end_of(span)) else {
@@ -220,7 +221,7 @@ impl Cover {
 }
 
 /// The critical time of each span.
-pub(super) fn critical(world: &World<'_>) -> CriticalTimes {
+pub(super) fn critical(world: &EvalContext<'_>) -> CriticalTimes {
     let tree = &world.tree;
     let mut critical =
         CriticalTimes { bounds: vec![TimeBounds::ZERO; world.len()], causes: Vec::new() };

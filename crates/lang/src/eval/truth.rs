@@ -9,9 +9,9 @@ use super::{
     aggregate::{Constant, constant, of_span},
     contrast::{Contrast, contrast, contrast_between, future_of},
     doubt::{Selection, is_any_sure, selection},
-    dropped::{Dropped, is_kept, unseen},
-    expression::{Lack, Trend, Valued, Values},
-    future::{Found, Future, Truth},
+    drop_count::{DropCount, is_kept, unseen},
+    expression::{ExprValue, Lack, Trend, Values},
+    future::{Evaluation, Future, Truth},
     gap::compare_gap,
     index::tally,
     lasting::{Steadiness, is_fixed, is_lasting, speaks_of_response, steadiness},
@@ -19,8 +19,8 @@ use super::{
     relation,
     select::is_anchored,
     several::found_of,
-    summary::Missing,
-    world::{InnerRef, Scene, TOO_MANY_LOOKS},
+    summary::NoValue,
+    world::{EvalScope, InnerRef, TOO_MANY_LOOKS},
 };
 use crate::{
     budget,
@@ -33,15 +33,15 @@ const STATEMENT_STEPS: u64 = 16;
 
 /// A value that belongs to the scene, or one that is the same in all of them.
 #[derive(Clone, Debug)]
-pub(crate) enum Held<'a> {
-    Own(Valued<'a>),
+pub(crate) enum ExprOperand<'a> {
+    Own(ExprValue<'a>),
     Shared(Rc<Constant<'a>>),
 }
 
 /// Whether a statement holds. A value alone is no statement, and undefined.
-pub(crate) fn truth<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
+pub(crate) fn truth<'a>(expression: &'a Expr, scene: &EvalScope<'_, 'a>) -> Evaluation {
     if !budget::spend(STATEMENT_STEPS) {
-        return Found::open(budget::OVER, Future::ANY);
+        return Evaluation::open(budget::OVER, Future::ANY);
     }
     // What is said of the whole trace is asked more than once: for the verdict, for the evidence, and of every span that a
     // statement around it speaks of.
@@ -62,11 +62,11 @@ fn is_of_trace(statement: &Expr) -> bool {
     }
 }
 
-fn evaluate<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
+fn evaluate<'a>(expression: &'a Expr, scene: &EvalScope<'_, 'a>) -> Evaluation {
     match &expression.kind {
         ExprKind::Not(part) => truth(part, scene).negated(),
-        ExprKind::And(parts) => fold(parts, scene, Found::and, Truth::False),
-        ExprKind::Or(parts) => fold(parts, scene, Found::or, Truth::True),
+        ExprKind::And(parts) => fold(parts, scene, Evaluation::and, Truth::False),
+        ExprKind::Or(parts) => fold(parts, scene, Evaluation::or, Truth::True),
         ExprKind::Compare { left, comparator, is_negated, right } => {
             let found = compare_sides(left, *comparator, *is_negated, right, scene);
             let is_kept = is_kept(left, *comparator, right);
@@ -89,7 +89,7 @@ fn evaluate<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
         ExprKind::Relation { left, relation, right } => {
             relation::relate(left, *relation, right, scene).found.clone()
         }
-        _ => Found::undefined("a value alone is no condition", Future::only(Truth::Undefined)),
+        _ => Evaluation::undefined("a value alone is no condition", Future::only(Truth::Undefined)),
     }
 }
 
@@ -97,14 +97,14 @@ fn evaluate<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
 /// that was dropped, once one of those that were kept is.
 fn unless_unseen<'a>(
     expression: &'a Expr,
-    found: Found,
+    found: Evaluation,
     (is_negated, is_kept): (bool, bool),
-    scene: &Scene<'_, 'a>,
-) -> Found {
+    scene: &EvalScope<'_, 'a>,
+) -> Evaluation {
     let Some(span) = scene.span else { return found };
     match unseen(expression, scene) {
         Some(_) if is_kept && found.truth == Truth::from(!is_negated) => found,
-        Some(dropped) => Found::open(dropped.by(span), Future::only(Truth::Open)),
+        Some(dropped) => Evaluation::open(dropped.by(span), Future::only(Truth::Open)),
         None => found,
     }
 }
@@ -112,11 +112,11 @@ fn unless_unseen<'a>(
 /// Stops where one part decides for good.
 fn fold<'a>(
     parts: &'a [Expr],
-    scene: &Scene<'_, 'a>,
-    join: impl Fn(Found, Found) -> Found,
+    scene: &EvalScope<'_, 'a>,
+    join: impl Fn(Evaluation, Evaluation) -> Evaluation,
     deciding: Truth,
-) -> Found {
-    let mut all = Found::fixed(deciding.negated());
+) -> Evaluation {
+    let mut all = Evaluation::fixed(deciding.negated());
     for part in parts {
         all = join(all, truth(part, scene));
         if all.future.is_only(deciding) {
@@ -126,21 +126,24 @@ fn fold<'a>(
     all
 }
 
+pub(crate) fn held<'a>(
+    expression: &'a Expr,
+    scene: &EvalScope<'_, 'a>,
 /// The value of an expression; one that is the same for every span is computed once.
-pub(crate) fn held<'a>(expression: &'a Expr, scene: &Scene<'_, 'a>) -> Result<Held<'a>, Missing> {
+) -> Result<ExprOperand<'a>, NoValue> {
     match &expression.kind {
         ExprKind::Aggregate(aggregate) => match constant(aggregate, scene) {
-            Some(shared) => shared.map(Held::Shared),
-            None => of_span(aggregate, scene).map(Held::Own),
+            Some(shared) => shared.map(ExprOperand::Shared),
+            None => of_span(aggregate, scene).map(ExprOperand::Own),
         },
         _ => found_of(expression, scene)
-            .map(Held::Own)
-            .map_err(|lack| Missing { lack, is_for_good: is_fixed(expression) }),
+            .map(ExprOperand::Own)
+            .map_err(|lack| NoValue { lack, is_for_good: is_fixed(expression) }),
     }
 }
 
-impl<'a> Held<'a> {
-    pub(crate) fn valued(&self) -> &Valued<'a> {
+impl<'a> ExprOperand<'a> {
+    pub(crate) fn valued(&self) -> &ExprValue<'a> {
         match self {
             Self::Own(valued) => valued,
             Self::Shared(shared) => &shared.valued,
@@ -154,8 +157,8 @@ fn compare_sides<'a>(
     comparator: Comparator,
     is_negated: bool,
     right: &'a Expr,
-    scene: &Scene<'_, 'a>,
-) -> Found {
+    scene: &EvalScope<'_, 'a>,
+) -> Evaluation {
     if let Some(found) = compare_gap(left, comparator, right, scene) {
         return if is_negated { found.negated() } else { found };
     }
@@ -171,9 +174,9 @@ fn compare_sides<'a>(
 /// The values of several expressions. What lacks for good leaves a statement undefined, whatever becomes of the others.
 fn held_all<'a, const N: usize>(
     sides: [&'a Expr; N],
-    scene: &Scene<'_, 'a>,
-) -> Result<[Held<'a>; N], Missing> {
-    let mut missing: Option<Missing> = None;
+    scene: &EvalScope<'_, 'a>,
+) -> Result<[ExprOperand<'a>; N], NoValue> {
+    let mut missing: Option<NoValue> = None;
     let all = sides.map(|side| {
         held(side, scene)
             .map_err(|one| {
@@ -192,33 +195,33 @@ fn held_all<'a, const N: usize>(
 /// The comparison of two values, and whether it stays as it is while a list becomes longer. Whoever tells of it asks here
 /// too, so that it tells of the comparison that was made.
 pub(crate) fn contrast_held(
-    [left_held, right_held]: [&Held<'_>; 2],
+    [left_held, right_held]: [&ExprOperand<'_>; 2],
     comparator: Comparator,
     is_negated: bool,
 ) -> (Contrast, bool) {
     match (left_held, comparator, right_held) {
         (
-            Held::Own(Valued { values: Values::One(value), .. }),
+            ExprOperand::Own(ExprValue { values: Values::One(value), .. }),
             Comparator::In,
-            Held::Shared(list),
+            ExprOperand::Shared(list),
         ) if !list.is_grouped() => {
             let (contrast, is_kept) = list.contrast_in(value);
             (contrast.negated_if(is_negated), is_kept)
         }
         (
-            Held::Shared(list),
+            ExprOperand::Shared(list),
             Comparator::Contains,
-            Held::Own(Valued { values: Values::One(Value::List(wanted)), .. }),
+            ExprOperand::Own(ExprValue { values: Values::One(Value::List(wanted)), .. }),
         ) if !list.is_grouped() => (list.contrast_all_in(wanted).negated_if(is_negated), true),
         _ => (contrast(left_held.valued(), comparator, is_negated, right_held.valued()), false),
     }
 }
 
 fn compare_held<'a>(
-    [(left, left_held), (right, right_held)]: [(&'a Expr, &Held<'a>); 2],
+    [(left, left_held), (right, right_held)]: [(&'a Expr, &ExprOperand<'a>); 2],
     comparator: Comparator,
     is_negated: bool,
-) -> Found {
+) -> Evaluation {
     let steady = steadiness(left).max(steadiness(right));
     let (left_valued, right_valued) = (left_held.valued(), right_held.valued());
     let (contrast, is_kept) = contrast_held([left_held, right_held], comparator, is_negated);
@@ -239,7 +242,7 @@ fn compare_held<'a>(
         Steadiness::Loose => future.with(Future::only(Truth::Undefined)),
         Steadiness::Wild => Future::ANY,
     };
-    let found = Found { truth: contrast.truth, future, reason: contrast.reason.clone() };
+    let found = Evaluation { truth: contrast.truth, future, reason: contrast.reason.clone() };
     let Some(reason) = [left_valued, right_valued].into_iter().find_map(|side| side.doubt.as_ref())
     else {
         return found;
@@ -247,7 +250,7 @@ fn compare_held<'a>(
     // What may be there besides is as what may still come, while everything else stays.
     let moving = [left_valued, right_valued].map(|side| {
         let trend = side.doubt.as_ref().map_or(Trend::Fixed, |doubt| doubt.trend);
-        Valued { trend, ..side.clone() }
+        ExprValue { trend, ..side.clone() }
     });
     let kept = is_held && is_kept_list;
     let possible = match kept {
@@ -263,8 +266,8 @@ fn between<'a>(
     value: &'a Expr,
     is_negated: bool,
     [low, high]: [&'a Expr; 2],
-    scene: &Scene<'_, 'a>,
-) -> Found {
+    scene: &EvalScope<'_, 'a>,
+) -> Evaluation {
     if matches!(value.kind, ExprKind::Gap { .. }) {
         let found = both_bounds(
             [(low, Comparator::AtLeast), (high, Comparator::AtMost)]
@@ -281,7 +284,7 @@ fn between<'a>(
         let contrast = contrast_between(value_held.valued(), is_negated, bounds);
         let is_fixed = [value, low, high].iter().all(|side| is_fixed(side));
         let future = if is_fixed { Future::only(contrast.truth) } else { Future::ANY };
-        return Found { truth: contrast.truth, future, reason: contrast.reason };
+        return Evaluation { truth: contrast.truth, future, reason: contrast.reason };
     }
     let side = (value, &value_held);
     let found = both_bounds([
@@ -291,7 +294,7 @@ fn between<'a>(
     if is_negated { found.negated() } else { found }
 }
 
-fn both_bounds([low, high]: [Found; 2]) -> Found {
+fn both_bounds([low, high]: [Evaluation; 2]) -> Evaluation {
     if let Some(undefined) = [&low, &high].into_iter().find(|it| it.truth == Truth::Undefined) {
         return undefined.clone();
     }
@@ -308,25 +311,25 @@ pub(crate) fn is_grouped(expression: &Expr) -> bool {
     matches!(&expression.kind, ExprKind::Aggregate(aggregate) if !aggregate.by.is_empty())
 }
 
-pub(super) fn lacking(missing: Missing) -> Found {
+pub(super) fn lacking(missing: NoValue) -> Evaluation {
     let future = |truth| if missing.is_for_good { Future::only(truth) } else { Future::ANY };
     match missing.lack {
-        Lack::Undefined(reason) => Found::undefined(reason, future(Truth::Undefined)),
-        Lack::Open(reason) => Found::open(reason, future(Truth::Open)),
+        Lack::Undefined(reason) => Evaluation::undefined(reason, future(Truth::Undefined)),
+        Lack::Open(reason) => Evaluation::open(reason, future(Truth::Open)),
     }
 }
 
-fn exists<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
+fn exists<'a>(value: &'a Expr, scene: &EvalScope<'_, 'a>) -> Evaluation {
     let (truth, reason) = match held(value, scene) {
         Ok(held) => (Truth::from(is_something(&held.valued().values)), None),
         // What is asked for itself may be absent; what is made of something absent is not defined.
-        Err(Missing { lack: Lack::Undefined(reason), .. }) => match &value.kind {
+        Err(NoValue { lack: Lack::Undefined(reason), .. }) => match &value.kind {
             ExprKind::Property(_) | ExprKind::Response(_) | ExprKind::Aggregate(_) => {
                 (Truth::False, None)
             }
             _ => (Truth::Undefined, Some(reason)),
         },
-        Err(Missing { lack: Lack::Open(reason), .. }) => match looked_up(value, scene) {
+        Err(NoValue { lack: Lack::Open(reason), .. }) => match looked_up(value, scene) {
             // A time that the span was not told is absent; what is compared with it is open.
             Some(Lookup::Untimed(_)) => (Truth::False, None),
             Some(Lookup::Encoded(_)) => (Truth::True, None),
@@ -338,11 +341,11 @@ fn exists<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Found {
         _ if speaks_of_response(value) => Future::ANY,
         _ => Future::DEFINED_OR_OPEN.with(Future::only(truth)),
     };
-    Found { truth, future, reason }
+    Evaluation { truth, future, reason }
 }
 
 /// What was found of a property, or of a part of the answer, that is asked for itself.
-fn looked_up<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Option<Lookup<'a>> {
+fn looked_up<'a>(value: &'a Expr, scene: &EvalScope<'_, 'a>) -> Option<Lookup<'a>> {
     match &value.kind {
         ExprKind::Property(property) => Some(scene.world.look_up(property, scene)),
         ExprKind::Response(part) => Some(scene.world.response(part)),
@@ -360,17 +363,17 @@ pub(crate) fn is_something(values: &Values<'_>) -> bool {
 }
 
 /// `event[…]`, `link[…]`: what a span has of these never changes.
-fn within<'a>(inner: Inner, condition: Option<&'a Expr>, scene: &Scene<'_, 'a>) -> Found {
+fn within<'a>(inner: Inner, condition: Option<&'a Expr>, scene: &EvalScope<'_, 'a>) -> Evaluation {
     let Some(span) = scene.span else {
-        return Found::undefined("no span is spoken of", Future::only(Truth::Undefined));
+        return Evaluation::undefined("no span is spoken of", Future::only(Truth::Undefined));
     };
     let events = span.events().map(InnerRef::Event).filter(|_| inner == Inner::Event);
     let links = span.links().map(InnerRef::Link).filter(|_| inner == Inner::Link);
-    let mut any = Found::fixed(Truth::False);
+    let mut any = Evaluation::fixed(Truth::False);
     for one in events.chain(links) {
         let found = match condition {
-            None => Found::fixed(Truth::True),
-            Some(condition) => truth(condition, &Scene { inner: Some(one), ..*scene }),
+            None => Evaluation::fixed(Truth::True),
+            Some(condition) => truth(condition, &EvalScope { inner: Some(one), ..*scene }),
         };
         any = any.or(found);
         if any.is_true() {
@@ -378,48 +381,52 @@ fn within<'a>(inner: Inner, condition: Option<&'a Expr>, scene: &Scene<'_, 'a>) 
         }
     }
     let dropped = match inner {
-        Inner::Event => Dropped::events(span, scene.world.logs),
-        Inner::Link => Dropped::links(span),
+        Inner::Event => DropCount::events(span, scene.world.logs),
+        Inner::Link => DropCount::links(span),
     };
     match dropped {
-        Some(dropped) => Found::open(dropped.by(span), Future::only(Truth::Open)),
+        Some(dropped) => Evaluation::open(dropped.by(span), Future::only(Truth::Open)),
         None => any,
     }
 }
 
-fn sentence<'a>(subject: &'a Subject, predicate: Option<&'a Expr>, scene: &Scene<'_, 'a>) -> Found {
+fn sentence<'a>(
+    subject: &'a Subject,
+    predicate: Option<&'a Expr>,
+    scene: &EvalScope<'_, 'a>,
+) -> Evaluation {
     let is_lasting = is_lasting(&subject.selector);
     let Some(predicate) = predicate else {
         let is_some = match is_any_sure(&subject.selector, scene) {
             Ok(is_any) => Truth::from(is_any),
-            Err(reason) => return Found::open(reason, Future::ANY),
+            Err(reason) => return Evaluation::open(reason, Future::ANY),
         };
         let future = if is_lasting && is_some == Truth::True {
             Future::only(Truth::True)
         } else {
             Future::DEFINED_OR_OPEN
         };
-        let found = Found::new(is_some, future);
+        let found = Evaluation::new(is_some, future);
         return if subject.quantifier == Quantifier::No { found.negated() } else { found };
     };
     let Selection { sure: places, doubt } = selection(&subject.selector, scene);
     if let Some(doubt) = doubt.as_ref().filter(|_| places.is_empty()) {
-        return Found::open(&*doubt.reason, Future::ANY);
+        return Evaluation::open(&*doubt.reason, Future::ANY);
     }
     let expected = &subject.selector;
     if let Err(lack) = expect_spans(subject.quantifier, places.len(), is_lasting, expected) {
         return lack;
     }
     if scene.span.is_some() && !scene.world.may_look(places.len()) {
-        return Found::open(TOO_MANY_LOOKS, Future::ANY);
+        return Evaluation::open(TOO_MANY_LOOKS, Future::ANY);
     }
-    let inner = Scene { count: None, inner: None, ..*scene };
+    let inner = EvalScope { count: None, inner: None, ..*scene };
     let tally = tally(predicate, &places, &inner);
     let found = quantify(subject.quantifier, &tally.found, is_lasting);
     match doubt {
         None => found,
         Some(doubt) => {
-            let frozen = Joined::frozen(&tally.truths);
+            let frozen = QuantifiedEvaluation::frozen(&tally.truths);
             found.doubted(quantify(subject.quantifier, &frozen, true).future, &doubt.reason)
         }
     }
@@ -431,15 +438,15 @@ pub(super) fn expect_spans(
     count: usize,
     is_lasting: bool,
     selector: &crate::syntax::ast::Selector,
-) -> Result<(), Found> {
+) -> Result<(), Evaluation> {
     let written = || crate::value::shorten(&crate::syntax::print::selector(selector)).into_owned();
     if count == 0 {
-        return Err(Found::undefined(format!("no span matches `{}`", written()), Future::ANY));
+        return Err(Evaluation::undefined(format!("no span matches `{}`", written()), Future::ANY));
     }
     if quantifier == Quantifier::The && count > 1 {
         let future = if is_lasting { Future::only(Truth::Undefined) } else { Future::ANY };
         let written = written();
-        return Err(Found::undefined(
+        return Err(Evaluation::undefined(
             format!("{count} spans match `{written}`; say `every` or `some`"),
             future,
         ));
@@ -447,8 +454,12 @@ pub(super) fn expect_spans(
     Ok(())
 }
 
+pub(crate) fn quantify(
+    quantifier: Quantifier,
+    spans: &QuantifiedEvaluation,
+    is_lasting: bool,
 /// What is said of a selection, from what holds of its spans: all of it joined by `and`, and by `or`.
-pub(crate) fn quantify(quantifier: Quantifier, spans: &Joined, is_lasting: bool) -> Found {
+) -> Evaluation {
     let (every, some) = (&spans.every, &spans.some);
     let found = match quantifier {
         Quantifier::Every | Quantifier::The => every.clone(),
@@ -462,33 +473,33 @@ pub(crate) fn quantify(quantifier: Quantifier, spans: &Joined, is_lasting: bool)
         Quantifier::Some => some.future.or(Future::ANY),
         Quantifier::No => some.future.or(Future::ANY).negated(),
     };
-    Found { future: further, ..found }
+    Evaluation { future: further, ..found }
 }
 
 /// What holds of several spans: of every one, and of some.
 #[derive(Clone, Debug)]
-pub(crate) struct Joined {
-    pub(crate) every: Found,
-    pub(crate) some: Found,
+pub(crate) struct QuantifiedEvaluation {
+    pub(crate) every: Evaluation,
+    pub(crate) some: Evaluation,
 }
 
-impl Joined {
+impl QuantifiedEvaluation {
     pub(crate) fn nothing() -> Self {
-        Self { every: Found::fixed(Truth::True), some: Found::fixed(Truth::False) }
+        Self { every: Evaluation::fixed(Truth::True), some: Evaluation::fixed(Truth::False) }
     }
 
     /// Of spans about which nothing changes any more.
     pub(crate) fn frozen(truths: &[Truth]) -> Self {
         let mut joined = Self::nothing();
         for kind in Truth::ALL.into_iter().filter(|kind| truths.contains(kind)) {
-            joined.add(Found::fixed(kind));
+            joined.add(Evaluation::fixed(kind));
         }
         joined
     }
 
-    pub(crate) fn add(&mut self, one: Found) {
-        let every = std::mem::replace(&mut self.every, Found::fixed(Truth::True));
-        let some = std::mem::replace(&mut self.some, Found::fixed(Truth::False));
+    pub(crate) fn add(&mut self, one: Evaluation) {
+        let every = std::mem::replace(&mut self.every, Evaluation::fixed(Truth::True));
+        let some = std::mem::replace(&mut self.some, Evaluation::fixed(Truth::False));
         self.every = every.and(one.clone());
         self.some = some.or(one);
     }

@@ -1,6 +1,6 @@
 //! What there is to look at: the trace, its shape, the trigger's answer, and what was found out about them so far.
 //!
-//! A [`Scene`] is a world with the span that is spoken of. [`World::look_up`] says what a property is there. What is
+//! A [`EvalScope`] is a world with the span that is spoken of. [`EvalContext::look_up`] says what a property is there. What is
 //! computed once for a trace (times, clocks, links, steps, selections, aggregates) is kept here, by the id of the node that
 //! it belongs to (`syntax::number`).
 
@@ -20,26 +20,27 @@ use super::{
     bits::Bits,
     clocks::Clocks,
     doubt::Selection,
-    dropped::Dropped,
-    future::Found,
+    drop_count::DropCount,
+    future::Evaluation,
     index::{Extent, Index},
-    memo::{Held, Memo},
+    memo::{Memo, MemoryUse},
     patterns::hold_patterns,
-    relation::Related,
+    relation::RelationResult,
     select::{Links, Matches},
     siblings::Siblings,
-    summary::Missing,
+    span_time::start_of,
+    summary::NoValue,
     times::{self, CriticalTimes, TimeBounds},
     tree::in_order,
 };
 use crate::{
     budget,
-    syntax::ast::{Aggregate, Expr, NodeId, Selector, Step, Subject},
+    syntax::ast::{Aggregate, CompoundSelector, Expr, NodeId, Selector, Subject},
 };
 
 /// A trace and what is known about it.
 #[derive(Debug)]
-pub(crate) struct World<'a> {
+pub(crate) struct EvalContext<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) tree: Tree,
     pub(super) trigger: Option<SpanIx>,
@@ -59,10 +60,10 @@ pub(crate) struct World<'a> {
     selections: Memo<Vec<u32>>,
     picks: Memo<Vec<u32>>,
     having: Memo<Bits>,
-    constants: Memo<Result<Rc<Constant<'a>>, Missing>>,
-    statements: Memo<Found>,
-    relations: Memo<Related>,
-    held: Held,
+    constants: Memo<Result<Rc<Constant<'a>>, NoValue>>,
+    statements: Memo<Evaluation>,
+    relations: Memo<RelationResult>,
+    held: MemoryUse,
     looks: Cell<usize>,
     /// Conditions that leave open for some span whether it matches; those without an id share one entry.
     doubts: RefCell<HashMap<Option<NodeId>, Rc<ConditionDoubt>>>,
@@ -89,8 +90,8 @@ pub(super) const TOO_MANY_LOOKS: &str = "it needs more descendants than are eval
 
 /// A world and what is spoken of in it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scene<'w, 'a> {
-    pub(crate) world: &'w World<'a>,
+pub(crate) struct EvalScope<'w, 'a> {
+    pub(crate) world: &'w EvalContext<'a>,
     pub(crate) span: Option<Span<'a>>,
     /// How many spans the spec selected.
     pub(crate) count: Option<u64>,
@@ -112,7 +113,7 @@ pub(crate) const TRIGGER_NAMES: [&str; 2] = ["Qualitytrace trigger", "Tracetest 
 /// How many resources are searched for an attribute before it is taken as there.
 const RESOURCES_MAX: usize = 64;
 
-impl<'a> World<'a> {
+impl<'a> EvalContext<'a> {
     /// The world of a trace. Of several spans with the trigger's id the first is the trigger; where nobody says which
     /// one it is, it is a root that bears its name.
     pub(crate) fn new(
@@ -152,7 +153,7 @@ impl<'a> World<'a> {
             constants: RefCell::default(),
             statements: RefCell::default(),
             relations: RefCell::default(),
-            held: Held::default(),
+            held: MemoryUse::default(),
             looks: Cell::new(0),
             doubts: RefCell::default(),
             bounds: RefCell::default(),
@@ -186,13 +187,13 @@ impl<'a> World<'a> {
     }
 
     /// The scene at a place of the tree.
-    pub(crate) fn scene_at(&self, place: usize) -> Scene<'_, 'a> {
-        Scene { span: Some(self.span_at(place)), ..self.scene() }
+    pub(crate) fn scene_at(&self, place: usize) -> EvalScope<'_, 'a> {
+        EvalScope { span: Some(self.span_at(place)), ..self.scene() }
     }
 
     /// The scene of a span.
-    pub(crate) fn scene_of(&self, span: Span<'a>) -> Scene<'_, 'a> {
-        Scene { span: Some(span), ..self.scene() }
+    pub(crate) fn scene_of(&self, span: Span<'a>) -> EvalScope<'_, 'a> {
+        EvalScope { span: Some(span), ..self.scene() }
     }
 
     /// The places of these numbers.
@@ -209,7 +210,7 @@ impl<'a> World<'a> {
         let (events, links) = self.inner.get_or_init(|| {
             let (mut events, mut links) = (Bits::none(self.len()), Bits::none(self.len()));
             for span in self.trace.spans() {
-                if span.events().next().is_some() || Dropped::events(span, self.logs).is_some() {
+                if span.events().next().is_some() || DropCount::events(span, self.logs).is_some() {
                     events.set(span.ix().number());
                 }
                 if span.links().next().is_some() || span.dropped_links() > 0 {
@@ -234,8 +235,8 @@ impl<'a> World<'a> {
     }
 
     /// The scene without a span.
-    pub(crate) fn scene(&self) -> Scene<'_, 'a> {
-        Scene { world: self, span: None, count: None, inner: None, is_selecting: false }
+    pub(crate) fn scene(&self) -> EvalScope<'_, 'a> {
+        EvalScope { world: self, span: None, count: None, inner: None, is_selecting: false }
     }
 
     /// Whether this is the span of the trigger.
@@ -293,7 +294,11 @@ impl<'a> World<'a> {
         self.index.get(expression)
     }
 
-    pub(super) fn step(&self, step: &'a Step, make: impl FnOnce() -> Matches) -> Rc<Matches> {
+    pub(super) fn step(
+        &self,
+        step: &'a CompoundSelector,
+        make: impl FnOnce() -> Matches,
+    ) -> Rc<Matches> {
         self.held.remember(&self.steps, &step.at, make)
     }
 
@@ -305,8 +310,12 @@ impl<'a> World<'a> {
         self.held.remember(&self.selections, &selector.at, make)
     }
 
+    pub(super) fn picks(
+        &self,
+        step: &'a CompoundSelector,
+        make: impl FnOnce() -> Vec<u32>,
     /// What the position of a step picks from each span, however that is reached.
-    pub(super) fn picks(&self, step: &'a Step, make: impl FnOnce() -> Vec<u32>) -> Rc<Vec<u32>> {
+    ) -> Rc<Vec<u32>> {
         self.held.remember(&self.picks, &step.at, make)
     }
 
@@ -318,8 +327,8 @@ impl<'a> World<'a> {
     pub(super) fn constant(
         &self,
         aggregate: &'a Aggregate,
-        make: impl FnOnce() -> Result<Rc<Constant<'a>>, Missing>,
-    ) -> Rc<Result<Rc<Constant<'a>>, Missing>> {
+        make: impl FnOnce() -> Result<Rc<Constant<'a>>, NoValue>,
+    ) -> Rc<Result<Rc<Constant<'a>>, NoValue>> {
         self.held.remember(&self.constants, &aggregate.of.at, make)
     }
 
@@ -359,7 +368,7 @@ impl<'a> World<'a> {
     /// The spans that match a step for sure, and those that may.
     pub(super) fn step_bounds(
         &self,
-        step: &'a Step,
+        step: &'a CompoundSelector,
         make: impl FnOnce() -> [Bits; 2],
     ) -> Rc<[Bits; 2]> {
         self.held.remember(&self.step_bounds, &step.at, make)
@@ -387,7 +396,7 @@ impl<'a> World<'a> {
             for span in self.trace.spans().filter(|span| span.dropped_links() > 0) {
                 places.set(self.tree.place(span.ix()));
                 first.get_or_insert_with(|| {
-                    Dropped::links(span).map_or_else(String::new, |dropped| dropped.by(span))
+                    DropCount::links(span).map_or_else(String::new, |dropped| dropped.by(span))
                 });
             }
             first.map(|reason| (places, reason))
@@ -401,8 +410,12 @@ impl<'a> World<'a> {
         self.looks.get() <= LOOKS_MAX
     }
 
+    pub(super) fn statement(
+        &self,
+        statement: &'a Expr,
+        make: impl FnOnce() -> Evaluation,
     /// A statement about the whole trace.
-    pub(super) fn statement(&self, statement: &'a Expr, make: impl FnOnce() -> Found) -> Rc<Found> {
+    ) -> Rc<Evaluation> {
         self.held.remember(&self.statements, &statement.at, make)
     }
 
@@ -434,67 +447,26 @@ impl<'a> World<'a> {
     pub(super) fn relation(
         &self,
         left: &'a Subject,
-        make: impl FnOnce() -> Related,
-    ) -> Rc<Related> {
+        make: impl FnOnce() -> RelationResult,
+    ) -> Rc<RelationResult> {
         self.held.remember(&self.relations, &left.selector.at, make)
     }
 }
 
-impl<'w, 'a> Scene<'w, 'a> {
+impl<'w, 'a> EvalScope<'w, 'a> {
     /// The same scene about another span.
     pub(crate) fn at(&self, place: usize) -> Self {
-        Scene { span: Some(self.world.span_at(place)), count: None, inner: None, ..*self }
+        EvalScope { span: Some(self.world.span_at(place)), count: None, inner: None, ..*self }
     }
 
     /// The place of the span that is spoken of.
+/// Which of its times a span lacks. OTLP sends what is not known as 0.
+    /// It says that it ended before it started, so that one of the two is wrong.
+/// When a span started, in nanoseconds.
+/// When a span ended, in nanoseconds.
+/// Which of its times a span lacks, if any.
+/// From start to end in nanoseconds.
     pub(crate) fn place(&self) -> Option<usize> {
         self.span.map(|span| self.world.tree.place(span.ix()))
-    }
-}
-
-/// Which of its times a span lacks. OTLP sends what is not known as 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TimeLack {
-    NoStart,
-    NoEnd,
-    /// It says that it ended before it started, so that one of the two is wrong.
-    EndsEarly,
-}
-
-impl TimeLack {
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::NoStart => "has no start",
-            Self::NoEnd => "has no end",
-            Self::EndsEarly => "ends before it starts",
-        }
-    }
-}
-
-/// When a span started, in nanoseconds.
-pub(crate) fn start_of(span: Span<'_>) -> Option<u64> {
-    Some(span.start().as_nanos()).filter(|start| *start > 0)
-}
-
-/// When a span ended, in nanoseconds.
-pub(crate) fn end_of(span: Span<'_>) -> Option<u64> {
-    Some(span.end().as_nanos()).filter(|end| *end > 0 && *end >= span.start().as_nanos())
-}
-
-/// Which of its times a span lacks, if any.
-pub(crate) fn time_lack(span: Span<'_>) -> Option<TimeLack> {
-    match (start_of(span), end_of(span)) {
-        (_, None) if span.end().as_nanos() == 0 => Some(TimeLack::NoEnd),
-        (_, None) => Some(TimeLack::EndsEarly),
-        (None, _) => Some(TimeLack::NoStart),
-        (Some(_), Some(_)) => None,
-    }
-}
-
-/// From start to end in nanoseconds.
-pub(crate) fn duration(span: Span<'_>) -> Result<i128, TimeLack> {
-    match time_lack(span) {
-        None => Ok(i128::from(span.end().as_nanos()) - i128::from(span.start().as_nanos())),
-        Some(lack) => Err(lack),
     }
 }

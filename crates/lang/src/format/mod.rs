@@ -20,7 +20,7 @@ use crate::{
 
 /// A text in its one form.
 #[derive(Clone, Debug)]
-pub struct Formatted {
+pub struct FormattedText {
     /// The whole text.
     pub text: String,
     /// What was left as it is, and why.
@@ -28,7 +28,7 @@ pub struct Formatted {
 }
 
 /// Formats a text. One with mistakes is left alone: they are what is given back.
-pub fn format(text: &Text) -> Result<Formatted, Vec<Diagnostic>> {
+pub fn format(text: &Text) -> Result<FormattedText, Vec<Diagnostic>> {
     let documents = right(text)?;
     let strings: Vec<_> = documents.iter().flat_map(strings).collect();
     let notes = Diagnostics::new(text);
@@ -41,11 +41,11 @@ pub fn format(text: &Text) -> Result<Formatted, Vec<Diagnostic>> {
     scalars.values().for_each(|strings| formatter.format(strings));
     let formatted = applied(text.content(), &formatter.edits);
     if is_same(&strings, &Text::new(text.name(), formatted.as_str())) {
-        return Ok(Formatted { text: formatted, notes: notes.into_vec() });
+        return Ok(FormattedText { text: formatted, notes: notes.into_vec() });
     }
     // Nothing is known that leads here. A file that would mean something else is worse than one that is not formatted.
     let note = notes.note(None, "this file cannot be formatted without changing what it means");
-    Ok(Formatted { text: text.content().to_owned(), notes: vec![note] })
+    Ok(FormattedText { text: text.content().to_owned(), notes: vec![note] })
 }
 
 /// A string of the language in a document.
@@ -103,7 +103,7 @@ fn selector(scalar: Scalar) -> Option<Language> {
     Some(Language { scalar, tree: Tree::Selector(tree), printed, has_comments })
 }
 
-fn expr(scalar: &Scalar, parse: fn(&str) -> parse::Parsed<Expr>) -> Option<Language> {
+fn expr(scalar: &Scalar, parse: fn(&str) -> parse::ParseResult<Expr>) -> Option<Language> {
     let parsed = parse(&scalar.text);
     let tree = parsed.tree?;
     // The quote that the scalar need not escape.

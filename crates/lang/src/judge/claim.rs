@@ -5,17 +5,17 @@ use model::{ClaimJudgement, SpanEvidence, Verdict};
 use super::{
     SPANS_LISTED_MAX,
     copies::conflict,
-    decide::{About, Seen, decide},
+    decide::{About, TraceKnowledge, decide},
     spec::{Listing, list},
     together,
-    words::{self, Said, describe, side_times},
+    words::{self, StatementText, describe, side_times},
 };
 use crate::{
     eval::{
         aggregate,
         contrast::contrast,
         doubt::selection,
-        expression::{Valued, Values},
+        expression::{ExprValue, Values},
         future::Truth,
         gap::gap_bounds,
         index::tally,
@@ -23,7 +23,7 @@ use crate::{
         misses::nearest_misses,
         relation::relate,
         truth::{held, is_grouped, truth},
-        world::{Scene, World},
+        world::{EvalContext, EvalScope},
     },
     plan::Claim,
     syntax::ast::{Aggregate, Expr, ExprKind, Quantifier, Relation, Selector, Subject},
@@ -33,7 +33,11 @@ use crate::{
 /// How many groups that break a comparison are listed.
 const GROUPS_MAX: usize = 5;
 
-pub(super) fn judge<'a>(claim: &'a Claim, world: &World<'a>, seen: &Seen) -> ClaimJudgement {
+pub(super) fn judge<'a>(
+    claim: &'a Claim,
+    world: &EvalContext<'a>,
+    seen: &TraceKnowledge,
+) -> ClaimJudgement {
     let meaning = &claim.claim.meaning;
     let scene = world.scene();
     let mut found = truth(meaning, &scene);
@@ -42,7 +46,7 @@ pub(super) fn judge<'a>(claim: &'a Claim, world: &World<'a>, seen: &Seen) -> Cla
         (true, false) => About::Response,
         (true, true) => About::Both,
     };
-    let mut looked = Looked::new(&claim.claim.source);
+    let mut looked = ClaimSpans::new(&claim.claim.source);
     looked.at(meaning, Role { is_negated: false, is_deciding: true }, &scene);
     let reason = found.reason.as_deref().map(words::named);
     let is_told = looked.spans.iter().any(|one| Some(&one.found) == reason.as_ref());
@@ -53,7 +57,8 @@ pub(super) fn judge<'a>(claim: &'a Claim, world: &World<'a>, seen: &Seen) -> Cla
     let misses: Vec<_> =
         misses.filter_map(|selector| nearest_misses(selector, &scene)).take(2).collect();
     let conflict = conflict(&looked.spans, world.trace);
-    let is_nothing = matches!(seen, Seen::Nothing | Seen::NotAsked) && about != About::Response;
+    let is_nothing = matches!(seen, TraceKnowledge::Nothing | TraceKnowledge::NotAsked)
+        && about != About::Response;
     ClaimJudgement {
         name: claim.name.clone(),
         claim: claim.claim.source.clone(),
@@ -68,7 +73,7 @@ pub(super) fn judge<'a>(claim: &'a Claim, world: &World<'a>, seen: &Seen) -> Cla
 }
 
 /// What was looked at.
-struct Looked<'a> {
+struct ClaimSpans<'a> {
     source: &'a str,
     spans: Vec<SpanEvidence>,
     more_spans: u64,
@@ -76,13 +81,13 @@ struct Looked<'a> {
     empty: Vec<&'a Selector>,
 }
 
-impl<'a> Looked<'a> {
+impl<'a> ClaimSpans<'a> {
     fn new(source: &'a str) -> Self {
         Self { source, spans: Vec::new(), more_spans: 0, empty: Vec::new() }
     }
 
     /// A statement, and the spans that decide it.
-    fn at(&mut self, statement: &'a Expr, role: Role, scene: &Scene<'_, 'a>) {
+    fn at(&mut self, statement: &'a Expr, role: Role, scene: &EvalScope<'_, 'a>) {
         match &statement.kind {
             ExprKind::Not(part) => {
                 self.at(part, Role { is_negated: !role.is_negated, ..role }, scene);
@@ -123,9 +128,15 @@ impl<'a> Looked<'a> {
         }
     }
 
+    fn say(
+        &mut self,
+        statement: &'a Expr,
+        role: Role,
+        place: Option<u32>,
+        scene: &EvalScope<'_, 'a>,
     /// What a statement came to, at the span that shows it.
-    fn say(&mut self, statement: &'a Expr, role: Role, place: Option<u32>, scene: &Scene<'_, 'a>) {
-        let said = Said { source: self.source, is_negated: role.is_negated };
+    ) {
+        let said = StatementText { source: self.source, is_negated: role.is_negated };
         let found = describe(statement, said, scene);
         self.add(place, verdict(statement, role, scene), found, scene);
     }
@@ -136,7 +147,7 @@ impl<'a> Looked<'a> {
         pair: Option<(u32, u32)>,
         relation: Relation,
         verdict: Verdict,
-        scene: &Scene<'_, 'a>,
+        scene: &EvalScope<'_, 'a>,
     ) {
         if let Some((left, right)) = pair.filter(|(left, right)| left != right) {
             let [_, found] = side_times(relation, (left, right), scene);
@@ -144,7 +155,13 @@ impl<'a> Looked<'a> {
         }
     }
 
-    fn add(&mut self, place: Option<u32>, verdict: Verdict, found: String, scene: &Scene<'_, 'a>) {
+    fn add(
+        &mut self,
+        place: Option<u32>,
+        verdict: Verdict,
+        found: String,
+        scene: &EvalScope<'_, 'a>,
+    ) {
         if self.spans.len() == SPANS_LISTED_MAX {
             self.more_spans += 1;
             return;
@@ -158,7 +175,7 @@ impl<'a> Looked<'a> {
         });
     }
 
-    fn note_empty(&mut self, selector: &'a Selector, role: Role, scene: &Scene<'_, 'a>) {
+    fn note_empty(&mut self, selector: &'a Selector, role: Role, scene: &EvalScope<'_, 'a>) {
         let selection = selection(selector, scene);
         if role.is_deciding && selection.sure.is_empty() && selection.doubt.is_none() {
             self.empty.push(selector);
@@ -170,7 +187,7 @@ impl<'a> Looked<'a> {
         subject: &'a Subject,
         predicate: Option<&'a Expr>,
         (statement, role): (&'a Expr, Role),
-        scene: &Scene<'_, 'a>,
+        scene: &EvalScope<'_, 'a>,
     ) {
         let places = selection(&subject.selector, scene).sure;
         let is_broken = verdict(statement, role, scene) != Verdict::Passed;
@@ -182,7 +199,7 @@ impl<'a> Looked<'a> {
             let written = words::selector(&subject.selector);
             return self.add_all(&places, verdict, &format!("matches `{written}`"), scene);
         };
-        let inner = Scene { count: None, inner: None, ..*scene };
+        let inner = EvalScope { count: None, inner: None, ..*scene };
         let tally = tally(predicate, &places, &inner);
         // Those that decide it come first.
         let is_every = matches!(subject.quantifier, Quantifier::Every | Quantifier::The);
@@ -199,7 +216,13 @@ impl<'a> Looked<'a> {
         self.spans.extend(spans.into_iter().take(room));
     }
 
-    fn add_all(&mut self, places: &[u32], verdict: Verdict, found: &str, scene: &Scene<'_, 'a>) {
+    fn add_all(
+        &mut self,
+        places: &[u32],
+        verdict: Verdict,
+        found: &str,
+        scene: &EvalScope<'_, 'a>,
+    ) {
         let room = SPANS_LISTED_MAX - self.spans.len();
         for place in places.iter().take(room) {
             self.add(Some(*place), verdict, found.to_owned(), scene);
@@ -212,7 +235,7 @@ impl<'a> Looked<'a> {
         &mut self,
         value: &'a Expr,
         (role, verdict): (Role, Verdict),
-        scene: &Scene<'_, 'a>,
+        scene: &EvalScope<'_, 'a>,
     ) {
         let role = role.broken(verdict != Verdict::Passed);
         match &value.kind {
@@ -248,7 +271,7 @@ impl<'a> Looked<'a> {
         aggregate: &'a Aggregate,
         places: &[u32],
         verdict: Verdict,
-        scene: &Scene<'_, 'a>,
+        scene: &EvalScope<'_, 'a>,
     ) {
         let written = words::selector(&aggregate.of);
         let room = SPANS_LISTED_MAX - self.spans.len();
@@ -269,7 +292,7 @@ impl<'a> Looked<'a> {
         statement: &'a Expr,
         (left, right): (&'a Expr, &'a Expr),
         role: Role,
-        scene: &Scene<'_, 'a>,
+        scene: &EvalScope<'_, 'a>,
     ) {
         let ExprKind::Aggregate(aggregate) = &left.kind else { return };
         let verdict = verdict(statement, role, scene);
@@ -285,10 +308,16 @@ impl<'a> Looked<'a> {
             return;
         };
         let is_broken = |value: &crate::value::Value<'a>| {
-            let Valued { trend, is_secret, .. } = *left.valued();
+            let ExprValue { trend, is_secret, .. } = *left.valued();
             let values = Values::One(value.clone());
-            let one =
-                Valued { values, trend, is_secret, doubt: None, literal: None, is_several: false };
+            let one = ExprValue {
+                values,
+                trend,
+                is_secret,
+                doubt: None,
+                literal: None,
+                is_several: false,
+            };
             let truth = contrast(&one, *comparator, false, right.valued()).truth;
             (truth == Truth::True) == *is_turned
         };
@@ -311,7 +340,7 @@ impl<'a> Looked<'a> {
 }
 
 /// What a part of a claim says for it.
-fn verdict<'a>(statement: &'a Expr, role: Role, scene: &Scene<'_, 'a>) -> Verdict {
+fn verdict<'a>(statement: &'a Expr, role: Role, scene: &EvalScope<'_, 'a>) -> Verdict {
     let truth = truth(statement, scene).truth;
     if role.is_negated { truth.negated().verdict() } else { truth.verdict() }
 }

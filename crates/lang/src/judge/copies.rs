@@ -11,17 +11,17 @@
 use std::collections::{BTreeMap, HashSet};
 
 use model::{
-    Decided, Judgement, OutputValue, SpanEvidence, SpanId, Trace, Unsettled, Verdict,
+    DecisionBasis, Judgement, OutputValue, SpanEvidence, SpanId, Trace, UnsettledReason, Verdict,
     trace::{Span, SpanData, SpanIx},
 };
 
-use super::{Evidence, Taken, judge_reading, over_all, parts, seen, take_outputs, together};
+use super::{Evidence, StepOutput, judge_reading, over_all, parts, seen, take_outputs, together};
 use crate::{
     eval::{
         asked::{asked_by, asked_within},
-        world::World,
+        world::EvalContext,
     },
-    plan::Resolved,
+    plan::ResolvedPlan,
     syntax::ast::Property,
 };
 
@@ -42,13 +42,13 @@ struct Copies<'a> {
 /// One statement of a judgement.
 struct Statement<'j> {
     verdict: &'j mut Verdict,
-    decided: &'j mut Decided,
+    decided: &'j mut DecisionBasis,
     reason: &'j mut Option<String>,
     spans: &'j [SpanEvidence],
 }
 
 /// The judgement of a trace with copies.
-pub(super) fn judge(resolved: &Resolved, evidence: &Evidence<'_>, trace: &Trace) -> Judgement {
+pub(super) fn judge(resolved: &ResolvedPlan, evidence: &Evidence<'_>, trace: &Trace) -> Judgement {
     let copies = Copies::of(resolved, evidence, trace);
     let readings = copies.readings(evidence);
     let mut judgement = copies.judged(0, resolved, evidence);
@@ -75,8 +75,12 @@ pub(super) fn judge(resolved: &Resolved, evidence: &Evidence<'_>, trace: &Trace)
     judgement
 }
 
+pub(super) fn outputs(
+    resolved: &ResolvedPlan,
+    evidence: &Evidence<'_>,
+    trace: &Trace,
 /// The outputs of a trace with copies: those on which all readings agree.
-pub(super) fn outputs(resolved: &Resolved, evidence: &Evidence<'_>, trace: &Trace) -> Vec<Taken> {
+) -> Vec<StepOutput> {
     let copies = Copies::of(resolved, evidence, trace);
     let Some(count) = copies.readings(evidence) else { return Vec::new() };
     let taken = |number| {
@@ -108,8 +112,8 @@ fn words(id: SpanId, trace: &Trace) -> String {
 }
 
 impl<'a> Copies<'a> {
-    fn of(resolved: &Resolved, evidence: &Evidence<'_>, trace: &'a Trace) -> Self {
-        let world = World::new(trace, evidence.trigger, None);
+    fn of(resolved: &ResolvedPlan, evidence: &Evidence<'_>, trace: &'a Trace) -> Self {
+        let world = EvalContext::new(trace, evidence.trigger, None);
         let trigger = world.trigger().map(|place| world.span_at(place).id());
         let asked = asked(resolved);
         let mut kinds: BTreeMap<SpanIx, Vec<SpanIx>> = BTreeMap::new();
@@ -138,7 +142,8 @@ impl<'a> Copies<'a> {
         let count = counts.fold(1usize, usize::saturating_mul);
         let is_few = count <= READINGS_MAX && count.saturating_mul(self.trace.len()) <= SPANS_MAX;
         let settlement = evidence.settlement;
-        let is_waited = !settlement.is_some_and(|it| it.unsettled.contains(&Unsettled::NotWaited));
+        let is_waited =
+            !settlement.is_some_and(|it| it.unsettled.contains(&UnsettledReason::NotWaited));
         (count == 1 || (is_few && is_waited)).then_some(count)
     }
 
@@ -155,7 +160,7 @@ impl<'a> Copies<'a> {
         reading.expect("a part of a trace is no larger than the trace")
     }
 
-    fn judged(&self, number: usize, resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
+    fn judged(&self, number: usize, resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Judgement {
         let reading = self.reading(number);
         judge_reading(resolved, &Evidence { trace: Some(&reading), ..*evidence })
     }
@@ -165,8 +170,8 @@ impl<'a> Copies<'a> {
         for (one, other) in statements(judgement).into_iter().zip(statements(other)) {
             if *one.verdict != *other.verdict {
                 self.open(one);
-            } else if *other.decided == Decided::Absence {
-                *one.decided = Decided::Absence;
+            } else if *other.decided == DecisionBasis::Absence {
+                *one.decided = DecisionBasis::Absence;
             }
         }
         for (one, other) in judgement.outputs.iter_mut().zip(&other.outputs) {
@@ -179,13 +184,13 @@ impl<'a> Copies<'a> {
     /// Leaves open what spans decide.
     fn leave_open(&self, judgement: &mut Judgement) {
         let open = statements(judgement).into_iter();
-        open.filter(|one| *one.decided != Decided::Response).for_each(|one| self.open(one));
+        open.filter(|one| *one.decided != DecisionBasis::Response).for_each(|one| self.open(one));
         judgement.outputs.iter_mut().for_each(|output| self.open_output(output));
     }
 
     fn open(&self, statement: Statement<'_>) {
         let Statement { verdict, decided, reason, spans } = statement;
-        (*verdict, *decided) = (Verdict::Inconclusive, Decided::Absence);
+        (*verdict, *decided) = (Verdict::Inconclusive, DecisionBasis::Absence);
         *reason = Some(self.reason(spans));
     }
 
@@ -222,7 +227,7 @@ fn statements(judgement: &mut Judgement) -> Vec<Statement<'_>> {
 }
 
 /// The properties that the test asks for, each once.
-fn asked(resolved: &Resolved) -> Vec<&Property> {
+fn asked(resolved: &ResolvedPlan) -> Vec<&Property> {
     let (expressions, selectors) = parts(resolved);
     let mut found = Vec::new();
     expressions.into_iter().for_each(|expression| asked_by(expression, &mut found));
@@ -236,8 +241,13 @@ fn asked(resolved: &Resolved) -> Vec<&Property> {
     asked
 }
 
+fn is_alike<'a>(
+    one: Span<'a>,
+    other: Span<'a>,
+    asked: &[&Property],
+    world: &EvalContext<'a>,
 /// Whether the test sees no difference: all but attributes is the same, and so is each that it asks for.
-fn is_alike<'a>(one: Span<'a>, other: Span<'a>, asked: &[&Property], world: &World<'a>) -> bool {
+) -> bool {
     let bare = |span: Span<'_>| {
         let attributes = Vec::new();
         SpanData { attributes, dropped_attributes: 0, ..span.to_data() }

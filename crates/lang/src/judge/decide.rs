@@ -11,16 +11,16 @@
 //! A comparison that was not made, because of the clocks or because the values are too large, neither holds nor breaks
 //! anything.
 
-use model::{Decided, Verdict};
+use model::{DecisionBasis, Verdict};
 
 use crate::eval::{
-    future::{Found, Truth},
-    world::World,
+    future::{Evaluation, Truth},
+    world::EvalContext,
 };
 
 /// How much of the trace is known.
 #[derive(Clone, Debug)]
-pub(super) enum Seen {
+pub(super) enum TraceKnowledge {
     Whole,
     /// Further spans may exist, and why.
     Part(String),
@@ -45,56 +45,61 @@ pub(super) enum About {
 #[derive(Clone, Debug)]
 pub(super) struct Decision {
     pub(super) verdict: Verdict,
-    pub(super) decided: Decided,
+    pub(super) decided: DecisionBasis,
     pub(super) reason: Option<String>,
 }
 
-impl Seen {
+impl TraceKnowledge {
     /// Whether there is a trace to look at.
     pub(super) fn is_known(&self) -> bool {
         matches!(self, Self::Whole | Self::Part(_))
     }
 }
 
+pub(super) fn decide(
+    found: &Evaluation,
+    about: About,
+    seen: &TraceKnowledge,
+    world: &EvalContext<'_>,
 /// The verdict, given how much of the trace is known.
-pub(super) fn decide(found: &Found, about: About, seen: &Seen, world: &World<'_>) -> Decision {
+) -> Decision {
     let reason = found.reason.as_deref().map(super::words::named);
     match seen {
-        Seen::Nothing => open(Decided::Response, "the trigger has no answer"),
+        TraceKnowledge::Nothing => open(DecisionBasis::Response, "the trigger has no answer"),
         _ if about == About::Response => by_response(found, world),
-        Seen::NotAsked => open(
-            Decided::Response,
+        TraceKnowledge::NotAsked => open(
+            DecisionBasis::Response,
             "the test requires no trace, so that nothing is known beyond the trigger span",
         ),
-        Seen::NoTelemetry => open(Decided::Absence, "no span of the system came"),
+        TraceKnowledge::NoTelemetry => open(DecisionBasis::Absence, "no span of the system came"),
         _ if found.truth == Truth::Open && about == About::Both && !world.is_answered() => {
             by_response(found, world)
         }
         // Not by presence: a span that is still to come may decide it.
         _ if found.truth == Truth::Open => {
-            Decision { verdict: Verdict::Inconclusive, decided: Decided::Absence, reason }
+            Decision { verdict: Verdict::Inconclusive, decided: DecisionBasis::Absence, reason }
         }
         _ if found.is_final() => {
-            Decision { verdict: found.truth.verdict(), decided: Decided::Presence, reason }
+            Decision { verdict: found.truth.verdict(), decided: DecisionBasis::Presence, reason }
         }
-        Seen::Whole => {
-            Decision { verdict: found.truth.verdict(), decided: Decided::Absence, reason }
+        TraceKnowledge::Whole => {
+            Decision { verdict: found.truth.verdict(), decided: DecisionBasis::Absence, reason }
         }
-        Seen::Part(why) => {
-            open(Decided::Absence, &format!("the trace is not known to be complete: {why}"))
+        TraceKnowledge::Part(why) => {
+            open(DecisionBasis::Absence, &format!("the trace is not known to be complete: {why}"))
         }
     }
 }
 
 /// The verdict of what the trigger's answer decides.
-pub(super) fn by_response(found: &Found, world: &World<'_>) -> Decision {
+pub(super) fn by_response(found: &Evaluation, world: &EvalContext<'_>) -> Decision {
     let reason = match found.truth {
         Truth::Open if !world.is_answered() => Some(world.why_unknown().to_owned()),
         _ => found.reason.as_deref().map(super::words::named),
     };
-    Decision { verdict: found.truth.verdict(), decided: Decided::Response, reason }
+    Decision { verdict: found.truth.verdict(), decided: DecisionBasis::Response, reason }
 }
 
-fn open(decided: Decided, reason: &str) -> Decision {
+fn open(decided: DecisionBasis, reason: &str) -> Decision {
     Decision { verdict: Verdict::Inconclusive, decided, reason: Some(reason.to_owned()) }
 }

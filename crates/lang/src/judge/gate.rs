@@ -6,22 +6,22 @@
 use std::collections::HashSet;
 
 use model::{
-    Analysis, ClaimJudgement, Decided, Judgement, Level, Place, RuleAnalysis, SpanEvidence, SpanId,
-    Trace, Verdict, trace::Span,
+    Analysis, ClaimJudgement, DecisionBasis, Judgement, Level, Place, RuleAnalysis, SpanEvidence,
+    SpanId, Trace, Verdict, trace::Span,
 };
 
-use super::{Evidence, SPANS_LISTED_MAX, decide::Seen, seen};
+use super::{Evidence, SPANS_LISTED_MAX, decide::TraceKnowledge, seen};
 use crate::{
     analyze::{Reads, analyze, reads, score_if},
-    gates::{AnalyzerGate, Analyzing},
-    plan::Resolved,
+    gates::{AnalysisMode, AnalyzerGate},
+    plan::ResolvedPlan,
 };
 
 /// What a gate is called beside the claims of a test.
 const NAME: &str = "required gate";
 
 /// Adds a judgement for each gate that is required, and makes them count.
-pub(super) fn judge(resolved: &Resolved, evidence: &Evidence<'_>, judgement: &mut Judgement) {
+pub(super) fn judge(resolved: &ResolvedPlan, evidence: &Evidence<'_>, judgement: &mut Judgement) {
     let gates = &resolved.gates;
     if gates.required.is_empty() {
         return;
@@ -40,8 +40,8 @@ pub(super) fn judge(resolved: &Resolved, evidence: &Evidence<'_>, judgement: &mu
 }
 
 /// What the analyzer says of the trace of a run, where one is asked and there is a trace to look at.
-pub fn analysis(resolved: &Resolved, evidence: &Evidence<'_>) -> Option<Analysis> {
-    let Analyzing::By(rules) = &resolved.gates.analysis else { return None };
+pub fn analysis(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Option<Analysis> {
+    let AnalysisMode::By(rules) = &resolved.gates.analysis else { return None };
     let trace = evidence.trace.filter(|_| seen(resolved, evidence).is_known())?;
     let mut analysis = analyze(trace, rules);
     resolved.secrets.hide_all(analysis.said_mut());
@@ -50,18 +50,18 @@ pub fn analysis(resolved: &Resolved, evidence: &Evidence<'_>) -> Option<Analysis
 
 /// How a gate was decided.
 #[derive(Clone, Debug)]
-struct Decision {
+struct GateDecision {
     verdict: Verdict,
-    decided: Decided,
+    decided: DecisionBasis,
     reason: String,
     spans: Vec<SpanEvidence>,
     more_spans: u64,
 }
 
 /// The analysis of a trace, and how sure it is.
-struct Standing {
+struct AnalysisEvidence {
     analysis: Analysis,
-    seen: Seen,
+    seen: TraceKnowledge,
     /// Spans of which something was dropped, or of which there are several.
     doubtful: HashSet<SpanId>,
 }
@@ -74,32 +74,35 @@ enum State {
     Open,
 }
 
+fn standing(
+    resolved: &ResolvedPlan,
+    evidence: &Evidence<'_>,
 /// The analysis that all gates are judged by, or the decision that holds for each of them without one.
-fn standing(resolved: &Resolved, evidence: &Evidence<'_>) -> Result<Standing, Decision> {
+) -> Result<AnalysisEvidence, GateDecision> {
     let rules = match &resolved.gates.analysis {
-        Analyzing::By(rules) => rules,
-        Analyzing::Disabled | Analyzing::NotRequested => {
+        AnalysisMode::By(rules) => rules,
+        AnalysisMode::Disabled | AnalysisMode::NotRequested => {
             let reason = "the analyzer is disabled (`enabled: false`), so that nothing is checked";
-            return Err(Decision::bare(Verdict::Passed, Decided::Response, reason));
+            return Err(GateDecision::bare(Verdict::Passed, DecisionBasis::Response, reason));
         }
     };
     let seen = seen(resolved, evidence);
     let trace = match (&seen, evidence.trace) {
-        (Seen::NotAsked, _) => {
+        (TraceKnowledge::NotAsked, _) => {
             let reason = "the test requires no trace, so that there is nothing to analyze";
-            return Err(Decision::bare(Verdict::Passed, Decided::Response, reason));
+            return Err(GateDecision::bare(Verdict::Passed, DecisionBasis::Response, reason));
         }
-        (Seen::Nothing, _) | (_, None) => {
+        (TraceKnowledge::Nothing, _) | (_, None) => {
             let reason = "there is no trace to analyze";
-            return Err(Decision::bare(Verdict::Inconclusive, Decided::Response, reason));
+            return Err(GateDecision::bare(Verdict::Inconclusive, DecisionBasis::Response, reason));
         }
-        (Seen::NoTelemetry, _) => {
+        (TraceKnowledge::NoTelemetry, _) => {
             let reason = "no span of the system came";
-            return Err(Decision::bare(Verdict::Inconclusive, Decided::Absence, reason));
+            return Err(GateDecision::bare(Verdict::Inconclusive, DecisionBasis::Absence, reason));
         }
-        (Seen::Whole | Seen::Part(_), Some(trace)) => trace,
+        (TraceKnowledge::Whole | TraceKnowledge::Part(_), Some(trace)) => trace,
     };
-    Ok(Standing { analysis: analyze(trace, rules), seen, doubtful: doubtful(trace) })
+    Ok(AnalysisEvidence { analysis: analyze(trace, rules), seen, doubtful: doubtful(trace) })
 }
 
 /// The spans of which the trace does not tell all.
@@ -115,30 +118,33 @@ fn doubtful(trace: &Trace) -> HashSet<SpanId> {
     trace.spans().filter(has_dropped).map(Span::id).chain(copies).collect()
 }
 
-impl Standing {
-    fn judge(&self, gate: AnalyzerGate) -> Decision {
+impl AnalysisEvidence {
+    fn judge(&self, gate: AnalyzerGate) -> GateDecision {
         let (verdict, reason) = self.verdict(gate, &self.seen);
         // What is decided whatever may still come, spans that are there decide.
-        let (early, _) = self.verdict(gate, &Seen::Part(String::new()));
-        let decided =
-            if early == Verdict::Inconclusive { Decided::Absence } else { Decided::Presence };
+        let (early, _) = self.verdict(gate, &TraceKnowledge::Part(String::new()));
+        let decided = if early == Verdict::Inconclusive {
+            DecisionBasis::Absence
+        } else {
+            DecisionBasis::Presence
+        };
         // Told once: a score is made of rules.
         let (spans, more_spans) = match (gate, verdict) {
             (AnalyzerGate::Rules, Verdict::Failed) => self.findings(),
             _ => (Vec::new(), 0),
         };
-        Decision { verdict, decided, reason, spans, more_spans }
+        GateDecision { verdict, decided, reason, spans, more_spans }
     }
 
     /// The verdict on a gate if so much of the trace is known.
-    fn verdict(&self, gate: AnalyzerGate, seen: &Seen) -> (Verdict, String) {
+    fn verdict(&self, gate: AnalyzerGate, seen: &TraceKnowledge) -> (Verdict, String) {
         match gate {
             AnalyzerGate::Score => self.score(seen),
             AnalyzerGate::Rules => self.rules(seen),
         }
     }
 
-    fn score(&self, seen: &Seen) -> (Verdict, String) {
+    fn score(&self, seen: &TraceKnowledge) -> (Verdict, String) {
         let minimum = self.analysis.minimum_score;
         let least = score_if(&self.analysis, |rule| self.state(rule, seen) == State::Holds);
         let most = score_if(&self.analysis, |rule| self.state(rule, seen) != State::Broken);
@@ -154,7 +160,7 @@ impl Standing {
         }
     }
 
-    fn rules(&self, seen: &Seen) -> (Verdict, String) {
+    fn rules(&self, seen: &TraceKnowledge) -> (Verdict, String) {
         let states: Vec<_> = self.counting().map(|rule| self.state(rule, seen)).collect();
         if states.contains(&State::Broken) {
             return (Verdict::Failed, self.broken());
@@ -171,8 +177,8 @@ impl Standing {
         rules.filter(|rule| rule.level == Level::Error)
     }
 
-    fn state(&self, rule: &RuleAnalysis, seen: &Seen) -> State {
-        let is_whole = matches!(seen, Seen::Whole);
+    fn state(&self, rule: &RuleAnalysis, seen: &TraceKnowledge) -> State {
+        let is_whole = matches!(seen, TraceKnowledge::Whole);
         let reads = reads(&rule.id);
         if rule.holds() {
             let is_sure = is_whole && (reads == Reads::Ids || self.doubtful.is_empty());
@@ -205,7 +211,7 @@ impl Standing {
     /// Why it is not known whether all rules hold.
     fn doubt(&self) -> String {
         match &self.seen {
-            Seen::Part(why) => format!("the trace is not known to be complete: {why}"),
+            TraceKnowledge::Part(why) => format!("the trace is not known to be complete: {why}"),
             _ => format!(
                 "of {} spans some content was dropped or came in several versions",
                 self.doubtful.len()
@@ -235,8 +241,8 @@ impl Standing {
     }
 }
 
-impl Decision {
-    fn bare(verdict: Verdict, decided: Decided, reason: &str) -> Self {
+impl GateDecision {
+    fn bare(verdict: Verdict, decided: DecisionBasis, reason: &str) -> Self {
         Self { verdict, decided, reason: reason.to_owned(), spans: Vec::new(), more_spans: 0 }
     }
 

@@ -17,8 +17,8 @@ mod tree;
 mod words;
 
 use model::{
-    Answer, ClaimJudgement, Decided, Judgement, OutputValue, Settlement, SpanId, Timestamp, Trace,
-    TraceId, Unsettled, Verdict,
+    Answer, ClaimJudgement, DecisionBasis, Judgement, OutputValue, Settlement, SpanId, Timestamp,
+    Trace, TraceId, UnsettledReason, Verdict,
     trace::{ResourceData, ScopeData, SpanData},
 };
 
@@ -29,14 +29,14 @@ use crate::{
         lasting::speaks_of_response,
         misses::nearest_misses,
         select::select,
-        world::{Scene, TRIGGER_NAMES, World},
+        world::{EvalContext, EvalScope, TRIGGER_NAMES},
     },
-    plan::{Claim, Output, Resolved},
+    plan::{Claim, Output, ResolvedPlan},
     secrets::MASK,
     syntax::ast::{Expr, Selector},
     value::Value,
 };
-use decide::Seen;
+use decide::TraceKnowledge;
 pub use gate::analysis;
 use silent::Silence;
 
@@ -62,7 +62,7 @@ pub struct Evidence<'a> {
 
 /// The value of an output, for later steps.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct StepOutput {
     /// The output's name.
     pub name: String,
     /// Its value as text.
@@ -71,20 +71,20 @@ pub struct Taken {
     pub is_secret: bool,
 }
 
-impl std::fmt::Debug for Taken {
+impl std::fmt::Debug for StepOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let value = if self.is_secret { MASK } else { &self.value };
-        f.debug_struct("Taken").field("name", &self.name).field("value", &value).finish()
+        f.debug_struct("StepOutput").field("name", &self.name).field("value", &value).finish()
     }
 }
 
 /// Judges all assertions, claims and required gates, and takes the outputs.
-pub fn judge(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
+pub fn judge(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Judgement {
     judge_measured(resolved, evidence).0
 }
 
 /// The same, and what it took of the budget.
-pub fn judge_measured(resolved: &Resolved, evidence: &Evidence<'_>) -> (Judgement, Work) {
+pub fn judge_measured(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> (Judgement, Work) {
     budget::judgement(|| {
         let mut judgement = match evidence.trace {
             Some(trace) if !trace.conflicts().is_empty() => {
@@ -98,7 +98,7 @@ pub fn judge_measured(resolved: &Resolved, evidence: &Evidence<'_>) -> (Judgemen
 }
 
 /// The same where each span is there once.
-fn judge_reading(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
+fn judge_reading(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Judgement {
     let alone;
     let trace = match evidence.trace {
         Some(trace) => trace,
@@ -108,7 +108,7 @@ fn judge_reading(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
         }
     };
     let logs = evidence.settlement.map_or(0, |settlement| settlement.logs);
-    let mut world = World::new(trace, evidence.trigger, evidence.answer).with_logs(logs);
+    let mut world = EvalContext::new(trace, evidence.trigger, evidence.answer).with_logs(logs);
     prepare(&mut world, resolved);
     let seen = seen(resolved, evidence);
     let silence = Silence::of(evidence.settlement, trace);
@@ -137,13 +137,17 @@ fn judge_reading(resolved: &Resolved, evidence: &Evidence<'_>) -> Judgement {
     judgement
 }
 
+fn judge_claim<'a>(
+    one: &'a Claim,
+    world: &EvalContext<'a>,
+    seen: &TraceKnowledge,
 /// The judgement of a claim; one that is over the budget is inconclusive, and nothing that was found of it is shown.
-fn judge_claim<'a>(one: &'a Claim, world: &World<'a>, seen: &Seen) -> ClaimJudgement {
+) -> ClaimJudgement {
     let (judged, over) = within_budget(world, || claim::judge(one, world, seen));
     let Some(over) = over else { return judged };
     ClaimJudgement {
         verdict: Verdict::Inconclusive,
-        decided: Decided::Absence,
+        decided: DecisionBasis::Absence,
         reason: Some(over.reason()),
         spans: Vec::new(),
         more_spans: 0,
@@ -152,13 +156,13 @@ fn judge_claim<'a>(one: &'a Claim, world: &World<'a>, seen: &Seen) -> ClaimJudge
 }
 
 /// Evaluates one statement, and says whether it is over the budget.
-fn within_budget<T>(world: &World<'_>, work: impl FnOnce() -> T) -> (T, Option<Over>) {
+fn within_budget<T>(world: &EvalContext<'_>, work: impl FnOnce() -> T) -> (T, Option<Over>) {
     world.make_room();
     budget::statement(work)
 }
 
 /// The outputs that have a value, as later steps get them: what a report masks is not masked here.
-pub fn outputs(resolved: &Resolved, evidence: &Evidence<'_>) -> Vec<Taken> {
+pub fn outputs(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Vec<StepOutput> {
     let taken = || match evidence.trace {
         _ if resolved.outputs.is_empty() => Vec::new(),
         Some(trace) if !trace.conflicts().is_empty() => copies::outputs(resolved, evidence, trace),
@@ -168,7 +172,7 @@ pub fn outputs(resolved: &Resolved, evidence: &Evidence<'_>) -> Vec<Taken> {
 }
 
 /// The same where each span is there once.
-fn take_outputs(resolved: &Resolved, evidence: &Evidence<'_>) -> Vec<Taken> {
+fn take_outputs(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Vec<StepOutput> {
     let alone;
     let trace = match evidence.trace {
         Some(trace) => trace,
@@ -178,17 +182,17 @@ fn take_outputs(resolved: &Resolved, evidence: &Evidence<'_>) -> Vec<Taken> {
         }
     };
     let logs = evidence.settlement.map_or(0, |settlement| settlement.logs);
-    let mut world = World::new(trace, evidence.trigger, evidence.answer).with_logs(logs);
+    let mut world = EvalContext::new(trace, evidence.trigger, evidence.answer).with_logs(logs);
     prepare(&mut world, resolved);
     let taken = resolved.outputs.iter().filter_map(|output| take(output, &world).ok());
-    let marked = |taken: Taken| {
+    let marked = |taken: StepOutput| {
         let is_secret = taken.is_secret || resolved.secrets.are_in(&taken.value);
-        Taken { is_secret, ..taken }
+        StepOutput { is_secret, ..taken }
     };
     taken.map(marked).collect()
 }
 
-impl Resolved {
+impl ResolvedPlan {
     /// Whether the trigger's command failed and the test says nothing of its response: then nobody knows whether that is
     /// right.
     pub fn is_failure_unsaid(&self, answer: &Answer) -> bool {
@@ -200,13 +204,13 @@ impl Resolved {
 }
 
 /// What every part of the plan asks of single spans is found out in one pass.
-fn prepare<'a>(world: &mut World<'a>, resolved: &'a Resolved) {
+fn prepare<'a>(world: &mut EvalContext<'a>, resolved: &'a ResolvedPlan) {
     let (expressions, selectors) = parts(resolved);
     world.prepare(&expressions, &selectors);
 }
 
 /// All that the plan says and asks for.
-fn parts(resolved: &Resolved) -> (Vec<&Expr>, Vec<&Selector>) {
+fn parts(resolved: &ResolvedPlan) -> (Vec<&Expr>, Vec<&Selector>) {
     let assertions = resolved.specs.iter().flat_map(|spec| &spec.assertions);
     let claims = resolved.claims.iter().map(|claim| &claim.claim);
     let statements = assertions.chain(claims).map(|written| &written.meaning);
@@ -224,13 +228,13 @@ fn parts(resolved: &Resolved) -> (Vec<&Expr>, Vec<&Selector>) {
 /// not whole where the test says nothing: nothing is there to tell that something is missing.
 fn over_all(
     verdict: Verdict,
-    resolved: &Resolved,
+    resolved: &ResolvedPlan,
     evidence: &Evidence<'_>,
-    seen: &Seen,
+    seen: &TraceKnowledge,
 ) -> Verdict {
     let is_open = |answer: &Answer| !answer.is_answered() || resolved.is_failure_unsaid(answer);
     let is_silent = resolved.specs.is_empty() && resolved.claims.is_empty();
-    let is_unknown = is_silent && !matches!(seen, Seen::Whole | Seen::NotAsked);
+    let is_unknown = is_silent && !matches!(seen, TraceKnowledge::Whole | TraceKnowledge::NotAsked);
     let is_missing = !resolved.expect.is_empty() && evidence.settlement.is_some_and(lacks_expected);
     if evidence.answer.is_some_and(is_open) || is_unknown || is_missing {
         return Verdict::over([verdict, Verdict::Inconclusive]);
@@ -240,63 +244,64 @@ fn over_all(
 
 /// Whether what a test expects did not come.
 fn lacks_expected(settlement: &Settlement) -> bool {
-    let is_lack =
-        |it: &Unsettled| matches!(it, Unsettled::ExpectedAbsent(_) | Unsettled::NoTelemetry);
+    let is_lack = |it: &UnsettledReason| {
+        matches!(it, UnsettledReason::ExpectedAbsent(_) | UnsettledReason::NoTelemetry)
+    };
     settlement.unsettled.iter().any(is_lack)
 }
 
-fn seen(resolved: &Resolved, evidence: &Evidence<'_>) -> Seen {
+fn seen(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> TraceKnowledge {
     if resolved.skip_trace_collection && evidence.answer.is_some() {
         let is_answered = evidence.answer.is_some_and(Answer::is_answered);
-        return if is_answered { Seen::NotAsked } else { Seen::Nothing };
+        return if is_answered { TraceKnowledge::NotAsked } else { TraceKnowledge::Nothing };
     }
     let Some(settlement) = evidence.settlement else {
-        return Seen::Part("it was not waited for".to_owned());
+        return TraceKnowledge::Part("it was not waited for".to_owned());
     };
-    if settlement.unsettled.contains(&Unsettled::NoTelemetry) {
-        return Seen::NoTelemetry;
+    if settlement.unsettled.contains(&UnsettledReason::NoTelemetry) {
+        return TraceKnowledge::NoTelemetry;
     }
     if settlement.is_whole() {
-        return Seen::Whole;
+        return TraceKnowledge::Whole;
     }
     let reasons: Vec<_> = settlement.unsettled.iter().map(reason).collect();
-    Seen::Part(reasons.join(", "))
+    TraceKnowledge::Part(reasons.join(", "))
 }
 
-fn reason(unsettled: &Unsettled) -> String {
+fn reason(unsettled: &UnsettledReason) -> String {
     match unsettled {
-        Unsettled::NoTelemetry => "no span came".to_owned(),
-        Unsettled::NotAnswered => "the trigger has no answer".to_owned(),
-        Unsettled::ParentsAbsent(spans) if spans.len() == 1 => {
+        UnsettledReason::NoTelemetry => "no span came".to_owned(),
+        UnsettledReason::NotAnswered => "the trigger has no answer".to_owned(),
+        UnsettledReason::ParentsAbsent(spans) if spans.len() == 1 => {
             "1 span names a parent that never came".to_owned()
         }
-        Unsettled::ParentsAbsent(spans) => {
+        UnsettledReason::ParentsAbsent(spans) => {
             format!("{} spans name parents that never came", spans.len())
         }
-        Unsettled::EdgesOpen(spans) if spans.len() == 1 => {
+        UnsettledReason::EdgesOpen(spans) if spans.len() == 1 => {
             "the other side of 1 call never came".to_owned()
         }
-        Unsettled::EdgesOpen(spans) => {
+        UnsettledReason::EdgesOpen(spans) => {
             format!("the other sides of {} calls never came", spans.len())
         }
-        Unsettled::ExpectedAbsent(expected) => {
+        UnsettledReason::ExpectedAbsent(expected) => {
             format!("`{}` did not come, which the test expects", expected.join("`, `"))
         }
-        Unsettled::NotWaited => "it was not waited for".to_owned(),
-        Unsettled::NotQuiet => "spans were still arriving at the deadline".to_owned(),
-        Unsettled::TooLarge => "it is larger than a run may keep".to_owned(),
-        Unsettled::SpansLost => "spans may have been lost on their way".to_owned(),
-        Unsettled::OtherServers(servers) => {
+        UnsettledReason::NotWaited => "it was not waited for".to_owned(),
+        UnsettledReason::NotQuiet => "spans were still arriving at the deadline".to_owned(),
+        UnsettledReason::TooLarge => "it is larger than a run may keep".to_owned(),
+        UnsettledReason::SpansLost => "spans may have been lost on their way".to_owned(),
+        UnsettledReason::OtherServers(servers) => {
             format!("spans could also be received by {}", named(servers))
         }
-        Unsettled::Partial => "it was recorded in part".to_owned(),
-        Unsettled::ContextLost(calls) if calls.len() == 1 => {
+        UnsettledReason::Partial => "it was recorded in part".to_owned(),
+        UnsettledReason::ContextLost(calls) if calls.len() == 1 => {
             "the other side of 1 call began a trace of its own".to_owned()
         }
-        Unsettled::ContextLost(calls) => {
+        UnsettledReason::ContextLost(calls) => {
             format!("the other sides of {} calls began traces of their own", calls.len())
         }
-        Unsettled::NotSampled => "the system does not sample it".to_owned(),
+        UnsettledReason::NotSampled => "the system does not sample it".to_owned(),
     }
 }
 
@@ -317,7 +322,7 @@ fn together(reasons: impl IntoIterator<Item = String>) -> Option<String> {
 }
 
 /// The outputs as they are reported: without what nobody may see.
-fn reported<'a>(output: &'a Output, world: &World<'a>) -> OutputValue {
+fn reported<'a>(output: &'a Output, world: &EvalContext<'a>) -> OutputValue {
     let name = output.name.clone();
     match take(output, world) {
         Ok(taken) if taken.is_secret => {
@@ -329,25 +334,25 @@ fn reported<'a>(output: &'a Output, world: &World<'a>) -> OutputValue {
 }
 
 /// The value of an output, unless it is over the budget.
-fn take<'a>(output: &'a Output, world: &World<'a>) -> Result<Taken, String> {
+fn take<'a>(output: &'a Output, world: &EvalContext<'a>) -> Result<StepOutput, String> {
     let (taken, over) = within_budget(world, || take_first(output, world));
     over.map_or(taken, |over| Err(over.reason()))
 }
 
 /// The value of an output on the first span that its selector matches.
-fn take_first<'a>(output: &'a Output, world: &World<'a>) -> Result<Taken, String> {
+fn take_first<'a>(output: &'a Output, world: &EvalContext<'a>) -> Result<StepOutput, String> {
     let places = select(&output.selector, &world.scene());
     let Some(place) = places.first() else {
         let misses = nearest_misses(&output.selector, &world.scene());
         let reasons = ["no span matches".to_owned()].into_iter().chain(misses);
         return Err(together(reasons).unwrap_or_default());
     };
-    let scene = Scene { count: Some(places.len() as u64), ..world.scene_at(*place as usize) };
+    let scene = EvalScope { count: Some(places.len() as u64), ..world.scene_at(*place as usize) };
     match value_of(&output.value, &scene) {
         Ok(valued) => {
             let is_secret = valued.is_secret;
             let value = text(valued.values).and_then(fitting)?;
-            Ok(Taken { name: output.name.clone(), value, is_secret })
+            Ok(StepOutput { name: output.name.clone(), value, is_secret })
         }
         Err(Lack::Undefined(reason) | Lack::Open(reason)) => Err(words::named(&reason)),
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use model::{Settlement, Trace, UnansweredPeer, trace::ValueRef};
 use regex::Regex;
 
-use super::decide::Seen;
+use super::decide::TraceKnowledge;
 use crate::{
     eval::{
         expression::{Values, constant},
@@ -44,15 +44,15 @@ impl<'a> Silence<'a> {
     /// How much is known of the trace for statements with these parts: less, where one names a service that is not there.
     pub(super) fn seen<'e>(
         &self,
-        seen: &Seen,
+        seen: &TraceKnowledge,
         selectors: impl IntoIterator<Item = &'e Selector>,
         statements: impl IntoIterator<Item = &'e Expr>,
-    ) -> Seen {
+    ) -> TraceKnowledge {
         let mut absent = Vec::new();
         selectors.into_iter().for_each(|selector| self.in_selector(selector, &mut absent));
         statements.into_iter().for_each(|statement| self.in_expression(statement, &mut absent));
         match (seen, absent.first()) {
-            (Seen::Whole, Some(service)) => Seen::Part(self.reason(service)),
+            (TraceKnowledge::Whole, Some(service)) => TraceKnowledge::Part(self.reason(service)),
             _ => seen.clone(),
         }
     }

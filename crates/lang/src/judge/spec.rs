@@ -2,29 +2,31 @@
 
 use std::rc::Rc;
 
-use model::{AssertionJudgement, Decided, SpanEvidence, SpecJudgement, Verdict};
+use model::{AssertionJudgement, DecisionBasis, SpanEvidence, SpecJudgement, Verdict};
 
 use super::{
     SPANS_LISTED_MAX,
     copies::conflict,
-    decide::{About, Seen, by_response, decide},
+    decide::{About, TraceKnowledge, by_response, decide},
     together, within_budget,
-    words::{Said, describe},
+    words::{StatementText, describe},
 };
 use crate::{
     eval::{
         doubt::{Selection, SelectionDoubt, selection},
-        future::{Found, Future, Truth},
+        future::{Evaluation, Future, Truth},
         index::{Tally, tally},
         lasting::{
             is_lasting, speaks_of_count, speaks_of_response, speaks_of_span, speaks_of_trace,
         },
         misses::nearest_misses,
-        truth::{Joined, quantify, truth},
-        world::{Scene, TRIGGER_NAMES, World},
+        truth::{QuantifiedEvaluation, quantify, truth},
+        world::{EvalContext, EvalScope, TRIGGER_NAMES},
     },
-    plan::{Spec, Written},
-    syntax::ast::{Comparator, Expr, ExprKind, Intrinsic, Property, Quantifier, Selector, Step},
+    plan::{SourceNode, Spec},
+    syntax::ast::{
+        Comparator, CompoundSelector, Expr, ExprKind, Intrinsic, Property, Quantifier, Selector,
+    },
     value::shorten,
 };
 
@@ -32,7 +34,7 @@ use crate::{
 const COUNTS_MAX: u64 = 64;
 
 /// What a spec's selector brought.
-struct Matched<'a> {
+struct SpecSelection<'a> {
     selector: &'a Selector,
     /// Those that match for sure.
     places: Rc<Vec<u32>>,
@@ -43,19 +45,23 @@ struct Matched<'a> {
 }
 
 /// What an assertion came to, and on which spans.
-struct Looked {
-    found: Found,
+struct AssertionResult {
+    found: Evaluation,
     spans: Vec<SpanEvidence>,
     more_spans: u64,
 }
 
-pub(super) fn judge<'a>(spec: &'a Spec, world: &World<'a>, seen: &Seen) -> SpecJudgement {
+pub(super) fn judge<'a>(
+    spec: &'a Spec,
+    world: &EvalContext<'a>,
+    seen: &TraceKnowledge,
+) -> SpecJudgement {
     let selector = &spec.selector.meaning;
     let (matched, over) = within_budget(world, || {
         let Selection { sure: places, doubt } = selection(selector, &world.scene());
         let is_missed = places.is_empty() && doubt.is_none() && seen.is_known();
         let misses = is_missed.then(|| nearest_misses(selector, &world.scene())).flatten();
-        Matched { selector, places, misses, doubt }
+        SpecSelection { selector, places, misses, doubt }
     });
     let assertions: Vec<_> = spec
         .assertions
@@ -65,7 +71,7 @@ pub(super) fn judge<'a>(spec: &'a Spec, world: &World<'a>, seen: &Seen) -> SpecJ
             let (judged, over_alone) = within_budget(world, judge);
             over.or(over_alone).map_or(judged, |over| AssertionJudgement {
                 verdict: Verdict::Inconclusive,
-                decided: Decided::Absence,
+                decided: DecisionBasis::Absence,
                 reason: Some(over.reason()),
                 spans: Vec::new(),
                 more_spans: 0,
@@ -85,10 +91,10 @@ pub(super) fn judge<'a>(spec: &'a Spec, world: &World<'a>, seen: &Seen) -> SpecJ
 }
 
 fn judge_assertion<'a>(
-    assertion: &'a Written<Expr>,
-    matched: &Matched<'a>,
-    world: &World<'a>,
-    seen: &Seen,
+    assertion: &'a SourceNode<Expr>,
+    matched: &SpecSelection<'a>,
+    world: &EvalContext<'a>,
+    seen: &TraceKnowledge,
 ) -> AssertionJudgement {
     let meaning = &assertion.meaning;
     let about = about(meaning, matched, world);
@@ -100,7 +106,7 @@ fn judge_assertion<'a>(
     } else {
         look_once(assertion, matched, world)
     };
-    let is_asked = matches!(seen, Seen::NotAsked) && !matched.places.is_empty();
+    let is_asked = matches!(seen, TraceKnowledge::NotAsked) && !matched.places.is_empty();
     let decision = match about {
         // The one span that a test without a trace knows.
         _ if is_asked => by_response(&looked.found, world),
@@ -116,13 +122,13 @@ fn judge_assertion<'a>(
         decided: decision.decided,
         reason: together(decision.reason.into_iter().chain(misses).chain(conflict)),
         // What was never measured is no evidence.
-        spans: if matches!(seen, Seen::Nothing) { Vec::new() } else { looked.spans },
+        spans: if matches!(seen, TraceKnowledge::Nothing) { Vec::new() } else { looked.spans },
         more_spans: looked.more_spans,
     }
 }
 
 /// Whether the answer alone decides: it is named itself, or asked of the trigger span, which is asked for by name.
-fn about(assertion: &Expr, matched: &Matched<'_>, world: &World<'_>) -> About {
+fn about(assertion: &Expr, matched: &SpecSelection<'_>, world: &EvalContext<'_>) -> About {
     if !speaks_of_response(assertion) {
         return About::Spans;
     }
@@ -151,10 +157,11 @@ fn speaks_of_others(expression: &Expr) -> bool {
 
 /// Whether the trigger span is asked for by its name, and nothing else.
 fn is_trigger(selector: &Selector) -> bool {
-    let names = |step: &Step| match step.condition.as_ref().map(|condition| &condition.kind) {
-        Some(ExprKind::And(parts)) => parts.iter().any(is_trigger_name),
-        _ => step.condition.as_ref().is_some_and(is_trigger_name),
-    };
+    let names =
+        |step: &CompoundSelector| match step.condition.as_ref().map(|condition| &condition.kind) {
+            Some(ExprKind::And(parts)) => parts.iter().any(is_trigger_name),
+            _ => step.condition.as_ref().is_some_and(is_trigger_name),
+        };
     !selector.parts.is_empty()
         && selector.parts.iter().all(|part| match part.hops.as_slice() {
             [hop] => names(&hop.step),
@@ -173,13 +180,17 @@ fn is_trigger_name(condition: &Expr) -> bool {
         && matches!(&right.kind, ExprKind::Text(text) if TRIGGER_NAMES.contains(&text.as_str()))
 }
 
+fn look_once<'a>(
+    assertion: &'a SourceNode<Expr>,
+    matched: &SpecSelection<'a>,
+    world: &EvalContext<'a>,
 /// What speaks of no span is asked once, however many there are.
-fn look_once<'a>(assertion: &'a Written<Expr>, matched: &Matched<'a>, world: &World<'a>) -> Looked {
-    let Written { meaning: assertion, source, .. } = assertion;
-    let scene = Scene { count: Some(matched.places.len() as u64), ..world.scene() };
+) -> AssertionResult {
+    let SourceNode { meaning: assertion, source, .. } = assertion;
+    let scene = EvalScope { count: Some(matched.places.len() as u64), ..world.scene() };
     let found = truth(assertion, &scene);
     let mut found = for_every_count(found, assertion, matched, |count| {
-        truth(assertion, &Scene { count: Some(count), ..scene }).truth
+        truth(assertion, &EvalScope { count: Some(count), ..scene }).truth
     });
     if !is_lasting(matched.selector) && about(assertion, matched, world) != About::Response {
         found.future = Future::ANY;
@@ -188,59 +199,60 @@ fn look_once<'a>(assertion: &'a Written<Expr>, matched: &Matched<'a>, world: &Wo
         span_id: None,
         name: String::new(),
         verdict: found.truth.verdict(),
-        found: describe(assertion, Said { source, is_negated: false }, &scene),
+        found: describe(assertion, StatementText { source, is_negated: false }, &scene),
     };
     // The evidence says it.
     found.reason = found.reason.filter(|_| found.truth == Truth::Open);
-    Looked { found, spans: vec![evidence], more_spans: 0 }
+    AssertionResult { found, spans: vec![evidence], more_spans: 0 }
 }
 
 /// What was found, if it is the same however many of the spans are selected of which that is not known.
 fn for_every_count(
-    found: Found,
+    found: Evaluation,
     assertion: &Expr,
-    matched: &Matched<'_>,
+    matched: &SpecSelection<'_>,
     truth: impl Fn(u64) -> Truth,
-) -> Found {
+) -> Evaluation {
     let Some(doubt) = matched.doubt.as_ref().filter(|_| speaks_of_count(assertion)) else {
         return found;
     };
     let (least, most) = (matched.places.len() as u64, doubt.possible as u64);
     let is_same =
         most - least <= COUNTS_MAX && (least + 1..=most).all(|count| truth(count) == found.truth);
-    if is_same { found } else { Found::open(&*doubt.reason, Future::ANY) }
+    if is_same { found } else { Evaluation::open(&*doubt.reason, Future::ANY) }
 }
 
 /// Every span has to satisfy the assertion.
 fn look_at_spans<'a>(
-    assertion: &'a Written<Expr>,
-    matched: &Matched<'a>,
-    world: &World<'a>,
-) -> Looked {
-    let Written { meaning: assertion, source, .. } = assertion;
-    let scene = Scene { count: Some(matched.places.len() as u64), ..world.scene() };
+    assertion: &'a SourceNode<Expr>,
+    matched: &SpecSelection<'a>,
+    world: &EvalContext<'a>,
+) -> AssertionResult {
+    let SourceNode { meaning: assertion, source, .. } = assertion;
+    let scene = EvalScope { count: Some(matched.places.len() as u64), ..world.scene() };
     if matched.places.is_empty() {
         let found = match &matched.doubt {
-            Some(doubt) => Found::open(&*doubt.reason, Future::ANY),
-            None => Found::undefined("no span matches the selector", Future::ANY),
+            Some(doubt) => Evaluation::open(&*doubt.reason, Future::ANY),
+            None => Evaluation::undefined("no span matches the selector", Future::ANY),
         };
-        return Looked { found, spans: Vec::new(), more_spans: 0 };
+        return AssertionResult { found, spans: Vec::new(), more_spans: 0 };
     }
     let tally = tally(assertion, &matched.places, &scene);
     let mut found = quantify(Quantifier::Every, &tally.found, is_lasting(matched.selector));
     if let Some(doubt) = &matched.doubt {
-        let frozen = quantify(Quantifier::Every, &Joined::frozen(&tally.truths), true);
+        let frozen =
+            quantify(Quantifier::Every, &QuantifiedEvaluation::frozen(&tally.truths), true);
         found = found.doubted(frozen.future, &doubt.reason);
     }
     found = for_every_count(found, assertion, matched, |count| {
-        let scene = Scene { count: Some(count), ..scene };
+        let scene = EvalScope { count: Some(count), ..scene };
         self::tally(assertion, &matched.places, &scene).found.every.truth
     });
     found.reason = found.reason.filter(|_| found.truth == Truth::Open);
     let order = [Truth::False, Truth::Undefined, Truth::Unmet, Truth::Open, Truth::True];
     let listing = Listing { statement: assertion, source, order: &order, is_negated: false };
     let (spans, more_spans) = list(&listing, &matched.places, &tally, &scene);
-    Looked { found, spans, more_spans }
+    AssertionResult { found, spans, more_spans }
 }
 
 /// What is listed of spans.
@@ -258,7 +270,7 @@ pub(super) fn list<'a>(
     listing: &Listing<'_, 'a>,
     places: &[u32],
     tally: &Tally,
-    scene: &Scene<'_, 'a>,
+    scene: &EvalScope<'_, 'a>,
 ) -> (Vec<SpanEvidence>, u64) {
     let Listing { statement, source, order, is_negated } = *listing;
     // False and undefined fail alike, and come in document order.
@@ -278,13 +290,13 @@ pub(super) fn list<'a>(
     let spans: Vec<_> = listed
         .map(|(place, truth)| {
             let span = scene.world.span_at(place as usize);
-            let scene = Scene { span: Some(span), ..*scene };
+            let scene = EvalScope { span: Some(span), ..*scene };
             let truth = if is_negated { truth.negated() } else { truth };
             SpanEvidence {
                 span_id: Some(span.id()),
                 name: shorten(span.name()).into_owned(),
                 verdict: truth.verdict(),
-                found: describe(statement, Said { source, is_negated }, &scene),
+                found: describe(statement, StatementText { source, is_negated }, &scene),
             }
         })
         .collect();

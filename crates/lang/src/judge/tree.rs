@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use model::{ClaimJudgement, SpecJudgement, TreeSpan, trace::StatusCode};
 
 use crate::{
-    eval::world::{World, duration},
+    eval::span_time::duration,
+    eval::world::EvalContext,
     value::{Value, shorten},
 };
 
@@ -16,7 +17,7 @@ const SPANS_MAX: usize = 200;
 pub(super) fn of(
     specs: &[SpecJudgement],
     claims: &[ClaimJudgement],
-    world: &World<'_>,
+    world: &EvalContext<'_>,
 ) -> Vec<TreeSpan> {
     let assertions = specs.iter().flat_map(|spec| &spec.assertions);
     let spans = assertions
@@ -40,7 +41,7 @@ pub(super) fn of(
     places.into_iter().take(SPANS_MAX).map(|place| tree_span(place, world)).collect()
 }
 
-fn tree_span(place: usize, world: &World<'_>) -> TreeSpan {
+fn tree_span(place: usize, world: &EvalContext<'_>) -> TreeSpan {
     let span = world.span_at(place);
     let service = span.resource().attributes().get("service.name");
     TreeSpan {

@@ -6,13 +6,14 @@ use crate::{
     eval::{
         aggregate,
         doubt::selection,
-        expression::{Lack, Valued, Values},
+        expression::{ExprValue, Lack, Values},
         future::Truth,
         gap::{GapBounds, gap_bounds},
         misses::renamed_here,
         relation::{SAME_SPAN, relate},
+        span_time::{TimeLack, end_of, start_of, time_lack},
         truth::{contrast_held, held, is_grouped, truth},
-        world::{Scene, TimeLack, end_of, start_of, time_lack},
+        world::EvalScope,
     },
     syntax::{
         ast::{Comparator, Expr, ExprKind, Inner, Intrinsic, Property, Relation, Selector},
@@ -29,20 +30,24 @@ const LISTED_MAX: usize = 5;
 
 /// How a statement stands in its source.
 #[derive(Clone, Copy)]
-pub(super) struct Said<'s> {
+pub(super) struct StatementText<'s> {
     pub(super) source: &'s str,
     /// Whether `not` stands before it.
     pub(super) is_negated: bool,
 }
 
-impl Said<'_> {
+impl StatementText<'_> {
     fn turned(self) -> Self {
         Self { is_negated: !self.is_negated, ..self }
     }
 }
 
+pub(super) fn describe<'a>(
+    statement: &'a Expr,
+    said: StatementText<'_>,
+    scene: &EvalScope<'_, 'a>,
 /// A statement in a scene: what was looked at, and where it is open, why.
-pub(super) fn describe<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> String {
+) -> String {
     let told = tell(statement, said, scene);
     let found = truth(statement, scene);
     let reason = found.reason.as_deref().filter(|_| found.truth == Truth::Open).map(named);
@@ -54,8 +59,8 @@ pub(super) fn describe<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_
     }
 }
 
-fn tell<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> String {
-    let Said { source, is_negated: is_turned } = said;
+fn tell<'a>(statement: &'a Expr, said: StatementText<'_>, scene: &EvalScope<'_, 'a>) -> String {
+    let StatementText { source, is_negated: is_turned } = said;
     match &statement.kind {
         ExprKind::Compare { .. } => compared(statement, said, scene),
         ExprKind::Between { value, is_negated, low, high } => {
@@ -117,7 +122,7 @@ pub(super) fn counted(spans: usize) -> String {
     }
 }
 
-fn compared<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> String {
+fn compared<'a>(statement: &'a Expr, said: StatementText<'_>, scene: &EvalScope<'_, 'a>) -> String {
     let source = said.source;
     let ExprKind::Compare { left, comparator, is_negated, right } = &statement.kind else {
         return String::new();
@@ -163,7 +168,7 @@ fn compared<'a>(statement: &'a Expr, said: Said<'_>, scene: &Scene<'_, 'a>) -> S
 }
 
 /// What the value of an expression is, or why there is none.
-fn found<'a>(value: &'a Expr, source: &str, scene: &Scene<'_, 'a>) -> Result<String, String> {
+fn found<'a>(value: &'a Expr, source: &str, scene: &EvalScope<'_, 'a>) -> Result<String, String> {
     match held(value, scene) {
         Ok(held) => Ok(operand(value, held.valued(), (" is", source))),
         Err(missing) => Err(lacking(value, missing.lack, scene)),
@@ -171,12 +176,12 @@ fn found<'a>(value: &'a Expr, source: &str, scene: &Scene<'_, 'a>) -> Result<Str
 }
 
 /// The value of an expression on a span.
-pub(super) fn value<'a>(value: &'a Expr, source: &str, scene: &Scene<'_, 'a>) -> String {
+pub(super) fn value<'a>(value: &'a Expr, source: &str, scene: &EvalScope<'_, 'a>) -> String {
     found(value, source, scene).unwrap_or_else(|lack| lack)
 }
 
 /// Why there is no value; and where the span has it under another name, that.
-fn lacking(value: &Expr, lack: Lack, scene: &Scene<'_, '_>) -> String {
+fn lacking(value: &Expr, lack: Lack, scene: &EvalScope<'_, '_>) -> String {
     let (Lack::Undefined(reason) | Lack::Open(reason)) = lack;
     let reason = named(&reason);
     let renamed = match &value.kind {
@@ -190,7 +195,7 @@ fn lacking(value: &Expr, lack: Lack, scene: &Scene<'_, '_>) -> String {
 }
 
 /// A side of a comparison: a literal as it is, anything else with its name.
-fn operand(expression: &Expr, valued: &Valued<'_>, (verb, source): (&str, &str)) -> String {
+fn operand(expression: &Expr, valued: &ExprValue<'_>, (verb, source): (&str, &str)) -> String {
     let shown = if valued.is_secret { "***".to_owned() } else { show(&valued.values) };
     let is_literal = matches!(
         expression.kind,
@@ -281,7 +286,7 @@ fn spelled(comparator: Comparator, is_negated: bool) -> &'static str {
 fn within<'a>(
     inner: Inner,
     (statement, source): (&'a Expr, &str),
-    scene: &Scene<'_, 'a>,
+    scene: &EvalScope<'_, 'a>,
 ) -> String {
     let Some(span) = scene.span else { return String::new() };
     let written = name(statement, source);
@@ -311,13 +316,13 @@ fn within<'a>(
 }
 
 /// A moment, from the start of the trace.
-fn moment(nanos: u64, scene: &Scene<'_, '_>) -> String {
+fn moment(nanos: u64, scene: &EvalScope<'_, '_>) -> String {
     let first = scene.world.first_start();
     format!("+{}", show_duration(i128::from(nanos) - i128::from(first)))
 }
 
 /// Two spans and the times that a relation compares.
-fn times(relation: Relation, (left, right): (u32, u32), scene: &Scene<'_, '_>) -> String {
+fn times(relation: Relation, (left, right): (u32, u32), scene: &EvalScope<'_, '_>) -> String {
     let [a, b] = [left, right].map(|place| scene.world.span_at(place as usize));
     let [a_name, b_name] = [a, b].map(|span| shorten(span.name()).into_owned());
     let [a_times, b_times] = side_times(relation, (left, right), scene);
@@ -336,8 +341,12 @@ fn times(relation: Relation, (left, right): (u32, u32), scene: &Scene<'_, '_>) -
     }
 }
 
+fn offset(
+    relation: Relation,
+    (left, right): (u32, u32),
+    scene: &EvalScope<'_, '_>,
 /// Between what offsets of their clocks two spans were compared, where they stand on two hosts.
-fn offset(relation: Relation, (left, right): (u32, u32), scene: &Scene<'_, '_>) -> Option<String> {
+) -> Option<String> {
     let clocks = scene.world.clocks();
     let [host, other] =
         [left, right].map(|place| clocks.host_of(scene.world.tree.order()[place as usize]));
@@ -345,7 +354,7 @@ fn offset(relation: Relation, (left, right): (u32, u32), scene: &Scene<'_, '_>) 
 }
 
 /// Which offsets of clocks a value depends on: of a time that a span spent, those to the hosts of its children.
-fn applied_offsets<'a>(value: &'a Expr, scene: &Scene<'_, 'a>) -> Option<String> {
+fn applied_offsets<'a>(value: &'a Expr, scene: &EvalScope<'_, 'a>) -> Option<String> {
     match &value.kind {
         ExprKind::Property(property) => {
             let place = scene.place()?;
@@ -375,7 +384,7 @@ fn is_spent(property: &Property) -> bool {
 pub(super) fn side_times(
     relation: Relation,
     (left, right): (u32, u32),
-    scene: &Scene<'_, '_>,
+    scene: &EvalScope<'_, '_>,
 ) -> [String; 2] {
     let [a, b] = [left, right].map(|place| scene.world.span_at(place as usize));
     let starts = |span: Span<'_>| match start_of(span) {
@@ -403,7 +412,7 @@ pub(super) fn side_times(
     }
 }
 
-fn gap(written: &str, bounds: &GapBounds, scene: &Scene<'_, '_>) -> String {
+fn gap(written: &str, bounds: &GapBounds, scene: &EvalScope<'_, '_>) -> String {
     let spans = times(Relation::Before, bounds.pair, scene);
     let Some(doubt) = &bounds.doubt else {
         return format!("`{written}` is {} ({spans})", show_duration(bounds.low));

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     document::{
-        self, Auth, Command, Content, FileRef, Graphql, Header, Http, Json, KeyPlace, REDIRECTS,
-        Trigger, place_at,
+        self, Auth, Command, Content, FileRef, Graphql, Header, HttpTrigger, JsonTemplate,
+        KeyPlace, REDIRECTS, Trigger, place_at,
     },
     eval::resolve::{self, Vars},
     plan::OpenText,
@@ -37,7 +37,7 @@ pub(super) struct Filler<'a> {
 }
 
 /// Where a request goes, and who asks: what a URL, headers and an authentication come to.
-struct Asking {
+struct RequestHead {
     url: String,
     headers: Vec<(String, String)>,
     auth: Option<(String, String)>,
@@ -49,7 +49,7 @@ type Headers = Vec<(String, String)>;
 impl Filler<'_> {
     pub(super) fn http(
         &mut self,
-        http: &Http<OpenText>,
+        http: &HttpTrigger<OpenText>,
         trigger: &Trigger<OpenText>,
     ) -> Result<HttpRequest, ResolveError> {
         let url = self.url(&http.url)?;
@@ -60,7 +60,7 @@ impl Filler<'_> {
             None => Body::default(),
         };
         let is_body_secret = self.noted > before;
-        let Asking { url, headers, auth } = self.asking(url, headers, http.auth.as_ref())?;
+        let RequestHead { url, headers, auth } = self.asking(url, headers, http.auth.as_ref())?;
         Ok(HttpRequest {
             method: http.method.clone(),
             url,
@@ -101,7 +101,8 @@ impl Filler<'_> {
             members.push(format!("\"operationName\":{}", quoted(&operation)));
         }
         let is_body_secret = self.noted > before;
-        let Asking { url, headers, auth } = self.asking(url, headers, graphql.auth.as_ref())?;
+        let RequestHead { url, headers, auth } =
+            self.asking(url, headers, graphql.auth.as_ref())?;
         Ok(HttpRequest {
             method: "POST".to_owned(),
             url,
@@ -157,7 +158,7 @@ impl Filler<'_> {
         url: String,
         headers: Vec<(String, String)>,
         auth: Option<&Auth<OpenText>>,
-    ) -> Result<Asking, ResolveError> {
+    ) -> Result<RequestHead, ResolveError> {
         let authorization = |value: String, place: &Place| {
             checked("Authorization".to_owned(), value, place).map(Some)
         };
@@ -167,7 +168,7 @@ impl Filler<'_> {
                 let (key, (value, is_secret)) = (self.text(key)?, self.told(value)?);
                 self.note(is_secret, &escaped(&value));
                 let url = with_query(&url, &key, &value);
-                return Ok(Asking { url, headers, auth: None });
+                return Ok(RequestHead { url, headers, auth: None });
             }
             Some(Auth::ApiKey { key, value, place: KeyPlace::Header }) => {
                 Some(checked(self.text(key)?, self.text(value)?, &key.place)?)
@@ -185,12 +186,12 @@ impl Filler<'_> {
                 authorization(value, &token.place)?
             }
         };
-        Ok(Asking { url, headers, auth })
+        Ok(RequestHead { url, headers, auth })
     }
 
     fn tls(
         &mut self,
-        tls: Option<&document::Tls<OpenText>>,
+        tls: Option<&document::TriggerTls<OpenText>>,
         verification: Option<bool>,
     ) -> Result<Tls, ResolveError> {
         let is_verified = verification != Some(false);
@@ -284,16 +285,16 @@ impl Filler<'_> {
     }
 
     /// A value as JSON. It is as deep as the document, and that has a bound.
-    fn json(&mut self, json: &Json<OpenText>) -> Result<String, ResolveError> {
+    fn json(&mut self, json: &JsonTemplate<OpenText>) -> Result<String, ResolveError> {
         Ok(match json {
-            Json::Bare(bare) => bare_json(bare),
-            Json::Text(text) => quoted(&self.text(text)?),
-            Json::List(items) => {
+            JsonTemplate::Bare(bare) => bare_json(bare),
+            JsonTemplate::Text(text) => quoted(&self.text(text)?),
+            JsonTemplate::List(items) => {
                 let items = items.iter().map(|item| self.json(item)).collect::<Result<Vec<_>, _>>();
                 format!("[{}]", items?.join(","))
             }
-            Json::Table(entries) => {
-                let entry = |(key, value): &(String, Json<OpenText>)| {
+            JsonTemplate::Table(entries) => {
+                let entry = |(key, value): &(String, JsonTemplate<OpenText>)| {
                     Ok(format!("{}:{}", quoted(key), self.json(value)?))
                 };
                 let entries = entries.iter().map(entry).collect::<Result<Vec<_>, _>>();

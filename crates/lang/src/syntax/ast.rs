@@ -60,7 +60,7 @@ pub(crate) enum Anchor {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hop {
     pub(crate) combinator: Combinator,
-    pub(crate) step: Step,
+    pub(crate) step: CompoundSelector,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub(crate) enum Combinator {
 
 /// `span[…]` with what stands behind it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct CompoundSelector {
     /// None for `span[]`.
     pub(crate) condition: Option<Expr>,
     /// All but positions have to hold, in any order.
@@ -146,7 +146,7 @@ pub(crate) enum ExprKind {
         name: String,
     },
     /// What a variable or a function of chance and time stood for; only `resolve` makes it.
-    Known(Known),
+    Known(ResolvedValue),
     Response(ResponsePart),
     Call {
         function: Function,
@@ -224,7 +224,7 @@ pub(crate) enum Piece {
 
 /// A value that was drawn or looked up before the run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct ResolvedValue {
     pub(crate) text: Literal,
     /// It came from a secret, or from something that did.
     pub(crate) is_secret: bool,

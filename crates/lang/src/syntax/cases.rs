@@ -7,7 +7,7 @@ use source::{Colour, Diagnostic, Scalar, Text, draw, read_one};
 
 use super::{
     ast::Piece,
-    parse::{self, Parsed},
+    parse::{self, ParseResult},
     print,
 };
 
@@ -48,7 +48,7 @@ fn case(kind: &str, text: &Text, scalar: &Scalar) -> String {
 }
 
 fn shown<T>(
-    parsed: Parsed<T>,
+    parsed: ParseResult<T>,
     print: impl Fn(&T) -> String,
 ) -> (Option<String>, Vec<super::mistake::Mistake>) {
     (parsed.tree.as_ref().map(print), parsed.mistakes)

@@ -71,10 +71,10 @@ pub(crate) const RESPONSE: &[(&str, ResponsePart)] = &[
 ];
 
 /// Makes a property of the name behind its scope.
-type Scoped = fn(String) -> Property;
+type PropertyFn = fn(String) -> Property;
 
 /// What may stand in front of a point, besides `response`.
-pub(crate) const SCOPES: &[(&str, Scoped)] = &[
+pub(crate) const SCOPES: &[(&str, PropertyFn)] = &[
     ("resource", Property::Resource),
     ("scope", Property::Scope),
     ("event", Property::Event),

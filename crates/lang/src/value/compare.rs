@@ -27,7 +27,7 @@ use crate::{budget, syntax::ast::Comparator};
 
 /// What came of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Compared {
+pub(crate) struct ComparisonResult {
     pub(crate) outcome: Outcome,
     /// The conversion that was made.
     pub(crate) remark: Option<&'static str>,
@@ -57,8 +57,12 @@ const NOT_A_NUMBER: &str = "NaN is not a number, so that it cannot be compared w
 
 const NO_ORDER: &str = "only numbers and durations have an order";
 
+pub(crate) fn compare(
+    left: &Value<'_>,
+    comparator: Comparator,
+    right: &Value<'_>,
 /// Compares the two sides.
-pub(crate) fn compare(left: &Value<'_>, comparator: Comparator, right: &Value<'_>) -> Compared {
+) -> ComparisonResult {
     compare_literal(left, comparator, right, None)
 }
 
@@ -68,13 +72,13 @@ pub(crate) fn compare_literal(
     comparator: Comparator,
     right: &Value<'_>,
     literal: Option<&Literal>,
-) -> Compared {
+) -> ComparisonResult {
     if !budget::spend(COMPARE_STEPS + (left.len() + right.len()) as u64 / 8) {
-        return Compared { outcome: Outcome::Open(budget::OVER), remark: None };
+        return ComparisonResult { outcome: Outcome::Open(budget::OVER), remark: None };
     }
     let is_nothing = [left, right].into_iter().any(|side| *side == Value::Nothing);
     match compare_values(left, comparator, right, literal) {
-        Compared { outcome: Outcome::False, .. } if is_nothing => undefined(NOTHING_FOUND),
+        ComparisonResult { outcome: Outcome::False, .. } if is_nothing => undefined(NOTHING_FOUND),
         compared => compared,
     }
 }
@@ -84,7 +88,7 @@ fn compare_values(
     comparator: Comparator,
     right: &Value<'_>,
     literal: Option<&Literal>,
-) -> Compared {
+) -> ComparisonResult {
     match comparator {
         Comparator::Equal => equal(left, right),
         Comparator::Less | Comparator::AtMost | Comparator::Greater | Comparator::AtLeast => {
@@ -98,13 +102,13 @@ fn compare_values(
     }
 }
 
-impl Compared {
+impl ComparisonResult {
     pub(crate) fn holds(&self) -> bool {
         self.outcome == Outcome::True
     }
 }
 
-fn equal(left: &Value<'_>, right: &Value<'_>) -> Compared {
+fn equal(left: &Value<'_>, right: &Value<'_>) -> ComparisonResult {
     match (left, right) {
         _ if is_nan(left) && is_number_or_text(right)
             || is_number_or_text(left) && is_nan(right) =>
@@ -132,7 +136,7 @@ fn equal(left: &Value<'_>, right: &Value<'_>) -> Compared {
     }
 }
 
-fn text_and(text: &Value<'_>, other: &Value<'_>) -> Compared {
+fn text_and(text: &Value<'_>, other: &Value<'_>) -> ComparisonResult {
     let is_quoted = matches!(text, Value::Quoted(_));
     let text = text.text();
     match other {
@@ -154,7 +158,7 @@ fn text_and(text: &Value<'_>, other: &Value<'_>) -> Compared {
                 Err(limit) => return open(limit),
             };
             let same = read.as_ref().and_then(items).map(|read| same_items(&read, list));
-            Compared { remark: Some("compared as JSON"), ..same.unwrap_or(plain(false)) }
+            ComparisonResult { remark: Some("compared as JSON"), ..same.unwrap_or(plain(false)) }
         }
         Value::Nothing => plain(text.is_empty()),
         Value::Null | Value::Bool(_) | Value::Text(_) | Value::Quoted(_) => {
@@ -163,7 +167,12 @@ fn text_and(text: &Value<'_>, other: &Value<'_>) -> Compared {
     }
 }
 
-fn text_and_number(text: &str, is_quoted: bool, number: Number, spelling: &str) -> Compared {
+fn text_and_number(
+    text: &str,
+    is_quoted: bool,
+    number: Number,
+    spelling: &str,
+) -> ComparisonResult {
     if let Some(nanos) = read_duration(text) {
         let same = number.equals(Number::Int(nanos));
         return with(same, "text read as a duration, the number counts as nanoseconds");
@@ -175,7 +184,7 @@ fn text_and_number(text: &str, is_quoted: bool, number: Number, spelling: &str) 
     }
 }
 
-fn text_and_duration(text: &str, nanos: i128) -> Compared {
+fn text_and_duration(text: &str, nanos: i128) -> ComparisonResult {
     if let Some(held) = read_duration(text) {
         return with(held == nanos, "text read as a duration");
     }
@@ -187,7 +196,7 @@ fn text_and_duration(text: &str, nanos: i128) -> Compared {
     }
 }
 
-fn ordered(left: &Value<'_>, comparator: Comparator, right: &Value<'_>) -> Compared {
+fn ordered(left: &Value<'_>, comparator: Comparator, right: &Value<'_>) -> ComparisonResult {
     let (Some(a), Some(b)) = (left.size(), right.size()) else { return undefined(NO_ORDER) };
     let Some(order) = compare_sizes(a, b) else { return undefined(NOT_A_NUMBER) };
     let holds = match comparator {
@@ -212,19 +221,19 @@ pub(crate) fn compare_sizes(a: Size, b: Size) -> Option<Ordering> {
     number(a).compare(number(b))
 }
 
-fn sized(holds: bool, a: Size, b: Size) -> Compared {
+fn sized(holds: bool, a: Size, b: Size) -> ComparisonResult {
     match (a, b) {
         (Size::Number(_), Size::Number(_)) | (Size::Nanos(_), Size::Nanos(_)) => plain(holds),
         _ => with(holds, "the number counts as nanoseconds"),
     }
 }
 
-fn contains(whole: &Value<'_>, part: &Value<'_>) -> Compared {
+fn contains(whole: &Value<'_>, part: &Value<'_>) -> ComparisonResult {
     try_contains(whole, part).unwrap_or_else(open)
 }
 
 /// The error is the limit of JSON that one of them is beyond.
-fn try_contains(whole: &Value<'_>, part: &Value<'_>) -> Result<Compared, &'static str> {
+fn try_contains(whole: &Value<'_>, part: &Value<'_>) -> Result<ComparisonResult, &'static str> {
     Ok(match (whole, part) {
         (Value::Null, _) => with(false, "there is no value"),
         (_, Value::List(wanted)) => {
@@ -250,7 +259,7 @@ fn try_contains(whole: &Value<'_>, part: &Value<'_>) -> Result<Compared, &'stati
     })
 }
 
-fn contains_all(held: &[Value<'_>], part: &Value<'_>, wanted: &[Value<'_>]) -> Compared {
+fn contains_all(held: &[Value<'_>], part: &Value<'_>, wanted: &[Value<'_>]) -> ComparisonResult {
     if held.len().saturating_mul(wanted.len()) > PAIRS_MAX {
         return open(TOO_LARGE);
     }
@@ -259,7 +268,7 @@ fn contains_all(held: &[Value<'_>], part: &Value<'_>, wanted: &[Value<'_>]) -> C
 }
 
 /// Whether one of many items equals a value.
-pub(crate) fn is_among(value: &Value<'_>, items: &[Value<'_>]) -> Compared {
+pub(crate) fn is_among(value: &Value<'_>, items: &[Value<'_>]) -> ComparisonResult {
     let bytes = items.iter().map(|item| item.len() + value.len()).sum::<usize>() as u64;
     match budget::spend(COMPARE_STEPS * items.len() as u64 + bytes / 8) {
         true => any_equal(items, value),
@@ -267,21 +276,21 @@ pub(crate) fn is_among(value: &Value<'_>, items: &[Value<'_>]) -> Compared {
     }
 }
 
-fn any_equal(items: &[Value<'_>], value: &Value<'_>) -> Compared {
+fn any_equal(items: &[Value<'_>], value: &Value<'_>) -> ComparisonResult {
     any_of(items.iter().map(|item| equal(item, value)))
 }
 
 /// One that holds decides; then one that is not known, and one that cannot be compared.
-fn any_of(each: impl Iterator<Item = Compared>) -> Compared {
+fn any_of(each: impl Iterator<Item = ComparisonResult>) -> ComparisonResult {
     worst_of(each, &Outcome::True)
 }
 
 /// One that does not hold decides; then one that is not known, and one that cannot be compared.
-fn all_of(each: impl Iterator<Item = Compared>) -> Compared {
+fn all_of(each: impl Iterator<Item = ComparisonResult>) -> ComparisonResult {
     worst_of(each, &Outcome::False)
 }
 
-fn worst_of(each: impl Iterator<Item = Compared>, deciding: &Outcome) -> Compared {
+fn worst_of(each: impl Iterator<Item = ComparisonResult>, deciding: &Outcome) -> ComparisonResult {
     let weight = |outcome: &Outcome| match outcome {
         outcome if outcome == deciding => 3,
         Outcome::Open(_) => 2,
@@ -291,7 +300,7 @@ fn worst_of(each: impl Iterator<Item = Compared>, deciding: &Outcome) -> Compare
     let mut worst = plain(*deciding == Outcome::False);
     for one in each {
         if weight(&one.outcome) > weight(&worst.outcome) {
-            worst = Compared { remark: None, ..one };
+            worst = ComparisonResult { remark: None, ..one };
         }
         if worst.outcome == *deciding {
             break;
@@ -300,14 +309,18 @@ fn worst_of(each: impl Iterator<Item = Compared>, deciding: &Outcome) -> Compare
     worst
 }
 
-fn edge(whole: &Value<'_>, part: &Value<'_>, is_there: impl Fn(&str, &str) -> bool) -> Compared {
+fn edge(
+    whole: &Value<'_>,
+    part: &Value<'_>,
+    is_there: impl Fn(&str, &str) -> bool,
+) -> ComparisonResult {
     if [whole, part].iter().any(|value| matches!(value, Value::List(_) | Value::Json(_))) {
         return undefined("a list or an object has no beginning and no end");
     }
     plain(is_there(&whole.text(), &part.text()))
 }
 
-fn matches(text: &Value<'_>, pattern: &Value<'_>, literal: Option<&Literal>) -> Compared {
+fn matches(text: &Value<'_>, pattern: &Value<'_>, literal: Option<&Literal>) -> ComparisonResult {
     let text = text.text();
     if let Some(literal) = literal {
         return match literal.pattern() {
@@ -321,7 +334,7 @@ fn matches(text: &Value<'_>, pattern: &Value<'_>, literal: Option<&Literal>) -> 
     }
 }
 
-fn is_in(value: &Value<'_>, list: &Value<'_>) -> Compared {
+fn is_in(value: &Value<'_>, list: &Value<'_>) -> ComparisonResult {
     let read = match read_text(list) {
         Ok(read) => read.map(Value::Json),
         Err(limit) => return open(limit),
@@ -373,7 +386,7 @@ fn list_as_document<'v>(value: &Value<'_>) -> Option<Cow<'v, Json>> {
     matches!(value, Value::List(_)).then(|| Cow::Owned(value.to_json()))
 }
 
-fn same_items(a: &[Value<'_>], b: &[Value<'_>]) -> Compared {
+fn same_items(a: &[Value<'_>], b: &[Value<'_>]) -> ComparisonResult {
     match a.len() == b.len() {
         true => all_of(a.iter().zip(b).map(|(a, b)| equal(a, b))),
         false => plain(false),
@@ -389,21 +402,21 @@ fn is_empty(value: &Value<'_>) -> bool {
     }
 }
 
-fn plain(holds: bool) -> Compared {
+fn plain(holds: bool) -> ComparisonResult {
     let outcome = if holds { Outcome::True } else { Outcome::False };
-    Compared { outcome, remark: None }
+    ComparisonResult { outcome, remark: None }
 }
 
-fn with(holds: bool, remark: &'static str) -> Compared {
-    Compared { remark: Some(remark), ..plain(holds) }
+fn with(holds: bool, remark: &'static str) -> ComparisonResult {
+    ComparisonResult { remark: Some(remark), ..plain(holds) }
 }
 
-fn undefined(reason: impl Into<Cow<'static, str>>) -> Compared {
-    Compared { outcome: Outcome::Undefined(reason.into()), remark: None }
+fn undefined(reason: impl Into<Cow<'static, str>>) -> ComparisonResult {
+    ComparisonResult { outcome: Outcome::Undefined(reason.into()), remark: None }
 }
 
-fn open(reason: &'static str) -> Compared {
-    Compared { outcome: Outcome::Open(reason), remark: None }
+fn open(reason: &'static str) -> ComparisonResult {
+    ComparisonResult { outcome: Outcome::Open(reason), remark: None }
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use lang::{
     Analyzer, CURRENT, Document, Evidence, Files, Gates, Plan, QualityGate, Reference, Secrets,
-    Seed, SettleProfile, Test, TestSuite, VariableSet, Vars, analysis, compile, judge, kept,
-    outputs, read, request, resolve,
+    Seed, SettleProfile, Test, TestSuite, VariableSet, Vars, analysis, compile, judge, outputs,
+    read, request, resolve, storable_documents,
 };
 use model::{
     Answer, Body, Request, Response, Settlement, SpanId, Timestamp, Trace, TraceId,
@@ -31,7 +31,7 @@ pub(crate) fn effect(text: &str) -> String {
     let (documents, found) = read(&text);
     let drawn = draw(&found, Colour::Never);
     assert!(!found.iter().any(Diagnostic::is_error), "{}\n{drawn}", text.content());
-    let (stored, _) = kept(&text, RECEIVER);
+    let (stored, _) = storable_documents(&text, RECEIVER);
     let mut out = String::new();
     for one in stored {
         writeln!(out, "stored as {} {}", one.kind, one.id).expect("a text");
@@ -57,7 +57,7 @@ pub(crate) fn effect(text: &str) -> String {
 /// Everything that is told of a document where it is checked or stored.
 pub(crate) fn told(text: &str) -> String {
     let text = Text::new("it.yaml", text);
-    draw(&kept(&text, RECEIVER).1, Colour::Never)
+    draw(&storable_documents(&text, RECEIVER).1, Colour::Never)
 }
 
 fn holds(id: Option<&str>) -> bool {

@@ -31,11 +31,11 @@
 #![expect(clippy::panic, reason = "a case that cannot be read is a broken test")]
 
 use lang::{
-    Document, Evidence, Gates, Resolved, Seed, Vars, compile, judge as judge_run, read, resolve,
+    Document, Evidence, Gates, ResolvedPlan, Seed, Vars, compile, judge as judge_run, read, resolve,
 };
 use model::{
-    Answer, Body, Decided, Exit, Judgement, NoAnswer, NoAnswerKind, Response, Settlement,
-    SpanEvidence, SpanId, Timestamp, Trace, TraceId, UnansweredPeer, Unsettled, Verdict,
+    Answer, Body, DecisionBasis, Exit, Judgement, NoAnswer, NoAnswerKind, Response, Settlement,
+    SpanEvidence, SpanId, Timestamp, Trace, TraceId, UnansweredPeer, UnsettledReason, Verdict,
     trace::{
         EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode, Value,
     },
@@ -55,7 +55,7 @@ pub(crate) fn judge(evidence: &str, specs: &str) -> String {
 }
 
 /// The inner part of a test, ready to be judged.
-pub(crate) fn resolved(specs: &str) -> Resolved {
+pub(crate) fn resolved(specs: &str) -> ResolvedPlan {
     let (specs, beside) = specs.split_once("\n===\n").unwrap_or((specs, ""));
     let specs: String = specs.lines().map(|line| format!("  {line}\n")).collect();
     let yaml = format!(
@@ -174,7 +174,7 @@ impl Given {
         given
     }
 
-    pub(crate) fn judge(&self, resolved: &Resolved) -> Judgement {
+    pub(crate) fn judge(&self, resolved: &ResolvedPlan) -> Judgement {
         let is_fired = self.answer.is_some();
         let evidence = Evidence {
             trace: self.settlement.as_ref().map(|_| &self.trace),
@@ -241,14 +241,14 @@ fn read_settlement(text: &str) -> Option<Settlement> {
     let unsettled = match text {
         "not" => return None,
         "whole" => vec![],
-        "no-telemetry" => vec![Unsettled::NoTelemetry],
-        "not-answered" => vec![Unsettled::NotAnswered],
-        "parents-absent" => vec![Unsettled::ParentsAbsent(vec![id(1)])],
-        "not-quiet" => vec![Unsettled::NotQuiet],
-        "not-waited" => vec![Unsettled::NotWaited],
-        "partial" => vec![Unsettled::Partial],
-        "other-servers" => vec![Unsettled::OtherServers(vec!["quality-2:11633".to_owned()])],
-        "lost-and-large" => vec![Unsettled::SpansLost, Unsettled::TooLarge],
+        "no-telemetry" => vec![UnsettledReason::NoTelemetry],
+        "not-answered" => vec![UnsettledReason::NotAnswered],
+        "parents-absent" => vec![UnsettledReason::ParentsAbsent(vec![id(1)])],
+        "not-quiet" => vec![UnsettledReason::NotQuiet],
+        "not-waited" => vec![UnsettledReason::NotWaited],
+        "partial" => vec![UnsettledReason::Partial],
+        "other-servers" => vec![UnsettledReason::OtherServers(vec!["quality-2:11633".to_owned()])],
+        "lost-and-large" => vec![UnsettledReason::SpansLost, UnsettledReason::TooLarge],
         other => panic!("no such settlement: {other}"),
     };
     Some(Settlement { unsettled, logs, ..Settlement::default() })
@@ -398,7 +398,7 @@ fn show(judgement: &Judgement) -> String {
 fn told(
     shown: &mut String,
     head: &str,
-    (verdict, decided, reason): (Verdict, Decided, Option<&str>),
+    (verdict, decided, reason): (Verdict, DecisionBasis, Option<&str>),
     spans: &[SpanEvidence],
 ) {
     let decided = format!("{decided:?}").to_lowercase();

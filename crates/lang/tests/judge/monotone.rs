@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use lang::{Evidence, judge};
-use model::{Answer, Judgement, NoAnswer, NoAnswerKind, Settlement, Unsettled, Verdict};
+use model::{Answer, Judgement, NoAnswer, NoAnswerKind, Settlement, UnsettledReason, Verdict};
 use proptest::prelude::{ProptestConfig, Strategy, any, prop, prop_assert_eq, proptest};
 
 use crate::{
@@ -12,19 +12,19 @@ use crate::{
     random::{Circles, Drawn, claim, id, part, predicate, span, test, trace},
 };
 
-fn settlement(unsettled: Vec<Unsettled>) -> Settlement {
+fn settlement(unsettled: Vec<UnsettledReason>) -> Settlement {
     Settlement { unsettled, ..Settlement::default() }
 }
 
 /// The judgement of the first spans, as a part of a trace or as a whole one.
 fn judged(
-    resolved: &lang::Resolved,
+    resolved: &lang::ResolvedPlan,
     spans: &[Drawn],
     trigger: Option<u8>,
     is_whole: bool,
 ) -> Judgement {
     let trace = trace(spans);
-    let unsettled = if is_whole { Vec::new() } else { vec![Unsettled::NotQuiet] };
+    let unsettled = if is_whole { Vec::new() } else { vec![UnsettledReason::NotQuiet] };
     let settlement = settlement(unsettled);
     let answer = Answer::NoAnswer(NoAnswer { kind: NoAnswerKind::Timeout, message: String::new() });
     let evidence = Evidence {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lang::{Evidence, Resolved, judge};
+use lang::{Evidence, ResolvedPlan, judge};
 use model::{
     Settlement, SpanId, Timestamp, Trace, Verdict,
     trace::{Kind, ResourceData, SpanData, StatusCode},
@@ -21,7 +21,7 @@ use crate::{
 
 type Given = (ResourceData, SpanData);
 
-fn judged(resolved: &Resolved, trace: &Trace) -> Vec<(String, Verdict, String)> {
+fn judged(resolved: &ResolvedPlan, trace: &Trace) -> Vec<(String, Verdict, String)> {
     let settlement = Settlement::default();
     let evidence =
         Evidence { trace: Some(trace), trigger: None, answer: None, settlement: Some(&settlement) };

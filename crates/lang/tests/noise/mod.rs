@@ -6,8 +6,10 @@
 mod text;
 mod words;
 
-use lang::{Document, Evidence, Plan, Resolved, Rules, Seed, Vars};
-use model::{Answer, Body, Response, Settlement, SpanId, Timestamp, Trace, TraceId, Unsettled};
+use lang::{Document, Evidence, Plan, ResolvedPlan, Rules, Seed, Vars};
+use model::{
+    Answer, Body, Response, Settlement, SpanId, Timestamp, Trace, TraceId, UnsettledReason,
+};
 use source::{Colour, Text, draw};
 
 use super::chance::{
@@ -129,7 +131,7 @@ fn judge(plan: &Plan, dice: &mut Dice) {
     let Ok(resolved) = lang::resolve(plan, &vars, &seed) else { return };
     let trace = Sample::throw(dice).trace();
     let answer = answer(dice);
-    let unsettled = if dice.once_in(2) { Vec::new() } else { vec![Unsettled::Partial] };
+    let unsettled = if dice.once_in(2) { Vec::new() } else { vec![UnsettledReason::Partial] };
     let settlement = Settlement { unsettled, ..Settlement::default() };
     let trigger = SpanId::from_bytes((1 + dice.below(9) as u64).to_be_bytes());
     let evidence = Evidence {
@@ -142,7 +144,7 @@ fn judge(plan: &Plan, dice: &mut Dice) {
     lang::analyze(&trace, &Rules::default());
 }
 
-fn same_twice(resolved: &Resolved, evidence: &Evidence<'_>) {
+fn same_twice(resolved: &ResolvedPlan, evidence: &Evidence<'_>) {
     let judgement = lang::judge(resolved, evidence);
     assert_eq!(judgement, lang::judge(resolved, evidence), "the same evidence, the same judgement");
 }

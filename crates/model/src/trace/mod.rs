@@ -21,7 +21,7 @@ pub use data::{
     Value,
 };
 pub use number::NumberedAttribute;
-pub use store::{Cell, Pushed, ResourceIx, Run, ScopeIx, SpanIx, Trace, TraceFull, Wide};
+pub use store::{Cell, PushResult, ResourceIx, Run, ScopeIx, SpanIx, Trace, TraceFull, Wide};
 pub use strings::Text;
 pub use tree::Tree;
 pub use view::{Attributes, Event, Link, Resource, Scope, Span, ValueRef, Values};

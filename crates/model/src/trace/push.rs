@@ -2,11 +2,11 @@
 
 use super::{
     EntityData, EventData, LinkData, ResourceData, ScopeData, Span, SpanData, Value,
-    store::{Cell, Pushed, ResourceIx, ScopeIx, Trace, TraceFull},
+    store::{Cell, PushResult, ResourceIx, ScopeIx, Trace, TraceFull},
     strings::Text,
     writer::{EventHead, LinkHead, ResourceHead, ScopeHead, SpanHead, Writer},
 };
-use crate::{Said, SpanId};
+use crate::{SpanId, TextMut};
 
 impl Trace {
     /// The number of this resource, which is stored if it is new.
@@ -42,7 +42,7 @@ impl Trace {
         resource: ResourceIx,
         scope: ScopeIx,
         data: SpanData,
-    ) -> Result<Pushed, TraceFull> {
+    ) -> Result<PushResult, TraceFull> {
         let mut writer = Writer::new(self);
         let head = SpanHead {
             id: data.id,
@@ -82,7 +82,7 @@ impl Trace {
     }
 
     /// The same trace in other words.
-    pub fn retold(&self, tell: impl Fn(Vec<Said<'_>>)) -> Result<Self, TraceFull> {
+    pub fn retold(&self, tell: impl Fn(Vec<TextMut<'_>>)) -> Result<Self, TraceFull> {
         let mut retold = Self::new(self.id());
         for span in self.spans() {
             let mut resource = span.resource().to_data();

@@ -52,7 +52,7 @@ pub struct ScopeIx(pub(super) u32);
 
 /// What became of a pushed span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pushed {
+pub enum PushResult {
     /// It is new.
     New(SpanIx),
     /// The same span with the same content is there already; nothing changed.
@@ -217,7 +217,7 @@ impl Trace {
     }
 
     /// What becomes of a span that would have this number; unless it is there already, it must then be pushed.
-    pub(super) fn admit(&mut self, row: &SpanRow, ix: SpanIx) -> Pushed {
+    pub(super) fn admit(&mut self, row: &SpanRow, ix: SpanIx) -> PushResult {
         let Self { span_numbers, hasher, spans, .. } = self;
         let id = |ix: &SpanIx| spans[ix.0 as usize].head.id;
         let hash = hasher.hash_one(row.head.id);
@@ -225,7 +225,7 @@ impl Trace {
         match span_numbers.entry(hash, |ix| id(ix) == row.head.id, rehash) {
             Entry::Vacant(vacant) => {
                 vacant.insert(ix);
-                Pushed::New(ix)
+                PushResult::New(ix)
             }
             Entry::Occupied(first) => {
                 let first = *first.get();
@@ -235,18 +235,18 @@ impl Trace {
     }
 
     /// The same for a span whose id is known.
-    fn admit_beside(&mut self, first: SpanIx, row: &SpanRow, ix: SpanIx) -> Pushed {
+    fn admit_beside(&mut self, first: SpanIx, row: &SpanRow, ix: SpanIx) -> PushResult {
         let is_same = |ix: SpanIx| self.is_same_span(&self.spans[ix.0 as usize], row);
         if is_same(first) {
-            return Pushed::Repeated(first);
+            return PushResult::Repeated(first);
         }
         let hash = self.hash_of_span(row);
         if let Some((_, known)) = self.conflict_numbers.find(hash, |(_, ix)| is_same(*ix)) {
-            return Pushed::Repeated(*known);
+            return PushResult::Repeated(*known);
         }
         self.conflict_numbers.insert_unique(hash, (hash, ix), |(hash, _)| *hash);
         self.conflicts.push(ix);
-        Pushed::Conflicting(ix)
+        PushResult::Conflicting(ix)
     }
 
     pub(super) fn new_hasher(&self) -> impl Hasher + use<> {

@@ -5,7 +5,7 @@
 use super::{
     Kind, StatusCode,
     store::{
-        AttributeRow, Cell, EntityRow, EventRow, LinkRow, Pushed, ResourceIx, ResourceRow, Run,
+        AttributeRow, Cell, EntityRow, EventRow, LinkRow, PushResult, ResourceIx, ResourceRow, Run,
         ScopeIx, ScopeRow, SpanIx, SpanRow, Trace, TraceFull,
     },
     strings::Text,
@@ -299,7 +299,7 @@ impl<'t> Writer<'t> {
     }
 
     /// Adds a span of the attributes, events and links that nothing has taken, unless it is there already.
-    pub fn span(&mut self, head: SpanHead) -> Result<Pushed, TraceFull> {
+    pub fn span(&mut self, head: SpanHead) -> Result<PushResult, TraceFull> {
         let row = SpanRow {
             head,
             attributes: self.attributes_since(Mark::default())?,
@@ -308,7 +308,7 @@ impl<'t> Writer<'t> {
         };
         let ix = SpanIx(number(self.trace.spans.len())?);
         let pushed = self.trace.admit(&row, ix);
-        if let Pushed::Repeated(_) = pushed {
+        if let PushResult::Repeated(_) = pushed {
             self.discard();
         } else {
             self.trace.spans.push(row);

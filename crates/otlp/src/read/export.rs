@@ -16,10 +16,10 @@ use super::{
 use crate::message::Message;
 
 /// The fields of a message: their names in JSON, their numbers, and what they are.
-struct Table(&'static [(&'static str, u32, Content)]);
+struct Table(&'static [(&'static str, u32, FieldContent)]);
 
 #[derive(Clone, Copy)]
-enum Content {
+enum FieldContent {
     Text,
     Texts,
     /// An id of so many bytes.
@@ -36,7 +36,7 @@ enum Content {
     Many(&'static Table),
 }
 
-use Content::{
+use FieldContent::{
     Bool, Bytes, Double, Enumeration, Fixed32, Fixed64, I64, Id, Many, One, Text, Texts, U32,
 };
 

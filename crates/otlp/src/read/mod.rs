@@ -114,7 +114,7 @@ const IDS_EXPECTED: &str = "the ids of a span are malformed: expected 16 bytes f
 
 /// What is in a file.
 #[derive(Debug, Default)]
-pub struct Recording {
+pub struct TraceFile {
     /// Its traces, ordered by their ids.
     pub traces: Vec<Trace>,
     /// The traces of its log records, each as often as a record names it.
@@ -130,8 +130,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Trace>, ReadError> {
 ///
 /// Spans of one trace may be anywhere in the file, and a span may be there twice. All must have ids: a span that can
 /// be in no trace is a mistake, since the trace that misses it would look whole.
-pub fn read_recording(bytes: &[u8]) -> Result<Recording, ReadError> {
-    let of_protobuf = |bytes| Ok(Recording { traces: read_protobuf(bytes)?, logs: Vec::new() });
+pub fn read_recording(bytes: &[u8]) -> Result<TraceFile, ReadError> {
+    let of_protobuf = |bytes| Ok(TraceFile { traces: read_protobuf(bytes)?, logs: Vec::new() });
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match (bytes.first(), text.trim_ascii_start().first()) {
         // Both fit where a text starts with an empty line. A text that is also a whole message is none.
@@ -207,10 +207,10 @@ fn check_ids(bytes: &[u8]) -> Result<Option<TraceId>, DecodeError> {
 }
 
 /// Reads the objects of a text, of which there may be many, on a line each or not.
-fn read_json(text: &[u8]) -> Result<Recording, ReadError> {
+fn read_json(text: &[u8]) -> Result<TraceFile, ReadError> {
     let (mut traces, mut logs) = (Traces::of_file(text.len()), Vec::new());
     let mut objects = Deserializer::from_slice(text).into_iter();
-    let mut seen = Seen::default();
+    let mut seen = TextPosition::default();
     while let Some(object) = objects.next() {
         let object: Outline =
             object.map_err(|error| ReadError::Json { reason: error.to_string() })?;
@@ -227,19 +227,19 @@ fn read_json(text: &[u8]) -> Result<Recording, ReadError> {
         read_object(&object, bytes, &seen, &mut traces)?;
         seen.pass(text, objects.byte_offset());
     }
-    Ok(Recording { traces: traces.into_vec(), logs })
+    Ok(TraceFile { traces: traces.into_vec(), logs })
 }
 
 /// What is behind the reader of a text.
 #[derive(Default)]
-struct Seen {
+struct TextPosition {
     bytes: usize,
     lines: usize,
     /// Bytes of the last line.
     column: usize,
 }
 
-impl Seen {
+impl TextPosition {
     fn pass(&mut self, text: &[u8], until: usize) {
         let passed = &text[self.bytes..until];
         self.lines += passed.iter().filter(|byte| **byte == b'\n').count();
@@ -255,7 +255,7 @@ impl Seen {
 fn read_object(
     object: &Node<'_>,
     bytes: &[u8],
-    seen: &Seen,
+    seen: &TextPosition,
     traces: &mut Traces,
 ) -> Result<(), ReadError> {
     let mut lanes = Lanes::default();

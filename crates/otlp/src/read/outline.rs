@@ -20,7 +20,7 @@ const SPANS: &str = "spans";
 pub(super) struct Outline(pub(super) Value);
 
 /// Whoever is told of a span: the number of its lane, its number in there, and what it is.
-pub(super) type Told<'t> = &'t mut dyn FnMut(usize, usize, &Value) -> Result<(), Problem>;
+pub(super) type SpanVisitor<'t> = &'t mut dyn FnMut(usize, usize, &Value) -> Result<(), Problem>;
 
 /// The lane that a list of spans is, by its number.
 pub(super) fn lane(value: &Value) -> Option<usize> {
@@ -36,7 +36,7 @@ impl<'de> Deserialize<'de> for Outline {
 }
 
 /// Tells of all spans of an object, in the order of the text.
-pub(super) fn spans(object: &[u8], told: Told<'_>) -> Result<(), SpanError> {
+pub(super) fn spans(object: &[u8], told: SpanVisitor<'_>) -> Result<(), SpanError> {
     let mut walk = Walk { lanes: 0, told: Some(told), problem: None };
     let seed = Seed { walk: &mut walk, is_lane: false };
     let read = seed.deserialize(&mut serde_json::Deserializer::from_slice(object));
@@ -66,7 +66,7 @@ struct Walk<'t> {
     /// How many were met.
     lanes: usize,
     /// None where spans are passed over.
-    told: Option<Told<'t>>,
+    told: Option<SpanVisitor<'t>>,
     /// Why it ended early.
     problem: Option<Problem>,
 }

@@ -3,8 +3,8 @@
 use model::{
     SpanId, Timestamp, Trace, TraceId,
     trace::{
-        EntityData, EventData, Kind, LinkData, Pushed, ResourceData, ScopeData, SpanData, Status,
-        StatusCode, Value,
+        EntityData, EventData, Kind, LinkData, PushResult, ResourceData, ScopeData, SpanData,
+        Status, StatusCode, Value,
     },
 };
 use opentelemetry_proto::tonic::{
@@ -32,8 +32,8 @@ pub(crate) fn append(trace: &mut Trace, bytes: &[u8]) -> Result<u64, DecodeError
                 let resource = trace.resource(resource.clone()).expect("room");
                 let scope = trace.scope(scope.clone()).expect("room");
                 match trace.push(resource, scope, span_data(id, span)).expect("room") {
-                    Pushed::New(_) | Pushed::Conflicting(_) => new += 1,
-                    Pushed::Repeated(_) => {}
+                    PushResult::New(_) | PushResult::Conflicting(_) => new += 1,
+                    PushResult::Repeated(_) => {}
                 }
             }
         }

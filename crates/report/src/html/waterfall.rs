@@ -36,17 +36,17 @@ pub struct Waterfall {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Drawn {
+struct WaterfallData {
     services: Vec<String>,
     /// From the first start to the last end.
     total_ns: u64,
-    spans: Vec<Row>,
+    spans: Vec<SpanRow>,
     left_out: usize,
 }
 
 /// A span. The names are short because there are thousands of them.
 #[derive(Serialize)]
-struct Row {
+struct SpanRow {
     id: SpanId,
     /// The name.
     n: String,
@@ -89,7 +89,7 @@ impl Waterfall {
                 spans.push(row(span, (depths[place], began, verdict), &mut services));
             }
         }
-        let drawn = Drawn {
+        let drawn = WaterfallData {
             left_out: tree.order().len() - spans.len(),
             services: services.names,
             total_ns: ended.saturating_sub(began),
@@ -159,14 +159,14 @@ fn row(
     span: Span<'_>,
     (depth, began, verdict): (u32, u64, Option<Verdict>),
     services: &mut Services<'_>,
-) -> Row {
+) -> SpanRow {
     let service = match span.resource().attributes().get("service.name") {
         Some(ValueRef::Str(name)) => Some(services.index(name)),
         _ => None,
     };
     let hide = services.hide;
     let (start, end) = (span.start().as_nanos(), span.end().as_nanos());
-    Row {
+    SpanRow {
         id: span.id(),
         n: shown(&hide(span.name()), VALUE_CHARS_MAX),
         s: service,

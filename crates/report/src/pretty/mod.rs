@@ -12,7 +12,9 @@ mod page;
 mod specs;
 mod tree;
 
-use model::{Answer, NoAnswerKind, Outcome, OutputValue, Settlement, SpanId, Unsettled, Verdict};
+use model::{
+    Answer, NoAnswerKind, Outcome, OutputValue, Settlement, SpanId, UnsettledReason, Verdict,
+};
 use source::Colour;
 
 use self::page::{Page, Paint, Signs, columns, verdict_paint};
@@ -31,7 +33,7 @@ const IDS_MAX: usize = 3;
 /// ```text
 /// ✘ failed: the stock is reserved (1.24 s)
 ///   trigger answered: status 200 in 12.3 ms
-///   trace complete: 7 spans, quiet for 200 ms
+///   trace whole: 7 spans, quiet for 200 ms
 ///
 ///   ✘ stock: span[db.system] (2 spans)
 ///     ✘ attr:db.rows = 4
@@ -220,31 +222,33 @@ fn quiet(page: &Page, settlement: &Settlement) -> String {
     }
 }
 
-fn unsettled(why: &Unsettled) -> String {
+fn unsettled(why: &UnsettledReason) -> String {
     let words = match why {
-        Unsettled::NoTelemetry => "no span of the system came",
-        Unsettled::NotAnswered => "the trigger has no answer",
-        Unsettled::NotQuiet => "spans were still arriving",
-        Unsettled::NotWaited => "the spans that arrived decide everything, further spans were not waited for",
-        Unsettled::TooLarge => "it is larger than a run may keep",
-        Unsettled::SpansLost => "spans may have been lost",
-        Unsettled::Partial => "it was recorded in part",
-        Unsettled::NotSampled => "the system does not sample it",
-        Unsettled::ContextLost(calls) => {
+        UnsettledReason::NoTelemetry => "no span of the system came",
+        UnsettledReason::NotAnswered => "the trigger has no answer",
+        UnsettledReason::NotQuiet => "spans were still arriving",
+        UnsettledReason::NotWaited => {
+            "the spans that arrived decide everything, further spans were not waited for"
+        }
+        UnsettledReason::TooLarge => "it is larger than a run may keep",
+        UnsettledReason::SpansLost => "spans may have been lost",
+        UnsettledReason::Partial => "it was recorded in part",
+        UnsettledReason::NotSampled => "the system does not sample it",
+        UnsettledReason::ContextLost(calls) => {
             let number = counted(calls.len() as u64, "call");
             return format!("{number} answered in a trace of its own {}", some_ids(calls));
         }
-        Unsettled::ExpectedAbsent(expected) => {
+        UnsettledReason::ExpectedAbsent(expected) => {
             return format!("`{}` was expected and did not come", expected.join("`, `"));
         }
-        Unsettled::OtherServers(servers) => {
+        UnsettledReason::OtherServers(servers) => {
             return format!("spans could also be received by {}", some_names(servers));
         }
-        Unsettled::EdgesOpen(calls) => {
+        UnsettledReason::EdgesOpen(calls) => {
             let number = counted(calls.len() as u64, "call");
             return format!("{number} without the other side {}", some_ids(calls));
         }
-        Unsettled::ParentsAbsent(orphans) => {
+        UnsettledReason::ParentsAbsent(orphans) => {
             let number = counted(orphans.len() as u64, "span");
             return format!("{number} without a parent that is named {}", some_ids(orphans));
         }

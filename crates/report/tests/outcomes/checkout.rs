@@ -1,8 +1,8 @@
 //! Outcomes with claims, a tree of spans and the analyzer.
 
 use model::{
-    Analysis, AssertionJudgement, ClaimJudgement, Decided, Finding, Judgement, Level, Outcome,
-    PluginAnalysis, RuleAnalysis, Settlement, TreeSpan, Unsettled,
+    Analysis, AssertionJudgement, ClaimJudgement, DecisionBasis, Finding, Judgement, Level,
+    Outcome, PluginAnalysis, RuleAnalysis, Settlement, TreeSpan, UnsettledReason,
     Verdict::{self, Failed, Inconclusive, Passed},
 };
 
@@ -32,7 +32,7 @@ pub(crate) fn checkout() -> Outcome {
         )
     };
     let silent = ClaimJudgement {
-        decided: Decided::Absence,
+        decided: DecisionBasis::Absence,
         reason: Some("no such span is there, and the trace is not whole".to_owned()),
         ..claim(None, r#"count(span[name="retry"]) = 0"#, 32, Inconclusive)
     };
@@ -49,7 +49,7 @@ pub(crate) fn checkout() -> Outcome {
     ];
     Outcome {
         test: "a customer pays".to_owned(),
-        settlement: Some(Settlement { unsettled: vec![Unsettled::NotQuiet], ..whole(9) }),
+        settlement: Some(Settlement { unsettled: vec![UnsettledReason::NotQuiet], ..whole(9) }),
         diagnoses: Vec::new(),
         overtaken: None,
         earlier: Vec::new(),
@@ -199,7 +199,7 @@ fn claim(name: Option<&str>, words: &str, line: u32, verdict: Verdict) -> ClaimJ
         claim: words.to_owned(),
         place: place(line),
         verdict,
-        decided: Decided::Presence,
+        decided: DecisionBasis::Presence,
         reason: None,
         spans: vec![],
         more_spans: 0,

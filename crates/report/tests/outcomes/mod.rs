@@ -5,9 +5,10 @@ mod checkout;
 pub(crate) use checkout::{checkout, forged, gated, many_spans, recorded};
 
 use model::{
-    Answer, AssertionJudgement, Because, Body, Cause, Decided, Diagnosis, Exit, Judgement,
+    Answer, AssertionJudgement, Because, Body, Cause, DecisionBasis, Diagnosis, Exit, Judgement,
     NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place, ProcessQuiet, Response, RunId,
-    Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime, Timestamp, TraceId, Unsettled,
+    Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime, Timestamp, TraceId,
+    UnsettledReason,
     Verdict::{self, Failed, Inconclusive, Passed},
 };
 
@@ -97,7 +98,7 @@ pub(crate) fn failed() -> Outcome {
         ..assertion(14, "attr:http.status_code = 200", Failed)
     };
     let body = AssertionJudgement {
-        decided: Decided::Response,
+        decided: DecisionBasis::Response,
         spans: vec![span(None, "", Failed, r#""oh" = "ok""#)],
         ..assertion(15, "response.body = \"ok\"", Failed)
     };
@@ -128,7 +129,7 @@ pub(crate) fn failed() -> Outcome {
 
 pub(crate) fn no_telemetry() -> Outcome {
     let absent = AssertionJudgement {
-        decided: Decided::Absence,
+        decided: DecisionBasis::Absence,
         reason: Some("no span matches, and the trace is not whole: they may still come".to_owned()),
         ..assertion(14, "attr:tracetest.selected_spans.count = 0", Inconclusive)
     };
@@ -138,7 +139,7 @@ pub(crate) fn no_telemetry() -> Outcome {
              listens on, and that it continues the `traceparent` it gets"
                 .to_owned(),
         ],
-        settlement: Some(not_settled(vec![Unsettled::NoTelemetry], 0)),
+        settlement: Some(not_settled(vec![UnsettledReason::NoTelemetry], 0)),
         diagnoses: Vec::new(),
         provisional: false,
         superseded: None,
@@ -171,7 +172,7 @@ pub(crate) fn diagnosed() -> Outcome {
     };
     Outcome {
         reasons: vec![],
-        settlement: Some(not_settled(vec![Unsettled::EdgesOpen(vec![span_id(1)])], 4)),
+        settlement: Some(not_settled(vec![UnsettledReason::EdgesOpen(vec![span_id(1)])], 4)),
         diagnoses: vec![lost],
         ..no_telemetry()
     }
@@ -225,7 +226,7 @@ pub(crate) fn no_answer() -> Outcome {
     let message = "no connection to `http://127.0.0.1:8080/cart`: connection refused; start the system, or \
                    correct `trigger.httpRequest.url`";
     let status = AssertionJudgement {
-        decided: Decided::Response,
+        decided: DecisionBasis::Response,
         reason: Some("the trigger has no answer".to_owned()),
         ..assertion(14, "response.status = 200", Inconclusive)
     };
@@ -235,7 +236,10 @@ pub(crate) fn no_answer() -> Outcome {
             kind: NoAnswerKind::Refused,
             message: message.to_owned(),
         })),
-        settlement: Some(not_settled(vec![Unsettled::NoTelemetry, Unsettled::NotAnswered], 0)),
+        settlement: Some(not_settled(
+            vec![UnsettledReason::NoTelemetry, UnsettledReason::NotAnswered],
+            0,
+        )),
         diagnoses: Vec::new(),
         provisional: false,
         superseded: None,
@@ -259,11 +263,11 @@ pub(crate) fn not_fired() -> Outcome {
 pub(crate) fn not_whole() -> Outcome {
     let orphans = (1..=4).map(span_id).collect();
     let unsettled = vec![
-        Unsettled::ParentsAbsent(orphans),
-        Unsettled::NotQuiet,
-        Unsettled::TooLarge,
-        Unsettled::SpansLost,
-        Unsettled::OtherServers(vec!["quality-2:11633".to_owned()]),
+        UnsettledReason::ParentsAbsent(orphans),
+        UnsettledReason::NotQuiet,
+        UnsettledReason::TooLarge,
+        UnsettledReason::SpansLost,
+        UnsettledReason::OtherServers(vec!["quality-2:11633".to_owned()]),
     ];
     let seen = AssertionJudgement {
         spans: vec![span(Some(1), "GET /cart", Inconclusive, "200 = 200")],
@@ -285,7 +289,7 @@ pub(crate) fn not_whole() -> Outcome {
 
 pub(crate) fn skipped_trace() -> Outcome {
     let status = AssertionJudgement {
-        decided: Decided::Response,
+        decided: DecisionBasis::Response,
         ..assertion(14, "attr:tracetest.response.status = 200", Passed)
     };
     let selector = r#"span[tracetest.span.type="general" name="Tracetest trigger"]"#;
@@ -381,7 +385,7 @@ fn whole(spans: u64) -> Settlement {
     }
 }
 
-fn not_settled(unsettled: Vec<Unsettled>, spans: u64) -> Settlement {
+fn not_settled(unsettled: Vec<UnsettledReason>, spans: u64) -> Settlement {
     Settlement {
         unsettled,
         spans,
@@ -418,7 +422,7 @@ fn assertion(line: u32, words: &str, verdict: Verdict) -> AssertionJudgement {
         assertion: words.to_owned(),
         place: place(line),
         verdict,
-        decided: Decided::Presence,
+        decided: DecisionBasis::Presence,
         reason: None,
         spans: vec![],
         more_spans: 0,

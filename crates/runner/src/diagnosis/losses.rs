@@ -1,7 +1,7 @@
 //! What was sent, and was refused or lost on its way.
 
 use drivers::receiver::Refusal;
-use model::{Cause, Diagnosis, Unsettled, trace::Span};
+use model::{Cause, Diagnosis, UnsettledReason, trace::Span};
 
 use super::{
     Case, NAMED_MAX, diagnosis,
@@ -45,7 +45,7 @@ fn told(refusals: &[&Refusal], when: &str) -> Option<Diagnosis> {
 
 /// Spans of our trace were refused, or could not be read.
 pub(super) fn lost(case: &Case<'_>) -> Option<Diagnosis> {
-    if !case.settlement.unsettled.contains(&Unsettled::SpansLost) {
+    if !case.settlement.unsettled.contains(&UnsettledReason::SpansLost) {
         return None;
     }
     let counts = case.seen?.counts;

@@ -21,8 +21,8 @@ mod words;
 
 use drivers::receiver::ReceiverSnapshot;
 use model::{
-    Answer, Attempt, Cause, Diagnosis, KeyRing, Request, Settlement, SpanId, Trace, Unsettled,
-    Verdict,
+    Answer, Attempt, Cause, Diagnosis, KeyRing, Request, Settlement, SpanId, Trace,
+    UnsettledReason, Verdict,
 };
 use tokio::time::Instant;
 
@@ -134,13 +134,13 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
     let mut found = match case.verdict {
         Verdict::Passed => Vec::new(),
         // Whoever decided by what was there missed nothing.
-        _ if unsettled.contains(&Unsettled::NotWaited) => Vec::new(),
+        _ if unsettled.contains(&UnsettledReason::NotWaited) => Vec::new(),
         Verdict::Failed if unsettled.is_empty() => parts::lost_though_whole(case),
         Verdict::Inconclusive if unsettled.is_empty() => {
             losses::dropped(case).into_iter().chain(clocks::causes(clocks::skews(case))).collect()
         }
         // Without an answer, that no span came is no further riddle.
-        _ if unsettled.contains(&Unsettled::NoTelemetry) => match is_answered(case) {
+        _ if unsettled.contains(&UnsettledReason::NoTelemetry) => match is_answered(case) {
             true => silence::causes(case, &Foreign::decode(case)),
             false => Vec::new(),
         },
@@ -152,21 +152,21 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
 }
 
 /// Whether these say already why a trace is not whole for this reason, and better.
-pub(crate) fn is_explained(unsettled: &Unsettled, by: &[Diagnosis]) -> bool {
+pub(crate) fn is_explained(unsettled: &UnsettledReason, by: &[Diagnosis]) -> bool {
     use Cause::{
         ClockSkew, ContextLost, Linked, NotQuiet, NotSampled, OtherSideAbsent, ParentLocal,
         ParentRemote, VariablesIgnored,
     };
     let causes: &[Cause] = match unsettled {
-        Unsettled::NoTelemetry => return !by.is_empty(),
-        Unsettled::ParentsAbsent(_) => &[ParentRemote, ParentLocal],
+        UnsettledReason::NoTelemetry => return !by.is_empty(),
+        UnsettledReason::ParentsAbsent(_) => &[ParentRemote, ParentLocal],
         // Where parents are absent, the trigger's call may be the only one that is open.
-        Unsettled::EdgesOpen(_) => {
+        UnsettledReason::EdgesOpen(_) => {
             &[ContextLost, Linked, OtherSideAbsent, ParentRemote, ParentLocal]
         }
-        Unsettled::ContextLost(_) => &[ContextLost],
-        Unsettled::NotSampled => &[NotSampled],
-        Unsettled::NotQuiet => &[NotQuiet, VariablesIgnored, ClockSkew],
+        UnsettledReason::ContextLost(_) => &[ContextLost],
+        UnsettledReason::NotSampled => &[NotSampled],
+        UnsettledReason::NotQuiet => &[NotQuiet, VariablesIgnored, ClockSkew],
         _ => &[],
     };
     by.iter().any(|diagnosis| causes.contains(&diagnosis.cause))
@@ -179,7 +179,7 @@ pub(crate) fn is_for_want_of_time(diagnosis: &Diagnosis) -> bool {
 }
 
 fn is_answered(case: &Case<'_>) -> bool {
-    !case.settlement.unsettled.contains(&Unsettled::NotAnswered)
+    !case.settlement.unsettled.contains(&UnsettledReason::NotAnswered)
 }
 
 fn diagnosis(

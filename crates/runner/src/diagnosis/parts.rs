@@ -1,7 +1,7 @@
 //! Some spans came, and others did not.
 
 use model::{
-    Cause, Diagnosis, SpanId, UnansweredPeer, Unsettled,
+    Cause, Diagnosis, SpanId, UnansweredPeer, UnsettledReason,
     trace::{Kind, Span},
 };
 
@@ -27,13 +27,13 @@ pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
     let (mut edges, mut orphans, mut expected) = (Vec::<Span<'_>>::new(), Vec::new(), &[][..]);
     for what in unsettled {
         match what {
-            Unsettled::EdgesOpen(ids) | Unsettled::ContextLost(ids) => {
+            UnsettledReason::EdgesOpen(ids) | UnsettledReason::ContextLost(ids) => {
                 let mut more: Vec<Span<'_>> = spans(ids);
                 more.retain(|one| edges.iter().all(|it| it.id() != one.id()));
                 edges.append(&mut more);
             }
-            Unsettled::ParentsAbsent(ids) => orphans = spans(ids),
-            Unsettled::ExpectedAbsent(names) => expected = names,
+            UnsettledReason::ParentsAbsent(ids) => orphans = spans(ids),
+            UnsettledReason::ExpectedAbsent(names) => expected = names,
             _ => {}
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
         found.extend(variables::causes(case));
         found.extend(answer::not_sampled(case));
     }
-    if is_short || unsettled.contains(&Unsettled::SpansLost) {
+    if is_short || unsettled.contains(&UnsettledReason::SpansLost) {
         found.extend(losses::rejected_since(case));
     }
     found.extend(at_edges.iter().take(NAMED_MAX).map(|hop| lost(hop)));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Because, Cause, Diagnosis, ProcessQuiet, Unsettled, trace::Span};
+use model::{Because, Cause, Diagnosis, ProcessQuiet, UnsettledReason, trace::Span};
 
 use super::{
     Case, NAMED_MAX,
@@ -15,7 +15,7 @@ use crate::MARKER;
 
 /// The processes that were not quiet at the deadline, those first that ignore what we told them.
 pub(super) fn causes(case: &Case<'_>, skews: &[Skew<'_>]) -> Vec<Diagnosis> {
-    if !case.settlement.unsettled.contains(&Unsettled::NotQuiet) {
+    if !case.settlement.unsettled.contains(&UnsettledReason::NotQuiet) {
         return Vec::new();
     }
     // How late the spans of a process came whose clock is wrong, nobody can say.

@@ -9,8 +9,8 @@ use std::{
 };
 
 use model::{
-    AbsentParents, Learned, LearnedService, ProcessQuiet, Settlement, SpanId, Timestamp, Trace,
-    UnansweredPeer, Unsettled, trace::Span,
+    AbsentParents, LearnedProfile, LearnedService, ProcessQuiet, Settlement, SpanId, Timestamp,
+    Trace, UnansweredPeer, UnsettledReason, trace::Span,
 };
 
 use super::{
@@ -41,7 +41,7 @@ pub(crate) struct Rules {
     /// What the test declares as absent: services behind something that sends no spans, and peers that send none.
     pub(crate) absent: HashSet<String>,
     /// What earlier runs have shown.
-    pub(crate) learned: Learned,
+    pub(crate) learned: LearnedProfile,
     /// How processes are known that we started.
     pub(crate) started: Option<StartedProcesses>,
     /// The longest gap between arrivals that earlier runs of the test have shown.
@@ -209,28 +209,28 @@ impl Engine {
     }
 
     /// What keeps the trace from being whole.
-    pub(crate) fn unsettled(&self, trace: &Trace, now: Timestamp) -> Vec<Unsettled> {
+    pub(crate) fn unsettled(&self, trace: &Trace, now: Timestamp) -> Vec<UnsettledReason> {
         if self.spans == 0 {
-            return vec![Unsettled::NoTelemetry];
+            return vec![UnsettledReason::NoTelemetry];
         }
         let mut unsettled = self.missing(trace, now);
         if self.quiet_at() > now {
-            unsettled.push(Unsettled::NotQuiet);
+            unsettled.push(UnsettledReason::NotQuiet);
         }
         unsettled
     }
 
     /// The same without whether anyone was quiet.
-    pub(crate) fn missing(&self, trace: &Trace, now: Timestamp) -> Vec<Unsettled> {
+    pub(crate) fn missing(&self, trace: &Trace, now: Timestamp) -> Vec<UnsettledReason> {
         let mut missing = Vec::new();
         let orphans = self.parents.open_at(now).into_iter().take(NAMED_MAX);
         let orphans: Vec<_> = orphans.map(|number| trace.numbered_span(number).id()).collect();
         if !orphans.is_empty() {
-            missing.push(Unsettled::ParentsAbsent(orphans));
+            missing.push(UnsettledReason::ParentsAbsent(orphans));
         }
         let calls: Vec<_> = self.edges.open_at(now).take(NAMED_MAX).collect();
         if !calls.is_empty() {
-            missing.push(Unsettled::EdgesOpen(calls));
+            missing.push(UnsettledReason::EdgesOpen(calls));
         }
         missing
     }
@@ -265,7 +265,7 @@ impl Engine {
     }
 
     /// What this run has shown of the system.
-    pub(crate) fn seen(&self, trace: &Trace, ending: TraceEnd) -> Learned {
+    pub(crate) fn seen(&self, trace: &Trace, ending: TraceEnd) -> LearnedProfile {
         let mut seen = Services { services: BTreeMap::new() };
         let is_waited = matches!(ending, TraceEnd::Whole | TraceEnd::Late);
         for (service, (delay, is_started)) in self.processes.delays() {
@@ -303,7 +303,7 @@ impl Engine {
                 }
             }
         }
-        Learned {
+        LearnedProfile {
             services: seen.services.into_iter().filter(|(name, _)| !name.is_empty()).collect(),
             tests: BTreeMap::new(),
         }
@@ -447,8 +447,8 @@ impl Engine {
 impl TraceEnd {
     /// How a run ended that was settled so, and that was waited out or not.
     pub(crate) fn of(settlement: &Settlement, is_waited_out: bool) -> Self {
-        let is_calm = |unsettled: &Unsettled| {
-            use Unsettled::{EdgesOpen, ExpectedAbsent, ParentsAbsent};
+        let is_calm = |unsettled: &UnsettledReason| {
+            use UnsettledReason::{EdgesOpen, ExpectedAbsent, ParentsAbsent};
             matches!(unsettled, ParentsAbsent(_) | EdgesOpen(_) | ExpectedAbsent(_))
         };
         match settlement.unsettled.as_slice() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use drivers::{AppendError, Arrival};
 use model::{
-    Attempt, Settlement, Timestamp, Trace, Unsettled,
+    Attempt, Settlement, Timestamp, Trace, UnsettledReason,
     trace::{Span, SpanData, TraceFull},
 };
 
@@ -134,10 +134,10 @@ impl TraceBuffer {
     pub(crate) fn settlement(&self, answered: Timestamp, now: Timestamp) -> Settlement {
         let mut unsettled = Vec::new();
         if self.has_overflowed {
-            unsettled.push(Unsettled::TooLarge);
+            unsettled.push(UnsettledReason::TooLarge);
         }
         if self.has_lost {
-            unsettled.push(Unsettled::SpansLost);
+            unsettled.push(UnsettledReason::SpansLost);
         }
         unsettled.extend(self.engine.unsettled(&self.trace, now));
         let processes = self.engine.processes(now);
@@ -158,7 +158,7 @@ impl TraceBuffer {
     }
 
     /// What was announced and is missing by now.
-    pub(crate) fn missing(&self) -> Vec<Unsettled> {
+    pub(crate) fn missing(&self) -> Vec<UnsettledReason> {
         self.engine.missing(&self.trace, self.clock.now())
     }
 

@@ -1,4 +1,4 @@
-//! When is a trace complete?
+//! When is a trace whole?
 //!
 //! [`Engine`] knows what is missing and when each process has been quiet for long enough; here it is fed with arrivals
 //! and asked. A run ends with the first of these: the trace is whole; what is there decides all that the test says;
@@ -19,7 +19,7 @@ use std::{collections::VecDeque, future::Future, pin::pin, time::Duration};
 
 use drivers::{Arrival, Arrivals};
 use lang::Settle;
-use model::{Answer, Judgement, Settlement, Timestamp, Unsettled, Verdict};
+use model::{Answer, Judgement, Settlement, Timestamp, UnsettledReason, Verdict};
 use tokio::{
     task::yield_now,
     time::{Instant, sleep_until},
@@ -339,9 +339,9 @@ impl SettleLoop<'_> {
 
     fn not_waited(&self, gathering: &TraceBuffer) -> Settlement {
         let mut settlement = gathering.settlement(self.answered, self.waiting.clock.now());
-        settlement.unsettled = vec![Unsettled::NotWaited];
+        settlement.unsettled = vec![UnsettledReason::NotWaited];
         if gathering.engine.spans() == 0 {
-            settlement.unsettled.push(Unsettled::NoTelemetry);
+            settlement.unsettled.push(UnsettledReason::NoTelemetry);
         }
         settlement
     }
@@ -357,14 +357,14 @@ impl SettleLoop<'_> {
                 if self.waiting.expects && gathering.engine.spans() > 0 {
                     let missing = judging.expected_missing(&gathering.trace).await;
                     if !missing.is_empty() {
-                        settlement.unsettled.push(Unsettled::ExpectedAbsent(missing));
+                        settlement.unsettled.push(UnsettledReason::ExpectedAbsent(missing));
                     }
                 }
                 (settlement, None)
             }
         };
         if !judging.answer.is_answered() {
-            settlement.unsettled.insert(0, Unsettled::NotAnswered);
+            settlement.unsettled.insert(0, UnsettledReason::NotAnswered);
         }
         let span = (self.answered, self.deadline);
         SettledTrace { gathering, settlement, judgement, is_waited_out, span }

@@ -10,7 +10,7 @@ use drivers::receiver::Counts;
 use golden::Golden;
 use model::{
     Answer, Because, Body, Cause, Command, ExecRequest, Exit, HttpRequest, ProcessQuiet,
-    Propagator, Request, TraceId, Unsettled, Verdict, trace::Kind,
+    Propagator, Request, TraceId, UnsettledReason, Verdict, trace::Kind,
 };
 use runner::diagnosis::Process;
 use scene::{Scene, http, parent, span};
@@ -45,15 +45,18 @@ fn nothing_is_said_where_nothing_is_missing() {
     let health =
         || span(9, 0, "GET /health", "probe").kind(Kind::Server).attribute("url.path", "/health");
     let cases = [
-        ("passed", Scene::new(Verdict::Passed).unsettled(Unsettled::SpansLost)),
+        ("passed", Scene::new(Verdict::Passed).unsettled(UnsettledReason::SpansLost)),
         ("failed, whole", Scene::new(Verdict::Failed).spans([span(1, 0, "GET /", "shop")])),
-        ("failed by what was there", Scene::new(Verdict::Failed).unsettled(Unsettled::NotWaited)),
+        (
+            "failed by what was there",
+            Scene::new(Verdict::Failed).unsettled(UnsettledReason::NotWaited),
+        ),
         // A stranger that was called meanwhile is no other side of a call that it does not look like.
         (
             "failed, whole, a leaf",
             Scene::new(Verdict::Failed).spans([edge()]).foreign(5, [health()]),
         ),
-        ("no answer", Scene::silent().unsettled(Unsettled::NotAnswered)),
+        ("no answer", Scene::silent().unsettled(UnsettledReason::NotAnswered)),
         ("nobody knows", Scene::silent().unseen()),
         ("inconclusive, whole", Scene::new(Verdict::Inconclusive)),
     ];
@@ -210,7 +213,7 @@ fn lost() -> Vec<Case> {
         let name = format!("POST {path}");
         span(3, 0, &name, "orders").kind(Kind::Server).at(8, 20).attribute("url.path", path)
     };
-    let open = || Unsettled::EdgesOpen(vec![parent(2)]);
+    let open = || UnsettledReason::EdgesOpen(vec![parent(2)]);
     let published = || span(2, 1, "orders publish", "gateway").kind(Kind::Producer).at(5, 1);
     let consumed = || span(4, 0, "orders process", "shipping").kind(Kind::Consumer).at(400, 5);
     let partial = || Scene::new(Verdict::Inconclusive).spans(gateway());
@@ -248,7 +251,7 @@ fn lost() -> Vec<Case> {
             "context-lost-inside",
             Cause::ContextLost,
             partial()
-                .unsettled(Unsettled::ExpectedAbsent(vec!["span[name=\"audit\"]".to_owned()]))
+                .unsettled(UnsettledReason::ExpectedAbsent(vec!["span[name=\"audit\"]".to_owned()]))
                 .foreign(30, [span(5, 0, "audit", "gateway").at(20, 5)])
                 .foreign(30, [span(6, 0, "GET /health", "gateway").kind(Kind::Server).at(20, 5)]),
         ),
@@ -256,7 +259,7 @@ fn lost() -> Vec<Case> {
             "context-lost-expected",
             Cause::ContextLost,
             partial()
-                .unsettled(Unsettled::ExpectedAbsent(vec!["shipping".to_owned()]))
+                .unsettled(UnsettledReason::ExpectedAbsent(vec!["shipping".to_owned()]))
                 .foreign(500, [consumed()]),
         ),
         (
@@ -273,15 +276,15 @@ fn lost() -> Vec<Case> {
             Cause::ContextLost,
             Scene::new(Verdict::Inconclusive)
                 .spans([span(1, 0, "handle", "gateway").parentless()])
-                .unsettled(Unsettled::EdgesOpen(vec![parent(200)])),
+                .unsettled(UnsettledReason::EdgesOpen(vec![parent(200)])),
         ),
         (
             "trigger-not-entered-by-proxy",
             Cause::ParentRemote,
             Scene::new(Verdict::Inconclusive)
                 .spans([span(1, 99, "GET /cart", "gateway").kind(Kind::Server)])
-                .unsettled(Unsettled::ParentsAbsent(vec![parent(1)]))
-                .unsettled(Unsettled::EdgesOpen(vec![parent(200)])),
+                .unsettled(UnsettledReason::ParentsAbsent(vec![parent(1)]))
+                .unsettled(UnsettledReason::EdgesOpen(vec![parent(200)])),
         ),
     ]
 }
@@ -289,7 +292,8 @@ fn lost() -> Vec<Case> {
 fn parts() -> Vec<Case> {
     let stock = |id| span(id, 99, "GET /stock", "stock").kind(Kind::Server);
     let query = span(3, 98, "SELECT", "stock").kind(Kind::Client);
-    let orphans = |ids: &[u8]| Unsettled::ParentsAbsent(ids.iter().map(|id| parent(*id)).collect());
+    let orphans =
+        |ids: &[u8]| UnsettledReason::ParentsAbsent(ids.iter().map(|id| parent(*id)).collect());
     let shop = || span(1, 0, "GET /cart", "shop").kind(Kind::Server);
     let quiet = |because, service: &str| ProcessQuiet {
         service: service.to_owned(),
@@ -303,7 +307,7 @@ fn parts() -> Vec<Case> {
     let loud = |because| {
         Scene::new(Verdict::Inconclusive)
             .spans([shop()])
-            .unsettled(Unsettled::NotQuiet)
+            .unsettled(UnsettledReason::NotQuiet)
             .process_quiet(quiet(because, "shop"))
     };
     let partial = || Scene::new(Verdict::Inconclusive);
@@ -331,8 +335,8 @@ fn parts() -> Vec<Case> {
 fn rest() -> Vec<Case> {
     let partial = || Scene::new(Verdict::Inconclusive);
     let lost =
-        || partial().spans([span(1, 0, "GET /cart", "shop")]).unsettled(Unsettled::SpansLost);
-    let open = || Unsettled::EdgesOpen(vec![parent(1)]);
+        || partial().spans([span(1, 0, "GET /cart", "shop")]).unsettled(UnsettledReason::SpansLost);
+    let open = || UnsettledReason::EdgesOpen(vec![parent(1)]);
     let call = || span(1, 0, "GET", "shop").kind(Kind::Client).attribute("peer.service", "stock");
     let counts = |refused, invalid| Counts { refused, invalid, ..Counts::default() };
     vec![
@@ -343,7 +347,7 @@ fn rest() -> Vec<Case> {
             Cause::SenderLost,
             partial()
                 .spans([span(1, 0, "GET /cart", "shop").dropped(12, 3)])
-                .unsettled(Unsettled::TooLarge),
+                .unsettled(UnsettledReason::TooLarge),
         ),
         (
             "dropped-by-limits-though-whole",
@@ -423,7 +427,7 @@ fn triggers() -> Vec<Case> {
             waited(
                 Scene::new(Verdict::Inconclusive)
                     .spans([span(1, 99, "GET /cart", "shop").kind(Kind::Server).at(-90_000, 5)])
-                    .unsettled(Unsettled::ParentsAbsent(vec![parent(1)])),
+                    .unsettled(UnsettledReason::ParentsAbsent(vec![parent(1)])),
             ),
         ),
     ]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use drivers::receiver::{Counts, Foreign, ReceiverSnapshot, Refusal};
 use model::{
     Answer, Attempt, Body, Diagnosis, HttpRequest, Key, KeyRing, ProcessQuiet, Propagator, Request,
-    Response, Settlement, SpanId, Timestamp, Tls, Trace, TraceId, Unsettled, Verdict,
+    Response, Settlement, SpanId, Timestamp, Tls, Trace, TraceId, UnsettledReason, Verdict,
     trace::{Kind, LinkData, ResourceData, ScopeData, SpanData, Value},
 };
 use runner::{
@@ -119,7 +119,7 @@ impl Scene {
 
     /// No telemetry came.
     pub(crate) fn silent() -> Self {
-        Self::new(Verdict::Inconclusive).unsettled(Unsettled::NoTelemetry)
+        Self::new(Verdict::Inconclusive).unsettled(UnsettledReason::NoTelemetry)
     }
 
     pub(crate) fn asked(mut self, request: Request) -> Self {
@@ -132,7 +132,7 @@ impl Scene {
         self.asked(request)
     }
 
-    pub(crate) fn unsettled(mut self, why: Unsettled) -> Self {
+    pub(crate) fn unsettled(mut self, why: UnsettledReason) -> Self {
         self.settlement.unsettled.push(why);
         self
     }

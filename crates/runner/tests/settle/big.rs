@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use drivers::arrivals::{Arrival, Arrivals};
 use model::{
-    Answer, Attempt, Body, Event, Key, KeyRing, Learned, Progress, Request, Response, RunId,
-    SpanId, Timestamp, Trace, TraceId, Verdict,
+    Answer, Attempt, Body, Key, KeyRing, LearnedProfile, Progress, Request, Response, RunEvent,
+    RunId, SpanId, Timestamp, Trace, TraceId, Verdict,
     trace::{Kind, ResourceData, ScopeData, SpanData, Value},
 };
 use runner::{Job, LeaseLost, Limits, Ports, run};
@@ -76,7 +76,7 @@ impl Ports for Large {
         Ok(())
     }
 
-    fn tell(&self, _event: Event) {}
+    fn tell(&self, _event: RunEvent) {}
 }
 
 /// Spans in families of eight: one that is called, and what it does, which is to call and to be called in turn.
@@ -110,7 +110,7 @@ async fn judged(spans: u64, claim: &str) -> Duration {
         files: &lang::Files::default(),
         progress: Progress::New,
         limits: Limits { spans_max: 2_000_000, trace_bytes_max: 1 << 30 },
-        learned: &Learned::default(),
+        learned: &LearnedProfile::default(),
         started: None,
         timeout: None,
     };

@@ -1,6 +1,6 @@
 //! What a run learns, and what it does with what was learned.
 
-use model::{Learned, LearnedService};
+use model::{LearnedProfile, LearnedService};
 
 use crate::{
     FLUSH, NOTHING, learned,
@@ -85,7 +85,7 @@ async fn what_the_trigger_calls_is_a_peer_like_others() {
     for (name, trigger, lines, expected) in cases {
         let mut stage = Stage::new(lines).test(NOTHING);
         let services = [("s".to_owned(), quick.clone()), ("qualitytrace".to_owned(), trigger)];
-        stage.learned = Learned { services: services.into(), ..Learned::default() };
+        stage.learned = LearnedProfile { services: services.into(), ..LearnedProfile::default() };
         assert_eq!(stage.outcome().await, expected, "{name}");
     }
 }
@@ -161,7 +161,7 @@ async fn a_system_becomes_known_in_a_few_runs() {
     let lines = "10 a server 1<t 0..9
                  10 a client 2<1 1..8 at=gateway
                  2000 s server 3<99 2..7";
-    let mut known = Learned::default();
+    let mut known = LearnedProfile::default();
     let mut outcomes = Vec::new();
     for _ in 0..8 {
         let mut stage = Stage::new(lines).test(NOTHING);

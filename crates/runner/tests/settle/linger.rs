@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Learned, LearnedTest, Verdict};
+use model::{LearnedProfile, LearnedTest, Verdict};
 use tokio::time::Instant;
 
 use crate::{
@@ -180,7 +180,7 @@ async fn a_learned_quiet_is_no_shorter_than_the_gaps_of_the_test() {
     });
     let mut stage = Stage::new(ONE);
     stage.test = "id: buy\n  trace: ['no span[name=\"never\"]']".to_owned();
-    stage.learned = Learned {
+    stage.learned = LearnedProfile {
         services: services.into(),
         tests: runs(3, &[700]).map(|known| ("buy".to_owned(), known)).into_iter().collect(),
     };

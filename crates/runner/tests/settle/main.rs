@@ -9,7 +9,7 @@ mod stage;
 
 use std::time::Duration;
 
-use model::{Learned, LearnedService};
+use model::{LearnedProfile, LearnedService};
 use stage::Stage;
 
 /// What is shown, the settle part of the test, the arrivals, what becomes of them.
@@ -365,9 +365,9 @@ async fn spans_that_came_before_the_answer_have_waited_already() {
 }
 
 /// What is known of a service, where what the trigger calls itself is known to send no spans.
-fn learned(service: &str, known: LearnedService) -> Learned {
+fn learned(service: &str, known: LearnedService) -> LearnedProfile {
     let leaves = [("shop".to_owned(), 3)].into();
     let trigger = LearnedService { leaves, ..LearnedService::default() };
     let services = [(service.to_owned(), known), ("qualitytrace".to_owned(), trigger)];
-    Learned { services: services.into(), ..Learned::default() }
+    LearnedProfile { services: services.into(), ..LearnedProfile::default() }
 }

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use drivers::arrivals::{Arrival, Arrivals};
 use lang::{Document, Plan, Vars};
 use model::{
-    Answer, Attempt, Body, Event, Key, KeyRing, Learned, Progress, Request, Response, RunId,
-    SpanId, Timestamp, Trace, TraceId, Unsettled,
+    Answer, Attempt, Body, Key, KeyRing, LearnedProfile, Progress, Request, Response, RunEvent,
+    RunId, SpanId, Timestamp, Trace, TraceId, UnsettledReason,
     trace::{Kind, LinkData, ResourceData, ScopeData, SpanData, StatusCode, Value},
 };
 use runner::{FinalRun, FinishedRun, Job, LeaseLost, Limits, MARKER, Ports, StartedProcesses, run};
@@ -28,7 +28,7 @@ pub(crate) struct Stage {
     /// Lines of `spec` in the test's document.
     pub(crate) test: String,
     pub(crate) arrivals: Vec<Line>,
-    pub(crate) learned: Learned,
+    pub(crate) learned: LearnedProfile,
     /// Whether the system can be told to flush, and how long that takes.
     pub(crate) drain: Option<Duration>,
     pub(crate) timeout: Option<Duration>,
@@ -62,7 +62,7 @@ impl Stage {
         Self {
             test: ABSENCE.to_owned(),
             arrivals: lines.map(line).collect(),
-            learned: Learned::default(),
+            learned: LearnedProfile::default(),
             drain: None,
             timeout: None,
             answers_after: Duration::ZERO,
@@ -127,15 +127,15 @@ pub(crate) fn shown(finished: &FinishedRun) -> String {
     format!("{how} {ms}{verdict}")
 }
 
-fn reason(unsettled: &Unsettled) -> String {
+fn reason(unsettled: &UnsettledReason) -> String {
     let ids = |spans: &[SpanId]| {
         let ids: Vec<_> = spans.iter().map(|span| span.as_bytes()[0].to_string()).collect();
         ids.join("+")
     };
     match unsettled {
-        Unsettled::ParentsAbsent(spans) => format!("orphans {}", ids(spans)),
-        Unsettled::EdgesOpen(spans) => format!("calls {}", ids(spans)),
-        Unsettled::ExpectedAbsent(expected) => format!("expected {}", expected.join("+")),
+        UnsettledReason::ParentsAbsent(spans) => format!("orphans {}", ids(spans)),
+        UnsettledReason::EdgesOpen(spans) => format!("calls {}", ids(spans)),
+        UnsettledReason::ExpectedAbsent(expected) => format!("expected {}", expected.join("+")),
         other => format!("{other:?}"),
     }
 }
@@ -163,7 +163,7 @@ spec:
 struct World {
     began: Instant,
     stage: Stage,
-    told: Mutex<Vec<Event>>,
+    told: Mutex<Vec<RunEvent>>,
 }
 
 impl Ports for World {
@@ -234,7 +234,7 @@ impl Ports for World {
         }
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: RunEvent) {
         self.told.lock().expect("one thread").push(event);
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list))
 }
 
-/// A change that a caller requested, or a login.
+/// A change that somebody asked for, or a login.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AuditEntry)]
@@ -29,22 +29,22 @@ pub(super) struct AuditEntry {
     n: i64,
     #[schema(schema_with = openapi::moment)]
     at: Timestamp,
-    /// The caller's display name; `unknown` if a login failed before the name was known.
+    /// Who asked, by the name that people know; `unknown` where a login failed before that was told.
     who: String,
     /// The issuer of a person's identity; absent for programs.
     issuer: Option<String>,
-    /// The subject: the issuer's unique id of the person.
+    /// What the issuer calls that person, and nobody else.
     subject: Option<String>,
     /// The address of the caller, as a trusted proxy forwards it or as the connection has it.
     address: Option<String>,
     /// The id of the token that was shown.
     token: Option<String>,
     method: String,
-    /// The requested operation, with placeholders for ids.
+    /// What was asked for, with names for what differs.
     route: String,
     path: String,
     project: Option<String>,
-    /// The response status; absent if the server died before it responded.
+    /// How it was answered; absent where nobody lived to tell.
     status: Option<i32>,
     /// Why a login failed.
     reason: Option<String>,

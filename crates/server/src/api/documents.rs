@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use db::{ApplyOptions, DocumentSummary, NewDocument, Precondition, StoredVersion};
-use lang::Kept;
+use lang::StorableDocument;
 use model::{DocumentKind, Fault, Project, TestId, Timestamp};
 use serde::{Deserialize, Serialize};
 use source::{Colour, Diagnostic, Text};
@@ -39,7 +39,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     collections::routes().routes(routes!(apply))
 }
 
-/// A document: YAML, or the same as JSON. `qualitytrace schema tests` prints the schema of each type.
+/// A document: YAML, or the same as JSON. The schema of each type is told by `qualitytrace schema tests`.
 #[derive(ToSchema)]
 #[schema(as = Document)]
 #[expect(dead_code, reason = "it only describes what goes in and out as text")]
@@ -47,7 +47,7 @@ pub(super) struct Body {
     /// Such as `Test`, `TestSuite` or `VariableSet`.
     #[schema(value_type = String)]
     r#type: String,
-    /// The content, by the schema of its type.
+    /// What it says, as its type wants it.
     #[schema(value_type = Object)]
     spec: (),
 }
@@ -307,14 +307,14 @@ async fn read_file(
     project: &Project,
     body: String,
     file: Option<String>,
-) -> Result<(Vec<Kept>, String, String), Problem> {
+) -> Result<(Vec<StorableDocument>, String, String), Problem> {
     let (text, otlp) = (Text::new(given::file(file)?, body), Arc::clone(&heard.app.otlp));
     let share = heard.app.pool.share(project.clone());
     share.run(move || compile(&text, &otlp)).await
 }
 
-fn compile(text: &Text, otlp: &str) -> Result<(Vec<Kept>, String, String), Problem> {
-    let (kept, diagnostics) = lang::kept(text, otlp);
+fn compile(text: &Text, otlp: &str) -> Result<(Vec<StorableDocument>, String, String), Problem> {
+    let (kept, diagnostics) = lang::storable_documents(text, otlp);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(Problem::document(&diagnostics));
     }
@@ -328,14 +328,14 @@ fn compile(text: &Text, otlp: &str) -> Result<(Vec<Kept>, String, String), Probl
 
 async fn keep(
     heard: &RequestContext,
-    kept: Vec<Kept>,
+    kept: Vec<StorableDocument>,
     (project, file, expected): (&Project, &str, Precondition),
 ) -> Result<Vec<Change>, Problem> {
     let RequestContext { app, context, .. } = heard;
     let _place = app.writers.acquire(project).await;
     let mut new = Vec::with_capacity(kept.len());
     for one in kept {
-        let Kept { kind, id, name, mut document, host } = one;
+        let StorableDocument { kind, id, name, mut document, host } = one;
         if kind.holds_secrets() {
             let stored = app.db.document(project, kind, &id, None);
             let stored = app.watch.db(*context, Call("SELECT", "documents"), stored).await;

@@ -22,7 +22,7 @@ use axum::{
 };
 use db::DbError;
 use futures_core::Stream;
-use model::{Event, Fault, Project, RunId, Verdict, What};
+use model::{Fault, Project, RunEvent, RunId, Verdict, What};
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::mpsc,
@@ -75,7 +75,7 @@ struct NumberedEvent {
     /// From 1, without gaps.
     n: i64,
     #[schema(schema_with = openapi::event)]
-    event: Event,
+    event: RunEvent,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -108,12 +108,12 @@ struct LastEventId {
     n: i64,
 }
 
-/// The events of a run, oldest first, at most 1000 at a time; live if `accept` is `text/event-stream`.
+/// What happened in a run, oldest first, at most 1000 at a time; or, where `accept` asks for `text/event-stream`, live.
 ///
 /// Each event of the stream has its number as `id`, what happened as `event` (`accepted`, `taken`, `attempted`, `answered`
 /// and so on), and as `data` what the JSON form has as an item. The event `end`, whose `data` has the `verdict`, comes last:
-/// the run has ended, and the verdict is final. A `provisional` one that spans may still change is an event before it. If a stream ends without it, request it again with `last-event-id`. An event may come after
-/// the verdict, where late spans would have changed it: a later request for the events returns it.
+/// the run has ended, and the verdict is final. A `provisional` one that spans may still change is an event before it. A stream that ends without it is to be asked for again with `last-event-id`. An event may come after
+/// the verdict, where late spans would have changed it: it is there when the events are asked for later.
 #[utoipa::path(
     get,
     path = "/api/v1/runs/{run}/events",

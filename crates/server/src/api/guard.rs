@@ -107,8 +107,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
         return Ok(next.run(Request::from_parts(parts, body)).await);
     }
     let need = need.ok_or_else(|| {
-        denied("every request is refused: the route is not in the access table")
-            .into_response()
+        denied("every request is refused: the route is not in the access table").into_response()
     })?;
     let origin = origin(&parts);
     if need == Need::Open {

@@ -54,7 +54,7 @@ pub(super) struct Item {
     /// The verdict for now, while the run lingers and spans may change it.
     #[schema(value_type = Option<String>)]
     provisional_verdict: Option<Verdict>,
-    /// The revision of the system under test, if the caller named one.
+    /// The state of the system that it ran against, if whoever started it said so.
     revision: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Item {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Trend {
-    /// The number of runs with a verdict that this is computed from.
+    /// Of how many runs with a verdict this is told.
     runs: usize,
     passed: usize,
     failed: usize,

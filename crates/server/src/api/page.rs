@@ -19,7 +19,7 @@ pub(super) const LIMIT_MAX: u32 = 500;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Paging {
-    /// Items of a page: 1 to 500, 50 by default.
+    /// Items of a page: 1 to 500, 50 where nothing is said.
     #[serde(default)]
     #[param(minimum = 1, maximum = 500)]
     pub(super) limit: Option<u32>,

@@ -77,7 +77,7 @@ struct Run {
     /// once it ended.
     #[schema(schema_with = openapi::verdict_or_null)]
     provisional_verdict: Option<Verdict>,
-    /// When a stop was requested.
+    /// Since when it is asked to stop.
     #[schema(value_type = Option<String>)]
     stop_at: Option<Timestamp>,
     /// What it ended with.
@@ -85,11 +85,11 @@ struct Run {
     outcome: Option<Outcome>,
 }
 
-/// The options of a new run; the body may be empty.
+/// What a run is started with; an empty body asks for nothing in particular.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Start {
-    /// Values of variables. They are stored with the run, and everyone who may read the run sees them: do not put secrets here.
+    /// Values of variables. They are kept with the run and shown to whoever may read it: no place for secrets.
     #[serde(default)]
     variables: BTreeMap<String, String>,
     /// Variable sets by their ids; a later one overrules an earlier one, and `variables` overrule all of them.
@@ -101,7 +101,7 @@ pub(super) struct Start {
     #[schema(minimum = 0.1, maximum = 86400)]
     timeout_seconds: Option<f64>,
     /// The state of the system that is tested, such as a commit. Runs of one revision that come to different verdicts are
-    /// reported as flaky.
+    /// told as flaky.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 255, pattern = r"^[^\u0000-\u001f\u007f-\u009f]+$")]
     revision: Option<String>,
@@ -204,7 +204,7 @@ pub(super) async fn start(
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(run)).into_response())
 }
 
-/// Stops a run. It soon ends as inconclusive; a run that has its verdict does not change.
+/// Asks a run to stop. It ends soon, as inconclusive; one that has its verdict stays as it is.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{run}/stop",

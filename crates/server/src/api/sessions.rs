@@ -31,7 +31,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct SessionQuery {
-    /// Items of a page: 1 to 500, 50 by default.
+    /// Items of a page: 1 to 500, 50 where nothing is said.
     #[serde(default)]
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
@@ -54,7 +54,7 @@ pub(super) struct Session {
     name: String,
     /// The issuer of the person's identity.
     issuer: Option<String>,
-    /// The subject: the issuer's unique id of the person.
+    /// What the issuer calls that person, and nobody else.
     subject: Option<String>,
     /// `viewer`, `editor` or `admin`.
     role: &'static str,

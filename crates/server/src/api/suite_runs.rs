@@ -44,7 +44,7 @@ struct SuiteRun {
     state: &'static str,
     #[schema(schema_with = openapi::moment)]
     accepted_at: Timestamp,
-    /// When a stop was requested.
+    /// Since when it is asked to stop.
     #[schema(value_type = Option<String>)]
     stop_at: Option<Timestamp>,
     /// `passed`, `failed` or `inconclusive`, once it ended.
@@ -153,7 +153,7 @@ async fn read(
     Ok(Json(answered(&app, context, &project, id).await?).into_response())
 }
 
-/// Stops a suite run and the runs of its steps. A run that has its verdict does not change.
+/// Asks a suite's run to stop, and the runs of its steps. One that has its verdict stays as it is.
 #[utoipa::path(
     post,
     path = "/api/v1/suite-runs/{run}/stop",

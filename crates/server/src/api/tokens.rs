@@ -47,7 +47,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 pub(super) struct NoQuery {}
 
-/// The caller.
+/// Whoever asks.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Caller)]
@@ -78,7 +78,7 @@ pub(super) struct NewToken {
     #[serde(default)]
     #[schema(schema_with = projects)]
     projects: Option<Vec<Project>>,
-    /// The days until it expires: 1 to 3660, 90 by default.
+    /// For how many days it is good: 1 to 3660, 90 where nothing is said.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 3660)]
     expires_in_days: Option<u16>,
@@ -119,7 +119,7 @@ pub(super) struct Token {
 struct CreatedToken {
     #[schema(schema_with = openapi::run_id)]
     id: TokenId,
-    /// The token itself. Only this response contains it.
+    /// What its bearer shows. It is told here and nowhere else.
     token: String,
     #[schema(schema_with = openapi::moment)]
     expires_at: Timestamp,

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use model::{Learned, Project};
+use model::{LearnedProfile, Project};
 use tokio::time::sleep;
 
 use super::Worker;
@@ -21,7 +21,7 @@ const RUNS_MAX: usize = 4096;
 
 /// What was shown and not kept yet.
 #[derive(Debug, Default)]
-pub(super) struct LearnedQueue(Mutex<HashMap<Project, Vec<Learned>>>);
+pub(super) struct LearnedQueue(Mutex<HashMap<Project, Vec<LearnedProfile>>>);
 
 /// Keeps what comes, until it is dropped.
 pub(super) async fn keep(worker: Arc<Worker>) {
@@ -32,7 +32,7 @@ pub(super) async fn keep(worker: Arc<Worker>) {
 }
 
 impl LearnedQueue {
-    pub(super) fn note(&self, project: &Project, seen: Learned) {
+    pub(super) fn note(&self, project: &Project, seen: LearnedProfile) {
         if !seen.is_empty() {
             self.add(project, vec![seen]);
         }
@@ -48,7 +48,7 @@ impl LearnedQueue {
         }
     }
 
-    fn add(&self, project: &Project, seen: Vec<Learned>) {
+    fn add(&self, project: &Project, seen: Vec<LearnedProfile>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = all.entry(project.clone()).or_default();
         let room = RUNS_MAX.saturating_sub(waiting.len());

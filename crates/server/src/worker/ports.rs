@@ -14,8 +14,8 @@ use drivers::{
 };
 use lang::Secrets;
 use model::{
-    Answer, Attempt, Event, Faulty, KeyRing, Progress, Project, Request, Step, Timestamp, TraceId,
-    Verdict, What,
+    Answer, Attempt, Faulty, KeyRing, Progress, Project, Request, RunEvent, Step, Timestamp,
+    TraceId, Verdict, What,
 };
 use runner::{LeaseLost, Ports, Share};
 use tokio::{
@@ -53,7 +53,7 @@ pub(super) struct WorkerPorts<'a> {
     /// The memory that the answer takes.
     hold: AnswerHold,
     /// What is recorded together with the verdict.
-    events: Mutex<Vec<Event>>,
+    events: Mutex<Vec<RunEvent>>,
     /// The attempt that was recorded here.
     attempt: Mutex<Option<Attempt>>,
     linger: Mutex<Linger>,
@@ -197,7 +197,7 @@ impl<'a> WorkerPorts<'a> {
         self.listening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn take_events(&self) -> Vec<Event> {
+    pub(super) fn take_events(&self) -> Vec<RunEvent> {
         std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -348,7 +348,7 @@ impl Ports for WorkerPorts<'_> {
         Ok(())
     }
 
-    fn tell(&self, event: Event) {
+    fn tell(&self, event: RunEvent) {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 }

@@ -6,8 +6,8 @@ use bus::Bus;
 use db::{DamagedRun, Db, DbError, OtlpTrace, RunLease, SecretValues};
 use lang::{Document, Evidence, Files, Plan, Reference, Secrets, SettleProfile, Vars};
 use model::{
-    DocumentKind, Event, Faulty, Learned, Outcome, RunId, Step, StepTime, Superseded, Timestamp,
-    Trace, Verdict, What,
+    DocumentKind, Faulty, LearnedProfile, Outcome, RunEvent, RunId, Step, StepTime,
+    SupersededVerdict, Timestamp, Trace, Verdict, What,
     trace::{SpanData, TraceFull},
 };
 use runner::{FinishedRun, Job, LeaseLost, Limits, Ports, RunError, Share};
@@ -28,8 +28,9 @@ use crate::{
 
 /// How many workers may stall or die while they have a run. One that does that to each of them ends as inconclusive.
 const STALLS_MAX: i32 = 2;
+const STOPPED: &str =
 /// What is said of a run that somebody stopped.
-const STOPPED: &str = "stopped: the run was cancelled before it had its verdict; run it again if needed";
+    "stopped: the run was cancelled before it had its verdict; run it again if needed";
 
 /// One run, as long as it is ours. What it leaves goes on to listen.
 pub(super) async fn one(worker: Arc<Worker>, held: LeasedRun) -> Option<LateRun> {
@@ -61,7 +62,7 @@ pub(super) async fn end_damaged(
     let reason = format!("{reason}; look for what else has written to the database");
     let outcome = bare(run_id, test, reason);
     let at = worker.world.now();
-    let events = [Event { at, what: What::Judged { verdict: outcome.verdict } }];
+    let events = [RunEvent { at, what: What::Judged { verdict: outcome.verdict } }];
     let finished = db::RunCompletion { outcome: &outcome, events: &events, trace: None };
     match worker.db.finish(run_id, epoch, &finished).await {
         Ok(()) => worker.bus.hint(api::run_news(run_id)),
@@ -250,10 +251,10 @@ async fn conclude(
 /// a run that was stopped in its linger.
 fn supersede(outcome: &mut Outcome, provisional: Option<Verdict>) {
     let Some(verdict) = provisional else { return };
-    let bare = Superseded { verdict, spans: 0, after_ns: None, service: None };
+    let bare = SupersededVerdict { verdict, spans: 0, after_ns: None, service: None };
     let known = outcome.superseded.take();
     outcome.superseded = (outcome.verdict != verdict)
-        .then(|| known.map_or(bare, |superseded| Superseded { verdict, ..superseded }));
+        .then(|| known.map_or(bare, |superseded| SupersededVerdict { verdict, ..superseded }));
 }
 
 /// The plan of the version that the run started with.
@@ -300,17 +301,17 @@ fn settle_profile(taken: &RunLease, plan: &Plan) -> Result<Option<SettleProfile>
 /// What is left of a run to be recorded and told.
 struct RunResult {
     outcome: Outcome,
-    events: Vec<Event>,
+    events: Vec<RunEvent>,
     trace: Option<Arc<Trace>>,
     /// What nobody may see of the trace.
     secrets: Secrets,
     trigger: Option<SpanData>,
-    seen: Learned,
+    seen: LearnedProfile,
     watch: Option<runner::LateSpanMonitor>,
 }
 
 impl RunResult {
-    fn from_run(finished: FinishedRun, events: Vec<Event>) -> Self {
+    fn from_run(finished: FinishedRun, events: Vec<RunEvent>) -> Self {
         let FinishedRun { outcome, trace, secrets, trigger, seen, watch, .. } = finished;
         Self { outcome, events, trace, secrets, trigger, seen, watch }
     }
@@ -329,14 +330,14 @@ impl RunResult {
             ..bare(taken.run_id, taken.test.name.clone(), reason)
         };
         let mut events = ports.take_events();
-        events.push(Event { at, what: What::Judged { verdict: outcome.verdict } });
+        events.push(RunEvent { at, what: What::Judged { verdict: outcome.verdict } });
         Self {
             outcome,
             events,
             trace: None,
             secrets: Secrets::default(),
             trigger: None,
-            seen: Learned::default(),
+            seen: LearnedProfile::default(),
             watch: None,
         }
     }

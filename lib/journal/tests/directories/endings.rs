@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use journal::{Appended, Closed, Durability, Full, Journal, Options, Ready, Why};
+use journal::{AppendResult, CloseReport, Durability, Full, Journal, Options, Ready, Why};
 
 use super::texts::{drain, fill, now, open, options, segment_files};
 
@@ -34,7 +34,7 @@ fn a_folder_that_was_taken_away_is_not_touched() {
     let error = robbed.flush().unwrap_err().to_string();
     assert!(error.contains("taken away"), "{error}");
     assert_eq!(robbed.counts().last_write_error, Some(error));
-    assert_eq!(robbed.close(), Closed { queued: 0, dropped: 2 });
+    assert_eq!(robbed.close(), CloseReport { queued: 0, dropped: 2 });
     drop(robbed);
     other.close();
     assert_eq!(drain(&open(&directory)), ["other"]);
@@ -49,7 +49,7 @@ fn what_was_written_counts_as_lost_with_its_folder() {
     fs::remove_dir_all(&directory).unwrap();
     let other = open(&directory);
     fill(&other, &["other"]);
-    assert_eq!(robbed.close(), Closed { queued: 0, dropped: 1 }, "the file is not ours");
+    assert_eq!(robbed.close(), CloseReport { queued: 0, dropped: 1 }, "the file is not ours");
     assert_eq!(drain(&other), ["other"]);
 }
 
@@ -64,7 +64,7 @@ fn what_is_lost_takes_nothing_along() {
     let first = &segment_files(&directory.path().join("0"))[0];
     fs::remove_file(first).unwrap();
     symlink("/proc/nowhere/at/all", first).unwrap();
-    assert_eq!(journal.close(), Closed { queued: 2, dropped: 1 });
+    assert_eq!(journal.close(), CloseReport { queued: 2, dropped: 1 });
     drop(journal);
     assert_eq!(drain(&open(directory.path())), ["2", "3"]);
 }
@@ -81,7 +81,7 @@ fn what_is_acknowledged_while_closing_counts() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let closed = thread::scope(|scope| {
         let closing = scope.spawn(|| journal.close());
-        while journal.append(0, b"late") != Appended::Dropped(Why::Closed) {
+        while journal.append(0, b"late") != AppendResult::Dropped(Why::Closed) {
             thread::yield_now();
         }
         let fresh = journal.acknowledge(&batch);
@@ -89,7 +89,7 @@ fn what_is_acknowledged_while_closing_counts() {
         assert_eq!(fresh, 1);
         closing.join().expect("closing does not panic")
     });
-    assert_eq!(closed, Closed { queued: 0, dropped: 0 });
+    assert_eq!(closed, CloseReport { queued: 0, dropped: 0 });
     assert_eq!(journal.acknowledge(&batch), 0, "too late");
     let counts = journal.counts();
     assert_eq!((counts.accepted, counts.acknowledged, counts.dropped), (1, 1, 0));
@@ -99,7 +99,7 @@ fn what_is_acknowledged_while_closing_counts() {
 fn what_cannot_be_deleted_is_tried_again_in_peace() {
     let directory = tempfile::tempdir().unwrap();
     let journal = Journal::open(options(directory.path()).disk_max(128 * 1024), b"").unwrap();
-    while journal.append(1, &[1; 9000]) == Appended::Kept {}
+    while journal.append(1, &[1; 9000]) == AppendResult::Kept {}
     let mut batches = Vec::new();
     while let Some(batch) = journal.read(u64::MAX, usize::MAX) {
         batches.push(batch);
@@ -126,7 +126,7 @@ fn what_cannot_be_deleted_is_tried_again_in_peace() {
         }
         (counts, held.map(|held| held.join().expect("it does not panic")))
     });
-    assert_eq!(appended, [Appended::Kept, Appended::Kept]);
+    assert_eq!(appended, [AppendResult::Kept, AppendResult::Kept]);
     let words = counts.last_write_error.unwrap_or_default();
     assert!(words.contains("cannot be deleted"), "{words}");
     assert!((1..40).contains(&counts.write_errors), "{} in half a second", counts.write_errors);
@@ -159,7 +159,7 @@ fn who_goes_later_is_adopted_later() {
         fill(&new, &["new 2"]);
         let counts = new.counts();
         assert_eq!((counts.recovered, counts.accepted, counts.queued), (2, 2, 4));
-        assert_eq!(new.close(), Closed { queued: 4, dropped: 0 });
+        assert_eq!(new.close(), CloseReport { queued: 4, dropped: 0 });
         assert_eq!(new.adopt().unwrap(), 0);
 
         let next = Journal::open(options, b"next").unwrap();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use golden::Golden;
-use journal::{Appended, Closed, Durability, Full, Journal, OpenError, Options};
+use journal::{AppendResult, CloseReport, Durability, Full, Journal, OpenError, Options};
 
 use super::texts::{drain, fill, open, options, segment_files};
 
@@ -20,8 +20,8 @@ fn each_has_a_folder_and_the_next_adopts_them() {
         fill(journal, &[&format!("{index}b")]);
     }
     let [first, second, third] = journals.try_into().unwrap();
-    assert_eq!(first.close(), Closed { queued: 2, dropped: 0 });
-    assert_eq!(third.close(), Closed { queued: 2, dropped: 0 });
+    assert_eq!(first.close(), CloseReport { queued: 2, dropped: 0 });
+    assert_eq!(third.close(), CloseReport { queued: 2, dropped: 0 });
 
     let next = open(directory.path());
     fill(&next, &["new"]);
@@ -102,7 +102,7 @@ fn a_directory_that_vanishes_is_made_again() {
     assert_eq!(segment_files(&directory.join("1")).len(), 1);
     journal.flush().unwrap();
     assert_eq!(segment_files(&directory.join("0")).len(), 2);
-    assert_eq!(journal.close(), Closed { queued: 3, dropped: 0 });
+    assert_eq!(journal.close(), CloseReport { queued: 3, dropped: 0 });
     drop((journal, second));
     let texts = ["gone with its file, but in memory", "a", "b", "its folder is another"];
     assert_eq!(drain(&open(&directory)), texts);
@@ -118,7 +118,7 @@ fn a_disk_that_refuses_is_tried_again() {
     fs::write(&directory, b"in the way").unwrap();
     let record = [5; 10_000];
     let mut kept = 0;
-    while journal.append(1, &record) == Appended::Kept {
+    while journal.append(1, &record) == AppendResult::Kept {
         kept += 1;
     }
     assert!((25..=30).contains(&kept), "memory takes what the disk refuses, to its bound: {kept}");
@@ -130,9 +130,13 @@ fn a_disk_that_refuses_is_tried_again() {
 
     fs::remove_file(&directory).unwrap();
     journal.set_full(Full::Hold);
-    assert_eq!(journal.append(1, &record), Appended::Kept, "held until the disk is there again");
+    assert_eq!(
+        journal.append(1, &record),
+        AppendResult::Kept,
+        "held until the disk is there again"
+    );
     journal.flush().unwrap();
-    assert_eq!(journal.close(), Closed { queued: kept + 1, dropped: 0 });
+    assert_eq!(journal.close(), CloseReport { queued: kept + 1, dropped: 0 });
     assert_eq!(open(&directory).counts().recovered, kept + 1);
 }
 
@@ -145,7 +149,7 @@ fn what_no_disk_takes_is_dropped_by_closing() {
     fs::write(&directory, b"in the way").unwrap();
     fill(&journal, &["a", "b", "c"]);
     journal.acknowledge(&journal.read(1, 100).unwrap());
-    assert_eq!(journal.close(), Closed { queued: 0, dropped: 2 });
+    assert_eq!(journal.close(), CloseReport { queued: 0, dropped: 2 });
     let counts = journal.counts();
     assert_eq!((counts.accepted, counts.acknowledged, counts.dropped), (3, 1, 2));
 }
@@ -156,7 +160,7 @@ fn damaged(damage: impl FnOnce(&Path)) -> (Vec<u8>, journal::Counts) {
     let journal = Journal::open(Options { memory_max: 0, ..options(directory.path()) }, b"head")
         .expect("the directory is fine");
     for number in 0..60 {
-        assert_eq!(journal.append(2, &[number; 10_000]), Appended::Kept);
+        assert_eq!(journal.append(2, &[number; 10_000]), AppendResult::Kept);
     }
     let files = segment_files(&directory.path().join("0"));
     damage(&files[0]);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use journal::{Appended, Full, Journal, Options, Why};
+use journal::{AppendResult, Full, Journal, Options, Why};
 
 use super::texts::{drain, fill, now, open, options};
 
@@ -47,7 +47,7 @@ fn what_is_no_segment_stops_nobody() {
     }
     for (text, expected) in [("a", vec!["good", "a"]), ("b", vec!["b"])] {
         let journal = open(directory.path());
-        assert_eq!(journal.append(1, text.as_bytes()), Appended::Kept);
+        assert_eq!(journal.append(1, text.as_bytes()), AppendResult::Kept);
         assert_eq!(drain(&journal), expected);
         assert_eq!(journal.counts().cut_bytes, 0);
     }
@@ -65,7 +65,7 @@ fn a_damaged_head_is_left_alone_and_counted() {
         let counts = journal.counts();
         assert_eq!((counts.recovered, counts.cut_bytes), (0, length), "{at}");
         assert!(counts.disk_bytes >= length, "{counts:?}");
-        assert_eq!(journal.append(1, b"c"), Appended::Kept);
+        assert_eq!(journal.append(1, b"c"), AppendResult::Kept);
         assert_eq!(drain(&journal), ["c"]);
         drop(journal);
         // A change that is undone, as by a disk that was ill for a while.
@@ -90,10 +90,10 @@ fn files_that_are_left_alone_take_room() {
     let small = options(directory.path()).disk_max(128 * 1024);
     let full = Full::HoldFor(Duration::from_millis(20));
     let journal = Journal::open(Options { full, ..small }, b"").unwrap();
-    assert_eq!(journal.append(1, b"small"), Appended::Kept);
+    assert_eq!(journal.append(1, b"small"), AppendResult::Kept);
     assert_eq!(
         journal.append(1, record.as_bytes()),
-        Appended::Dropped(Why::TooLarge),
+        AppendResult::Dropped(Why::TooLarge),
         "it would wait for ever"
     );
 }
@@ -117,9 +117,9 @@ fn a_slot_without_a_successor_is_none() {
 #[test]
 fn a_head_beyond_any_bound_is_refused() {
     let journal = Journal::open(Options::in_memory(64 << 20, now), &vec![0; 17 << 20]).unwrap();
-    assert_eq!(journal.append(1, b"a"), Appended::Dropped(Why::TooLarge));
+    assert_eq!(journal.append(1, b"a"), AppendResult::Dropped(Why::TooLarge));
     journal.set_head(b"short");
-    assert_eq!(journal.append(1, b"a"), Appended::Kept);
+    assert_eq!(journal.append(1, b"a"), AppendResult::Kept);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn nobody_else_may_look_into_it() {
     fs::create_dir(&folder).unwrap();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     let journal = open(directory.path());
-    assert_eq!(journal.append(1, b"a"), Appended::Kept);
+    assert_eq!(journal.append(1, b"a"), AppendResult::Kept);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
     for entry in fs::read_dir(&folder).unwrap() {

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use journal::{Appended, Durability, Full, Journal, Options};
+use journal::{AppendResult, Durability, Full, Journal, Options};
 
 #[expect(clippy::disallowed_methods, reason = "a test is a main: this is the clock it hands down")]
 pub(super) fn now() -> Instant {
@@ -27,7 +27,7 @@ pub(super) fn open(directory: &Path) -> Journal {
 
 pub(super) fn fill(journal: &Journal, texts: &[&str]) {
     for text in texts {
-        assert_eq!(journal.append(1, text.as_bytes()), Appended::Kept);
+        assert_eq!(journal.append(1, text.as_bytes()), AppendResult::Kept);
     }
 }
 

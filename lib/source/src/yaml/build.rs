@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, ScalarStyle, Tag};
 
-use super::Stopped;
+use super::YamlStop;
 use crate::{
     Diagnostics, Entry, NESTING_MAX, Node, Scalar, Span, Style, Value,
-    decode::{self, Decoded, Places},
+    decode::{self, DecodedScalar, Places},
     mistakes::{duplicate, too_deep},
     scalar::Kind,
 };
@@ -35,7 +35,7 @@ pub(super) struct Builder<'a> {
 }
 
 /// A scalar as the grammar tells it.
-struct Told<'e> {
+struct RawScalar<'e> {
     text: &'e str,
     style: ScalarStyle,
     /// From its anchor and tag to its end; of a block scalar without them only the content.
@@ -56,10 +56,10 @@ struct Frame {
 
 enum Content {
     Sequence(Vec<Node>),
-    Table { entries: Vec<Entry>, key: Pending },
+    Table { entries: Vec<Entry>, key: PendingKey },
 }
 
-enum Pending {
+enum PendingKey {
     None,
     Key(Scalar),
     /// Something that cannot be a key; its value is read and dropped.
@@ -95,12 +95,12 @@ impl<'a> Builder<'a> {
         self.root.take().filter(|root| !is_empty(root))
     }
 
-    pub(super) fn add(&mut self, event: Event<'_>, span: Span) -> Result<(), Stopped> {
+    pub(super) fn add(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlStop> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let kind = self.kind(&text, style, tag.as_deref(), span);
                 let start = self.content_start(span, anchor, tag.as_deref());
-                let scalar = self.scalar(&Told { text: &text, style, span, start }, kind);
+                let scalar = self.scalar(&RawScalar { text: &text, style, span, start }, kind);
                 let size = Size { bytes: NODE_BYTES + scalar.weight(), height: 1 };
                 let node = Node { span: scalar.span, value: Value::Scalar(scalar) };
                 self.anchor(anchor, &node, size)?;
@@ -115,7 +115,7 @@ impl<'a> Builder<'a> {
             Event::MappingStart(anchor, tag) => {
                 self.check_tag(tag.as_deref(), "map", span);
                 let start = self.content_start(span, anchor, tag.as_deref());
-                let content = Content::Table { entries: Vec::new(), key: Pending::None };
+                let content = Content::Table { entries: Vec::new(), key: PendingKey::None };
                 self.open(anchor, content, start)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span)?,
@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn open(&mut self, anchor: usize, content: Content, start: usize) -> Result<(), Stopped> {
+    fn open(&mut self, anchor: usize, content: Content, start: usize) -> Result<(), YamlStop> {
         if self.frames.len() >= NESTING_MAX {
             return Err(self.too_deep(Span::at(start)));
         }
@@ -138,7 +138,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn close(&mut self, span: Span) -> Result<(), Stopped> {
+    fn close(&mut self, span: Span) -> Result<(), YamlStop> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
         // The end of a flow collection is its bracket; of a block collection the next token is told instead.
         let opened = self.source[frame.start..].starts_with(['[', '{']);
@@ -166,17 +166,17 @@ impl<'a> Builder<'a> {
         frame.end = frame.end.max(self.last_end);
         match &mut frame.content {
             Content::Sequence(items) => items.push(node),
-            Content::Table { entries, key } => match std::mem::replace(key, Pending::None) {
-                Pending::Key(key) => entries.push(Entry { key, value: node }),
-                Pending::Refused => {}
-                Pending::None => {
+            Content::Table { entries, key } => match std::mem::replace(key, PendingKey::None) {
+                PendingKey::Key(key) => entries.push(Entry { key, value: node }),
+                PendingKey::Refused => {}
+                PendingKey::None => {
                     *key = match node.value {
-                        Value::Scalar(scalar) => Pending::Key(scalar),
+                        Value::Scalar(scalar) => PendingKey::Key(scalar),
                         Value::Sequence(_) | Value::Table(_) => {
                             let span = self.found.text().first_line(node.span);
                             let mistake = self.found.error(span, "a key must be a single value");
                             self.found.push(mistake.label(format!("found {}", node.kind())));
-                            Pending::Refused
+                            PendingKey::Refused
                         }
                     };
                 }
@@ -184,7 +184,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn anchor(&mut self, anchor: usize, node: &Node, size: Size) -> Result<(), Stopped> {
+    fn anchor(&mut self, anchor: usize, node: &Node, size: Size) -> Result<(), YamlStop> {
         if anchor > 0 {
             self.copy(size, node.span)?;
             self.anchors.insert(anchor, (node.clone(), size));
@@ -192,7 +192,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Stopped> {
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), YamlStop> {
         self.last_end = span.end;
         let Some((node, size)) = self.anchors.get(&anchor) else {
             let inside = self.frames.iter().any(|frame| frame.anchor == anchor);
@@ -202,7 +202,7 @@ impl<'a> Builder<'a> {
                 "an alias without an anchor in this document"
             };
             self.found.push(self.found.error(span, message));
-            return Err(Stopped(span.end));
+            return Err(YamlStop(span.end));
         };
         let size = *size;
         if self.frames.len() + size.height > NESTING_MAX {
@@ -215,23 +215,23 @@ impl<'a> Builder<'a> {
         self.copy(size, span)
     }
 
-    fn copy(&mut self, size: Size, span: Span) -> Result<(), Stopped> {
+    fn copy(&mut self, size: Size, span: Span) -> Result<(), YamlStop> {
         self.copied_bytes += size.bytes;
         if self.copied_bytes > COPIED_BYTES_MAX {
             let span = self.found.text().first_line(span);
             let mistake = self.found.error(span, "anchors and aliases repeat too much");
             self.found.push(mistake.help("write the values out, or split the document"));
-            return Err(Stopped(span.end));
+            return Err(YamlStop(span.end));
         }
         Ok(())
     }
 
-    fn too_deep(&self, span: Span) -> Stopped {
+    fn too_deep(&self, span: Span) -> YamlStop {
         self.found.push(too_deep(self.found, span));
-        Stopped(span.end)
+        YamlStop(span.end)
     }
 
-    fn scalar(&mut self, told: &Told<'_>, kind: Kind) -> Scalar {
+    fn scalar(&mut self, told: &RawScalar<'_>, kind: Kind) -> Scalar {
         let (style, decoded) = self.decoded(told);
         let (span, places) = match decoded {
             Some((start, decoded)) if decoded.text == told.text => {
@@ -244,8 +244,9 @@ impl<'a> Builder<'a> {
     }
 
     /// The scalar read again with its places, and where it starts.
-    fn decoded(&self, told: &Told<'_>) -> (Style, Option<(usize, Decoded)>) {
-        let from_start = |decoded: Option<Decoded>| decoded.map(|decoded| (told.start, decoded));
+    fn decoded(&self, told: &RawScalar<'_>) -> (Style, Option<(usize, DecodedScalar)>) {
+        let from_start =
+            |decoded: Option<DecodedScalar>| decoded.map(|decoded| (told.start, decoded));
         let quoted = || from_start(decode::quoted(self.source, told.start));
         match told.style {
             ScalarStyle::Plain if told.text.is_empty() => (Style::Plain, self.nothing(told)),
@@ -261,15 +262,15 @@ impl<'a> Builder<'a> {
     }
 
     /// A value that is not there stands right behind the indicator that promised it, or is its anchor and tag.
-    fn nothing(&self, told: &Told<'_>) -> Option<(usize, Decoded)> {
+    fn nothing(&self, told: &RawScalar<'_>) -> Option<(usize, DecodedScalar)> {
         let indicator = self.source[told.span.start..].starts_with([':', '-', '?']);
         let at = told.span.start + usize::from(indicator);
-        let nothing = Decoded { end: at, ..Decoded::default() };
+        let nothing = DecodedScalar { end: at, ..DecodedScalar::default() };
         (told.start == told.span.start).then_some((at, nothing))
     }
 
     /// The grammar tells where the content of a block scalar starts, and not its header.
-    fn block(&self, indicator: char, text: &str) -> Option<(usize, Decoded)> {
+    fn block(&self, indicator: char, text: &str) -> Option<(usize, DecodedScalar)> {
         let mut at = self.last_end;
         loop {
             at = self.skip_properties(at);

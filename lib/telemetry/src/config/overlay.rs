@@ -133,9 +133,8 @@ impl Overlay<'_> {
             }
             let near = did_you_mean(name, paths.keys().map(String::as_str));
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            notices.push(format!(
-                "`{name}` is ignored: it names no key of this configuration{near}"
-            ));
+            notices
+                .push(format!("`{name}` is ignored: it names no key of this configuration{near}"));
         }
         (overrides, notices)
     }

@@ -26,7 +26,7 @@ use super::{
     backoff::{Failure, Outage},
     notices::Notices,
     part::{Doubt, LetterKind, Part, Work},
-    push::{Push, Shared},
+    push::{Push, SenderState},
     sender::{Control, LOOK_MIN, retry},
     tally::{Tally, add},
 };
@@ -48,7 +48,7 @@ const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
 /// The work of a sender.
 pub(crate) struct DeliveryLoop {
-    shared: Shared,
+    shared: SenderState,
     control: Arc<Control>,
     /// Of dead letters: their kinds are news once, not after each success.
     notices: Notices,
@@ -88,7 +88,7 @@ struct Way {
 }
 
 impl DeliveryLoop {
-    pub(crate) fn new(exporter: &Exporter, shared: Shared, control: Arc<Control>) -> Self {
+    pub(crate) fn new(exporter: &Exporter, shared: SenderState, control: Arc<Control>) -> Self {
         let concurrency = match &exporter.destination {
             Destination::Otlp(otlp) => otlp.concurrency.max(1),
             Destination::Stdout | Destination::Log(_) => 1,

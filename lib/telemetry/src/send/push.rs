@@ -68,7 +68,7 @@ struct PushResult {
 
 /// What all parts of a sender share.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct SenderState {
     pub(crate) lane: Arc<Lane>,
     /// The sender's turn with the lane.
     pub(crate) turn: u64,
@@ -78,9 +78,9 @@ pub(crate) struct Shared {
 
 impl Push {
     /// The push of an exporter; `None` where it has none.
-    pub(crate) fn new(exporter: &Exporter, retry: Retry, shared: Shared) -> Option<Self> {
+    pub(crate) fn new(exporter: &Exporter, retry: Retry, shared: SenderState) -> Option<Self> {
         let interval = exporter.signals.metrics?.max(INTERVAL_MIN);
-        let Shared { lane, turn: _, outlet, host } = shared;
+        let SenderState { lane, turn: _, outlet, host } = shared;
         Some(Self {
             reader: host.metrics.clone()?,
             service_name: exporter.service_name.clone(),

@@ -22,7 +22,7 @@ use super::{
     deliver::DeliveryLoop,
     lane::Lane,
     outlet::RequestWriter,
-    push::{Push, Shared},
+    push::{Push, SenderState},
 };
 use crate::{
     host::suppress_this_thread,
@@ -172,7 +172,7 @@ impl PreparedSender {
             wake: Arc::new(move || waker.wake()),
         });
         let now = host.now;
-        let shared = Shared { lane, turn, outlet: Arc::new(outlet), host };
+        let shared = SenderState { lane, turn, outlet: Arc::new(outlet), host };
         let (told, ended) = sync_channel(1);
         // The system's threads have names that end at a zero.
         let name = format!("telemetry-{}", exporter.name.replace('\0', "%00"));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::Answered;
+use super::CaseAnswer;
 
 /// Cases that are meant to come out otherwise: `differ` or `more` with a reason, and below it the cases.
 const LISTED: &str = include_str!("../../../data/verdicts-differ.txt");
@@ -15,7 +15,7 @@ const DIFFER_MAX: usize = 40;
 
 /// One line of `cases.jsonl`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Case {
+pub(super) struct VerdictCase {
     pub(super) id: String,
     pub(super) kind: String,
     pub(super) trace: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Case {
 
 /// A case that is meant to come out otherwise.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct KnownDifference {
     pub(super) purpose: Purpose,
     pub(super) reason: &'static str,
 }
@@ -48,7 +48,7 @@ pub(super) enum Purpose {
 
 /// What has to come out; what is none is not judged.
 #[derive(Debug, Default)]
-struct Expected {
+struct ExpectedAnswer {
     is_refused: Option<bool>,
     matched: Option<Vec<String>>,
     passed: Option<bool>,
@@ -57,14 +57,14 @@ struct Expected {
 }
 
 /// The list.
-pub(super) fn listed() -> Result<BTreeMap<String, Listed>> {
+pub(super) fn listed() -> Result<BTreeMap<String, KnownDifference>> {
     let mut listed = BTreeMap::new();
     let mut group = None;
     for line in LISTED.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if let Some(ids) = line.strip_prefix("  ") {
             let (purpose, reason) = group.context("a reason stands above its cases")?;
             for id in ids.split_whitespace() {
-                if listed.insert(id.to_owned(), Listed { purpose, reason }).is_some() {
+                if listed.insert(id.to_owned(), KnownDifference { purpose, reason }).is_some() {
                     bail!("`{id}` is listed twice");
                 }
             }
@@ -83,7 +83,7 @@ pub(super) fn listed() -> Result<BTreeMap<String, Listed>> {
     Ok(listed)
 }
 
-impl Case {
+impl VerdictCase {
     /// What was asked, in one line.
     pub(super) fn question(&self) -> String {
         let trace = self.trace.as_deref().unwrap_or("no trace");
@@ -101,7 +101,7 @@ impl Case {
     }
 
     /// What is not as it has to be, in words.
-    pub(super) fn differences(&self, answered: &Answered) -> Option<String> {
+    pub(super) fn differences(&self, answered: &CaseAnswer) -> Option<String> {
         let expected = self.expected();
         let mut found = Vec::new();
         if let Some(is_refused) = expected.is_refused
@@ -140,7 +140,7 @@ impl Case {
         (!found.is_empty()).then(|| found.join("; "))
     }
 
-    fn expected(&self) -> Expected {
+    fn expected(&self) -> ExpectedAnswer {
         let Some(correct) = self.correct.as_ref().filter(|_| self.defect.is_some()) else {
             return self.measured();
         };
@@ -151,7 +151,7 @@ impl Case {
         let read = |key: &str| correct.get(key).cloned().unwrap_or_default();
         let texts = |key: &str| serde_json::from_value(read(key)).unwrap_or_default();
         let is_valueless = self.expression.is_some() && correct.contains_key("error");
-        Expected {
+        ExpectedAnswer {
             is_refused,
             matched: texts("matched"),
             passed: read("passed").as_bool(),
@@ -160,17 +160,17 @@ impl Case {
         }
     }
 
-    fn measured(&self) -> Expected {
+    fn measured(&self) -> ExpectedAnswer {
         if self.expression.is_some() {
             let observed =
                 if self.error.is_some() { Some(Vec::new()) } else { self.observed.clone() };
-            return Expected { observed, ..Expected::default() };
+            return ExpectedAnswer { observed, ..ExpectedAnswer::default() };
         }
         let is_alone = self.assertion.is_none();
         let is_compared = self.error.as_ref().is_none_or(|error| error == "no match");
         let spans = self.matched.iter().flatten().zip(self.span_passed.iter().flatten());
         let is_selected = self.matched.as_ref().is_some_and(|matched| !matched.is_empty());
-        Expected {
+        ExpectedAnswer {
             is_refused: is_alone.then_some(self.error.is_some()),
             matched: self.matched.clone(),
             passed: self.passed,

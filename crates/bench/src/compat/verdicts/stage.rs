@@ -15,13 +15,13 @@ use model::{
 use serde::Deserialize;
 use source::{Diagnostic, Severity, Text};
 
-use super::case::Case;
+use super::case::VerdictCase;
 
 /// The name of the trigger's span in the cases, and the id that it has here.
 const TRIGGER: (&str, [u8; 8]) = ("trigger", *b"trigger!");
 
 /// A trace with the trigger's span in it.
-pub(super) struct Stage {
+pub(super) struct TraceStage {
     trace: Trace,
     trigger: Option<SpanId>,
     answer: Option<Answer>,
@@ -30,7 +30,7 @@ pub(super) struct Stage {
 
 /// What came out of a case.
 #[derive(Debug, Default)]
-pub(super) struct Answered {
+pub(super) struct CaseAnswer {
     /// Why the selector, or what was to be resolved, was not taken.
     pub(super) refusal: Option<String>,
     pub(super) matched: BTreeSet<String>,
@@ -67,7 +67,7 @@ struct Header {
     value: String,
 }
 
-impl Stage {
+impl TraceStage {
     /// All traces of the folder, by the names of their files.
     pub(super) fn load_all(folder: &Path) -> Result<BTreeMap<String, Self>> {
         let path = folder.join("triggers.json");
@@ -136,13 +136,16 @@ impl Stage {
 /// The moment and the chance of every case.
 const SEED: Seed = Seed { now: Timestamp::from_nanos(1_760_000_000_000_000_000), random: [42; 32] };
 
+pub(super) fn ask(
+    case: &VerdictCase,
+    stages: &mut BTreeMap<String, TraceStage>,
 /// Asks a case of its trace.
-pub(super) fn ask(case: &Case, stages: &mut BTreeMap<String, Stage>) -> Result<Answered> {
+) -> Result<CaseAnswer> {
     let (Some(trace), Some(selector)) = (&case.trace, &case.selector) else {
         return Ok(without_a_run(case));
     };
     let stage = stages.get(trace).with_context(|| format!("there is no trace `{trace}`"))?;
-    let mut answered = Answered::default();
+    let mut answered = CaseAnswer::default();
     // Whether a span is selected is told by an assertion that fails on it alone.
     let probes: Vec<_> = stage.ids.iter().map(|id| format!("id != \"{id}\"")).collect();
     let judgement = match stage.judge(&document(selector, &probes, None)) {
@@ -171,7 +174,7 @@ pub(super) fn ask(case: &Case, stages: &mut BTreeMap<String, Stage>) -> Result<A
     Ok(answered)
 }
 
-fn ask_assertion(stage: &Stage, selector: &str, assertion: &str, answered: &mut Answered) {
+fn ask_assertion(stage: &TraceStage, selector: &str, assertion: &str, answered: &mut CaseAnswer) {
     let judgement = match stage.judge(&document(selector, &[assertion.to_owned()], None)) {
         Ok(judgement) => judgement,
         Err(refusal) => {
@@ -197,13 +200,13 @@ fn ask_assertion(stage: &Stage, selector: &str, assertion: &str, answered: &mut 
 }
 
 /// The value of an expression on the first span that is selected.
-fn value(stage: &Stage, selector: &str, expression: &str) -> Option<String> {
+fn value(stage: &TraceStage, selector: &str, expression: &str) -> Option<String> {
     let judgement = stage.judge(&document(selector, &[], Some(expression))).ok()?;
     judgement.outputs.into_iter().next().and_then(|output| output.value)
 }
 
 /// An expression that is resolved before there is a trace, as in a text of a trigger.
-fn without_a_run(case: &Case) -> Answered {
+fn without_a_run(case: &VerdictCase) -> CaseAnswer {
     let expression = case.expression.as_deref().unwrap_or_default();
     let mut document = document("span[]", &[], None);
     document["spec"]["trigger"]["httpRequest"]["body"] = format!("${{{expression}}}").into();
@@ -215,10 +218,10 @@ fn without_a_run(case: &Case) -> Answered {
     match request {
         Ok(model::Request::Http(request)) => {
             let body = String::from_utf8_lossy(request.body.as_bytes()).into_owned();
-            Answered { observed: Some(body), ..Answered::default() }
+            CaseAnswer { observed: Some(body), ..CaseAnswer::default() }
         }
-        Ok(_) => Answered::default(),
-        Err(refusal) => Answered { refusal: Some(refusal), ..Answered::default() },
+        Ok(_) => CaseAnswer::default(),
+        Err(refusal) => CaseAnswer { refusal: Some(refusal), ..CaseAnswer::default() },
     }
 }
 

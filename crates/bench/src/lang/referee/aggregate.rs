@@ -6,7 +6,7 @@ use super::{
     operand::{Choice, count},
     select::{Court, Focus, Unsaid},
     truth::{Member, Truths},
-    value::{Value, equal},
+    value::{RefereeValue, equal},
 };
 
 /// So many spans of which it is open whether they are selected; all subsets of them are tried.
@@ -160,7 +160,7 @@ impl Court<'_> {
 
     /// Where a value is not one but a range, or not known: the least and the most of all.
     fn of_ranges(&self, it: &Aggregate, operand: &Operand, choices: &[Choice]) -> Vec<Choice> {
-        let known: Vec<&Value> = choices
+        let known: Vec<&RefereeValue> = choices
             .iter()
             .filter_map(|choice| if let Choice::Value(value) = choice { Some(value) } else { None })
             .collect();
@@ -255,7 +255,7 @@ impl Court<'_> {
         let Some(end) = self.spans[first].end else { return Choice::Lacking };
         let gap = i128::from(self.spans[second].start) - i128::from(end);
         if self.clocks.is_one_host(first, second) {
-            return Choice::Value(Value::Duration(gap));
+            return Choice::Value(RefereeValue::Duration(gap));
         }
         let (least, most) = self.clocks.shift(second, first);
         let add = |shift: Option<i128>, none: f64| shift.map_or(none, |shift| (gap + shift) as f64);
@@ -300,7 +300,7 @@ impl Court<'_> {
         let Some((low, high)) = range else { return vec![Choice::Any] };
         let low = if self.is_complete { low } else { 0 };
         if low == high {
-            return vec![Choice::Value(Value::Duration(low))];
+            return vec![Choice::Value(RefereeValue::Duration(low))];
         }
         vec![Choice::Range(low as f64, high as f64)]
     }
@@ -372,8 +372,8 @@ fn is_same(left: &[Choice], right: &[Choice]) -> bool {
 }
 
 /// Whether two values are one where there are many: a text that holds a number is another than the number.
-fn is_one(left: &Value, right: &Value) -> bool {
-    let is_text = |value: &Value| matches!(value, Value::Text(_));
+fn is_one(left: &RefereeValue, right: &RefereeValue) -> bool {
+    let is_text = |value: &RefereeValue| matches!(value, RefereeValue::Text(_));
     is_text(left) == is_text(right) && equal(left, right)
 }
 
@@ -390,10 +390,11 @@ fn uncovered((start, end): (i128, i128), mut covers: Vec<(i128, i128)>) -> i128 
     free + (end - here.min(end))
 }
 
-fn summarize(summary: Summary, values: &[Value]) -> Choice {
-    let mut numbers: Vec<&Value> = values.iter().filter(|it| it.number().is_some()).collect();
+fn summarize(summary: Summary, values: &[RefereeValue]) -> Choice {
+    let mut numbers: Vec<&RefereeValue> =
+        values.iter().filter(|it| it.number().is_some()).collect();
     let are_numbers = numbers.len() == values.len();
-    let number = |value: &&Value| value.number().unwrap_or(f64::NAN);
+    let number = |value: &&RefereeValue| value.number().unwrap_or(f64::NAN);
     numbers.sort_by(|left, right| number(left).total_cmp(&number(right)));
     match summary {
         Summary::Value => {
@@ -401,13 +402,13 @@ fn summarize(summary: Summary, values: &[Value]) -> Choice {
             if is_shared { Choice::Value(values[0].clone()) } else { Choice::Absent }
         }
         Summary::Values => {
-            let mut different: Vec<Value> = Vec::new();
+            let mut different: Vec<RefereeValue> = Vec::new();
             for value in values {
                 if !different.iter().any(|other| is_one(other, value)) {
                     different.push(value.clone());
                 }
             }
-            Choice::Value(Value::List(different))
+            Choice::Value(RefereeValue::List(different))
         }
         _ if !are_numbers => Choice::Absent,
         Summary::Min => Choice::Value(numbers[0].clone()),
@@ -417,8 +418,8 @@ fn summarize(summary: Summary, values: &[Value]) -> Choice {
         }
         Summary::Sum => sum(values),
         Summary::Avg => match sum(values) {
-            Choice::Value(Value::Duration(nanos)) if nanos % values.len() as i128 == 0 => {
-                Choice::Value(Value::Duration(nanos / values.len() as i128))
+            Choice::Value(RefereeValue::Duration(nanos)) if nanos % values.len() as i128 == 0 => {
+                Choice::Value(RefereeValue::Duration(nanos / values.len() as i128))
             }
             Choice::Value(sum) => {
                 let average = sum.number().unwrap_or(f64::NAN) / values.len() as f64;
@@ -435,27 +436,28 @@ fn rank(percent: u8, number: usize) -> usize {
     (usize::from(percent) * number).div_ceil(100).max(1) - 1
 }
 
-fn sum(values: &[Value]) -> Choice {
+fn sum(values: &[RefereeValue]) -> Choice {
     let mut whole = 0_i128;
     let mut is_duration = false;
     for value in values {
         match value {
-            Value::Int(int) => whole += i128::from(*int),
-            Value::Duration(nanos) => {
+            RefereeValue::Int(int) => whole += i128::from(*int),
+            RefereeValue::Duration(nanos) => {
                 whole += nanos;
                 is_duration = true;
             }
             _ => {
-                let sum = values.iter().filter_map(Value::number).sum();
-                return Choice::Value(Value::Double(sum));
+                let sum = values.iter().filter_map(RefereeValue::number).sum();
+                return Choice::Value(RefereeValue::Double(sum));
             }
         }
     }
     if is_duration {
-        return Choice::Value(Value::Duration(whole));
+        return Choice::Value(RefereeValue::Duration(whole));
     }
-    i64::try_from(whole)
-        .map_or(Choice::Range(whole as f64, whole as f64), |whole| Choice::Value(Value::Int(whole)))
+    i64::try_from(whole).map_or(Choice::Range(whole as f64, whole as f64), |whole| {
+        Choice::Value(RefereeValue::Int(whole))
+    })
 }
 
 /// Whether a span may be without it; every span has a time, also one that does not say so.
@@ -468,7 +470,7 @@ fn later(summary: Summary, now: Choice) -> Vec<Choice> {
     match (summary, now) {
         // Values that differ will go on to differ.
         (Summary::Value, now) => vec![now, Choice::Absent],
-        (Summary::Values, Choice::Value(Value::List(items))) => {
+        (Summary::Values, Choice::Value(RefereeValue::List(items))) => {
             vec![Choice::AtLeast(items)]
         }
         _ => vec![Choice::Any],

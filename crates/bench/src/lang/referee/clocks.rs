@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::{
-    trace::{Kind, Span, Status},
+    trace::{RefereeKind, RefereeSpan, Status},
     truth::{Member, Truths},
 };
 
@@ -21,7 +21,7 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    pub(super) fn new(spans: &[Span]) -> Self {
+    pub(super) fn new(spans: &[RefereeSpan]) -> Self {
         let mut hosts = HashMap::new();
         let host_of: Vec<usize> = spans
             .iter()
@@ -48,7 +48,7 @@ impl Clocks {
             // A parent starts before its child.
             bound(above, below, i128::from(span.start) - i128::from(caller.start));
             // A server works while its client waits, unless the client gave up.
-            let is_call = caller.kind == Kind::Client && span.kind == Kind::Server;
+            let is_call = caller.kind == RefereeKind::Client && span.kind == RefereeKind::Server;
             if let (true, Some(waited), Some(served)) = (is_call, caller.end, span.end)
                 && !has_failed(caller)
                 && served - span.start <= waited - caller.start
@@ -104,8 +104,13 @@ impl Clocks {
         truths
     }
 
+    pub(super) fn starts_before(
+        &self,
+        spans: &[RefereeSpan],
+        first: usize,
+        second: usize,
     /// Whether the first span starts before the second one.
-    pub(super) fn starts_before(&self, spans: &[Span], first: usize, second: usize) -> Member {
+    ) -> Member {
         let start = |span: usize| i128::from(spans[span].start);
         let (a, b) = (start(first), start(second));
         let (least, most) = self.shift(first, second);
@@ -139,7 +144,7 @@ pub(super) fn shifts(
     all
 }
 
-fn has_failed(client: &Span) -> bool {
+fn has_failed(client: &RefereeSpan) -> bool {
     client.status == Status::Error || client.attributes.iter().any(|(key, _)| key == "error.type")
 }
 

@@ -1,22 +1,22 @@
 //! The trees of the referee's own documents, as the grammar describes them.
 
-use super::value::Value;
+use super::value::RefereeValue;
 
 /// Something that holds or does not hold.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Statement {
-    And(Box<Statement>, Box<Statement>),
-    Or(Box<Statement>, Box<Statement>),
-    Not(Box<Statement>),
+pub(super) enum RefereeStatement {
+    And(Box<RefereeStatement>, Box<RefereeStatement>),
+    Or(Box<RefereeStatement>, Box<RefereeStatement>),
+    Not(Box<RefereeStatement>),
     Compare(Comparison),
-    Between(Operand, Value, Value),
+    Between(Operand, RefereeValue, RefereeValue),
     Exists(Operand),
     /// The negation that an operator has of its own: `not exists`, `not in`, `not between`.
-    Without(Box<Statement>),
-    Event(Option<Box<Statement>>),
-    Link(Option<Box<Statement>>),
-    Has(Subject, Box<Statement>),
-    Relation(Subject, Relation, Subject),
+    Without(Box<RefereeStatement>),
+    Event(Option<Box<RefereeStatement>>),
+    Link(Option<Box<RefereeStatement>>),
+    Has(SelectorSubject, Box<RefereeStatement>),
+    Relation(SelectorSubject, Relation, SelectorSubject),
     Any(Selection),
     None(Selection),
 }
@@ -61,7 +61,7 @@ pub(super) enum Quantifier {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Subject {
+pub(super) struct SelectorSubject {
     pub(super) quantifier: Quantifier,
     pub(super) selection: Selection,
 }
@@ -74,7 +74,7 @@ pub(super) struct Selection(pub(super) Vec<Part>);
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Part {
     pub(super) from_self: bool,
-    pub(super) steps: Vec<(Combinator, Step)>,
+    pub(super) steps: Vec<(Combinator, SelectorStep)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +89,8 @@ pub(super) enum Combinator {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Step {
-    pub(super) conditions: Vec<Statement>,
+pub(super) struct SelectorStep {
+    pub(super) conditions: Vec<RefereeStatement>,
     pub(super) pseudos: Vec<Pseudo>,
     pub(super) position: Option<Position>,
 }
@@ -113,12 +113,12 @@ pub(super) enum Position {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Operand {
-    Literal(Value),
+    Literal(RefereeValue),
     Attribute(String),
     Property(Property),
     /// `resource.NAME`, `scope.NAME`, `event.NAME`, `link.NAME`.
     Scoped(Scope, String),
-    Filter(Box<Operand>, Filter),
+    Filter(Box<Operand>, ValueFilter),
     Arithmetic(Box<Operand>, Arithmetic, Box<Operand>),
     Aggregate(Box<Aggregate>),
     Gap(Part, Part),
@@ -156,7 +156,7 @@ pub(super) enum Arithmetic {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Filter {
+pub(super) enum ValueFilter {
     JsonPath(String),
     Regex(String),
     GetIndex(usize),
@@ -187,6 +187,6 @@ pub(super) enum Summary {
 /// What one case asks: a claim, or an assertion of each span of a selection.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Question {
-    Claim(Statement),
-    Assertion(Selection, Statement),
+    Claim(RefereeStatement),
+    Assertion(Selection, RefereeStatement),
 }

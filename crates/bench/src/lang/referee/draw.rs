@@ -4,13 +4,14 @@ mod span;
 
 use super::{
     super::chance::Dice,
-    Drawn, Rule,
+    RefereeRule, RuleChoice,
     document::{
         Aggregate, Combinator, Comparison, Operand, Operator, Part, Position, Property, Pseudo,
-        Quantifier, Question, Relation, Selection, Statement, Step, Subject, Summary,
+        Quantifier, Question, RefereeStatement, Relation, Selection, SelectorStep, SelectorSubject,
+        Summary,
     },
-    trace::{self, Span},
-    value::Value,
+    trace::{self, RefereeSpan},
+    value::RefereeValue,
 };
 
 const ORDERS: [Operator; 6] = [
@@ -26,16 +27,16 @@ const EQUALITIES: [Operator; 2] = [Operator::Equal, Operator::Unequal];
 /// Draws documents about one trace.
 pub(super) struct Author<'a> {
     pub(super) dice: &'a mut Dice,
-    pub(super) drawn: Drawn,
-    pub(super) spans: &'a [Span],
+    pub(super) drawn: RuleChoice,
+    pub(super) spans: &'a [RefereeSpan],
     /// Whether a trace of several hosts is asked for the order of its spans.
     pub(super) may_order: bool,
 }
 
 /// Draws something to ask of a trace.
-pub(super) fn question(dice: &mut Dice, drawn: Drawn, spans: &[Span]) -> Question {
+pub(super) fn question(dice: &mut Dice, drawn: RuleChoice, spans: &[RefereeSpan]) -> Question {
     let is_one_host = spans.iter().all(|span| span.host == spans[0].host);
-    let may_order = is_one_host || drawn.has(Rule::OrderAcrossHosts);
+    let may_order = is_one_host || drawn.has(RefereeRule::OrderAcrossHosts);
     let mut author = Author { dice, drawn, spans, may_order };
     if author.dice.once_in(3) {
         let selection = author.selection(2);
@@ -49,10 +50,10 @@ impl Author<'_> {
         of[self.dice.below(of.len())].clone()
     }
 
-    fn assertion(&mut self) -> Statement {
+    fn assertion(&mut self) -> RefereeStatement {
         match self.dice.below(8) {
             0 => {
-                let number = Value::Int(self.dice.below(4) as i64);
+                let number = RefereeValue::Int(self.dice.below(4) as i64);
                 self.compared(Operand::SelectedCount, &ORDERS, number)
             }
             1 => self.of_self(1),
@@ -61,13 +62,13 @@ impl Author<'_> {
     }
 
     /// A statement about the whole trace.
-    fn claim(&mut self, depth: usize) -> Statement {
+    fn claim(&mut self, depth: usize) -> RefereeStatement {
         if depth > 0 && self.dice.once_in(4) {
             let left = Box::new(self.claim(depth - 1));
             return match self.dice.below(3) {
-                0 => Statement::Not(left),
-                1 => Statement::And(left, Box::new(self.claim(depth - 1))),
-                _ => Statement::Or(left, Box::new(self.claim(depth - 1))),
+                0 => RefereeStatement::Not(left),
+                1 => RefereeStatement::And(left, Box::new(self.claim(depth - 1))),
+                _ => RefereeStatement::Or(left, Box::new(self.claim(depth - 1))),
             };
         }
         match self.dice.below(20) {
@@ -75,22 +76,27 @@ impl Author<'_> {
             3..5 => self.count_by(),
             5..8 => self.summary(),
             8 => self.gap(),
-            9..11 => Statement::Any(self.selection(2)),
-            11..13 => Statement::None(self.selection(2)),
+            9..11 => RefereeStatement::Any(self.selection(2)),
+            11..13 => RefereeStatement::None(self.selection(2)),
             13..16 => self.has(),
             16 if self.dice.once_in(4) => {
-                self.compared(Operand::ResponseStatus, &EQUALITIES, Value::Int(200))
+                self.compared(Operand::ResponseStatus, &EQUALITIES, RefereeValue::Int(200))
             }
             _ => self.relation(),
         }
     }
 
-    fn compared(&mut self, left: Operand, operators: &[Operator], right: Value) -> Statement {
+    fn compared(
+        &mut self,
+        left: Operand,
+        operators: &[Operator],
+        right: RefereeValue,
+    ) -> RefereeStatement {
         let operator = self.choose(operators);
-        Statement::Compare(Comparison { left, operator, right: Operand::Literal(right) })
+        RefereeStatement::Compare(Comparison { left, operator, right: Operand::Literal(right) })
     }
 
-    fn count(&mut self, from_self: bool) -> Statement {
+    fn count(&mut self, from_self: bool) -> RefereeStatement {
         let mut selection = self.selection(1);
         if from_self {
             selection.0.truncate(1);
@@ -99,40 +105,44 @@ impl Author<'_> {
         let count = aggregate(Summary::Count, None, selection, Vec::new());
         if self.dice.once_in(8) {
             let number = self.dice.below(3) as i64;
-            let between = Statement::Between(count, Value::Int(number), Value::Int(number + 1));
+            let between = RefereeStatement::Between(
+                count,
+                RefereeValue::Int(number),
+                RefereeValue::Int(number + 1),
+            );
             return self.maybe_without(between);
         }
-        let number = Value::Int(self.dice.below(5) as i64);
+        let number = RefereeValue::Int(self.dice.below(5) as i64);
         self.compared(count, &ORDERS, number)
     }
 
-    fn count_by(&mut self) -> Statement {
+    fn count_by(&mut self) -> RefereeStatement {
         let selection = self.selection(1);
         let mut keys = vec![self.key()];
         if self.dice.once_in(4) {
             keys.push(self.key());
         }
-        if self.drawn.has(Rule::GroupValues) && self.dice.once_in(2) {
+        if self.drawn.has(RefereeRule::GroupValues) && self.dice.once_in(2) {
             return self.values_by(selection, keys);
         }
         let count = aggregate(Summary::Count, None, selection, keys);
-        let number = Value::Int(1 + self.dice.below(3) as i64);
+        let number = RefereeValue::Int(1 + self.dice.below(3) as i64);
         self.compared(count, &ORDERS, number)
     }
 
-    fn values_by(&mut self, selection: Selection, keys: Vec<Operand>) -> Statement {
+    fn values_by(&mut self, selection: Selection, keys: Vec<Operand>) -> RefereeStatement {
         let (of, values) = self.of_texts();
         let values_by = aggregate(Summary::Values, Some(of), selection, keys);
-        let value = Value::text(self.dice.pick(&values));
+        let value = RefereeValue::text(self.dice.pick(&values));
         match self.dice.below(4) {
-            0 => Statement::Compare(Comparison {
+            0 => RefereeStatement::Compare(Comparison {
                 left: Operand::Literal(value),
                 operator: Operator::In,
                 right: values_by,
             }),
-            1 => self.compared(values_by, &EQUALITIES, Value::List(vec![value])),
+            1 => self.compared(values_by, &EQUALITIES, RefereeValue::List(vec![value])),
             2 => self.compared(values_by, &[Operator::Contains], value),
-            _ => self.compared(values_by, &[Operator::Contains], Value::List(vec![value])),
+            _ => self.compared(values_by, &[Operator::Contains], RefereeValue::List(vec![value])),
         }
     }
 
@@ -155,19 +165,19 @@ impl Author<'_> {
         }
     }
 
-    fn summary(&mut self) -> Statement {
+    fn summary(&mut self) -> RefereeStatement {
         let selection = self.selection(1);
         if self.dice.once_in(3) {
             let (of, values) = self.of_texts();
-            let value = Value::text(self.dice.pick(&values));
+            let value = RefereeValue::text(self.dice.pick(&values));
             if self.dice.once_in(2) {
                 let shared = aggregate(Summary::Value, Some(of), selection, Vec::new());
                 return self.compared(shared, &EQUALITIES, value);
             }
             let values = aggregate(Summary::Values, Some(of), selection, Vec::new());
-            let wanted = if self.dice.once_in(2) { Value::List(vec![value]) } else { value };
+            let wanted = if self.dice.once_in(2) { RefereeValue::List(vec![value]) } else { value };
             let operators = match wanted {
-                Value::List(_) => {
+                RefereeValue::List(_) => {
                     [Operator::Equal, Operator::Unequal, Operator::Contains].as_slice()
                 }
                 _ => &[Operator::Contains],
@@ -197,16 +207,16 @@ impl Author<'_> {
     }
 
     /// A duration, often one that a span has.
-    fn duration(&mut self) -> Value {
+    fn duration(&mut self) -> RefereeValue {
         let span = &self.spans[self.dice.below(self.spans.len())];
         let length = span.end.map(|end| i128::from(end) - i128::from(span.start));
         match length {
-            Some(length) if self.dice.once_in(2) => Value::Duration(length),
-            _ => Value::Duration(1_000_000 * [0, 1, 5, 20, 50, 100][self.dice.below(6)]),
+            Some(length) if self.dice.once_in(2) => RefereeValue::Duration(length),
+            _ => RefereeValue::Duration(1_000_000 * [0, 1, 5, 20, 50, 100][self.dice.below(6)]),
         }
     }
 
-    fn gap(&mut self) -> Statement {
+    fn gap(&mut self) -> RefereeStatement {
         let (from, to) = (self.one_name(), self.one_name());
         let duration = self.duration();
         self.compared(Operand::Gap(from, to), &ORDERS, duration)
@@ -221,31 +231,31 @@ impl Author<'_> {
         if self.dice.once_in(3) {
             conditions.push(self.equals(Property::Kind));
         }
-        only(Step { conditions, ..Step::default() })
+        only(SelectorStep { conditions, ..SelectorStep::default() })
     }
 
-    fn equals(&mut self, property: Property) -> Statement {
+    fn equals(&mut self, property: Property) -> RefereeStatement {
         let value = self.word(property);
         self.compared(Operand::Property(property), &[Operator::Equal], value)
     }
 
-    fn word(&mut self, property: Property) -> Value {
+    fn word(&mut self, property: Property) -> RefereeValue {
         let words: &[&str] = match property {
             Property::Kind => &["internal", "server", "client", "producer", "consumer"],
             Property::Status => &["unset", "ok", "error"],
             Property::Service => &["s0", "s1", "s2"],
             _ => &["a", "b", "c", "d"],
         };
-        Value::text(self.dice.pick(words))
+        RefereeValue::text(self.dice.pick(words))
     }
 
-    fn has(&mut self) -> Statement {
+    fn has(&mut self) -> RefereeStatement {
         let subject = self.subject();
         let predicate = if self.dice.once_in(4) { self.of_self(1) } else { self.of_span(1) };
-        Statement::Has(subject, Box::new(predicate))
+        RefereeStatement::Has(subject, Box::new(predicate))
     }
 
-    fn subject(&mut self) -> Subject {
+    fn subject(&mut self) -> SelectorSubject {
         let quantifiers = [
             Quantifier::Every,
             Quantifier::Every,
@@ -259,10 +269,10 @@ impl Author<'_> {
             Quantifier::The => Selection(vec![self.one_name()]),
             _ => self.selection(1),
         };
-        Subject { quantifier, selection }
+        SelectorSubject { quantifier, selection }
     }
 
-    fn relation(&mut self) -> Statement {
+    fn relation(&mut self) -> RefereeStatement {
         let relations = [
             Relation::Before,
             Relation::After,
@@ -272,14 +282,14 @@ impl Author<'_> {
         ];
         let relation = self.choose(&relations);
         let (mut left, mut right) = (self.subject(), self.subject());
-        if !self.drawn.has(Rule::Pair) {
+        if !self.drawn.has(RefereeRule::Pair) {
             // Two names have no span in common.
             let names = [["a", "b"], ["b", "c"], ["d", "a"]][self.dice.below(3)];
             for (subject, name) in [(&mut left, names[0]), (&mut right, names[1])] {
-                let named = Statement::Compare(Comparison {
+                let named = RefereeStatement::Compare(Comparison {
                     left: Operand::Property(Property::Name),
                     operator: Operator::Equal,
-                    right: Operand::Literal(Value::text(name)),
+                    right: Operand::Literal(RefereeValue::text(name)),
                 });
                 for part in &mut subject.selection.0 {
                     if let Some((_, last)) = part.steps.last_mut() {
@@ -288,7 +298,7 @@ impl Author<'_> {
                 }
             }
         }
-        Statement::Relation(left, relation, right)
+        RefereeStatement::Relation(left, relation, right)
     }
 
     pub(super) fn selection(&mut self, depth: usize) -> Selection {
@@ -323,8 +333,8 @@ impl Author<'_> {
         self.choose(&all[..number])
     }
 
-    fn step(&mut self, depth: usize) -> Step {
-        let mut step = Step::default();
+    fn step(&mut self, depth: usize) -> SelectorStep {
+        let mut step = SelectorStep::default();
         while step.conditions.len() < 2 && self.dice.once_in(2) {
             let condition = if depth > 0 && self.dice.once_in(12) {
                 self.of_self(0)
@@ -357,15 +367,15 @@ impl Author<'_> {
     }
 
     /// A statement about what is around the span that is spoken of.
-    fn of_self(&mut self, depth: usize) -> Statement {
+    fn of_self(&mut self, depth: usize) -> RefereeStatement {
         let mut around = self.part(0);
         around.from_self = true;
         around.steps[0].0 = self.combinator();
         match self.dice.below(3) {
-            0 => Statement::Any(Selection(vec![around])),
-            1 => Statement::None(Selection(vec![around])),
+            0 => RefereeStatement::Any(Selection(vec![around])),
+            1 => RefereeStatement::None(Selection(vec![around])),
             _ if depth > 0 && self.dice.once_in(2) => {
-                let value = Value::text(self.dice.pick(&["cat", "dog", "s0"]));
+                let value = RefereeValue::text(self.dice.pick(&["cat", "dog", "s0"]));
                 let of = self.of_texts().0;
                 let values = aggregate(Summary::Values, Some(of), Selection(vec![around]), vec![]);
                 self.compared(values, &[Operator::Contains], value)
@@ -373,7 +383,7 @@ impl Author<'_> {
             _ => {
                 let selection = Selection(vec![around]);
                 let count = aggregate(Summary::Count, None, selection, Vec::new());
-                let number = Value::Int(self.dice.below(4) as i64);
+                let number = RefereeValue::Int(self.dice.below(4) as i64);
                 self.compared(count, &ORDERS, number)
             }
         }
@@ -389,6 +399,6 @@ fn aggregate(
     Operand::Aggregate(Box::new(Aggregate { summary, operand, selection, keys }))
 }
 
-fn only(step: Step) -> Part {
+fn only(step: SelectorStep) -> Part {
     Part { from_self: false, steps: vec![(Combinator::Below, step)] }
 }

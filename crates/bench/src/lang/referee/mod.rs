@@ -30,14 +30,14 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use lang::{Document, Evidence, Seed, Vars};
-use model::{Settlement, Timestamp, Trace, Unsettled, Verdict};
+use model::{Settlement, Timestamp, Trace, UnsettledReason, Verdict};
 use source::{Colour, Text, draw as render};
 
 use super::chance::Dice;
 use crate::table::{self, Goal, Row};
 use document::Question;
 use select::{Court, Unsaid};
-use trace::Span;
+use trace::RefereeSpan;
 
 const CASES: u64 = 100_000;
 const CASES_SHORT: u64 = 5_000;
@@ -48,7 +48,7 @@ const SHOWN_MAX: u64 = 5;
 
 /// What is drawn only where it is asked for, so that a difference is told with the rule that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum RefereeRule {
     /// What was dropped may have been what is said to be absent.
     Dropped,
     /// A span without an end has no duration.
@@ -67,27 +67,27 @@ enum Rule {
     RepeatedKey,
 }
 
-const RULES: [Rule; 8] = [
-    Rule::Dropped,
-    Rule::NoEnd,
-    Rule::FailedClient,
-    Rule::OrderAcrossHosts,
-    Rule::NothingFound,
-    Rule::Pair,
-    Rule::GroupValues,
-    Rule::RepeatedKey,
+const RULES: [RefereeRule; 8] = [
+    RefereeRule::Dropped,
+    RefereeRule::NoEnd,
+    RefereeRule::FailedClient,
+    RefereeRule::OrderAcrossHosts,
+    RefereeRule::NothingFound,
+    RefereeRule::Pair,
+    RefereeRule::GroupValues,
+    RefereeRule::RepeatedKey,
 ];
 
 /// Which rules a case is drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Drawn {
+enum RuleChoice {
     Plain,
-    With(Rule),
+    With(RefereeRule),
     All,
 }
 
-impl Drawn {
-    fn has(self, rule: Rule) -> bool {
+impl RuleChoice {
+    fn has(self, rule: RefereeRule) -> bool {
         match self {
             Self::Plain => false,
             Self::With(one) => one == rule,
@@ -107,7 +107,9 @@ impl Drawn {
 
     /// Whether something may be open of a complete trace besides the order of spans of two hosts.
     fn has_doubt(self) -> bool {
-        [Rule::Dropped, Rule::NoEnd, Rule::OrderAcrossHosts].iter().any(|rule| self.has(*rule))
+        [RefereeRule::Dropped, RefereeRule::NoEnd, RefereeRule::OrderAcrossHosts]
+            .iter()
+            .any(|rule| self.has(*rule))
     }
 
     fn name(self) -> String {
@@ -121,8 +123,8 @@ impl Drawn {
 
 /// What is asked of a trace.
 #[derive(Clone, Debug)]
-struct Case {
-    spans: Vec<Span>,
+struct RefereeCase {
+    spans: Vec<RefereeSpan>,
     rest: Rest,
     question: Question,
 }
@@ -135,7 +137,7 @@ enum Rest {
     /// The trace is a part, and anything may still come: presence decides, absence does not.
     Unknown,
     /// The trace is a part, and this will come: what is decided now has to be true then.
-    Known(Vec<Span>),
+    Known(Vec<RefereeSpan>),
 }
 
 /// How the two readings differ.
@@ -148,7 +150,7 @@ struct Difference {
 
 /// What came of the cases with one set of rules.
 #[derive(Clone, Debug, Default)]
-struct Tally {
+struct RefereeTally {
     asked: u64,
     decided: u64,
     /// Of which the referee says nothing.
@@ -193,8 +195,9 @@ pub fn differences(cases: u64) -> Result<(u64, u64)> {
     Ok((differences, tallies.iter().map(|(_, tally)| tally.asked).sum()))
 }
 
-fn play(numbers: Range<u64>) -> Result<Vec<(Drawn, Tally)>> {
-    let mut tallies: Vec<_> = Drawn::every().into_iter().map(|it| (it, Tally::default())).collect();
+fn play(numbers: Range<u64>) -> Result<Vec<(RuleChoice, RefereeTally)>> {
+    let mut tallies: Vec<_> =
+        RuleChoice::every().into_iter().map(|it| (it, RefereeTally::default())).collect();
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let next = Mutex::new(tallies.iter_mut());
     thread::scope(|scope| {
@@ -202,7 +205,7 @@ fn play(numbers: Range<u64>) -> Result<Vec<(Drawn, Tally)>> {
             loop {
                 let kind = next.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some((drawn, tally)) = kind else { return Ok(()) };
-                for number in numbers.clone().filter(|number| Drawn::of(*number) == *drawn) {
+                for number in numbers.clone().filter(|number| RuleChoice::of(*number) == *drawn) {
                     play_one(number, *drawn, tally)?;
                 }
             }
@@ -218,15 +221,18 @@ fn play(numbers: Range<u64>) -> Result<Vec<(Drawn, Tally)>> {
 }
 
 /// Asks the questions of one trace, once of the complete trace and once while further spans may come.
-fn play_one(number: u64, drawn: Drawn, tally: &mut Tally) -> Result<()> {
+fn play_one(number: u64, drawn: RuleChoice, tally: &mut RefereeTally) -> Result<()> {
     let mut dice = Dice::new(number.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let spans = trace::draw(&mut dice, drawn);
-    let (part, rest): (Vec<Span>, Vec<Span>) =
+    let (part, rest): (Vec<RefereeSpan>, Vec<RefereeSpan>) =
         spans.iter().cloned().partition(|_| !dice.once_in(3));
     for _ in 0..QUESTIONS {
         let question = draw::question(&mut dice, drawn, &spans);
-        let case =
-            |spans: &[Span], rest| Case { spans: spans.to_vec(), rest, question: question.clone() };
+        let case = |spans: &[RefereeSpan], rest| RefereeCase {
+            spans: spans.to_vec(),
+            rest,
+            question: question.clone(),
+        };
         tally.play(number, drawn, case(&spans, Rest::None))?;
         tally.play(number, drawn, case(&spans, Rest::Unknown))?;
         if !part.is_empty() {
@@ -236,11 +242,11 @@ fn play_one(number: u64, drawn: Drawn, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-impl Case {
+impl RefereeCase {
     /// What the referee says, or why it says nothing.
     fn referee(&self) -> Result<Verdict, Unsaid> {
         let rest = if let Rest::Known(rest) = &self.rest { rest.as_slice() } else { &[] };
-        let spans: Vec<Span> = self.spans.iter().chain(rest).cloned().collect();
+        let spans: Vec<RefereeSpan> = self.spans.iter().chain(rest).cloned().collect();
         let court = Court::new(&spans, !matches!(self.rest, Rest::Unknown));
         if court.clocks.contradict() {
             return Err(Unsaid::Contradiction);
@@ -274,12 +280,12 @@ impl Case {
         };
         // What will come is not known yet, so it may be left open. What withholds something may leave open what was decided.
         let is_open = language == Some(Verdict::Inconclusive);
-        let is_opened = referee == Verdict::Inconclusive && rest.iter().any(Span::withholds);
+        let is_opened = referee == Verdict::Inconclusive && rest.iter().any(RefereeSpan::withholds);
         let is_same = language == Some(referee) || is_open || is_opened;
         Ok((!is_same).then_some(Difference { language, referee }))
     }
 
-    fn story(&self, number: u64, drawn: Drawn, difference: Difference) -> String {
+    fn story(&self, number: u64, drawn: RuleChoice, difference: Difference) -> String {
         let text = print::document(std::slice::from_ref(&self.question));
         let language = match difference.language {
             Some(verdict) => verdict.as_str().to_owned(),
@@ -310,15 +316,15 @@ fn judge(text: &str, trace: &Trace, is_complete: bool) -> Result<Result<Verdict,
     let Some(plan) = plan else { return Ok(Err(render(&found, Colour::Never))) };
     let seed = Seed { now: Timestamp::default(), random: [7; 32] };
     let resolved = lang::resolve(&plan, &Vars::default(), &seed)?;
-    let unsettled = if is_complete { Vec::new() } else { vec![Unsettled::Partial] };
+    let unsettled = if is_complete { Vec::new() } else { vec![UnsettledReason::Partial] };
     let settlement = Settlement { spans: trace.len() as u64, unsettled, ..Settlement::default() };
     let evidence =
         Evidence { trace: Some(trace), trigger: None, answer: None, settlement: Some(&settlement) };
     Ok(Ok(lang::judge(&resolved, &evidence).verdict))
 }
 
-impl Tally {
-    fn play(&mut self, number: u64, drawn: Drawn, case: Case) -> Result<()> {
+impl RefereeTally {
+    fn play(&mut self, number: u64, drawn: RuleChoice, case: RefereeCase) -> Result<()> {
         let referee = match case.referee() {
             Ok(referee) => referee,
             Err(unsaid) => {
@@ -358,7 +364,7 @@ impl Tally {
         self.opposite + self.rash + self.timid + self.refused
     }
 
-    fn rows(&self, drawn: Drawn) -> Vec<Row> {
+    fn rows(&self, drawn: RuleChoice) -> Vec<Row> {
         let name = drawn.name();
         let row = |what: &str, value: u64, goal: Option<f64>| Row {
             name: format!("{name}: {what}"),

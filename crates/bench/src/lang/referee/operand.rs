@@ -1,24 +1,24 @@
 //! What an operand may be worth, and how two such compare.
 
 use super::{
-    document::{Arithmetic, Filter, Operand, Operator, Property, Scope},
+    document::{Arithmetic, Operand, Operator, Property, Scope, ValueFilter},
     select::{Court, Focus, Item, Unsaid},
-    trace::{Kind, Span, Status, id_text},
+    trace::{RefereeKind, RefereeSpan, Status, id_text},
     truth::Truths,
-    value::{self, Value},
+    value::{self, RefereeValue},
 };
 
 /// One thing that an operand may be worth.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Choice {
-    Value(Value),
+    Value(RefereeValue),
     Absent,
     /// A time that a span lacks: it does not exist, and what compares it is open.
     Lacking,
     /// A number in this range, a duration in nanoseconds.
     Range(f64, f64),
     /// A list that has these, and may have more.
-    AtLeast(Vec<Value>),
+    AtLeast(Vec<RefereeValue>),
     /// Anything at all, or absent.
     Any,
 }
@@ -41,10 +41,10 @@ fn compare_choices(left: &Choice, operator: Operator, right: &Choice) -> Truths 
         (Choice::Any, _) | (_, Choice::Any) => Truths::ANY,
         (Choice::Value(left), Choice::Value(right)) => value::compare(left, operator, right),
         (Choice::AtLeast(items), Choice::Value(right)) if operator == Operator::Contains => {
-            growing(value::compare(&Value::List(items.clone()), operator, right))
+            growing(value::compare(&RefereeValue::List(items.clone()), operator, right))
         }
         (Choice::Value(left), Choice::AtLeast(items)) if operator == Operator::In => {
-            growing(value::compare(left, operator, &Value::List(items.clone())))
+            growing(value::compare(left, operator, &RefereeValue::List(items.clone())))
         }
         _ => match (range(left), range(right)) {
             (Some(left), Some(right)) => compare_ranges(left, operator, right),
@@ -90,16 +90,21 @@ fn compare_ranges(left: (f64, f64), operator: Operator, right: (f64, f64)) -> Tr
     truths
 }
 
-fn one(value: Value) -> Vec<Choice> {
+fn one(value: RefereeValue) -> Vec<Choice> {
     vec![Choice::Value(value)]
 }
 
 impl Court<'_> {
+    pub(super) fn has_nothing_for(
+        &self,
+        of: &Operand,
+        filter: &ValueFilter,
+        focus: Focus<'_>,
     /// Whether a filter may have nothing to look into: an attribute that is not there, or no JSON.
-    pub(super) fn has_nothing_for(&self, of: &Operand, filter: &Filter, focus: Focus<'_>) -> bool {
+    ) -> bool {
         self.choices(of, focus).iter().any(|choice| match (choice, filter) {
             (Choice::Absent, _) => true,
-            (Choice::Value(value), Filter::JsonPath(_)) => value::json(value).is_none(),
+            (Choice::Value(value), ValueFilter::JsonPath(_)) => value::json(value).is_none(),
             _ => false,
         })
     }
@@ -118,7 +123,7 @@ impl Court<'_> {
             },
             Operand::Filter(of, filter) => {
                 // How many a path finds in an attribute that is not there.
-                if let (Filter::Length, Operand::Filter(of, path)) = (filter, &**of)
+                if let (ValueFilter::Length, Operand::Filter(of, path)) = (filter, &**of)
                     && self.has_nothing_for(of, path, focus)
                 {
                     self.unsaid.set(Some(Unsaid::FilterOfAbsent));
@@ -126,8 +131,8 @@ impl Court<'_> {
                 let is_found = matches!(**of, Operand::Filter(..));
                 let filtered = |choice: Choice| match choice {
                     // A path or pattern that finds nothing finds so many.
-                    Choice::Absent if is_found && *filter == Filter::Length => {
-                        Choice::Value(Value::Int(0))
+                    Choice::Absent if is_found && *filter == ValueFilter::Length => {
+                        Choice::Value(RefereeValue::Int(0))
                     }
                     choice => filtered(&choice, filter),
                 };
@@ -156,12 +161,18 @@ impl Court<'_> {
     fn attribute(&self, name: &str, focus: Focus<'_>) -> Choice {
         if let Some(item) = focus.item {
             return match (item, name) {
-                (Item::Event(event), "name") => Choice::Value(Value::Text(event.name.clone())),
+                (Item::Event(event), "name") => {
+                    Choice::Value(RefereeValue::Text(event.name.clone()))
+                }
                 (Item::Event(event), _) => {
                     held(find(&event.attributes, name), event.dropped_attributes)
                 }
-                (Item::Link(link), "trace_id") => Choice::Value(Value::text(link.trace_id())),
-                (Item::Link(link), "span_id") => Choice::Value(Value::Text(id_text(link.span))),
+                (Item::Link(link), "trace_id") => {
+                    Choice::Value(RefereeValue::text(link.trace_id()))
+                }
+                (Item::Link(link), "span_id") => {
+                    Choice::Value(RefereeValue::Text(id_text(link.span)))
+                }
                 (Item::Link(_), _) => Choice::Absent,
             };
         }
@@ -172,15 +183,15 @@ impl Court<'_> {
 
     fn property(&self, property: Property, index: usize) -> Vec<Choice> {
         let span = &self.spans[index];
-        let text = |text: &str| one(Value::text(text));
+        let text = |text: &str| one(RefereeValue::text(text));
         match property {
             Property::Name => text(&span.name),
             Property::Kind => text(match span.kind {
-                Kind::Internal => "internal",
-                Kind::Server => "server",
-                Kind::Client => "client",
-                Kind::Producer => "producer",
-                Kind::Consumer => "consumer",
+                RefereeKind::Internal => "internal",
+                RefereeKind::Server => "server",
+                RefereeKind::Client => "client",
+                RefereeKind::Producer => "producer",
+                RefereeKind::Consumer => "consumer",
             }),
             Property::Status => text(match span.status {
                 Status::Unset => "unset",
@@ -189,7 +200,7 @@ impl Court<'_> {
             }),
             Property::Service => text(&span.service),
             Property::Duration => match span.end {
-                Some(end) => one(Value::Duration(i128::from(end) - i128::from(span.start))),
+                Some(end) => one(RefereeValue::Duration(i128::from(end) - i128::from(span.start))),
                 None => vec![Choice::Lacking],
             },
             Property::Depth => {
@@ -218,7 +229,8 @@ impl Court<'_> {
                 ([found].into(), false)
             }
             Scope::Library => {
-                let name = (name == "name").then(|| Choice::Value(Value::Text(span.scope.clone())));
+                let name =
+                    (name == "name").then(|| Choice::Value(RefereeValue::Text(span.scope.clone())));
                 (name.into_iter().collect(), false)
             }
             Scope::Event => {
@@ -248,26 +260,26 @@ impl Court<'_> {
 
 pub(super) fn count(least: usize, most: usize) -> Choice {
     if least == most {
-        return Choice::Value(Value::Int(least as i64));
+        return Choice::Value(RefereeValue::Int(least as i64));
     }
     Choice::Range(least as f64, if most == usize::MAX { f64::INFINITY } else { most as f64 })
 }
 
 /// Of a key that is there twice the last value counts.
-fn find(attributes: &[(String, Value)], name: &str) -> Option<Value> {
+fn find(attributes: &[(String, RefereeValue)], name: &str) -> Option<RefereeValue> {
     attributes.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone())
 }
 
-fn of_resource(span: &Span, name: &str) -> Option<Value> {
+fn of_resource(span: &RefereeSpan, name: &str) -> Option<RefereeValue> {
     match name {
-        "service.name" => Some(Value::Text(span.service.clone())),
-        "host.name" => Some(Value::Text(span.host.clone())),
+        "service.name" => Some(RefereeValue::Text(span.service.clone())),
+        "host.name" => Some(RefereeValue::Text(span.host.clone())),
         _ => find(&span.resource, name),
     }
 }
 
 /// What is not there where something was dropped may have been dropped.
-fn held(found: Option<Value>, dropped: u32) -> Choice {
+fn held(found: Option<RefereeValue>, dropped: u32) -> Choice {
     match found {
         Some(value) => Choice::Value(value),
         None if dropped > 0 => Choice::Any,
@@ -275,25 +287,27 @@ fn held(found: Option<Value>, dropped: u32) -> Choice {
     }
 }
 
-fn filtered(choice: &Choice, filter: &Filter) -> Choice {
+fn filtered(choice: &Choice, filter: &ValueFilter) -> Choice {
     let value = match choice {
         Choice::Value(value) => value,
         Choice::Absent => return Choice::Absent,
         _ => return Choice::Any,
     };
     let result = match filter {
-        Filter::JsonPath(path) => value::json(value).and_then(|json| value::json_path(&json, path)),
-        Filter::Regex(pattern) => match value {
-            Value::Text(text) => value::find(text, pattern).map(Value::Text),
+        ValueFilter::JsonPath(path) => {
+            value::json(value).and_then(|json| value::json_path(&json, path))
+        }
+        ValueFilter::Regex(pattern) => match value {
+            RefereeValue::Text(text) => value::find(text, pattern).map(RefereeValue::Text),
             _ => None,
         },
-        Filter::GetIndex(index) => match value {
-            Value::List(items) => items.get(*index).cloned(),
+        ValueFilter::GetIndex(index) => match value {
+            RefereeValue::List(items) => items.get(*index).cloned(),
             _ => None,
         },
-        Filter::Length => match value {
-            Value::List(items) => Some(Value::Int(items.len() as i64)),
-            Value::Text(text) => Some(Value::Int(text.chars().count() as i64)),
+        ValueFilter::Length => match value {
+            RefereeValue::List(items) => Some(RefereeValue::Int(items.len() as i64)),
+            RefereeValue::Text(text) => Some(RefereeValue::Int(text.chars().count() as i64)),
             _ => None,
         },
     };
@@ -307,27 +321,30 @@ fn computed(left: &Choice, operator: Arithmetic, right: &Choice) -> Choice {
         _ => return Choice::Any,
     };
     let result = match (&whole(left), &whole(right)) {
-        (Value::Int(left), Value::Int(right)) => match operator {
-            Arithmetic::Plus => left.checked_add(*right).map(Value::Int),
-            Arithmetic::Minus => left.checked_sub(*right).map(Value::Int),
-            Arithmetic::Times => left.checked_mul(*right).map(Value::Int),
+        (RefereeValue::Int(left), RefereeValue::Int(right)) => match operator {
+            Arithmetic::Plus => left.checked_add(*right).map(RefereeValue::Int),
+            Arithmetic::Minus => left.checked_sub(*right).map(RefereeValue::Int),
+            Arithmetic::Times => left.checked_mul(*right).map(RefereeValue::Int),
             Arithmetic::Divided => match left.checked_rem(*right) {
-                Some(0) => left.checked_div(*right).map(Value::Int),
+                Some(0) => left.checked_div(*right).map(RefereeValue::Int),
                 _ => divided(*left as f64, *right as f64),
             },
         },
-        (Value::Duration(left), Value::Duration(right)) => match operator {
-            Arithmetic::Plus => Some(Value::Duration(left + right)),
-            Arithmetic::Minus => Some(Value::Duration(left - right)),
+        (RefereeValue::Duration(left), RefereeValue::Duration(right)) => match operator {
+            Arithmetic::Plus => Some(RefereeValue::Duration(left + right)),
+            Arithmetic::Minus => Some(RefereeValue::Duration(left - right)),
             Arithmetic::Times => None,
             Arithmetic::Divided => divided(*left as f64, *right as f64),
         },
-        (left @ (Value::Int(_) | Value::Double(_)), right @ (Value::Int(_) | Value::Double(_))) => {
+        (
+            left @ (RefereeValue::Int(_) | RefereeValue::Double(_)),
+            right @ (RefereeValue::Int(_) | RefereeValue::Double(_)),
+        ) => {
             let (left, right) = (left.number().unwrap_or(0.0), right.number().unwrap_or(0.0));
             match operator {
-                Arithmetic::Plus => Some(Value::Double(left + right)),
-                Arithmetic::Minus => Some(Value::Double(left - right)),
-                Arithmetic::Times => Some(Value::Double(left * right)),
+                Arithmetic::Plus => Some(RefereeValue::Double(left + right)),
+                Arithmetic::Minus => Some(RefereeValue::Double(left - right)),
+                Arithmetic::Times => Some(RefereeValue::Double(left * right)),
                 Arithmetic::Divided => divided(left, right),
             }
         }
@@ -337,16 +354,16 @@ fn computed(left: &Choice, operator: Arithmetic, right: &Choice) -> Choice {
 }
 
 /// A double that is a whole number is that number.
-fn whole(value: &Value) -> Value {
+fn whole(value: &RefereeValue) -> RefereeValue {
     match value {
-        Value::Double(double) if double.fract() == 0.0 && double.abs() < 1e18 => {
-            Value::Int(*double as i64)
+        RefereeValue::Double(double) if double.fract() == 0.0 && double.abs() < 1e18 => {
+            RefereeValue::Int(*double as i64)
         }
         value => value.clone(),
     }
 }
 
 /// Division by zero is undefined.
-fn divided(left: f64, right: f64) -> Option<Value> {
-    (right != 0.0).then(|| Value::Double(left / right))
+fn divided(left: f64, right: f64) -> Option<RefereeValue> {
+    (right != 0.0).then(|| RefereeValue::Double(left / right))
 }

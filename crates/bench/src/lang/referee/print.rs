@@ -2,11 +2,11 @@
 
 use super::{
     document::{
-        Aggregate, Arithmetic, Combinator, Comparison, Filter, Operand, Operator, Part, Position,
-        Property, Pseudo, Quantifier, Question, Relation, Scope, Selection, Statement, Step,
-        Subject, Summary,
+        Aggregate, Arithmetic, Combinator, Comparison, Operand, Operator, Part, Position, Property,
+        Pseudo, Quantifier, Question, RefereeStatement, Relation, Scope, Selection, SelectorStep,
+        SelectorSubject, Summary, ValueFilter,
     },
-    value::Value,
+    value::RefereeValue,
 };
 
 /// Where a text stands.
@@ -48,28 +48,30 @@ fn scalar(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-fn statement(it: &Statement, dialect: Dialect) -> String {
-    let inner = |it: &Statement| format!("({})", statement(it, dialect));
+fn statement(it: &RefereeStatement, dialect: Dialect) -> String {
+    let inner = |it: &RefereeStatement| format!("({})", statement(it, dialect));
     match it {
-        Statement::And(left, right) => format!("{} and {}", inner(left), inner(right)),
-        Statement::Or(left, right) => format!("{} or {}", inner(left), inner(right)),
-        Statement::Not(negated) => format!("not {}", inner(negated)),
-        Statement::Compare(compared) => comparison(compared, dialect, ""),
-        Statement::Between(left, low, high) => between(left, [low, high], dialect, ""),
-        Statement::Exists(left) => format!("{} exists", on_left(left, dialect)),
-        Statement::Without(negated) => match &**negated {
-            Statement::Compare(compared) => comparison(compared, dialect, "not "),
-            Statement::Between(left, low, high) => between(left, [low, high], dialect, "not "),
-            Statement::Exists(left) => format!("{} not exists", on_left(left, dialect)),
+        RefereeStatement::And(left, right) => format!("{} and {}", inner(left), inner(right)),
+        RefereeStatement::Or(left, right) => format!("{} or {}", inner(left), inner(right)),
+        RefereeStatement::Not(negated) => format!("not {}", inner(negated)),
+        RefereeStatement::Compare(compared) => comparison(compared, dialect, ""),
+        RefereeStatement::Between(left, low, high) => between(left, [low, high], dialect, ""),
+        RefereeStatement::Exists(left) => format!("{} exists", on_left(left, dialect)),
+        RefereeStatement::Without(negated) => match &**negated {
+            RefereeStatement::Compare(compared) => comparison(compared, dialect, "not "),
+            RefereeStatement::Between(left, low, high) => {
+                between(left, [low, high], dialect, "not ")
+            }
+            RefereeStatement::Exists(left) => format!("{} not exists", on_left(left, dialect)),
             other => format!("not {}", inner(other)),
         },
-        Statement::Event(condition) => format!("event[{}]", inside(condition.as_deref())),
-        Statement::Link(condition) => format!("link[{}]", inside(condition.as_deref())),
+        RefereeStatement::Event(condition) => format!("event[{}]", inside(condition.as_deref())),
+        RefereeStatement::Link(condition) => format!("link[{}]", inside(condition.as_deref())),
         // What stands behind `has` reaches to the end, so it needs no parentheses.
-        Statement::Has(of, predicate) => {
+        RefereeStatement::Has(of, predicate) => {
             format!("{} has {}", subject(of), statement(predicate, dialect))
         }
-        Statement::Relation(left, relation, right) => {
+        RefereeStatement::Relation(left, relation, right) => {
             let word = match relation {
                 Relation::Before => "before",
                 Relation::After => "after",
@@ -79,12 +81,12 @@ fn statement(it: &Statement, dialect: Dialect) -> String {
             };
             format!("{} {word} {}", subject(left), subject(right))
         }
-        Statement::Any(selected) => format!("some {}", grouped(selected)),
-        Statement::None(selected) => format!("no {}", grouped(selected)),
+        RefereeStatement::Any(selected) => format!("some {}", grouped(selected)),
+        RefereeStatement::None(selected) => format!("no {}", grouped(selected)),
     }
 }
 
-fn inside(condition: Option<&Statement>) -> String {
+fn inside(condition: Option<&RefereeStatement>) -> String {
     condition.map_or_else(String::new, |it| statement(it, Selector))
 }
 
@@ -105,7 +107,7 @@ fn comparison(it: &Comparison, dialect: Dialect, not: &str) -> String {
     format!("{} {not}{operator} {}", on_left(&it.left, dialect), operand(&it.right, dialect))
 }
 
-fn between(left: &Operand, [low, high]: [&Value; 2], dialect: Dialect, not: &str) -> String {
+fn between(left: &Operand, [low, high]: [&RefereeValue; 2], dialect: Dialect, not: &str) -> String {
     let (low, high) = (literal(low, dialect), literal(high, dialect));
     format!("{} {not}between {low} and {high}", on_left(left, dialect))
 }
@@ -134,10 +136,10 @@ fn operand(it: &Operand, dialect: Dialect) -> String {
         }
         Operand::Filter(of, filter) => {
             let filter = match filter {
-                Filter::JsonPath(path) => format!("json_path {}", quoted(path, dialect)),
-                Filter::Regex(pattern) => format!("regex {}", quoted(pattern, dialect)),
-                Filter::GetIndex(index) => format!("get_index {index}"),
-                Filter::Length => "length".to_owned(),
+                ValueFilter::JsonPath(path) => format!("json_path {}", quoted(path, dialect)),
+                ValueFilter::Regex(pattern) => format!("regex {}", quoted(pattern, dialect)),
+                ValueFilter::GetIndex(index) => format!("get_index {index}"),
+                ValueFilter::Length => "length".to_owned(),
             };
             format!("{} | {filter}", operand(of, dialect))
         }
@@ -190,7 +192,7 @@ fn aggregate(it: &Aggregate) -> String {
     format!("{name}({of}{}{by})", selection(&it.selection))
 }
 
-fn subject(it: &Subject) -> String {
+fn subject(it: &SelectorSubject) -> String {
     let quantifier = match it.quantifier {
         Quantifier::The => "",
         Quantifier::Every => "every ",
@@ -233,13 +235,13 @@ fn symbol(combinator: Combinator) -> &'static str {
     }
 }
 
-fn step(it: &Step) -> String {
+fn step(it: &SelectorStep) -> String {
     // A condition beside others binds weaker than `or`, so each of several stands in parentheses where it needs them.
     let conditions: Vec<_> = it
         .conditions
         .iter()
         .map(|one| match one {
-            Statement::Compare(_) | Statement::Exists(_) => statement(one, Selector),
+            RefereeStatement::Compare(_) | RefereeStatement::Exists(_) => statement(one, Selector),
             _ => format!("({})", statement(one, Selector)),
         })
         .collect();
@@ -265,19 +267,19 @@ fn step(it: &Step) -> String {
     text
 }
 
-fn literal(it: &Value, dialect: Dialect) -> String {
+fn literal(it: &RefereeValue, dialect: Dialect) -> String {
     match it {
-        Value::Null => "null".to_owned(),
-        Value::Bool(bool) => bool.to_string(),
-        Value::Int(int) => int.to_string(),
-        Value::Double(double) => format!("{double:?}"),
-        Value::Text(text) => quoted(text, dialect),
-        Value::Duration(nanos) => duration(*nanos),
-        Value::List(items) => {
+        RefereeValue::Null => "null".to_owned(),
+        RefereeValue::Bool(bool) => bool.to_string(),
+        RefereeValue::Int(int) => int.to_string(),
+        RefereeValue::Double(double) => format!("{double:?}"),
+        RefereeValue::Text(text) => quoted(text, dialect),
+        RefereeValue::Duration(nanos) => duration(*nanos),
+        RefereeValue::List(items) => {
             let items: Vec<_> = items.iter().map(|item| literal(item, dialect)).collect();
             format!("[{}]", items.join(", "))
         }
-        Value::Map(_) => "null".to_owned(),
+        RefereeValue::Map(_) => "null".to_owned(),
     }
 }
 

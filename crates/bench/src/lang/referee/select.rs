@@ -4,15 +4,15 @@ use std::cell::Cell;
 
 use super::{
     clocks::Clocks,
-    document::{Combinator, Part, Position, Pseudo, Selection, Step},
-    trace::{Event, Link, Span},
+    document::{Combinator, Part, Position, Pseudo, Selection, SelectorStep},
+    trace::{Event, Link, RefereeSpan},
     truth::{Member, Truths},
 };
 
 /// A trace that is judged.
 #[derive(Debug)]
 pub(super) struct Court<'a> {
-    pub(super) spans: &'a [Span],
+    pub(super) spans: &'a [RefereeSpan],
     pub(super) clocks: Clocks,
     /// Whether no further span can come.
     pub(super) is_complete: bool,
@@ -64,7 +64,7 @@ pub(super) enum Item<'a> {
 }
 
 impl<'a> Court<'a> {
-    pub(super) fn new(spans: &'a [Span], is_complete: bool) -> Self {
+    pub(super) fn new(spans: &'a [RefereeSpan], is_complete: bool) -> Self {
         Self { spans, clocks: Clocks::new(spans), is_complete, unsaid: Cell::new(None) }
     }
 
@@ -98,7 +98,7 @@ impl<'a> Court<'a> {
     }
 
     /// One step from each of the spans.
-    fn step(&self, from: &[Member], combinator: Combinator, step: &Step) -> Vec<Member> {
+    fn step(&self, from: &[Member], combinator: Combinator, step: &SelectorStep) -> Vec<Member> {
         let matched: Vec<_> = (0..self.spans.len()).map(|span| self.matches(span, step)).collect();
         let mut all = vec![Member::No; self.spans.len()];
         for (start, member) in from.iter().enumerate() {
@@ -115,7 +115,7 @@ impl<'a> Court<'a> {
         all
     }
 
-    fn matches(&self, span: usize, step: &Step) -> Member {
+    fn matches(&self, span: usize, step: &SelectorStep) -> Member {
         let focus = Focus { span: Some(span), ..Focus::default() };
         let mut truths = Truths::TRUE;
         for condition in &step.conditions {

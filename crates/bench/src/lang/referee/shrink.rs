@@ -3,13 +3,15 @@
 use anyhow::Result;
 
 use super::{
-    Case, Difference, Rest,
-    document::{Operand, Part, Pseudo, Question, Selection, Statement, Step, Subject},
-    trace::Span,
+    Difference, RefereeCase, Rest,
+    document::{
+        Operand, Part, Pseudo, Question, RefereeStatement, Selection, SelectorStep, SelectorSubject,
+    },
+    trace::RefereeSpan,
 };
 
 /// Tries what is smaller until nothing smaller differs in the same way.
-pub(super) fn shrink(mut case: Case, difference: Difference) -> Result<Case> {
+pub(super) fn shrink(mut case: RefereeCase, difference: Difference) -> Result<RefereeCase> {
     loop {
         let mut smaller = None;
         for candidate in candidates(&case) {
@@ -25,37 +27,37 @@ pub(super) fn shrink(mut case: Case, difference: Difference) -> Result<Case> {
     }
 }
 
-fn candidates(case: &Case) -> Vec<Case> {
+fn candidates(case: &RefereeCase) -> Vec<RefereeCase> {
     let mut all = Vec::new();
     for question in questions(&case.question) {
-        all.push(Case { question, ..case.clone() });
+        all.push(RefereeCase { question, ..case.clone() });
     }
     if let Rest::Known(rest) = &case.rest {
         for index in 0..rest.len() {
             let mut less = rest.clone();
             less.remove(index);
-            all.push(Case { rest: Rest::Known(less), ..case.clone() });
+            all.push(RefereeCase { rest: Rest::Known(less), ..case.clone() });
         }
     }
     for index in 0..case.spans.len() {
         if case.spans.len() > 1 {
             let mut spans = case.spans.clone();
             spans.remove(index);
-            all.push(Case { spans, ..case.clone() });
+            all.push(RefereeCase { spans, ..case.clone() });
         }
         for span in spans(&case.spans[index]) {
             let mut spans = case.spans.clone();
             spans[index] = span;
-            all.push(Case { spans, ..case.clone() });
+            all.push(RefereeCase { spans, ..case.clone() });
         }
     }
     all
 }
 
 /// The span with one thing less.
-fn spans(span: &Span) -> Vec<Span> {
+fn spans(span: &RefereeSpan) -> Vec<RefereeSpan> {
     let mut all = Vec::new();
-    let mut with = |change: &dyn Fn(&mut Span)| {
+    let mut with = |change: &dyn Fn(&mut RefereeSpan)| {
         let mut less = span.clone();
         change(&mut less);
         all.push(less);
@@ -110,69 +112,72 @@ fn questions(question: &Question) -> Vec<Question> {
     }
 }
 
-fn statements(it: &Statement) -> Vec<Statement> {
-    let boxed = |it: Statement| Box::new(it);
+fn statements(it: &RefereeStatement) -> Vec<RefereeStatement> {
+    let boxed = |it: RefereeStatement| Box::new(it);
     match it {
-        Statement::And(left, right) | Statement::Or(left, right) => {
-            let rebuild = |left: Box<Statement>, right: Box<Statement>| match it {
-                Statement::And(..) => Statement::And(left, right),
-                _ => Statement::Or(left, right),
+        RefereeStatement::And(left, right) | RefereeStatement::Or(left, right) => {
+            let rebuild = |left: Box<RefereeStatement>, right: Box<RefereeStatement>| match it {
+                RefereeStatement::And(..) => RefereeStatement::And(left, right),
+                _ => RefereeStatement::Or(left, right),
             };
             let mut all = vec![(**left).clone(), (**right).clone()];
             all.extend(statements(left).into_iter().map(|it| rebuild(boxed(it), right.clone())));
             all.extend(statements(right).into_iter().map(|it| rebuild(left.clone(), boxed(it))));
             all
         }
-        Statement::Not(negated) => {
+        RefereeStatement::Not(negated) => {
             let mut all = vec![(**negated).clone()];
-            all.extend(statements(negated).into_iter().map(|it| Statement::Not(boxed(it))));
+            all.extend(statements(negated).into_iter().map(|it| RefereeStatement::Not(boxed(it))));
             all
         }
-        Statement::Without(negated) => {
+        RefereeStatement::Without(negated) => {
             let mut all = vec![(**negated).clone()];
-            all.extend(statements(negated).into_iter().map(|it| Statement::Without(boxed(it))));
+            all.extend(
+                statements(negated).into_iter().map(|it| RefereeStatement::Without(boxed(it))),
+            );
             all
         }
-        Statement::Compare(compared) => operands(&compared.left)
+        RefereeStatement::Compare(compared) => operands(&compared.left)
             .into_iter()
             .map(|left| {
                 let mut compared = compared.clone();
                 compared.left = left;
-                Statement::Compare(compared)
+                RefereeStatement::Compare(compared)
             })
             .chain(operands(&compared.right).into_iter().map(|right| {
                 let mut compared = compared.clone();
                 compared.right = right;
-                Statement::Compare(compared)
+                RefereeStatement::Compare(compared)
             }))
             .collect(),
-        Statement::Between(left, low, high) => operands(left)
+        RefereeStatement::Between(left, low, high) => operands(left)
             .into_iter()
-            .map(|left| Statement::Between(left, low.clone(), high.clone()))
+            .map(|left| RefereeStatement::Between(left, low.clone(), high.clone()))
             .collect(),
-        Statement::Exists(_) => Vec::new(),
-        Statement::Event(condition) => {
+        RefereeStatement::Exists(_) => Vec::new(),
+        RefereeStatement::Event(condition) => {
             let conditions = condition.iter().flat_map(|it| statements(it));
-            conditions.map(|it| Statement::Event(Some(boxed(it)))).collect()
+            conditions.map(|it| RefereeStatement::Event(Some(boxed(it)))).collect()
         }
-        Statement::Link(_) => Vec::new(),
-        Statement::Has(subject, predicate) => {
+        RefereeStatement::Link(_) => Vec::new(),
+        RefereeStatement::Has(subject, predicate) => {
             let less = subjects(subject).into_iter();
-            let less = less.map(|it| Statement::Has(it, predicate.clone()));
+            let less = less.map(|it| RefereeStatement::Has(it, predicate.clone()));
             let more = statements(predicate).into_iter();
-            less.chain(more.map(|it| Statement::Has(subject.clone(), boxed(it)))).collect()
+            less.chain(more.map(|it| RefereeStatement::Has(subject.clone(), boxed(it)))).collect()
         }
-        Statement::Relation(left, relation, right) => {
+        RefereeStatement::Relation(left, relation, right) => {
             let less = subjects(left).into_iter();
-            let less = less.map(|it| Statement::Relation(it, *relation, right.clone()));
+            let less = less.map(|it| RefereeStatement::Relation(it, *relation, right.clone()));
             let more = subjects(right).into_iter();
-            less.chain(more.map(|it| Statement::Relation(left.clone(), *relation, it))).collect()
+            less.chain(more.map(|it| RefereeStatement::Relation(left.clone(), *relation, it)))
+                .collect()
         }
-        Statement::Any(selection) => {
-            selections(selection).into_iter().map(Statement::Any).collect()
+        RefereeStatement::Any(selection) => {
+            selections(selection).into_iter().map(RefereeStatement::Any).collect()
         }
-        Statement::None(selection) => {
-            selections(selection).into_iter().map(Statement::None).collect()
+        RefereeStatement::None(selection) => {
+            selections(selection).into_iter().map(RefereeStatement::None).collect()
         }
     }
 }
@@ -203,9 +208,9 @@ fn operands(it: &Operand) -> Vec<Operand> {
     }
 }
 
-fn subjects(it: &Subject) -> Vec<Subject> {
+fn subjects(it: &SelectorSubject) -> Vec<SelectorSubject> {
     let less = selections(&it.selection).into_iter();
-    less.map(|selection| Subject { selection, ..it.clone() }).collect()
+    less.map(|selection| SelectorSubject { selection, ..it.clone() }).collect()
 }
 
 fn selections(it: &Selection) -> Vec<Selection> {
@@ -242,7 +247,7 @@ fn parts(it: &Part) -> Vec<Part> {
     all
 }
 
-fn steps(it: &Step) -> Vec<Step> {
+fn steps(it: &SelectorStep) -> Vec<SelectorStep> {
     let mut all = Vec::new();
     for (index, condition) in it.conditions.iter().enumerate() {
         let mut less = it.clone();
@@ -270,7 +275,7 @@ fn steps(it: &Step) -> Vec<Step> {
         }
     }
     if it.position.is_some() {
-        all.push(Step { position: None, ..it.clone() });
+        all.push(SelectorStep { position: None, ..it.clone() });
     }
     all
 }

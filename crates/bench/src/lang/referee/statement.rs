@@ -2,13 +2,13 @@
 
 use super::{
     document::{
-        Comparison, Operand, Operator, Quantifier, Question, Relation, Scope, Selection, Statement,
-        Subject,
+        Comparison, Operand, Operator, Quantifier, Question, RefereeStatement, Relation, Scope,
+        Selection, SelectorSubject,
     },
     operand::{Choice, compare},
     select::{Court, Focus, Item, Unsaid},
     truth::{Member, Truths, quantify},
-    value::Value,
+    value::RefereeValue,
 };
 
 impl Court<'_> {
@@ -19,7 +19,7 @@ impl Court<'_> {
         }
     }
 
-    fn assertion(&self, selection: &Selection, asserted: &Statement) -> Truths {
+    fn assertion(&self, selection: &Selection, asserted: &RefereeStatement) -> Truths {
         let members = self.select(selection, Focus::default());
         let selected = Some(self.number(&members));
         if speaks_of_count_alone(asserted) {
@@ -44,15 +44,15 @@ impl Court<'_> {
         (least, if self.is_complete { most } else { usize::MAX })
     }
 
-    pub(super) fn statement(&self, it: &Statement, focus: Focus<'_>) -> Truths {
+    pub(super) fn statement(&self, it: &RefereeStatement, focus: Focus<'_>) -> Truths {
         match it {
-            Statement::And(left, right) => {
+            RefereeStatement::And(left, right) => {
                 self.statement(left, focus).and(self.statement(right, focus))
             }
-            Statement::Or(left, right) => {
+            RefereeStatement::Or(left, right) => {
                 self.statement(left, focus).or(self.statement(right, focus))
             }
-            Statement::Not(negated) => {
+            RefereeStatement::Not(negated) => {
                 let truths = self.statement(negated, focus);
                 let is_partly_undefined = truths == Truths::TRUE | Truths::UNDEFINED
                     || truths == Truths::FALSE | Truths::UNDEFINED;
@@ -61,24 +61,28 @@ impl Court<'_> {
                 }
                 truths.not()
             }
-            Statement::Without(negated) => match &**negated {
-                Statement::Compare(compared) => self.comparison(compared, focus, Truths::not),
-                Statement::Between(left, low, high) => {
+            RefereeStatement::Without(negated) => match &**negated {
+                RefereeStatement::Compare(compared) => {
+                    self.comparison(compared, focus, Truths::not)
+                }
+                RefereeStatement::Between(left, low, high) => {
                     self.between(left, [low, high], focus, Truths::not)
                 }
                 other => self.statement(other, focus).not(),
             },
-            Statement::Compare(compared) => self.comparison(compared, focus, |it| it),
-            Statement::Between(left, low, high) => self.between(left, [low, high], focus, |it| it),
-            Statement::Exists(left) => self.exists(left, focus),
-            Statement::Event(condition) => self.event(condition.as_deref(), focus),
-            Statement::Link(condition) => self.link(condition.as_deref(), focus),
-            Statement::Has(subject, predicate) => self.has(subject, predicate, focus),
-            Statement::Relation(left, relation, right) => {
+            RefereeStatement::Compare(compared) => self.comparison(compared, focus, |it| it),
+            RefereeStatement::Between(left, low, high) => {
+                self.between(left, [low, high], focus, |it| it)
+            }
+            RefereeStatement::Exists(left) => self.exists(left, focus),
+            RefereeStatement::Event(condition) => self.event(condition.as_deref(), focus),
+            RefereeStatement::Link(condition) => self.link(condition.as_deref(), focus),
+            RefereeStatement::Has(subject, predicate) => self.has(subject, predicate, focus),
+            RefereeStatement::Relation(left, relation, right) => {
                 self.relation(left, *relation, right, focus)
             }
-            Statement::Any(selection) => self.any(selection, focus),
-            Statement::None(selection) => self.any(selection, focus).not(),
+            RefereeStatement::Any(selection) => self.any(selection, focus),
+            RefereeStatement::None(selection) => self.any(selection, focus).not(),
         }
     }
 
@@ -91,7 +95,12 @@ impl Court<'_> {
         }
     }
 
-    fn has(&self, subject: &Subject, predicate: &Statement, focus: Focus<'_>) -> Truths {
+    fn has(
+        &self,
+        subject: &SelectorSubject,
+        predicate: &RefereeStatement,
+        focus: Focus<'_>,
+    ) -> Truths {
         let members = self.select(&subject.selection, focus);
         let items = members.iter().enumerate().map(|(span, member)| {
             (*member, self.statement(predicate, Focus { span: Some(span), ..Focus::default() }))
@@ -99,7 +108,7 @@ impl Court<'_> {
         quantify(subject.quantifier, items.chain(self.to_come()), Truths::UNDEFINED)
     }
 
-    fn event(&self, condition: Option<&Statement>, focus: Focus<'_>) -> Truths {
+    fn event(&self, condition: Option<&RefereeStatement>, focus: Focus<'_>) -> Truths {
         let Some(span) = focus.span.map(|span| &self.spans[span]) else { return Truths::FALSE };
         let mut truths = Truths::of(false);
         for event in &span.events {
@@ -108,7 +117,7 @@ impl Court<'_> {
         if span.dropped_events > 0 { truths.or(Truths::OPEN) } else { truths }
     }
 
-    fn link(&self, condition: Option<&Statement>, focus: Focus<'_>) -> Truths {
+    fn link(&self, condition: Option<&RefereeStatement>, focus: Focus<'_>) -> Truths {
         let Some(span) = focus.span.map(|span| &self.spans[span]) else { return Truths::FALSE };
         let mut truths = Truths::of(false);
         for link in &span.links {
@@ -117,8 +126,13 @@ impl Court<'_> {
         if span.dropped_links > 0 { truths.or(Truths::OPEN) } else { truths }
     }
 
+    fn item(
+        &self,
+        condition: Option<&RefereeStatement>,
+        item: Item<'_>,
+        focus: Focus<'_>,
     /// Whether everything holds for one event or link.
-    fn item(&self, condition: Option<&Statement>, item: Item<'_>, focus: Focus<'_>) -> Truths {
+    ) -> Truths {
         let Some(condition) = condition else { return Truths::TRUE };
         self.statement(condition, Focus { item: Some(item), ..focus })
     }
@@ -145,7 +159,7 @@ impl Court<'_> {
     fn between(
         &self,
         left: &Operand,
-        bounds: [&Value; 2],
+        bounds: [&RefereeValue; 2],
         focus: Focus<'_>,
         sign: impl Fn(Truths) -> Truths + Copy,
     ) -> Truths {
@@ -187,9 +201,9 @@ impl Court<'_> {
 
     fn relation(
         &self,
-        left: &Subject,
+        left: &SelectorSubject,
         relation: Relation,
-        right: &Subject,
+        right: &SelectorSubject,
         focus: Focus<'_>,
     ) -> Truths {
         let first = self.select(&left.selection, focus);
@@ -268,16 +282,18 @@ fn without_pair(quantifier: Quantifier, is_itself: Member) -> Truths {
     }
 }
 
-fn speaks_of_count_alone(it: &Statement) -> bool {
+fn speaks_of_count_alone(it: &RefereeStatement) -> bool {
     match it {
-        Statement::And(left, right) | Statement::Or(left, right) => {
+        RefereeStatement::And(left, right) | RefereeStatement::Or(left, right) => {
             speaks_of_count_alone(left) && speaks_of_count_alone(right)
         }
-        Statement::Not(negated) | Statement::Without(negated) => speaks_of_count_alone(negated),
-        Statement::Compare(compared) => {
+        RefereeStatement::Not(negated) | RefereeStatement::Without(negated) => {
+            speaks_of_count_alone(negated)
+        }
+        RefereeStatement::Compare(compared) => {
             compared.left == Operand::SelectedCount && matches!(compared.right, Operand::Literal(_))
         }
-        Statement::Between(left, ..) => *left == Operand::SelectedCount,
+        RefereeStatement::Between(left, ..) => *left == Operand::SelectedCount,
         _ => false,
     }
 }

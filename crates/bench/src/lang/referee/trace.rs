@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value as Json, json};
 
-use super::{super::chance::Dice, Drawn, Rule, value::Value};
+use super::{super::chance::Dice, RefereeRule, RuleChoice, value::RefereeValue};
 
 const MS: u64 = 1_000_000;
 const HOUR_NS: u64 = 3_600_000 * MS;
@@ -17,7 +17,7 @@ const TRACE_ID: &str = "0102030405060708090a0b0c0d0e0f10";
 const OTHER_TRACE_ID: &str = "0f0e0d0c0b0a09080706050403020100";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RefereeKind {
     Internal = 1,
     Server = 2,
     Client = 3,
@@ -34,11 +34,11 @@ pub(super) enum Status {
 
 /// A span as its host wrote it down.
 #[derive(Clone, Debug)]
-pub(super) struct Span {
+pub(super) struct RefereeSpan {
     pub(super) id: u64,
     pub(super) parent: Option<u64>,
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: RefereeKind,
     pub(super) status: Status,
     pub(super) start: u64,
     /// None where it never ended, or ended before it started.
@@ -47,9 +47,9 @@ pub(super) struct Span {
     pub(super) service: String,
     pub(super) host: String,
     pub(super) scope: String,
-    pub(super) resource: Vec<(String, Value)>,
+    pub(super) resource: Vec<(String, RefereeValue)>,
     pub(super) dropped_resource: u32,
-    pub(super) attributes: Vec<(String, Value)>,
+    pub(super) attributes: Vec<(String, RefereeValue)>,
     pub(super) dropped_attributes: u32,
     pub(super) events: Vec<Event>,
     pub(super) dropped_events: u32,
@@ -57,7 +57,7 @@ pub(super) struct Span {
     pub(super) dropped_links: u32,
 }
 
-impl Span {
+impl RefereeSpan {
     /// Whether it leaves something about itself unknown.
     pub(super) fn withholds(&self) -> bool {
         let dropped = [
@@ -73,7 +73,7 @@ impl Span {
 #[derive(Clone, Debug)]
 pub(super) struct Event {
     pub(super) name: String,
-    pub(super) attributes: Vec<(String, Value)>,
+    pub(super) attributes: Vec<(String, RefereeValue)>,
     pub(super) dropped_attributes: u32,
 }
 
@@ -110,8 +110,8 @@ struct Place {
 /// Draws one trace.
 struct Play<'a> {
     dice: &'a mut Dice,
-    drawn: Drawn,
-    spans: Vec<Span>,
+    drawn: RuleChoice,
+    spans: Vec<RefereeSpan>,
     spans_max: usize,
     hosts: usize,
     /// What a clock shows beyond the true time, shifted so that it is never negative.
@@ -120,7 +120,7 @@ struct Play<'a> {
 }
 
 /// Draws a trace of at least one span.
-pub(super) fn draw(dice: &mut Dice, drawn: Drawn) -> Vec<Span> {
+pub(super) fn draw(dice: &mut Dice, drawn: RuleChoice) -> Vec<RefereeSpan> {
     let hosts = if dice.once_in(3) { 1 } else { 2 + dice.below(3) };
     let ahead = (0..hosts)
         .map(|_| match dice.below(4) {
@@ -148,7 +148,8 @@ impl Play<'_> {
         loop {
             let end = start + (20 + self.dice.below(200) as u64) * MS;
             let place = self.place();
-            let kind = [Kind::Server, Kind::Internal, Kind::Client][self.dice.below(3)];
+            let kind = [RefereeKind::Server, RefereeKind::Internal, RefereeKind::Client]
+                [self.dice.below(3)];
             self.work(None, kind, place, Stretch { start, end });
             if self.spans.len() >= self.spans_max || self.dice.once_in(2) {
                 break;
@@ -165,17 +166,23 @@ impl Play<'_> {
         Place { service, host }
     }
 
+    fn work(
+        &mut self,
+        parent: Option<u64>,
+        kind: RefereeKind,
+        place: Place,
+        at: Stretch,
     /// A span over the stretch, and what it causes.
-    fn work(&mut self, parent: Option<u64>, kind: Kind, place: Place, at: Stretch) -> Option<u64> {
+    ) -> Option<u64> {
         if self.spans.len() >= self.spans_max || at.end < at.start + 20_000 {
             return None;
         }
         let at = self.distinct(place.host, at);
         let id = self.push(parent, kind, place, at);
         match kind {
-            Kind::Client => self.serve(id, place, at),
-            Kind::Producer => self.consume(id, at),
-            Kind::Internal | Kind::Server | Kind::Consumer => {
+            RefereeKind::Client => self.serve(id, place, at),
+            RefereeKind::Producer => self.consume(id, at),
+            RefereeKind::Internal | RefereeKind::Server | RefereeKind::Consumer => {
                 for _ in 0..self.dice.below(4) {
                     self.cause(id, place, at);
                 }
@@ -201,11 +208,15 @@ impl Play<'_> {
             inner.end += at.end - at.start;
         }
         let (kind, place) = match self.dice.below(8) {
-            0..3 => (Kind::Internal, place),
-            3..6 => (Kind::Client, place),
-            6 => (Kind::Producer, place),
+            0..3 => (RefereeKind::Internal, place),
+            3..6 => (RefereeKind::Client, place),
+            6 => (RefereeKind::Producer, place),
+            _ => (
+                [RefereeKind::Server, RefereeKind::Internal, RefereeKind::Consumer]
+                    [self.dice.below(3)],
+                self.place(),
             // What calls sends no spans of its own.
-            _ => ([Kind::Server, Kind::Internal, Kind::Consumer][self.dice.below(3)], self.place()),
+            ),
         };
         self.work(Some(id), kind, place, inner);
     }
@@ -217,22 +228,24 @@ impl Play<'_> {
         }
         let mut inner = self.part(at);
         let server = self.place();
-        if self.drawn.has(Rule::FailedClient) && self.dice.once_in(6) {
+        if self.drawn.has(RefereeRule::FailedClient) && self.dice.once_in(6) {
             inner.end += at.end - at.start;
             let reason = self.dice.below(3);
             if let Some(span) = self.spans.iter_mut().find(|span| span.id == client) {
                 match reason {
                     0 => span.status = Status::Error,
-                    1 => span.attributes.push(("error.type".to_owned(), Value::text("timeout"))),
+                    1 => span
+                        .attributes
+                        .push(("error.type".to_owned(), RefereeValue::text("timeout"))),
                     // Nothing says so but that the server took longer.
                     _ => inner.end = inner.start + (at.end - at.start) + 1,
                 }
             }
         }
-        self.work(Some(client), Kind::Server, server, inner);
+        self.work(Some(client), RefereeKind::Server, server, inner);
         if self.dice.once_in(10) {
             let again = self.part(at);
-            self.work(Some(client), Kind::Internal, place, again);
+            self.work(Some(client), RefereeKind::Internal, place, again);
         }
     }
 
@@ -246,7 +259,7 @@ impl Play<'_> {
         let place = self.place();
         let is_below = !self.dice.once_in(3);
         let parent = is_below.then_some(producer);
-        if let Some(id) = self.work(parent, Kind::Consumer, place, Stretch { start, end })
+        if let Some(id) = self.work(parent, RefereeKind::Consumer, place, Stretch { start, end })
             && (!is_below || self.dice.once_in(2))
             && let Some(span) = self.spans.iter_mut().find(|span| span.id == id)
         {
@@ -262,11 +275,11 @@ impl Play<'_> {
         Stretch { start: at.start, end: at.end.max(at.start + 1_000) }
     }
 
-    fn push(&mut self, parent: Option<u64>, kind: Kind, place: Place, at: Stretch) -> u64 {
+    fn push(&mut self, parent: Option<u64>, kind: RefereeKind, place: Place, at: Stretch) -> u64 {
         let id = self.spans.len() as u64 + 1;
         let dice = &mut *self.dice;
         let ahead = self.ahead[place.host];
-        let may_fail = kind != Kind::Client || self.drawn.has(Rule::FailedClient);
+        let may_fail = kind != RefereeKind::Client || self.drawn.has(RefereeRule::FailedClient);
         let status = match dice.below(6) {
             0 if may_fail => Status::Error,
             1 => Status::Ok,
@@ -274,13 +287,14 @@ impl Play<'_> {
         };
         let mut resource = Vec::new();
         if dice.once_in(3) {
-            resource.push(("region".to_owned(), Value::text(dice.pick(&["eu", "us"]))));
+            resource.push(("region".to_owned(), RefereeValue::text(dice.pick(&["eu", "us"]))));
         }
         if dice.once_in(8) {
-            resource.push(("txt".to_owned(), Value::text("cat")));
+            resource.push(("txt".to_owned(), RefereeValue::text("cat")));
         }
-        let drops =
-            |dice: &mut Dice| if self.drawn.has(Rule::Dropped) && dice.once_in(12) { 2 } else { 0 };
+        let drops = |dice: &mut Dice| {
+            if self.drawn.has(RefereeRule::Dropped) && dice.once_in(12) { 2 } else { 0 }
+        };
         let events = if dice.once_in(4) { 1 + dice.below(2) } else { 0 };
         let events = (0..events)
             .map(|_| Event {
@@ -294,7 +308,7 @@ impl Play<'_> {
             let span = 1 + dice.below(self.spans_max + 2) as u64;
             links.push(Link { is_of_this_trace: !dice.once_in(4), span });
         }
-        self.spans.push(Span {
+        self.spans.push(RefereeSpan {
             id,
             parent,
             name: dice.pick(&["a", "b", "c", "d"]).to_owned(),
@@ -320,7 +334,7 @@ impl Play<'_> {
 }
 
 /// Attributes, each there once in so many times.
-fn attributes(dice: &mut Dice, times: usize) -> Vec<(String, Value)> {
+fn attributes(dice: &mut Dice, times: usize) -> Vec<(String, RefereeValue)> {
     let mut all = Vec::new();
     for name in ["num", "dbl", "txt", "flag", "doc", "tags", "mix"] {
         if dice.once_in(times) {
@@ -331,29 +345,32 @@ fn attributes(dice: &mut Dice, times: usize) -> Vec<(String, Value)> {
 }
 
 /// A value that the attribute of this name may have.
-pub(super) fn attribute(dice: &mut Dice, name: &str) -> Value {
+pub(super) fn attribute(dice: &mut Dice, name: &str) -> RefereeValue {
     match name {
-        "num" => Value::Int([-1, 0, 1, 2, 3, 9_007_199_254_740_993][dice.below(6)]),
-        "dbl" => Value::Double([-0.5, 0.0, 1.0, 1.5, 2.0, 9_007_199_254_740_992.0][dice.below(6)]),
-        "flag" => Value::Bool(dice.once_in(2)),
-        "doc" => Value::text(dice.pick(&[
+        "num" => RefereeValue::Int([-1, 0, 1, 2, 3, 9_007_199_254_740_993][dice.below(6)]),
+        "dbl" => {
+            RefereeValue::Double([-0.5, 0.0, 1.0, 1.5, 2.0, 9_007_199_254_740_992.0][dice.below(6)])
+        }
+        "flag" => RefereeValue::Bool(dice.once_in(2)),
+        "doc" => RefereeValue::text(dice.pick(&[
             r#"{"id":1,"total":2.5,"lines":[{"sku":"tea"},{"sku":"cup"}]}"#,
             r#"{"id":2,"lines":[],"note":"cat"}"#,
             r#"{"id":"x5","nested":{"id":1},"lines":[{"sku":"cup"}]}"#,
             "no json",
         ])),
         "tags" => {
-            let items = (0..dice.below(3)).map(|_| Value::text(dice.pick(&["web", "eu", "cat"])));
-            Value::List(items.collect())
+            let items =
+                (0..dice.below(3)).map(|_| RefereeValue::text(dice.pick(&["web", "eu", "cat"])));
+            RefereeValue::List(items.collect())
         }
-        "mix" if dice.once_in(2) => Value::Int(dice.below(3) as i64),
-        "mix" => Value::text(dice.pick(&["1", "2", "007", "1.50", "cat", "+2"])),
-        _ => Value::text(dice.pick(&["", "cat", "dog", "x15", "Q"])),
+        "mix" if dice.once_in(2) => RefereeValue::Int(dice.below(3) as i64),
+        "mix" => RefereeValue::text(dice.pick(&["1", "2", "007", "1.50", "cat", "+2"])),
+        _ => RefereeValue::text(dice.pick(&["", "cat", "dog", "x15", "Q"])),
     }
 }
 
 /// What gets lost on the way, and what is sent twice.
-fn lose(dice: &mut Dice, drawn: Drawn, spans: &mut Vec<Span>) {
+fn lose(dice: &mut Dice, drawn: RuleChoice, spans: &mut Vec<RefereeSpan>) {
     if dice.once_in(3) && spans.len() > 2 {
         for _ in 0..=dice.below(2) {
             let index = dice.below(spans.len());
@@ -364,11 +381,11 @@ fn lose(dice: &mut Dice, drawn: Drawn, spans: &mut Vec<Span>) {
         }
     }
     for span in spans {
-        if drawn.has(Rule::NoEnd) && dice.once_in(15) {
+        if drawn.has(RefereeRule::NoEnd) && dice.once_in(15) {
             span.end = None;
             span.ends_before_start = dice.once_in(3);
         }
-        if drawn.has(Rule::RepeatedKey)
+        if drawn.has(RefereeRule::RepeatedKey)
             && dice.once_in(8)
             && let Some((name, _)) = span.attributes.first().cloned()
         {
@@ -378,15 +395,15 @@ fn lose(dice: &mut Dice, drawn: Drawn, spans: &mut Vec<Span>) {
 }
 
 /// The trace as OTLP in JSON, each span with a resource of its own.
-pub(super) fn otlp(spans: &[Span]) -> Json {
+pub(super) fn otlp(spans: &[RefereeSpan]) -> Json {
     let spans: Vec<_> = spans.iter().map(resource_spans).collect();
     json!({ "resourceSpans": spans })
 }
 
-fn resource_spans(span: &Span) -> Json {
+fn resource_spans(span: &RefereeSpan) -> Json {
     let mut resource = vec![
-        ("service.name".to_owned(), Value::Text(span.service.clone())),
-        ("host.name".to_owned(), Value::Text(span.host.clone())),
+        ("service.name".to_owned(), RefereeValue::Text(span.service.clone())),
+        ("host.name".to_owned(), RefereeValue::Text(span.host.clone())),
     ];
     resource.extend(span.resource.iter().cloned());
     let end = if span.ends_before_start { span.start - 1 } else { span.end.unwrap_or(0) };
@@ -443,20 +460,20 @@ fn put(json: &mut Json, key: &str, count: u32) {
     }
 }
 
-fn key_values(attributes: &[(String, Value)]) -> Vec<Json> {
+fn key_values(attributes: &[(String, RefereeValue)]) -> Vec<Json> {
     attributes.iter().map(|(key, value)| json!({"key": key, "value": any_value(value)})).collect()
 }
 
-fn any_value(value: &Value) -> Json {
+fn any_value(value: &RefereeValue) -> Json {
     match value {
-        Value::Bool(bool) => json!({"boolValue": bool}),
-        Value::Int(int) => json!({"intValue": int.to_string()}),
-        Value::Double(double) => json!({"doubleValue": double}),
-        Value::Text(text) => json!({"stringValue": text}),
-        Value::List(items) => {
+        RefereeValue::Bool(bool) => json!({"boolValue": bool}),
+        RefereeValue::Int(int) => json!({"intValue": int.to_string()}),
+        RefereeValue::Double(double) => json!({"doubleValue": double}),
+        RefereeValue::Text(text) => json!({"stringValue": text}),
+        RefereeValue::List(items) => {
             let items: Vec<_> = items.iter().map(any_value).collect();
             json!({"arrayValue": {"values": items}})
         }
-        Value::Null | Value::Duration(_) | Value::Map(_) => json!({}),
+        RefereeValue::Null | RefereeValue::Duration(_) | RefereeValue::Map(_) => json!({}),
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::{document::Operator, truth::Truths};
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum RefereeValue {
     Null,
     Bool(bool),
     Int(i64),
@@ -13,11 +13,11 @@ pub(super) enum Value {
     Text(String),
     /// In nanoseconds.
     Duration(i128),
-    List(Vec<Value>),
-    Map(Vec<(String, Value)>),
+    List(Vec<RefereeValue>),
+    Map(Vec<(String, RefereeValue)>),
 }
 
-impl Value {
+impl RefereeValue {
     pub(super) fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
@@ -51,7 +51,7 @@ impl Value {
 }
 
 /// Whether `left operator right`, of two values that are there.
-pub(super) fn compare(left: &Value, operator: Operator, right: &Value) -> Truths {
+pub(super) fn compare(left: &RefereeValue, operator: Operator, right: &RefereeValue) -> Truths {
     let ordered = |is: fn(Ordering) -> bool| match order(left, right) {
         Some(ordering) => Truths::of(is(ordering)),
         None => Truths::UNDEFINED,
@@ -71,29 +71,29 @@ pub(super) fn compare(left: &Value, operator: Operator, right: &Value) -> Truths
     }
 }
 
-fn texts(left: &Value, right: &Value, holds: impl Fn(&str, &str) -> bool) -> Truths {
+fn texts(left: &RefereeValue, right: &RefereeValue, holds: impl Fn(&str, &str) -> bool) -> Truths {
     match (left, right) {
-        (Value::Text(left), Value::Text(right)) => Truths::of(holds(left, right)),
+        (RefereeValue::Text(left), RefereeValue::Text(right)) => Truths::of(holds(left, right)),
         _ => Truths::UNDEFINED,
     }
 }
 
-pub(super) fn equal(left: &Value, right: &Value) -> bool {
+pub(super) fn equal(left: &RefereeValue, right: &RefereeValue) -> bool {
     match (left, right) {
-        (Value::Null, Value::Null) => true,
-        (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::Text(left), Value::Text(right)) => left == right,
-        (Value::Text(text), other) | (other, Value::Text(text)) => match other {
-            Value::Duration(nanos) => duration_in(text) == Some(*nanos),
-            Value::Int(_) | Value::Double(_) => number_in(text, Spelling::Plain)
+        (RefereeValue::Null, RefereeValue::Null) => true,
+        (RefereeValue::Bool(left), RefereeValue::Bool(right)) => left == right,
+        (RefereeValue::Text(left), RefereeValue::Text(right)) => left == right,
+        (RefereeValue::Text(text), other) | (other, RefereeValue::Text(text)) => match other {
+            RefereeValue::Duration(nanos) => duration_in(text) == Some(*nanos),
+            RefereeValue::Int(_) | RefereeValue::Double(_) => number_in(text, Spelling::Plain)
                 .is_some_and(|number| numbers(&number, other).is_eq()),
             _ => false,
         },
-        (Value::List(left), Value::List(right)) => {
+        (RefereeValue::List(left), RefereeValue::List(right)) => {
             left.len() == right.len()
                 && left.iter().zip(right).all(|(left, right)| equal(left, right))
         }
-        (Value::Map(left), Value::Map(right)) => {
+        (RefereeValue::Map(left), RefereeValue::Map(right)) => {
             left.len() == right.len()
                 && left.iter().all(|(key, value)| {
                     right.iter().any(|(other, there)| key == other && equal(value, there))
@@ -103,28 +103,28 @@ pub(super) fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-fn order(left: &Value, right: &Value) -> Option<Ordering> {
+fn order(left: &RefereeValue, right: &RefereeValue) -> Option<Ordering> {
     match (left, right) {
-        (Value::Text(_), Value::Text(_)) => None,
-        (Value::Text(text), other) => order_of_text(text, other),
-        (other, Value::Text(text)) => order_of_text(text, other).map(Ordering::reverse),
+        (RefereeValue::Text(_), RefereeValue::Text(_)) => None,
+        (RefereeValue::Text(text), other) => order_of_text(text, other),
+        (other, RefereeValue::Text(text)) => order_of_text(text, other).map(Ordering::reverse),
         _ => (left.number().is_some() && right.number().is_some()).then(|| numbers(left, right)),
     }
 }
 
-fn order_of_text(text: &str, other: &Value) -> Option<Ordering> {
+fn order_of_text(text: &str, other: &RefereeValue) -> Option<Ordering> {
     other.number()?;
-    if let (Value::Duration(nanos), Some(duration)) = (other, duration_in(text)) {
+    if let (RefereeValue::Duration(nanos), Some(duration)) = (other, duration_in(text)) {
         return Some(duration.cmp(nanos));
     }
     number_in(text, Spelling::Any).map(|number| numbers(&number, other))
 }
 
 /// Exactly: an integer is not rounded to a double.
-fn numbers(left: &Value, right: &Value) -> Ordering {
-    let whole = |it: &Value| match it {
-        Value::Int(int) => Some(i128::from(*int)),
-        Value::Duration(nanos) => Some(*nanos),
+fn numbers(left: &RefereeValue, right: &RefereeValue) -> Ordering {
+    let whole = |it: &RefereeValue| match it {
+        RefereeValue::Int(int) => Some(i128::from(*int)),
+        RefereeValue::Duration(nanos) => Some(*nanos),
         _ => None,
     };
     let beside = |whole: i128, double: f64| {
@@ -152,7 +152,7 @@ enum Spelling {
     Any,
 }
 
-fn number_in(text: &str, spelling: Spelling) -> Option<Value> {
+fn number_in(text: &str, spelling: Spelling) -> Option<RefereeValue> {
     let digits = text
         .strip_prefix('-')
         .or_else(|| text.strip_prefix('+').filter(|_| spelling == Spelling::Any));
@@ -167,8 +167,8 @@ fn number_in(text: &str, spelling: Spelling) -> Option<Value> {
         return None;
     }
     match fraction {
-        None => text.parse().ok().map(Value::Int),
-        Some(_) => text.parse().ok().map(Value::Double),
+        None => text.parse().ok().map(RefereeValue::Int),
+        Some(_) => text.parse().ok().map(RefereeValue::Double),
     }
 }
 
@@ -181,20 +181,20 @@ fn duration_in(text: &str) -> Option<i128> {
 }
 
 /// A list contains its items, a text a part of it, a JSON document another one that is a part of it.
-fn contains(outer: &Value, inner: &Value) -> Truths {
+fn contains(outer: &RefereeValue, inner: &RefereeValue) -> Truths {
     match (outer, inner) {
-        (Value::List(items), Value::List(wanted)) => {
+        (RefereeValue::List(items), RefereeValue::List(wanted)) => {
             Truths::of(wanted.iter().all(|one| items.iter().any(|item| equal(item, one))))
         }
-        (Value::List(items), one) => Truths::of(items.iter().any(|item| {
+        (RefereeValue::List(items), one) => Truths::of(items.iter().any(|item| {
             equal(item, one)
-                || matches!((item, json(one)), (Value::Map(_), Some(part)) if is_part(item, &part))
+                || matches!((item, json(one)), (RefereeValue::Map(_), Some(part)) if is_part(item, &part))
         })),
-        (Value::Text(text), Value::Text(part)) => match (json(outer), json(inner)) {
+        (RefereeValue::Text(text), RefereeValue::Text(part)) => match (json(outer), json(inner)) {
             (Some(whole), Some(part)) => Truths::of(is_part(&whole, &part)),
             _ => Truths::of(text.contains(part.as_str())),
         },
-        (Value::Map(_), Value::Text(_)) => match json(inner) {
+        (RefereeValue::Map(_), RefereeValue::Text(_)) => match json(inner) {
             Some(part) => Truths::of(is_part(outer, &part)),
             None => Truths::UNDEFINED,
         },
@@ -203,15 +203,15 @@ fn contains(outer: &Value, inner: &Value) -> Truths {
 }
 
 /// The JSON object or list that a text holds.
-pub(super) fn json(value: &Value) -> Option<Value> {
-    let Value::Text(text) = value else { return None };
+pub(super) fn json(value: &RefereeValue) -> Option<RefereeValue> {
+    let RefereeValue::Text(text) = value else { return None };
     let json: serde_json::Value = serde_json::from_str(text).ok()?;
-    (json.is_object() || json.is_array()).then(|| Value::from_json(&json))
+    (json.is_object() || json.is_array()).then(|| RefereeValue::from_json(&json))
 }
 
-fn is_part(whole: &Value, part: &Value) -> bool {
+fn is_part(whole: &RefereeValue, part: &RefereeValue) -> bool {
     match (whole, part) {
-        (Value::Map(whole), Value::Map(part)) => part.iter().all(|(key, value)| {
+        (RefereeValue::Map(whole), RefereeValue::Map(part)) => part.iter().all(|(key, value)| {
             whole.iter().any(|(other, there)| key == other && is_part(there, value))
         }),
         _ => equal(whole, part),
@@ -219,21 +219,21 @@ fn is_part(whole: &Value, part: &Value) -> bool {
 }
 
 /// What a path finds in a JSON document; none where it finds nothing.
-pub(super) fn json_path(document: &Value, path: &str) -> Option<Value> {
+pub(super) fn json_path(document: &RefereeValue, path: &str) -> Option<RefereeValue> {
     let mut found = vec![document.clone()];
     let mut is_list = false;
     for part in path.trim_start_matches('$').replace('[', ".[").split('.').skip(1) {
-        let step = |it: &Value| -> Vec<Value> {
+        let step = |it: &RefereeValue| -> Vec<RefereeValue> {
             match (it, part.strip_prefix('[').map(|index| index.trim_end_matches(']'))) {
-                (Value::List(items), Some("*")) => items.clone(),
-                (Value::List(items), Some(index)) => index
+                (RefereeValue::List(items), Some("*")) => items.clone(),
+                (RefereeValue::List(items), Some(index)) => index
                     .parse()
                     .ok()
                     .and_then(|index: usize| items.get(index))
                     .cloned()
                     .into_iter()
                     .collect(),
-                (Value::Map(entries), None) => entries
+                (RefereeValue::Map(entries), None) => entries
                     .iter()
                     .filter(|(key, _)| key == part)
                     .map(|(_, value)| value.clone())
@@ -247,7 +247,7 @@ pub(super) fn json_path(document: &Value, path: &str) -> Option<Value> {
     if found.is_empty() {
         return None;
     }
-    if is_list { Some(Value::List(found)) } else { found.into_iter().next() }
+    if is_list { Some(RefereeValue::List(found)) } else { found.into_iter().next() }
 }
 
 /// The patterns that documents are drawn with; another dependency would be another opinion on what a pattern is.

@@ -31,9 +31,9 @@ use tokio::{
 };
 
 use super::super::{
-    play::{Parent, Played},
+    play::{Parent, SimulatedRun},
     system::System,
-    wire::{Given, each_of_resource, each_of_span},
+    wire::{AttributeValue, each_of_resource, each_of_span},
 };
 use crate::parts::unix_nanos;
 
@@ -42,11 +42,11 @@ const READY: &[u8] = b"ready\n";
 
 /// What a process is told when it starts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Order {
+struct ProcessOrder {
     port: u16,
     is_grpc: bool,
     delay_ns: u64,
-    resource: Vec<(String, Value)>,
+    resource: Vec<(String, OrderedValue)>,
 }
 
 /// What a process is told for one run: spans, and when the trigger was fired.
@@ -55,19 +55,19 @@ pub(super) struct Task {
     trace: [u8; 16],
     fired_ns: u64,
     skew_ns: i64,
-    spans: Vec<Told>,
+    spans: Vec<OrderedSpan>,
 }
 
 /// A span; its times are nanoseconds since the trigger was fired.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Told {
+struct OrderedSpan {
     id: u64,
     parent: [u8; 8],
     link: Option<u64>,
     name: String,
     kind: i32,
     is_entry: bool,
-    attributes: Vec<(String, Value)>,
+    attributes: Vec<(String, OrderedValue)>,
     is_error: bool,
     has_exception: bool,
     start: u64,
@@ -75,16 +75,16 @@ struct Told {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-enum Value {
+enum OrderedValue {
     Text(String),
     Int(i64),
 }
 
-impl From<Given<'_>> for Value {
-    fn from(given: Given<'_>) -> Self {
+impl From<AttributeValue<'_>> for OrderedValue {
+    fn from(given: AttributeValue<'_>) -> Self {
         match given {
-            Given::Text(text) => Self::Text(text.to_owned()),
-            Given::Int(number) => Self::Int(number),
+            AttributeValue::Text(text) => Self::Text(text.to_owned()),
+            AttributeValue::Int(number) => Self::Int(number),
         }
     }
 }
@@ -92,7 +92,7 @@ impl From<Given<'_>> for Value {
 /// The processes of one system, which end with it.
 pub(super) struct Children {
     program: PathBuf,
-    orders: Vec<Order>,
+    orders: Vec<ProcessOrder>,
     running: Mutex<Vec<Child>>,
 }
 
@@ -108,7 +108,7 @@ impl Children {
                 resource.push((key.to_owned(), value.into()));
             });
             let delay_ns = system.processes[process].batch.delay;
-            Order { port, is_grpc: process.is_multiple_of(2), delay_ns, resource }
+            ProcessOrder { port, is_grpc: process.is_multiple_of(2), delay_ns, resource }
         };
         let orders: Vec<_> = (0..system.processes.len()).map(order).collect();
         let running = Mutex::new(Vec::new());
@@ -158,7 +158,7 @@ impl Task {
     pub(super) fn of(
         system: &System,
         process: usize,
-        played: &Played<'_>,
+        played: &SimulatedRun<'_>,
         (trace, trigger): ([u8; 16], [u8; 8]),
         fired_ns: u64,
     ) -> Option<Self> {
@@ -168,7 +168,7 @@ impl Task {
             each_of_span(system, span, |key, value| {
                 attributes.push((key.to_owned(), value.into()));
             });
-            Some(Told {
+            Some(OrderedSpan {
                 id: span.id,
                 parent: match span.parent {
                     Parent::Trigger => trigger,
@@ -197,7 +197,7 @@ impl Task {
 
 /// Is such a process: an order as its argument, a task on each line of its input, until that ends.
 pub fn child(order: &str) -> Result<String> {
-    let order: Order = serde_json::from_str(order).context("the order is not one")?;
+    let order: ProcessOrder = serde_json::from_str(order).context("the order is not one")?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let _entered = runtime.enter();
     let processor = Arc::new(processor(&order)?);
@@ -222,7 +222,7 @@ async fn work(task: Task, processor: Arc<BatchSpanProcessor>) {
     }
 }
 
-fn processor(order: &Order) -> Result<BatchSpanProcessor> {
+fn processor(order: &ProcessOrder) -> Result<BatchSpanProcessor> {
     let exporter = match order.is_grpc {
         true => {
             let endpoint = format!("http://127.0.0.1:{}", order.port);
@@ -241,7 +241,7 @@ fn processor(order: &Order) -> Result<BatchSpanProcessor> {
     Ok(processor)
 }
 
-fn ended(span: &Told, task: &Task) -> SpanData {
+fn ended(span: &OrderedSpan, task: &Task) -> SpanData {
     let trace = TraceId::from_bytes(task.trace);
     let context = |id: [u8; 8]| {
         let state = TraceState::default();
@@ -279,10 +279,10 @@ fn ended(span: &Told, task: &Task) -> SpanData {
     }
 }
 
-fn pairs(attributes: &[(String, Value)]) -> Vec<KeyValue> {
-    let pair = |(key, value): &(String, Value)| match value {
-        Value::Text(text) => KeyValue::new(key.clone(), text.clone()),
-        Value::Int(number) => KeyValue::new(key.clone(), *number),
+fn pairs(attributes: &[(String, OrderedValue)]) -> Vec<KeyValue> {
+    let pair = |(key, value): &(String, OrderedValue)| match value {
+        OrderedValue::Text(text) => KeyValue::new(key.clone(), text.clone()),
+        OrderedValue::Int(number) => KeyValue::new(key.clone(), *number),
     };
     attributes.iter().map(pair).collect()
 }

@@ -33,20 +33,20 @@ use crate::parts::unix_nanos;
 
 /// Spans that were acknowledged together.
 #[derive(Clone, Debug)]
-pub(super) struct Heard {
+pub(super) struct AcknowledgedSpans {
     pub(super) at_ns: u64,
     pub(super) ids: Vec<u64>,
 }
 
 /// What became of the spans of one trace.
 #[derive(Debug, Default)]
-pub(super) struct Way {
-    pub(super) heard: Vec<Heard>,
+pub(super) struct RelayWay {
+    pub(super) heard: Vec<AcknowledgedSpans>,
     pub(super) withheld: HashSet<u64>,
 }
 
 /// The relay; it ends with what it has under way.
-pub(super) struct Relay {
+pub(super) struct SpanRelay {
     chaos: Arc<Chaos>,
     receiver: Receiver,
 }
@@ -60,10 +60,10 @@ struct Chaos {
 struct Trace {
     weather: Weather,
     dice: Dice,
-    way: Arc<Mutex<Way>>,
+    way: Arc<Mutex<RelayWay>>,
 }
 
-impl Relay {
+impl SpanRelay {
     /// One that sends on to this receiver.
     pub(super) async fn start(target: SocketAddr) -> Result<Self> {
         let (traces, sending) = (Mutex::default(), Mutex::default());
@@ -84,7 +84,7 @@ impl Relay {
     }
 
     /// What became of a trace so far.
-    pub(super) fn end(&self, trace: &TraceId) -> Way {
+    pub(super) fn end(&self, trace: &TraceId) -> RelayWay {
         let known = locked(&self.chaos.traces).remove(trace);
         known.map(|trace| std::mem::take(&mut *locked(&trace.way))).unwrap_or_default()
     }
@@ -107,7 +107,7 @@ impl Sink for Chaos {
                         sleep(delay).await;
                         let ids = ids(&part);
                         if post(target, &part.encode_to_vec()).await.is_ok() {
-                            locked(&way).heard.push(Heard { at_ns: unix_nanos(), ids });
+                            locked(&way).heard.push(AcknowledgedSpans { at_ns: unix_nanos(), ids });
                         }
                     });
                 }

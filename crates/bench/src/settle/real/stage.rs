@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use drivers::Arrivals;
 use lang::{Files, Vars};
 use model::{
-    Answer, Attempt, Event, KeyRing, Learned, Progress, Request, RunId, Timestamp, TraceId,
+    Answer, Attempt, KeyRing, LearnedProfile, Progress, Request, RunEvent, RunId, Timestamp,
+    TraceId,
 };
 use runner::{Job, LeaseLost, Limits, Ports, StartedProcesses};
 use tokio::{
@@ -18,14 +19,14 @@ use tokio::{
 use super::{
     World,
     process::{Children, Task},
-    relay::Way,
+    relay::RelayWay,
 };
 use crate::{
     parts::unix_nanos,
     settle::{
         chance::Dice,
         exit::follow,
-        stage::{Ended, Script, answer, keys, random},
+        stage::{Script, StagedRun, answer, keys, random},
         travel::{Fate, Loss, Piece, Travel, Weather},
         wire::TOKEN,
     },
@@ -34,7 +35,7 @@ use crate::{
 /// Time to tell the processes what to do before any of it is due.
 const TELLING_NS: u64 = 2_000_000;
 
-pub(super) struct Stage<'a, 's> {
+pub(super) struct RealStage<'a, 's> {
     script: &'a Script<'s>,
     world: &'a World,
     children: &'a Children,
@@ -46,7 +47,7 @@ pub(super) struct Stage<'a, 's> {
     fired: Notify,
 }
 
-impl<'a, 's> Stage<'a, 's> {
+impl<'a, 's> RealStage<'a, 's> {
     pub(super) fn new(
         script: &'a Script<'s>,
         world: &'a World,
@@ -68,7 +69,7 @@ impl<'a, 's> Stage<'a, 's> {
     }
 
     /// Plays the script to a run, and watches it.
-    pub(super) async fn perform(self, learned: &Learned) -> Result<(Ended, Travel)> {
+    pub(super) async fn perform(self, learned: &LearnedProfile) -> Result<(StagedRun, Travel)> {
         let script = self.script;
         let started = script
             .system
@@ -97,7 +98,7 @@ impl<'a, 's> Stage<'a, 's> {
             } => exit?,
         };
         let (fired, attempt) = (*self.state()).context("nothing was fired")?;
-        let ended = Ended::of(exit, began.0 + Duration::from_nanos(fired - began.1));
+        let ended = StagedRun::of(exit, began.0 + Duration::from_nanos(fired - began.1));
         let travel = travel(script, &self.world.relay.end(&attempt.trace_id), fired);
         Ok((ended, travel))
     }
@@ -135,7 +136,7 @@ impl<'a, 's> Stage<'a, 's> {
     }
 }
 
-impl Ports for Stage<'_, '_> {
+impl Ports for RealStage<'_, '_> {
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(unix_nanos())
     }
@@ -174,11 +175,11 @@ impl Ports for Stage<'_, '_> {
         Ok(())
     }
 
-    fn tell(&self, _event: Event) {}
+    fn tell(&self, _event: RunEvent) {}
 }
 
 /// How the spans truly came.
-fn travel(script: &Script<'_>, way: &Way, fired: u64) -> Travel {
+fn travel(script: &Script<'_>, way: &RelayWay, fired: u64) -> Travel {
     let spans = &script.played.spans;
     let mut travel = Travel { fates: vec![Fate::default(); spans.len()], ..Travel::default() };
     let mut heard = way.heard.clone();

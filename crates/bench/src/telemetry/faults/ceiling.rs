@@ -22,7 +22,7 @@ use tokio::{
 use super::{
     Fault, Ground,
     collector::ids,
-    program::{Load, Program, exporter, kept_in, local, pause},
+    program::{Program, SteadyLoad, exporter, kept_in, local, pause},
 };
 use crate::{
     parts::{Relay, Sink, SpanId},
@@ -39,7 +39,7 @@ const END_MAX: Duration = Duration::from_secs(120);
 
 /// What the program of its own is to do; it reaches the process as JSON.
 #[derive(Debug, Serialize, Deserialize)]
-struct Order {
+struct CeilingOrder {
     grpc: bool,
     port: u16,
     directory: PathBuf,
@@ -53,7 +53,7 @@ struct Order {
 
 /// What it says at its end.
 #[derive(Debug, Serialize, Deserialize)]
-struct Outcome {
+struct CeilingOutcome {
     accepted: u64,
     delivered: u64,
     queued: u64,
@@ -86,7 +86,7 @@ async fn outage(ground: &Ground, is_lossy: bool) -> Result<Fault> {
         let (folder, sink) = (TempDir::new()?, Sink::start().await?);
         let mut relay = Relay::new(sink.port)?;
         let grpc = transport == Transport::Grpc;
-        let order = Order {
+        let order = CeilingOrder {
             grpc,
             port: if grpc { relay.grpc } else { relay.http },
             directory: folder.path().join("telemetry"),
@@ -107,7 +107,7 @@ async fn outage(ground: &Ground, is_lossy: bool) -> Result<Fault> {
 
 fn judge(
     fault: &mut Fault,
-    (order, outcome): (&Order, &Outcome),
+    (order, outcome): (&CeilingOrder, &CeilingOutcome),
     used: u64,
     sink: &Sink,
 ) -> Result<()> {
@@ -154,7 +154,7 @@ fn disk_usage(path: &Path) -> u64 {
     own + entries.map(|entry| disk_usage(&entry.path())).sum::<u64>()
 }
 
-fn start(program: &Path, order: &Order) -> Result<Child> {
+fn start(program: &Path, order: &CeilingOrder) -> Result<Child> {
     Command::new(program)
         .arg("telemetry:fault")
         .arg(serde_json::to_string(order)?)
@@ -165,7 +165,7 @@ fn start(program: &Path, order: &Order) -> Result<Child> {
         .with_context(|| format!("cannot start `{}`", program.display()))
 }
 
-async fn finish(program: Child) -> Result<Outcome> {
+async fn finish(program: Child) -> Result<CeilingOutcome> {
     let output = program.wait_with_output().await?;
     let said = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success(), "the program failed: {said}");
@@ -174,10 +174,10 @@ async fn finish(program: Child) -> Result<Outcome> {
 
 /// The program of its own; order and outcome are JSON.
 pub fn child(order: &str) -> Result<String> {
-    let order: Order = serde_json::from_str(order).context("the order is not one")?;
+    let order: CeilingOrder = serde_json::from_str(order).context("the order is not one")?;
     let memory_before = peak_memory_beside_files()?;
     let program = Program::start(vec![plan(&order)?])?;
-    let load = Load::start(&program, 2, RATE / 2);
+    let load = SteadyLoad::start(&program, 2, RATE / 2);
     // What it keeps to be judged by must not count as memory of telemetry.
     let mut ended = File::create(&order.ended)?;
     let began = Instant::now();
@@ -190,7 +190,7 @@ pub fn child(order: &str) -> Result<String> {
     let report = program.telemetry.shutdown(END_MAX);
     let memory = peak_memory_beside_files()?;
     let counts = report.exporters.first().context("one exporter")?;
-    Ok(serde_json::to_string(&Outcome {
+    Ok(serde_json::to_string(&CeilingOutcome {
         accepted: counts.accepted,
         delivered: counts.delivered,
         queued: counts.queued,
@@ -203,7 +203,7 @@ pub fn child(order: &str) -> Result<String> {
     })?)
 }
 
-fn plan(order: &Order) -> Result<Exporter> {
+fn plan(order: &CeilingOrder) -> Result<Exporter> {
     let transport = if order.grpc { Transport::Grpc } else { Transport::Http };
     let mut plan = exporter("tracer.collector", transport, &local(order.port))?;
     plan.lossy = order.lossy;

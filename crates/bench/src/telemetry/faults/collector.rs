@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::{
     Fault, Ground,
-    program::{BOTH, Load, Program, SOON, exporter, kept_in, local, with_otlp},
+    program::{BOTH, Program, SOON, SteadyLoad, exporter, kept_in, local, with_otlp},
 };
 use crate::parts::{Relay, Sink, SpanId};
 
@@ -19,7 +19,7 @@ const RATE: u64 = 1000;
 const END_MAX: Duration = Duration::from_secs(30);
 
 /// A Collector, the sink behind it, and a program that emits to it.
-struct Stage {
+struct CollectorStage {
     sink: Sink,
     relay: Relay,
     program: Arc<Program>,
@@ -31,8 +31,8 @@ pub(super) async fn killed(ground: &Ground) -> Result<Fault> {
     let (before, away) = if ground.short { (1, 3) } else { (5, 30) };
     let mut fault = Fault::default();
     for transport in BOTH {
-        let mut stage = Stage::new(transport, Duration::from_secs(10)).await?;
-        let load = Load::start(&stage.program, 1, RATE);
+        let mut stage = CollectorStage::new(transport, Duration::from_secs(10)).await?;
+        let load = SteadyLoad::start(&stage.program, 1, RATE);
         sleep(Duration::from_secs(before)).await;
         stage.relay.kill().await?;
         sleep(Duration::from_secs(away)).await;
@@ -48,8 +48,8 @@ pub(super) async fn hung(ground: &Ground) -> Result<Fault> {
     let (timeout, away) = if ground.short { (1, 3) } else { (10, 30) };
     let mut fault = Fault::default();
     for transport in BOTH {
-        let stage = Stage::new(transport, Duration::from_secs(timeout)).await?;
-        let load = Load::start(&stage.program, 1, RATE);
+        let stage = CollectorStage::new(transport, Duration::from_secs(timeout)).await?;
+        let load = SteadyLoad::start(&stage.program, 1, RATE);
         let some = |counts: &telemetry::Counts| counts.delivered > 100;
         stage.program.until("a delivery", SOON, some).await?;
         stage.relay.hang().await?;
@@ -71,8 +71,8 @@ pub(super) async fn restarted(ground: &Ground) -> Result<Fault> {
     let rounds: u32 = if ground.short { 4 } else { 20 };
     let mut fault = Fault::default();
     for transport in BOTH {
-        let mut stage = Stage::new(transport, Duration::from_secs(10)).await?;
-        let load = Load::start(&stage.program, 2, RATE);
+        let mut stage = CollectorStage::new(transport, Duration::from_secs(10)).await?;
+        let load = SteadyLoad::start(&stage.program, 2, RATE);
         for round in 1..=rounds {
             sleep(Duration::from_secs(1) / round).await;
             stage.relay.kill().await?;
@@ -85,7 +85,7 @@ pub(super) async fn restarted(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-impl Stage {
+impl CollectorStage {
     /// One with a Collector that is there, and requests that may take so long.
     async fn new(transport: Transport, timeout: Duration) -> Result<Self> {
         let (folder, sink) = (TempDir::new()?, Sink::start().await?);

@@ -16,7 +16,7 @@ use super::{
     Fault, Ground,
     mount::{Mount, set_fixed},
     peer::Peer,
-    program::{BOTH, Load, Program, SOON, exporter, kept_in, local, received},
+    program::{BOTH, Program, SOON, SteadyLoad, exporter, kept_in, local, received},
 };
 use crate::parts::free_port;
 
@@ -34,7 +34,7 @@ pub(super) async fn full(ground: &Ground) -> Result<Fault> {
         plan.lossy = is_lossy;
         plan.buffer = Buffer { memory: MIB, disk: 64 * MIB, ..plan.buffer };
         let program = Program::start(vec![kept_in(plan, disk.path(), Durability::Process)])?;
-        let load = Load::start(&program, 2, 10_000);
+        let load = SteadyLoad::start(&program, 2, 10_000);
         if is_lossy {
             program.until("the first drop", SOON, |counts| counts.dropped > 0).await?;
         } else {
@@ -90,7 +90,7 @@ async fn restarted(fault: &mut Fault, transport: Transport) -> Result<()> {
     plan.buffer = Buffer { memory: MIB, disk: 64 * MIB, ..plan.buffer };
     let plan = kept_in(plan, disk.path(), Durability::Process);
     let program = Program::start(vec![plan.clone()])?;
-    let load = Load::start(&program, 2, 10_000);
+    let load = SteadyLoad::start(&program, 2, 10_000);
     program.until("the first drop", SOON, |counts| counts.dropped > 0).await?;
     load.stop().await?;
     let report = program.end(Duration::ZERO).await?;

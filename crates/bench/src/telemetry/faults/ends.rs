@@ -22,7 +22,7 @@ const DROP_MAX: Duration = Duration::from_secs(2);
 
 /// What a program may run in, and where it may let go of its telemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Within {
+enum EndWithin {
     /// A thread that knows no runtime.
     Nothing,
     /// A task of a runtime of one thread, which also shuts down there.
@@ -39,11 +39,11 @@ enum Within {
 pub(super) async fn runtimes(_: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let all = [
-        Within::Nothing,
-        Within::CurrentThread,
-        Within::MultiThread,
-        Within::DroppedInTask,
-        Within::DroppedWithRuntime,
+        EndWithin::Nothing,
+        EndWithin::CurrentThread,
+        EndWithin::MultiThread,
+        EndWithin::DroppedInTask,
+        EndWithin::DroppedWithRuntime,
     ];
     for transport in BOTH {
         for within in all {
@@ -116,16 +116,16 @@ async fn next_start(
 }
 
 /// The ids of what was emitted, and whether the shutdown delivered it, where there was one.
-fn inside(within: Within, plan: Exporter) -> Result<(Vec<SpanId>, Option<bool>)> {
+fn inside(within: EndWithin, plan: Exporter) -> Result<(Vec<SpanId>, Option<bool>)> {
     match within {
-        Within::Nothing => emit_and_end(plan),
-        Within::CurrentThread => one_thread()?.block_on(async { emit_and_end(plan) }),
-        Within::MultiThread => {
+        EndWithin::Nothing => emit_and_end(plan),
+        EndWithin::CurrentThread => one_thread()?.block_on(async { emit_and_end(plan) }),
+        EndWithin::MultiThread => {
             let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
             let handle = runtime.handle().clone();
             runtime.block_on(async { handle.spawn(async { emit_and_end(plan) }).await })?
         }
-        Within::DroppedInTask => one_thread()?.block_on(async {
+        EndWithin::DroppedInTask => one_thread()?.block_on(async {
             let program = emitted(plan)?;
             let ended = program.ended();
             let began = tokio::time::Instant::now();
@@ -133,7 +133,7 @@ fn inside(within: Within, plan: Exporter) -> Result<(Vec<SpanId>, Option<bool>)>
             anyhow::ensure!(began.elapsed() < DROP_MAX, "the drop took {:?}", began.elapsed());
             Ok((ended, None))
         }),
-        Within::DroppedWithRuntime => {
+        EndWithin::DroppedWithRuntime => {
             let runtime = one_thread()?;
             let program = emitted(plan)?;
             let ended = program.ended();

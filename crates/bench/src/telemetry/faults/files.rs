@@ -14,8 +14,8 @@ use super::{Fault, Ground, collector::ids};
 use crate::{
     parts::SpanId,
     telemetry::{
-        stand::Stand,
-        subject::{Durability, Load, Subject, Transport},
+        stand::TelemetryStand,
+        subject::{Durability, EmitterLoad, Subject, Transport},
     },
 };
 
@@ -33,8 +33,8 @@ pub(super) async fn torn(ground: &Ground) -> Result<Fault> {
     let mut gone = 0;
     for round in 0..rounds {
         let subject = Subject::ours(Durability::WriteThrough, Transport::ALL[round as usize % 2]);
-        let mut stand = Stand::new(&ground.program, subject).await?;
-        let mut order = stand.order(Load::Steady(RATE, LIFE_MS));
+        let mut stand = TelemetryStand::new(&ground.program, subject).await?;
+        let mut order = stand.order(EmitterLoad::Steady(RATE, LIFE_MS));
         let mut emitter = stand.emit(&order)?;
         emitter.began().await?;
         sleep(Duration::from_millis(300)).await;
@@ -43,7 +43,7 @@ pub(super) async fn torn(ground: &Ground) -> Result<Fault> {
         let is_cut = round % 2 == 0;
         let from = damage(&segment, is_cut)?;
         stand.relay.start().await?;
-        order = stand.order(Load::Spans(100));
+        order = stand.order(EmitterLoad::Spans(100));
         order.ended.set_extension("after");
         let outcome = stand.emit(&order)?.finish().await?;
         let counts = outcome.counts.context("ours counts")?;
@@ -72,7 +72,7 @@ pub(super) async fn shared(ground: &Ground) -> Result<Fault> {
     let time = Duration::from_secs(if ground.short { 1 } else { 10 });
     for transport in Transport::ALL {
         let subject = Subject::ours(Durability::WriteThrough, transport);
-        let mut stand = Stand::new(&ground.program, subject).await?;
+        let mut stand = TelemetryStand::new(&ground.program, subject).await?;
         stand.relay.start().await?;
         let mut owed = Vec::new();
         for is_there in [true, false] {
@@ -81,7 +81,7 @@ pub(super) async fn shared(ground: &Ground) -> Result<Fault> {
             }
             let mut emitters = Vec::new();
             for name in ["one", "two", "three"] {
-                let mut order = stand.order(Load::Steady(RATE, LIFE_MS));
+                let mut order = stand.order(EmitterLoad::Steady(RATE, LIFE_MS));
                 order.ended.set_extension(name);
                 order.throttle_ms = 100;
                 let mut emitter = stand.emit(&order)?;
@@ -89,7 +89,7 @@ pub(super) async fn shared(ground: &Ground) -> Result<Fault> {
                 emitters.push(emitter);
             }
             sleep(time).await;
-            let folder = stand.order(Load::Nothing).directory.join("tracer.collector");
+            let folder = stand.order(EmitterLoad::Nothing).directory.join("tracer.collector");
             for number in ["0", "1", "2"] {
                 let is_taken = folder.join(number).join("lock").exists();
                 fault.promise(is_taken, || format!("each has a folder: {number}"));

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::{
     Fault, Ground,
     peer::Peer,
-    program::{BOTH, Load, Program, SOON, exporter, kept_in, local, received},
+    program::{BOTH, Program, SOON, SteadyLoad, exporter, kept_in, local, received},
 };
 use crate::parts::free_port;
 
@@ -59,7 +59,7 @@ async fn let_go(transport: Transport, is_on_disk: bool, by: By) -> Result<Fault>
     };
     let dead = buffer(exporter(EXPORTER, transport, &local(free_port()?))?);
     let program = Program::start(vec![dead.clone()])?;
-    let load = Load::start(&program, 2, 20_000);
+    let load = SteadyLoad::start(&program, 2, 20_000);
     program.until("held producers", SOON, |counts| counts.holding == 2).await?;
     match by {
         By::Lossy => program.reload(vec![Exporter { lossy: true, ..dead }])?,

@@ -13,8 +13,8 @@ use super::{Fault, Ground, collector::ids};
 use crate::telemetry::{
     ended,
     kill::LOST_MAX,
-    stand::Stand,
-    subject::{Durability, Load, Subject, Transport},
+    stand::TelemetryStand,
+    subject::{Durability, EmitterLoad, Subject, Transport},
 };
 
 /// Spans in a second.
@@ -37,7 +37,8 @@ async fn kills(ground: &Ground, durability: Durability) -> Result<Fault> {
     // Multiples of five: the Collector is away at the end.
     let kills = if ground.short { 5 } else { 100 };
     for transport in Transport::ALL {
-        let mut stand = Stand::new(&ground.program, Subject::ours(durability, transport)).await?;
+        let mut stand =
+            TelemetryStand::new(&ground.program, Subject::ours(durability, transport)).await?;
         let mut owed = Vec::new();
         for kill in 0..kills {
             if kill % 5 == 1 {
@@ -45,7 +46,7 @@ async fn kills(ground: &Ground, durability: Durability) -> Result<Fault> {
             } else if kill % 5 == 4 {
                 stand.relay.kill().await?;
             }
-            let mut order = stand.order(Load::Steady(RATE, 600_000));
+            let mut order = stand.order(EmitterLoad::Steady(RATE, 600_000));
             order.ended.set_extension(kill.to_string());
             order.throttle_ms = 50;
             let emitter = stand.emit(&order)?;

@@ -46,7 +46,7 @@ pub(super) struct Program {
 }
 
 /// Threads that emit at a steady pace until they are stopped.
-pub(super) struct Load {
+pub(super) struct SteadyLoad {
     stop: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
 }
@@ -153,7 +153,7 @@ impl Program {
     }
 }
 
-impl Load {
+impl SteadyLoad {
     /// So many threads, each with so many spans in a second.
     pub(super) fn start(program: &Arc<Program>, threads: usize, rate: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
@@ -192,7 +192,7 @@ impl Load {
     }
 }
 
-impl Drop for Load {
+impl Drop for SteadyLoad {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::{
     Fault, Ground,
     peer::Peer,
-    program::{BOTH, Load, Program, SOON, exporter, kept_in, received, with_otlp},
+    program::{BOTH, Program, SOON, SteadyLoad, exporter, kept_in, received, with_otlp},
 };
 use crate::parts::SpanId;
 
@@ -34,7 +34,7 @@ pub(super) async fn storm(ground: &Ground) -> Result<Fault> {
     let peers = [Peer::start(), Peer::start()];
     let others = Peer::start();
     let program = Program::start(plans(0, (&peers, &others), folder.path())?)?;
-    let load = Load::start(&program, 2, 1000);
+    let load = SteadyLoad::start(&program, 2, 1000);
     for number in 1..=reloads {
         sleep(Duration::from_secs(1) / PACE).await;
         let plans = plans(number, (&peers, &others), folder.path())?;

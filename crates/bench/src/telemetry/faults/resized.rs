@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::{
     Fault, Ground,
     peer::Peer,
-    program::{BOTH, Load, Program, SOON, exporter, kept_in, local, received},
+    program::{BOTH, Program, SOON, SteadyLoad, exporter, kept_in, local, received},
 };
 use crate::parts::free_port;
 
@@ -32,7 +32,7 @@ async fn one(transport: Transport, is_on_disk: bool) -> Result<Fault> {
         Ok(if is_on_disk { kept_in(plan, folder.path(), Durability::Process) } else { plan })
     };
     let program = Program::start(vec![plan(300_000, 1_000_000)?])?;
-    let load = Load::start(&program, 2, 20_000);
+    let load = SteadyLoad::start(&program, 2, 20_000);
     let full = program.until("held producers", SOON, |counts| counts.holding == 2).await?;
     program.reload(vec![plan(3_000_000, 10_000_000)?])?;
     let more = |counts: &telemetry::Counts| counts.queued > 2 * full.queued;

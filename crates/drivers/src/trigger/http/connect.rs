@@ -270,9 +270,9 @@ async fn tunnel(
         let answer = sender.send_request(request).await.map_err(broken)?;
         match answer.status() {
             status if status.is_success() => hyper::upgrade::on(answer).await.map_err(broken),
-            StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-                Err(refused("it requires authentication: write `http://user:password@…`".to_owned()))
-            }
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(refused(
+                "it requires authentication: write `http://user:password@…`".to_owned(),
+            )),
             status => Err(refused(format!("it says `{status}`"))),
         }
     };

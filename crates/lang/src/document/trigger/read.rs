@@ -9,8 +9,8 @@ use super::{
     super::{
         FileRef, is_blank, is_relative_path, place_at, read_wait, take_others, tell_other, texts,
     },
-    Auth, Command, Content, Exec, Graphql, Grpc, Header, Http, Json, Kafka, KeyPlace,
-    PlaywrightEngine, Tls, Trigger, TriggerKind,
+    Auth, Command, Content, Exec, Graphql, GrpcTrigger, Header, HttpTrigger, JsonTemplate, Kafka,
+    KeyPlace, PlaywrightEngine, Trigger, TriggerKind, TriggerTls,
 };
 
 /// How long a trigger may take if its document does not say.
@@ -154,7 +154,7 @@ fn read_section(key: &str, item: &Item<'_>, found: &Diagnostics) -> Option<Trigg
     }
 }
 
-fn read_http(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Http<Scalar>> {
+fn read_http(mut fields: Fields<'_>, found: &Diagnostics) -> Option<HttpTrigger<Scalar>> {
     let url = scalar(fields.require("url"));
     let method = fields.take("method").and_then(|method| method.text());
     let headers = read_headers(&mut fields, "headers");
@@ -164,7 +164,7 @@ fn read_http(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Http<Scalar>
     let redirects = fields.integer("redirects", 0..=REDIRECTS_MAX);
     fields.finish();
     let method = method.map_or("GET".to_owned(), |method| read_method(method, found));
-    Some(Http { url: url?, method, headers, body, auth, ssl_verification, redirects })
+    Some(HttpTrigger { url: url?, method, headers, body, auth, ssl_verification, redirects })
 }
 
 fn read_method(method: &Scalar, found: &Diagnostics) -> String {
@@ -201,7 +201,7 @@ fn read_graphql(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Graphql<S
     })
 }
 
-fn read_grpc(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Grpc<Scalar>> {
+fn read_grpc(mut fields: Fields<'_>, found: &Diagnostics) -> Option<GrpcTrigger<Scalar>> {
     let protobuf = word_or_text(fields.take("protobufFile"), found);
     let address = scalar(fields.require("address"));
     let service = scalar(fields.take("service"));
@@ -210,7 +210,15 @@ fn read_grpc(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Grpc<Scalar>
     let auth = fields.take("auth").and_then(|auth| read_auth(&auth, found));
     let request = content(fields.take("request"), found);
     fields.finish();
-    Some(Grpc { address: address?, service, method: method?, protobuf, metadata, auth, request })
+    Some(GrpcTrigger {
+        address: address?,
+        service,
+        method: method?,
+        protobuf,
+        metadata,
+        auth,
+        request,
+    })
 }
 
 fn read_kafka(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Kafka<Scalar>> {
@@ -319,7 +327,7 @@ fn read_auth(item: &Item<'_>, found: &Diagnostics) -> Option<Auth<Scalar>> {
     auth
 }
 
-fn read_tls(item: &Item<'_>, found: &Diagnostics) -> Option<Tls<Scalar>> {
+fn read_tls(item: &Item<'_>, found: &Diagnostics) -> Option<TriggerTls<Scalar>> {
     let mut fields = item.fields()?;
     let mut file = |key: &str| {
         let scalar = fields.take(key)?.text()?;
@@ -332,7 +340,7 @@ fn read_tls(item: &Item<'_>, found: &Diagnostics) -> Option<Tls<Scalar>> {
         let message = format!("`{}.keyFile` is the key of no certificate", item.path);
         found.push(found.error(item.head(), message).help("name the certificate by `certFile`"));
     }
-    Some(Tls { ca_file, cert_file, key_file, server_name })
+    Some(TriggerTls { ca_file, cert_file, key_file, server_name })
 }
 
 fn scalar(item: Option<Item<'_>>) -> Option<Scalar> {
@@ -360,15 +368,15 @@ fn word_or_text(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<S
 }
 
 /// A value of JSON. The reader of YAML has bounded how deep it is.
-fn json(node: &Node) -> Json<Scalar> {
+fn json(node: &Node) -> JsonTemplate<Scalar> {
     match &node.value {
-        Value::Scalar(scalar) if scalar.as_str().is_some() => Json::Text(scalar.clone()),
-        Value::Scalar(scalar) if scalar.is_null() => Json::Bare("null".to_owned()),
-        Value::Scalar(scalar) => Json::Bare(scalar.text.clone()),
-        Value::Sequence(items) => Json::List(items.iter().map(json).collect()),
+        Value::Scalar(scalar) if scalar.as_str().is_some() => JsonTemplate::Text(scalar.clone()),
+        Value::Scalar(scalar) if scalar.is_null() => JsonTemplate::Bare("null".to_owned()),
+        Value::Scalar(scalar) => JsonTemplate::Bare(scalar.text.clone()),
+        Value::Sequence(items) => JsonTemplate::List(items.iter().map(json).collect()),
         Value::Table(entries) => {
             let entry = |entry: &source::Entry| (entry.key.text.clone(), json(&entry.value));
-            Json::Table(entries.iter().map(entry).collect())
+            JsonTemplate::Table(entries.iter().map(entry).collect())
         }
     }
 }

@@ -10,7 +10,7 @@ use proptest::{
 
 use super::{Index, extent};
 use crate::{
-    eval::{bits::Bits, truth::truth, world::World},
+    eval::{bits::Bits, truth::truth, world::EvalContext},
     syntax::{number::Numbers, parse},
 };
 
@@ -33,13 +33,13 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 /// Kind and status, its own attributes, those of its resource.
-type Drawn = ((i32, i32), Vec<(String, Value)>, Vec<(String, Value)>);
+type SpanParts = ((i32, i32), Vec<(String, Value)>, Vec<(String, Value)>);
 
 fn attributes() -> impl Strategy<Value = Vec<(String, Value)>> {
     vec((select(KEYS).prop_map(str::to_owned), value()), 0..4)
 }
 
-fn trace(spans: Vec<Drawn>) -> Trace {
+fn trace(spans: Vec<SpanParts>) -> Trace {
     let mut trace = Trace::new(TraceId::from_bytes([7; 16]).expect("not zero"));
     for (number, ((kind, code), attributes, resource)) in (1u64..).zip(spans) {
         let resource = ResourceData { attributes: resource, ..ResourceData::default() };
@@ -119,7 +119,7 @@ proptest! {
         let mut numbers = Numbers::default();
         selectors.iter_mut().for_each(|selector| numbers.selector(selector));
         assert!(selectors.len() > 250, "most of these are right");
-        let mut world = World::new(&trace, None, None);
+        let mut world = EvalContext::new(&trace, None, None);
         world.prepare(&[], &selectors.iter().collect::<Vec<_>>());
         for selector in &selectors {
             let condition = selector.parts[0].hops[0].step.condition.as_ref().expect("one");

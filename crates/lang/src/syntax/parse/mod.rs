@@ -31,7 +31,7 @@ const PIECES_MAX: usize = 256;
 
 /// What was read, and everything that is wrong with it; warnings too.
 #[derive(Debug)]
-pub(crate) struct Parsed<T> {
+pub(crate) struct ParseResult<T> {
     /// None where something is wrong beyond a warning.
     pub(crate) tree: Option<T>,
     /// In the order of their places.
@@ -41,7 +41,7 @@ pub(crate) struct Parsed<T> {
 }
 
 /// Reads a selector.
-pub(crate) fn selector(source: &str) -> Parsed<Selector> {
+pub(crate) fn selector(source: &str) -> ParseResult<Selector> {
     parse(source, Root::Selector, |parser| {
         let selector = parser.whole_selector()?;
         parser.end("`:`, `,`, `span[…]` or the end")?;
@@ -50,17 +50,17 @@ pub(crate) fn selector(source: &str) -> Parsed<Selector> {
 }
 
 /// Reads an assertion of a spec: a statement.
-pub(crate) fn assertion(source: &str) -> Parsed<Expr> {
+pub(crate) fn assertion(source: &str) -> ParseResult<Expr> {
     parse(source, Root::Assertion, Parser::whole_statement)
 }
 
 /// Reads a claim of `trace`: a statement that speaks of no span unless it names one.
-pub(crate) fn claim(source: &str) -> Parsed<Expr> {
+pub(crate) fn claim(source: &str) -> ParseResult<Expr> {
     parse(source, Root::Claim, Parser::whole_statement)
 }
 
 /// Reads the value of an output. A statement is one too: it is true or false.
-pub(crate) fn value(source: &str) -> Parsed<Expr> {
+pub(crate) fn value(source: &str) -> ParseResult<Expr> {
     parse(source, Root::Value, |parser| {
         let value = parser.statement()?;
         parser.end("the end")?;
@@ -69,8 +69,8 @@ pub(crate) fn value(source: &str) -> Parsed<Expr> {
 }
 
 /// Reads a text of a trigger: anything, with `${…}` in it.
-pub(crate) fn template(source: &str) -> Parsed<Template> {
-    let (tokens, scene) = (Tokens::none(), Scene::of(Root::Trigger));
+pub(crate) fn template(source: &str) -> ParseResult<Template> {
+    let (tokens, scene) = (Tokens::none(), ParseContext::of(Root::Trigger));
     let mut parser = Parser { source, tokens, scene, notes: Notes::default() };
     let pieces = parser.pieces_of(source, &Origin::Shift(0));
     parsed(Ok(Template { pieces }), parser.notes)
@@ -88,7 +88,7 @@ enum Root {
 
 /// Where in a string the parser is, as far as it changes what may stand there.
 #[derive(Clone, Copy, Debug)]
-struct Scene {
+struct ParseContext {
     root: Root,
     dialect: Dialect,
     /// Inside `event[…]` or `link[…]`.
@@ -99,7 +99,7 @@ struct Scene {
     has_span: bool,
 }
 
-impl Scene {
+impl ParseContext {
     fn of(root: Root) -> Self {
         let dialect = match root {
             Root::Selector => Dialect::Selector,
@@ -142,7 +142,7 @@ struct Parser<'a> {
     /// The string that was read first, which all ranges are ranges of.
     source: &'a str,
     tokens: Tokens<'a>,
-    scene: Scene,
+    scene: ParseContext,
     notes: Notes,
 }
 
@@ -150,25 +150,25 @@ fn parse<'a, T>(
     source: &'a str,
     root: Root,
     read: impl FnOnce(&mut Parser<'a>) -> Result<T, Stop>,
-) -> Parsed<T> {
-    let scene = Scene::of(root);
+) -> ParseResult<T> {
+    let scene = ParseContext::of(root);
     match Tokens::of(source, scene.dialect, Origin::Shift(0)) {
-        Err(mistake) => Parsed { tree: None, mistakes: vec![mistake], has_comments: false },
+        Err(mistake) => ParseResult { tree: None, mistakes: vec![mistake], has_comments: false },
         Ok(tokens) => {
             let mut parser = Parser { source, tokens, scene, notes: Notes::default() };
             let tree = read(&mut parser);
             let has_comments = parser.tokens.has_comments;
-            Parsed { has_comments, ..parsed(tree, parser.notes) }
+            ParseResult { has_comments, ..parsed(tree, parser.notes) }
         }
     }
 }
 
-fn parsed<T>(tree: Result<T, Stop>, notes: Notes) -> Parsed<T> {
+fn parsed<T>(tree: Result<T, Stop>, notes: Notes) -> ParseResult<T> {
     let mut mistakes = notes.mistakes;
     mistakes.sort_by_key(|mistake| mistake.range.start);
     mistakes.dedup();
     let tree = tree.ok().filter(|_| !mistakes.iter().any(Mistake::is_error));
-    Parsed { tree, mistakes, has_comments: false }
+    ParseResult { tree, mistakes, has_comments: false }
 }
 
 impl Parser<'_> {
@@ -257,7 +257,7 @@ impl Parser<'_> {
     /// Reads something in another scene.
     fn with<T>(
         &mut self,
-        scene: Scene,
+        scene: ParseContext,
         read: impl FnOnce(&mut Self) -> Result<T, Stop>,
     ) -> Result<T, Stop> {
         let before = std::mem::replace(&mut self.scene, scene);

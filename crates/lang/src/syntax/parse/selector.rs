@@ -7,7 +7,8 @@ use source::did_you_mean;
 use super::{Parser, Root, Stop, statement::Join};
 use crate::syntax::{
     ast::{
-        Anchor, At, Combinator, Expr, ExprKind, Hop, Inner, Part, Position, Pseudo, Selector, Step,
+        Anchor, At, Combinator, CompoundSelector, Expr, ExprKind, Hop, Inner, Part, Position,
+        Pseudo, Selector,
     },
     lex::TokenKind,
     mistake::Mistake,
@@ -109,7 +110,7 @@ impl Parser<'_> {
     }
 
     /// `span[…]` with what stands behind it, and where its position stands.
-    fn step(&mut self) -> Result<(Step, Option<Range<usize>>), Stop> {
+    fn step(&mut self) -> Result<(CompoundSelector, Option<Range<usize>>), Stop> {
         let start = self.start();
         if self.tokens.peek_word() != Some("span") {
             let mistake = self.no_step();
@@ -144,7 +145,7 @@ impl Parser<'_> {
         }
         let at = At::new(self.since(start));
         let (position, range) = position.unzip();
-        Ok((Step { condition, pseudos, position, at }, range))
+        Ok((CompoundSelector { condition, pseudos, position, at }, range))
     }
 
     /// What stands in the brackets of `span`, `event` or `link`, up to the closing one.

@@ -1,6 +1,6 @@
 //! Statements: comparisons and what joins them.
 
-use super::{Parser, Root, Scene, Stop};
+use super::{ParseContext, Parser, Root, Stop};
 use crate::syntax::{
     ast::{Comparator, Expr, ExprKind, Inner},
     lex::{Dialect, TokenKind},
@@ -36,7 +36,7 @@ impl Join {
 
 /// How two values are compared, or what is asked of one.
 #[derive(Clone, Copy, Debug)]
-enum Question {
+enum ComparisonForm {
     Compare(Comparator, bool),
     Between(bool),
     Exists(bool),
@@ -126,7 +126,7 @@ impl Parser<'_> {
         {
             return self.within(inner);
         }
-        let scene = Scene { is_left: true, ..self.scene };
+        let scene = ParseContext { is_left: true, ..self.scene };
         let left = self.with(scene, |parser| {
             let left = parser.operand()?;
             parser.refuse_unusual_name(&left)?;
@@ -159,7 +159,7 @@ impl Parser<'_> {
     }
 
     /// What is asked of a value that was just read; nothing where it stands alone.
-    fn question(&mut self, left: &Expr) -> Result<Option<Question>, Stop> {
+    fn question(&mut self, left: &Expr) -> Result<Option<ComparisonForm>, Stop> {
         let token = self.tokens.peek().clone();
         let written = self.tokens.text(&token);
         match token.kind {
@@ -193,7 +193,7 @@ impl Parser<'_> {
     }
 
     /// What is asked in the signs of another language.
-    fn foreign_question(&mut self) -> Result<Question, Stop> {
+    fn foreign_question(&mut self) -> Result<ComparisonForm, Stop> {
         let Some((meant, question)) =
             self.css_comparator().and_then(|meant| Some((meant, plain_question(meant)?)))
         else {
@@ -207,7 +207,7 @@ impl Parser<'_> {
     }
 
     /// The comparator that comes next, and how many tokens it has.
-    fn question_ahead(&self) -> Option<(Question, usize)> {
+    fn question_ahead(&self) -> Option<(ComparisonForm, usize)> {
         let token = self.tokens.peek();
         let written = self.tokens.text(token);
         if let Some(question) = plain_question(written) {
@@ -220,24 +220,26 @@ impl Parser<'_> {
         // Symbols carry their own negation.
         let question = plain_question(word).filter(|_| word.starts_with(char::is_alphabetic))?;
         let negated = match question {
-            Question::Compare(comparator, is_negated) => Question::Compare(comparator, !is_negated),
-            Question::Between(is_negated) => Question::Between(!is_negated),
-            Question::Exists(is_negated) => Question::Exists(!is_negated),
+            ComparisonForm::Compare(comparator, is_negated) => {
+                ComparisonForm::Compare(comparator, !is_negated)
+            }
+            ComparisonForm::Between(is_negated) => ComparisonForm::Between(!is_negated),
+            ComparisonForm::Exists(is_negated) => ComparisonForm::Exists(!is_negated),
         };
         Some((negated, tokens))
     }
 
     /// The rest of a comparison.
-    fn answer(&mut self, left: Expr, question: Question) -> Result<ExprKind, Stop> {
+    fn answer(&mut self, left: Expr, question: ComparisonForm) -> Result<ExprKind, Stop> {
         let value = Box::new(left);
         match question {
-            Question::Exists(is_negated) => Ok(ExprKind::Exists { value, is_negated }),
-            Question::Compare(comparator, is_negated) => {
+            ComparisonForm::Exists(is_negated) => Ok(ExprKind::Exists { value, is_negated }),
+            ComparisonForm::Compare(comparator, is_negated) => {
                 let right = Box::new(self.right()?);
                 self.check_comparison(&value, comparator, &right);
                 Ok(ExprKind::Compare { left: value, comparator, is_negated, right })
             }
-            Question::Between(is_negated) => {
+            ComparisonForm::Between(is_negated) => {
                 let low = Box::new(self.right()?);
                 if self.take_word("and").is_none() {
                     let mistake = self.tokens.unexpected("`and` and the upper bound");
@@ -252,7 +254,7 @@ impl Parser<'_> {
     }
 
     fn right(&mut self) -> Result<Expr, Stop> {
-        let scene = Scene { is_left: false, ..self.scene };
+        let scene = ParseContext { is_left: false, ..self.scene };
         let right = self.with(scene, Self::operand)?;
         Ok(self.require_value(right))
     }
@@ -290,12 +292,12 @@ impl Parser<'_> {
 }
 
 /// What a comparator of one word or symbol asks.
-fn plain_question(written: &str) -> Option<Question> {
+fn plain_question(written: &str) -> Option<ComparisonForm> {
     match written {
-        "between" => Some(Question::Between(false)),
-        "exists" => Some(Question::Exists(false)),
-        "not-contains" => Some(Question::Compare(Comparator::Contains, true)),
+        "between" => Some(ComparisonForm::Between(false)),
+        "exists" => Some(ComparisonForm::Exists(false)),
+        "not-contains" => Some(ComparisonForm::Compare(Comparator::Contains, true)),
         _ => name::found(COMPARATORS, written)
-            .map(|(comparator, is_negated)| Question::Compare(comparator, is_negated)),
+            .map(|(comparator, is_negated)| ComparisonForm::Compare(comparator, is_negated)),
     }
 }

@@ -2,7 +2,7 @@
 
 use source::did_you_mean;
 
-use super::{Parser, Scene, Stop};
+use super::{ParseContext, Parser, Stop};
 use crate::{
     syntax::{
         ast::{Aggregate, Expr, ExprKind, Selector, Summary},
@@ -82,7 +82,7 @@ impl Parser<'_> {
                 None
             }
             _ => {
-                let scene = Scene { is_left: true, ..self.scene.with_span() };
+                let scene = ParseContext { is_left: true, ..self.scene.with_span() };
                 let value = self.with(scene, Self::operand)?;
                 let value = self.require_value(value);
                 if self.take_word("of").is_none() {
@@ -100,7 +100,7 @@ impl Parser<'_> {
         let mut by = Vec::new();
         if self.take_word("by").is_some() {
             loop {
-                let scene = Scene { is_left: true, ..self.scene.with_span() };
+                let scene = ParseContext { is_left: true, ..self.scene.with_span() };
                 let key = self.with(scene, Self::operand)?;
                 by.push(self.require_value(key));
                 if self.take(',').is_none() {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use source::did_you_mean;
 
-use super::{Parser, Scene, Stop, hint::listed, summary::summary_words};
+use super::{ParseContext, Parser, Stop, hint::listed, summary::summary_words};
 use crate::syntax::{
     ast::{Arithmetic, Expr, ExprKind, Filter},
     lex::{Dialect, Gap, TokenKind},
@@ -53,7 +53,7 @@ impl Parser<'_> {
             Dialect::Selector => known.map_or(1, |(_, _, count)| *count),
             Dialect::Expression => usize::MAX,
         };
-        let scene = Scene { is_left: false, ..self.scene };
+        let scene = ParseContext { is_left: false, ..self.scene };
         let mut arguments = Vec::new();
         while arguments.len() < arguments_max && self.starts_argument() {
             arguments.push(self.with(scene, |parser| parser.nested(Self::unary))?);
@@ -198,7 +198,7 @@ impl Parser<'_> {
 
     /// Values with commas between, from behind what opens them up to what closes them.
     fn items(&mut self, open: Range<usize>, close: char) -> Result<Vec<Expr>, Stop> {
-        let scene = Scene { is_left: false, ..self.scene };
+        let scene = ParseContext { is_left: false, ..self.scene };
         let mut items = Vec::new();
         if self.take(close).is_some() {
             return Ok(items);

@@ -10,8 +10,8 @@ mod value;
 
 use super::{
     ast::{
-        Anchor, Arithmetic, Combinator, Comparator, Expr, ExprKind, Inner, Part, Position, Pseudo,
-        Quantifier, Selector, Step, Subject,
+        Anchor, Arithmetic, Combinator, Comparator, CompoundSelector, Expr, ExprKind, Inner, Part,
+        Position, Pseudo, Quantifier, Selector, Subject,
     },
     lex::Dialect,
     name::{self, COMPARATORS, RELATIONS},
@@ -19,7 +19,7 @@ use super::{
 
 /// A selector in its one form.
 pub(crate) fn selector(selector: &Selector) -> String {
-    let scene = Scene { dialect: Dialect::Selector, ..Scene::EXPRESSION };
+    let scene = PrintContext { dialect: Dialect::Selector, ..PrintContext::EXPRESSION };
     printed(|out| out.selector(selector, scene))
 }
 
@@ -30,7 +30,9 @@ pub(crate) fn expression(expression: &Expr) -> String {
 
 /// The same, with its texts in this quote where they do not hold it. Those inside `span[…]` know only `"`.
 pub(crate) fn expression_in(expression: &Expr, quote: char) -> String {
-    printed(|out| out.expr(expression, Level::Or, Scene { quote, ..Scene::EXPRESSION }))
+    printed(|out| {
+        out.expr(expression, Level::Or, PrintContext { quote, ..PrintContext::EXPRESSION });
+    })
 }
 
 fn printed(write: impl FnOnce(&mut Printer)) -> String {
@@ -73,7 +75,7 @@ impl Level {
 
 /// Where an expression stands, as far as it changes its spelling.
 #[derive(Clone, Copy, Debug)]
-struct Scene {
+struct PrintContext {
     dialect: Dialect,
     inner: Option<Inner>,
     /// A selector's names are bare here.
@@ -84,7 +86,7 @@ struct Scene {
     quote: char,
 }
 
-impl Scene {
+impl PrintContext {
     const EXPRESSION: Self = Self {
         dialect: Dialect::Expression,
         inner: None,
@@ -129,11 +131,11 @@ impl Printer {
         }
     }
 
-    fn selector(&mut self, selector: &Selector, scene: Scene) {
+    fn selector(&mut self, selector: &Selector, scene: PrintContext) {
         self.separated(&selector.parts, ", ", |out, part| out.part(part, scene));
     }
 
-    fn part(&mut self, part: &Part, scene: Scene) {
+    fn part(&mut self, part: &Part, scene: PrintContext) {
         if part.anchor == Anchor::This {
             self.put("self");
         }
@@ -146,7 +148,7 @@ impl Printer {
     }
 
     /// A part of `:has(…)`, which `self` need not begin.
-    fn relative(&mut self, part: &Part, scene: Scene) {
+    fn relative(&mut self, part: &Part, scene: PrintContext) {
         let start = self.out.len();
         self.part(part, scene);
         if !part.hops.is_empty() && self.out[start..].starts_with("self ") {
@@ -154,7 +156,7 @@ impl Printer {
         }
     }
 
-    fn step(&mut self, step: &Step, scene: Scene) {
+    fn step(&mut self, step: &CompoundSelector, scene: PrintContext) {
         self.put("span[");
         if let Some(condition) = &step.condition {
             self.condition(condition, scene.condition(None));
@@ -186,7 +188,7 @@ impl Printer {
     }
 
     /// What stands in brackets. Conditions that all hold stand beside each other where nothing runs together.
-    fn condition(&mut self, condition: &Expr, scene: Scene) {
+    fn condition(&mut self, condition: &Expr, scene: PrintContext) {
         let ExprKind::And(items) = &condition.kind else {
             return self.expr(condition, Level::Or, scene);
         };
@@ -201,17 +203,17 @@ impl Printer {
     }
 
     /// An expression where at least `level` is asked for.
-    fn expr(&mut self, expr: &Expr, level: Level, scene: Scene) {
+    fn expr(&mut self, expr: &Expr, level: Level, scene: PrintContext) {
         let is_open = matches!(expr.kind, ExprKind::Quantified { predicate: Some(_), .. });
         if Level::of(expr) >= level && !(is_open && scene.is_followed) {
             return self.bare(expr, scene);
         }
         self.put("(");
-        self.bare(expr, Scene { is_followed: false, ..scene });
+        self.bare(expr, PrintContext { is_followed: false, ..scene });
         self.put(")");
     }
 
-    fn bare(&mut self, expr: &Expr, scene: Scene) {
+    fn bare(&mut self, expr: &Expr, scene: PrintContext) {
         match &expr.kind {
             ExprKind::Or(items) => self.joined(items, " or ", Level::And, scene),
             ExprKind::And(items) => self.joined(items, " and ", Level::Not, scene),
@@ -258,13 +260,13 @@ impl Printer {
     }
 
     /// Statements with a word between.
-    fn joined(&mut self, items: &[Expr], word: &str, level: Level, scene: Scene) {
+    fn joined(&mut self, items: &[Expr], word: &str, level: Level, scene: PrintContext) {
         for (at, item) in items.iter().enumerate() {
             if at > 0 {
                 self.put(word);
             }
             let is_followed = scene.is_followed || at + 1 < items.len();
-            self.expr(item, level, Scene { is_followed, ..scene });
+            self.expr(item, level, PrintContext { is_followed, ..scene });
         }
     }
 
@@ -273,7 +275,7 @@ impl Printer {
         (left, right): (&Expr, &Expr),
         comparator: Comparator,
         is_negated: bool,
-        scene: Scene,
+        scene: PrintContext,
     ) {
         let is_selector = scene.dialect == Dialect::Selector;
         let word = match (comparator, is_negated) {
@@ -297,7 +299,7 @@ impl Printer {
         self.expr(right, Level::Filter, scene.right());
     }
 
-    fn subject(&mut self, subject: &Subject, scene: Scene) {
+    fn subject(&mut self, subject: &Subject, scene: PrintContext) {
         self.put(match subject.quantifier {
             Quantifier::The => "",
             Quantifier::Every => "every ",

@@ -1,6 +1,6 @@
 //! Values: literals, names, filters, functions and aggregates.
 
-use super::{Level, Printer, Scene, printed};
+use super::{Level, PrintContext, Printer, printed};
 use crate::{
     syntax::{
         ast::{
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Printer {
-    pub(super) fn value(&mut self, expr: &Expr, scene: Scene) {
+    pub(super) fn value(&mut self, expr: &Expr, scene: PrintContext) {
         match &expr.kind {
             // Bare, they would be names on the left of a selector's comparison.
             ExprKind::Bool(_) | ExprKind::Null if scene.names_are_bare() => {
@@ -85,7 +85,12 @@ impl Printer {
         }
     }
 
-    fn arithmetic(&mut self, (left, right): (&Expr, &Expr), operator: Arithmetic, scene: Scene) {
+    fn arithmetic(
+        &mut self,
+        (left, right): (&Expr, &Expr),
+        operator: Arithmetic,
+        scene: PrintContext,
+    ) {
         let (sign, left_level, right_level) = match operator {
             // A product inside a sum keeps its parentheses: Tracetest computes from left to right.
             Arithmetic::Add => (" + ", Level::Sum, Level::Unary),
@@ -98,12 +103,12 @@ impl Printer {
         self.expr(right, right_level, scene);
     }
 
-    fn values(&mut self, values: &[Expr], scene: Scene) {
+    fn values(&mut self, values: &[Expr], scene: PrintContext) {
         self.separated(values, ", ", |out, value| out.expr(value, Level::Filter, scene.right()));
     }
 
     /// What stands behind a filter's name. A word would not be read as belonging to it.
-    fn argument(&mut self, argument: &Expr, scene: Scene) {
+    fn argument(&mut self, argument: &Expr, scene: PrintContext) {
         let text = printed(|out| out.expr(argument, Level::Primary, scene));
         let is_word = text.starts_with(|c: char| c.is_alphabetic() || c == '_');
         let is_plain = match argument.kind {
@@ -115,7 +120,7 @@ impl Printer {
         self.put(&if is_plain { text } else { format!("({text})") });
     }
 
-    fn aggregate(&mut self, aggregate: &Aggregate, scene: Scene) {
+    fn aggregate(&mut self, aggregate: &Aggregate, scene: PrintContext) {
         let word = match aggregate.function {
             Summary::Percentile(Number::Int(percent)) => format!("p{percent}("),
             Summary::Percentile(Number::Double(percent)) => format!("percentile({percent}, "),
@@ -136,7 +141,7 @@ impl Printer {
         self.put(")");
     }
 
-    fn property(&mut self, property: &Property, scene: Scene) {
+    fn property(&mut self, property: &Property, scene: PrintContext) {
         if scene.dialect == Dialect::Expression {
             return self.expression_property(property, scene);
         }
@@ -152,7 +157,7 @@ impl Printer {
         }
     }
 
-    fn expression_property(&mut self, property: &Property, scene: Scene) {
+    fn expression_property(&mut self, property: &Property, scene: PrintContext) {
         let (scope, name) = match property {
             Property::Intrinsic(_, Spelling::Word) => return self.put(&attribute_name(property)),
             Property::Resource(name) => ("resource", name),
@@ -166,7 +171,7 @@ impl Printer {
         self.name(name, scene);
     }
 
-    fn response(&mut self, part: &ResponsePart, scene: Scene) {
+    fn response(&mut self, part: &ResponsePart, scene: PrintContext) {
         self.put("response.");
         match part {
             ResponsePart::Header(name) => {
@@ -178,16 +183,16 @@ impl Printer {
     }
 
     /// A name behind a point.
-    fn name(&mut self, name: &str, scene: Scene) {
+    fn name(&mut self, name: &str, scene: PrintContext) {
         if is_plain_name(name) { self.put(name) } else { self.text(name, scene) }
     }
 
-    fn scoped(&mut self, scope: &str, name: &str, scene: Scene) {
+    fn scoped(&mut self, scope: &str, name: &str, scene: PrintContext) {
         self.put(scope);
         if is_scoped_name(name) { self.put(name) } else { self.text(name, scene) }
     }
 
-    fn text(&mut self, text: &str, scene: Scene) {
+    fn text(&mut self, text: &str, scene: PrintContext) {
         match scene.dialect {
             Dialect::Selector => self.put(&selector_text(text)),
             Dialect::Expression => {
@@ -197,7 +202,7 @@ impl Printer {
         }
     }
 
-    fn template(&mut self, template: &Template, scene: Scene) {
+    fn template(&mut self, template: &Template, scene: PrintContext) {
         let texts: String = template
             .pieces
             .iter()
@@ -207,7 +212,10 @@ impl Printer {
             })
             .collect();
         let quote = quote_for(&texts, scene.quote);
-        let inside = Scene { quote: if quote == '"' { '\'' } else { '"' }, ..Scene::EXPRESSION };
+        let inside = PrintContext {
+            quote: if quote == '"' { '\'' } else { '"' },
+            ..PrintContext::EXPRESSION
+        };
         let text: String = template
             .pieces
             .iter()

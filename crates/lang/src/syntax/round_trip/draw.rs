@@ -2,9 +2,9 @@
 
 use super::super::{
     ast::{
-        Aggregate, Anchor, Arithmetic, At, Combinator, Comparator, Expr, ExprKind, Filter, Hop,
-        Inner, Intrinsic, Part, Piece, Position, Property, Pseudo, Quantifier, ResponsePart,
-        Selector, Step, Subject, Summary, Template, VariableScope,
+        Aggregate, Anchor, Arithmetic, At, Combinator, Comparator, CompoundSelector, Expr,
+        ExprKind, Filter, Hop, Inner, Intrinsic, Part, Piece, Position, Property, Pseudo,
+        Quantifier, ResponsePart, Selector, Subject, Summary, Template, VariableScope,
     },
     name::{self, FILTERS, FUNCTIONS, INTRINSICS, RELATIONS, SUMMARIES},
 };
@@ -57,7 +57,7 @@ impl Tape {
 
 /// Where a tree is drawn for.
 #[derive(Clone, Copy)]
-pub(super) struct Scene {
+pub(super) struct DrawContext {
     is_selector: bool,
     inner: Option<Inner>,
     is_left: bool,
@@ -65,7 +65,7 @@ pub(super) struct Scene {
     depth: usize,
 }
 
-impl Scene {
+impl DrawContext {
     pub(super) const ASSERTION: Self =
         Self { is_selector: false, inner: None, is_left: false, has_span: true, depth: 4 };
     pub(super) const CLAIM: Self = Self { has_span: false, ..Self::ASSERTION };
@@ -105,12 +105,12 @@ fn boxed(kind: Expr) -> Box<Expr> {
     Box::new(kind)
 }
 
-pub(super) fn selector(tape: &mut Tape, scene: Scene) -> Selector {
+pub(super) fn selector(tape: &mut Tape, scene: DrawContext) -> Selector {
     let parts = tape.several(1, |tape| part(tape, scene, Anchor::Trace));
     Selector { parts, at: At::default() }
 }
 
-fn part(tape: &mut Tape, scene: Scene, anchor: Anchor) -> Part {
+fn part(tape: &mut Tape, scene: DrawContext, anchor: Anchor) -> Part {
     let is_self = anchor == Anchor::This || scene.has_span && tape.pick(3) == 2;
     let anchor = if is_self { Anchor::This } else { Anchor::Trace };
     let mut hops = tape.several(usize::from(!is_self), |tape| hop(tape, scene));
@@ -120,7 +120,7 @@ fn part(tape: &mut Tape, scene: Scene, anchor: Anchor) -> Part {
     Part { anchor, hops }
 }
 
-fn hop(tape: &mut Tape, scene: Scene) -> Hop {
+fn hop(tape: &mut Tape, scene: DrawContext) -> Hop {
     let combinator = *tape.one(&[
         Combinator::Descendant,
         Combinator::Child,
@@ -146,11 +146,11 @@ fn hop(tape: &mut Tape, scene: Scene) -> Hop {
     }
     let positions = [None, Some(Position::First), Some(Position::Last), Some(Position::Nth(2))];
     let position = *tape.one(&positions);
-    Hop { combinator, step: Step { condition, pseudos, position, at: At::default() } }
+    Hop { combinator, step: CompoundSelector { condition, pseudos, position, at: At::default() } }
 }
 
-pub(super) fn statement(tape: &mut Tape, scene: Scene) -> Expr {
-    let scene = Scene { is_left: true, ..scene };
+pub(super) fn statement(tape: &mut Tape, scene: DrawContext) -> Expr {
+    let scene = DrawContext { is_left: true, ..scene };
     if scene.depth == 0 {
         return comparison(tape, scene);
     }
@@ -185,7 +185,7 @@ pub(super) fn statement(tape: &mut Tape, scene: Scene) -> Expr {
     })
 }
 
-fn sentence(tape: &mut Tape, scene: Scene) -> Expr {
+fn sentence(tape: &mut Tape, scene: DrawContext) -> Expr {
     let quantifiers = [Quantifier::The, Quantifier::Every, Quantifier::Some, Quantifier::No];
     let deeper = scene.deeper();
     let subject = |tape: &mut Tape, quantifiers: &[Quantifier]| Subject {
@@ -207,7 +207,7 @@ fn sentence(tape: &mut Tape, scene: Scene) -> Expr {
     })
 }
 
-fn comparison(tape: &mut Tape, scene: Scene) -> Expr {
+fn comparison(tape: &mut Tape, scene: DrawContext) -> Expr {
     let (left, right) = (scene.left(), scene.right());
     let is_negated = tape.pick(2) == 1;
     expr(match tape.pick(7) {
@@ -269,7 +269,7 @@ fn compared(left: Expr, comparator: Comparator, is_negated: bool, right: Expr) -
     ExprKind::Compare { left: boxed(left), comparator, is_negated, right: boxed(right) }
 }
 
-pub(super) fn value(tape: &mut Tape, scene: Scene) -> Expr {
+pub(super) fn value(tape: &mut Tape, scene: DrawContext) -> Expr {
     let deeper = scene.deeper();
     expr(match tape.pick(if scene.depth == 0 { 5 } else { 8 }) {
         0 => return number(tape, scene),
@@ -303,11 +303,11 @@ pub(super) fn value(tape: &mut Tape, scene: Scene) -> Expr {
     })
 }
 
-fn list(tape: &mut Tape, scene: Scene) -> Expr {
+fn list(tape: &mut Tape, scene: DrawContext) -> Expr {
     expr(ExprKind::List(tape.several(0, |tape| value(tape, scene.right().deeper()))))
 }
 
-fn text(tape: &mut Tape, scene: Scene) -> ExprKind {
+fn text(tape: &mut Tape, scene: DrawContext) -> ExprKind {
     let plain = |tape: &mut Tape| (*tape.one(TEXTS)).to_owned();
     if scene.is_selector || scene.depth == 0 || tape.pick(2) == 0 {
         return ExprKind::Text(plain(tape).into());
@@ -325,7 +325,7 @@ fn text(tape: &mut Tape, scene: Scene) -> ExprKind {
 }
 
 /// A value that may be counted with.
-fn number(tape: &mut Tape, scene: Scene) -> Expr {
+fn number(tape: &mut Tape, scene: DrawContext) -> Expr {
     let deeper = scene.deeper();
     expr(match tape.pick(if scene.depth == 0 { 4 } else { 8 }) {
         0 => {
@@ -368,7 +368,7 @@ fn number(tape: &mut Tape, scene: Scene) -> Expr {
     })
 }
 
-fn property(tape: &mut Tape, scene: Scene) -> Expr {
+fn property(tape: &mut Tape, scene: DrawContext) -> Expr {
     if !scene.has_span {
         let header = ResponsePart::Header((*tape.one(&["etag", "x y"])).to_owned());
         return expr(ExprKind::Response(tape.one(&[ResponsePart::Status, header]).clone()));

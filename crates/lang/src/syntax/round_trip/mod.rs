@@ -4,11 +4,11 @@ mod draw;
 
 use proptest::prelude::{ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
 
-use draw::{Scene, Tape, selector, statement, value};
+use draw::{DrawContext, Tape, selector, statement, value};
 
 use super::{
     ast::{Expr, Selector},
-    parse::{self, Parsed},
+    parse::{self, ParseResult},
     print,
 };
 
@@ -18,7 +18,7 @@ fn tapes() -> impl Strategy<Value = Vec<u16>> {
 
 /// Reads what was printed; the tree has to be the same.
 #[track_caller]
-fn comes_back(tree: &Expr, read: fn(&str) -> Parsed<Expr>) {
+fn comes_back(tree: &Expr, read: fn(&str) -> ParseResult<Expr>) {
     for quote in ['"', '\''] {
         let printed = print::expression_in(tree, quote);
         let again = read(&printed);
@@ -35,7 +35,7 @@ fn selector_comes_back(tree: &Selector) {
 
 /// Every entry takes every string; what it takes comes back, and what it refuses has a place.
 fn takes(source: &str) {
-    fn places<T>(source: &str, parsed: &Parsed<T>) {
+    fn places<T>(source: &str, parsed: &ParseResult<T>) {
         assert_eq!(parsed.tree.is_none(), parsed.mistakes.iter().any(|m| m.is_error()), "{source}");
         for mistake in &parsed.mistakes {
             assert!(source.get(mistake.range.clone()).is_some(), "{source:?} {mistake:?}");
@@ -111,20 +111,20 @@ proptest! {
 
     #[test]
     fn trees_come_back(tape in tapes()) {
-        let claim = statement(&mut Tape(tape.clone()), Scene::CLAIM);
+        let claim = statement(&mut Tape(tape.clone()), DrawContext::CLAIM);
         comes_back(&claim, parse::claim);
-        let assertion = statement(&mut Tape(tape.clone()), Scene::ASSERTION);
+        let assertion = statement(&mut Tape(tape.clone()), DrawContext::ASSERTION);
         comes_back(&assertion, parse::assertion);
-        let value = value(&mut Tape(tape.clone()), Scene::ASSERTION);
+        let value = value(&mut Tape(tape.clone()), DrawContext::ASSERTION);
         comes_back(&value, parse::value);
-        selector_comes_back(&selector(&mut Tape(tape), Scene::SELECTOR));
+        selector_comes_back(&selector(&mut Tape(tape), DrawContext::SELECTOR));
     }
 
     #[test]
     fn slips_do_no_harm(tape in tapes(), slips in prop::collection::vec(any::<(u16, u8)>(), 1..4)) {
-        let claim = print::expression(&statement(&mut Tape(tape.clone()), Scene::CLAIM));
+        let claim = print::expression(&statement(&mut Tape(tape.clone()), DrawContext::CLAIM));
         takes(&mutated(&claim, &slips));
-        let selector = print::selector(&selector(&mut Tape(tape), Scene::SELECTOR));
+        let selector = print::selector(&selector(&mut Tape(tape), DrawContext::SELECTOR));
         takes(&mutated(&selector, &slips));
     }
 

@@ -40,9 +40,7 @@ pub(crate) fn read(text: &str) -> Result<Json, ReadError> {
     let json = reader.value(0).map_err(ReadError::Malformed)?;
     reader.skip_blanks();
     match reader.beyond {
-        _ if !reader.rest.is_empty() => {
-            Err(ReadError::Malformed("text follows its end"))
-        }
+        _ if !reader.rest.is_empty() => Err(ReadError::Malformed("text follows its end")),
         Some(limit) => Err(ReadError::Beyond(limit)),
         None => Ok(json),
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Comparison, Condition, Json, Number, Operand, Query, Segment, Selector, Start};
+use super::{Comparison, Condition, Json, Number, Operand, PathSelector, Query, Segment, Start};
 use crate::{
     budget,
     value::{json, pattern},
@@ -20,19 +20,19 @@ pub(crate) struct TooLarge;
 
 /// Everything that the query finds, in the order of the document.
 pub(crate) fn find<'d>(query: &Query, document: &'d Json) -> Result<Vec<&'d Json>, TooLarge> {
-    let mut finder = Finder { document, looks: LOOKS_MAX };
+    let mut finder = PathFinder { document, looks: LOOKS_MAX };
     let found = finder.query(query, document);
     budget::spend(LOOK_STEPS * (LOOKS_MAX - finder.looks) as u64);
     found
 }
 
-struct Finder<'d> {
+struct PathFinder<'d> {
     document: &'d Json,
     /// How many values may still be looked at.
     looks: usize,
 }
 
-impl<'d> Finder<'d> {
+impl<'d> PathFinder<'d> {
     fn query(&mut self, query: &Query, this: &'d Json) -> Result<Vec<&'d Json>, TooLarge> {
         let mut nodes = vec![match query.start {
             Start::Document => self.document,
@@ -67,32 +67,32 @@ impl<'d> Finder<'d> {
 
     fn select(
         &mut self,
-        selector: &Selector,
+        selector: &PathSelector,
         node: &'d Json,
         found: &mut Vec<&'d Json>,
     ) -> Result<(), TooLarge> {
         self.look()?;
         match (selector, node) {
-            (Selector::Name(name), Json::Object(entries)) => found.extend(entries.get(name)),
-            (Selector::Index(index), Json::List(items)) => {
+            (PathSelector::Name(name), Json::Object(entries)) => found.extend(entries.get(name)),
+            (PathSelector::Index(index), Json::List(items)) => {
                 let places = usize::try_from(index.unsigned_abs()).ok();
                 let from_end = |places| items.len().checked_sub(places);
                 let index = if *index < 0 { places.and_then(from_end) } else { places };
                 found.extend(index.and_then(|index| items.get(index)));
             }
-            (Selector::Slice { start, end, step }, Json::List(items)) => {
+            (PathSelector::Slice { start, end, step }, Json::List(items)) => {
                 for index in slice(*start, *end, *step, items.len()) {
                     self.look()?;
                     found.extend(items.get(index));
                 }
             }
-            (Selector::Wildcard, _) => {
+            (PathSelector::Wildcard, _) => {
                 for child in children(node) {
                     self.look()?;
                     found.push(child);
                 }
             }
-            (Selector::Filter(condition), _) => {
+            (PathSelector::Filter(condition), _) => {
                 for child in children(node) {
                     if self.holds(condition, child)? {
                         found.push(child);

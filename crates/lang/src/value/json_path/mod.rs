@@ -31,11 +31,11 @@ enum Start {
 struct Segment {
     /// `..`: from here and from everything below.
     is_deep: bool,
-    selectors: Vec<Selector>,
+    selectors: Vec<PathSelector>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Selector {
+enum PathSelector {
     Name(String),
     Wildcard,
     /// From the end where it is negative.
@@ -96,7 +96,10 @@ impl Query {
     pub(crate) fn is_singular(&self) -> bool {
         self.segments.iter().all(|segment| {
             !segment.is_deep
-                && matches!(segment.selectors.as_slice(), [Selector::Name(_) | Selector::Index(_)])
+                && matches!(
+                    segment.selectors.as_slice(),
+                    [PathSelector::Name(_) | PathSelector::Index(_)]
+                )
         })
     }
 }

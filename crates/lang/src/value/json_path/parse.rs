@@ -1,7 +1,8 @@
 //! From text to a query.
 
 use super::{
-    Comparison, Condition, Json, Literal, Operand, Query, Segment, Selector, Start, pattern_source,
+    Comparison, Condition, Json, Literal, Operand, PathSelector, Query, Segment, Start,
+    pattern_source,
 };
 use crate::value::{json, pattern};
 
@@ -13,7 +14,7 @@ const INDEX_MAX: i64 = (1 << 53) - 1;
 
 /// Reads a path. The error says what is wrong and where, in characters from 1.
 pub(crate) fn parse(path: &str) -> Result<Query, String> {
-    let mut parser = Parser { path, at: 0, depth: 0 };
+    let mut parser = PathParser { path, at: 0, depth: 0 };
     let query = parser.whole();
     query.map_err(|expected| {
         let place = path[..parser.at].chars().count() + 1;
@@ -21,16 +22,16 @@ pub(crate) fn parse(path: &str) -> Result<Query, String> {
     })
 }
 
-struct Parser<'a> {
+struct PathParser<'a> {
     path: &'a str,
     at: usize,
     depth: usize,
 }
 
-type Parsed<T> = Result<T, &'static str>;
+type PathResult<T> = Result<T, &'static str>;
 
-impl<'a> Parser<'a> {
-    fn whole(&mut self) -> Parsed<Query> {
+impl<'a> PathParser<'a> {
+    fn whole(&mut self) -> PathResult<Query> {
         if self.path.is_empty() {
             return Err("it is empty; `$` is the whole document");
         }
@@ -47,7 +48,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `$…` or `@…` inside a filter.
-    fn query(&mut self) -> Parsed<Query> {
+    fn query(&mut self) -> PathResult<Query> {
         let start = if self.take("$") {
             Start::Document
         } else if self.take("@") {
@@ -60,7 +61,7 @@ impl<'a> Parser<'a> {
         Ok(Query { start, segments })
     }
 
-    fn segments(&mut self, segments: &mut Vec<Segment>) -> Parsed<()> {
+    fn segments(&mut self, segments: &mut Vec<Segment>) -> PathResult<()> {
         loop {
             let before = self.at;
             self.skip_blanks();
@@ -77,22 +78,24 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn behind_point(&mut self) -> Parsed<Selector> {
+    fn behind_point(&mut self) -> PathResult<PathSelector> {
         if self.take("*") {
-            return Ok(Selector::Wildcard);
+            return Ok(PathSelector::Wildcard);
         }
         let is_first = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
         let is_inner = |c: char| is_first(c) || c.is_ascii_digit() || c == '-';
         let rest = self.rest();
         let end = rest.find(|c: char| !is_inner(c)).unwrap_or(rest.len());
         if end == 0 || !rest.starts_with(is_first) {
-            return Err("expected a name or `*`; a name of other characters is written as `[\"…\"]`");
+            return Err(
+                "expected a name or `*`; a name of other characters is written as `[\"…\"]`",
+            );
         }
         self.at += end;
-        Ok(Selector::Name(rest[..end].to_owned()))
+        Ok(PathSelector::Name(rest[..end].to_owned()))
     }
 
-    fn bracketed(&mut self) -> Parsed<Vec<Selector>> {
+    fn bracketed(&mut self) -> PathResult<Vec<PathSelector>> {
         let mut selectors = Vec::new();
         self.take("[");
         loop {
@@ -108,22 +111,22 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn selector(&mut self) -> Parsed<Selector> {
+    fn selector(&mut self) -> PathResult<PathSelector> {
         if self.take("*") {
-            return Ok(Selector::Wildcard);
+            return Ok(PathSelector::Wildcard);
         }
         if self.take("?") {
             self.skip_blanks();
-            return self.or().map(Selector::Filter);
+            return self.or().map(PathSelector::Filter);
         }
         if self.rest().starts_with(['"', '\'']) {
-            return self.text().map(Selector::Name);
+            return self.text().map(PathSelector::Name);
         }
         let start = self.index()?;
         self.skip_blanks();
         if !self.take(":") {
             return start
-                .map(Selector::Index)
+                .map(PathSelector::Index)
                 .ok_or("expected a name in quotes, a number, `*` or `?`");
         }
         self.skip_blanks();
@@ -134,10 +137,10 @@ impl<'a> Parser<'a> {
             self.skip_blanks();
             step = self.index()?;
         }
-        Ok(Selector::Slice { start, end, step: step.unwrap_or(1) })
+        Ok(PathSelector::Slice { start, end, step: step.unwrap_or(1) })
     }
 
-    fn index(&mut self) -> Parsed<Option<i64>> {
+    fn index(&mut self) -> PathResult<Option<i64>> {
         let rest = self.rest();
         let digits = rest.strip_prefix('-').unwrap_or(rest);
         let length = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
@@ -157,7 +160,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A text in single or double quotes, with the escapes of JSON.
-    fn text(&mut self) -> Parsed<String> {
+    fn text(&mut self) -> PathResult<String> {
         const NO_END: &str = "the text that begins here has no end";
         let quote = if self.rest().starts_with('"') { '"' } else { '\'' };
         let mut as_json = String::from("\"");
@@ -185,7 +188,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn or(&mut self) -> Parsed<Condition> {
+    fn or(&mut self) -> PathResult<Condition> {
         self.depth += 1;
         if self.depth > NESTING_MAX {
             return Err("it is nested too deeply");
@@ -198,7 +201,7 @@ impl<'a> Parser<'a> {
         Ok(one_or(any, Condition::Or))
     }
 
-    fn and(&mut self) -> Parsed<Condition> {
+    fn and(&mut self) -> PathResult<Condition> {
         let mut all = vec![self.basic()?];
         while self.take_operator("&&") {
             all.push(self.basic()?);
@@ -206,7 +209,7 @@ impl<'a> Parser<'a> {
         Ok(one_or(all, Condition::And))
     }
 
-    fn basic(&mut self) -> Parsed<Condition> {
+    fn basic(&mut self) -> PathResult<Condition> {
         let is_negated = self.take("!");
         self.skip_blanks();
         let before = self.at;
@@ -225,7 +228,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A comparison, or a query alone, which asks whether it finds something.
-    fn comparison(&mut self, start: usize, is_negated: bool) -> Parsed<Condition> {
+    fn comparison(&mut self, start: usize, is_negated: bool) -> PathResult<Condition> {
         const COMPARISONS: [(&str, Comparison); 6] = [
             ("==", Comparison::Equal),
             ("!=", Comparison::NotEqual),
@@ -261,7 +264,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn operand(&mut self) -> Parsed<Operand> {
+    fn operand(&mut self) -> PathResult<Operand> {
         let rest = self.rest();
         if rest.starts_with(['"', '\'']) {
             return self.text().map(|text| Operand::Literal(Json::Text(text)));
@@ -296,7 +299,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The query as what is compared; `start` is where it stands.
-    fn singular(&mut self, query: Query, start: usize) -> Parsed<Operand> {
+    fn singular(&mut self, query: Query, start: usize) -> PathResult<Operand> {
         if query.is_singular() {
             return Ok(Operand::Query(query));
         }
@@ -304,7 +307,7 @@ impl<'a> Parser<'a> {
         Err("what is compared has to be one value: names and indices only")
     }
 
-    fn number(&mut self) -> Parsed<Operand> {
+    fn number(&mut self) -> PathResult<Operand> {
         let rest = self.rest();
         let end = rest
             .find(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E'))
@@ -318,7 +321,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn matches(&mut self) -> Parsed<Option<Condition>> {
+    fn matches(&mut self) -> PathResult<Option<Condition>> {
         let is_whole = self.take("match(");
         if !is_whole && !self.take("search(") {
             return Ok(None);
@@ -336,7 +339,7 @@ impl<'a> Parser<'a> {
         Ok(Some(Condition::Matches { text, pattern, is_whole, compiled }))
     }
 
-    fn argument<T>(&mut self, read: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    fn argument<T>(&mut self, read: impl Fn(&mut Self) -> PathResult<T>) -> PathResult<T> {
         self.depth += 1;
         if self.depth > NESTING_MAX {
             return Err("it is nested too deeply");
@@ -348,11 +351,11 @@ impl<'a> Parser<'a> {
         Ok(argument)
     }
 
-    fn end_of_call(&mut self) -> Parsed<()> {
+    fn end_of_call(&mut self) -> PathResult<()> {
         if self.take(")") { Ok(()) } else { Err("expected the `)` that ends the arguments") }
     }
 
-    fn expect(&mut self, word: &str) -> Parsed<()> {
+    fn expect(&mut self, word: &str) -> PathResult<()> {
         match (self.take(word), word) {
             (true, _) => Ok(()),
             (false, ")") => Err("expected `)`"),

@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Labels by name.
-pub(super) type Labels = BTreeMap<String, String>;
+pub(super) type ParsedLabels = BTreeMap<String, String>;
 
 /// One line with a number.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample {
     pub(super) name: String,
-    pub(super) labels: Labels,
+    pub(super) labels: ParsedLabels,
     pub(super) value: f64,
 }
 
 /// All samples under one `# TYPE`.
 #[derive(Clone, Debug)]
-pub(super) struct Family {
+pub(super) struct ParsedFamily {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) help: Option<String>,
@@ -23,8 +23,8 @@ pub(super) struct Family {
 }
 
 /// The families of a text, or the rule that it breaks.
-pub(super) fn parse(text: &str) -> Result<Vec<Family>, String> {
-    let mut families: Vec<Family> = Vec::new();
+pub(super) fn parse(text: &str) -> Result<Vec<ParsedFamily>, String> {
+    let mut families: Vec<ParsedFamily> = Vec::new();
     let mut help: Option<(String, String)> = None;
     if !text.is_empty() && !text.ends_with('\n') {
         return Err("the last line does not end".to_owned());
@@ -51,7 +51,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<Family>, String> {
                     |(of, help)| if of == name { Ok(help) } else { Err(broken("help of another")) },
                 );
             let (name, kind) = (name.to_owned(), kind.to_owned());
-            families.push(Family { name, kind, help: help.transpose()?, samples: Vec::new() });
+            families.push(ParsedFamily {
+                name,
+                kind,
+                help: help.transpose()?,
+                samples: Vec::new(),
+            });
         } else {
             let family = families.last_mut().ok_or_else(|| broken("no type before it"))?;
             family.samples.push(sample(line).map_err(|rule| broken(&rule))?);
@@ -89,7 +94,7 @@ fn sample(line: &str) -> Result<Sample, String> {
     if !is_name(name) {
         return Err(format!("`{name}` is not a name"));
     }
-    let mut labels = Labels::new();
+    let mut labels = ParsedLabels::new();
     if let Some(inner) = rest.strip_prefix('{') {
         rest = inner;
         loop {
@@ -123,7 +128,7 @@ fn closing_quote(text: &str) -> Option<usize> {
     })
 }
 
-fn check(family: &Family) -> Result<(), String> {
+fn check(family: &ParsedFamily) -> Result<(), String> {
     let mut met = BTreeSet::new();
     for sample in &family.samples {
         if !met.insert((&sample.name, &sample.labels)) {
@@ -148,14 +153,14 @@ fn check(family: &Family) -> Result<(), String> {
 }
 
 /// Buckets rise, the last is `+Inf`, and it holds as many as `_count` says; each series has a sum and a count.
-fn check_histogram(family: &Family) -> Result<(), String> {
+fn check_histogram(family: &ParsedFamily) -> Result<(), String> {
     #[derive(Default)]
     struct Series {
         buckets: Vec<(f64, f64)>,
         sums: usize,
         counts: Vec<f64>,
     }
-    let mut all: BTreeMap<Labels, Series> = BTreeMap::new();
+    let mut all: BTreeMap<ParsedLabels, Series> = BTreeMap::new();
     for sample in &family.samples {
         let mut labels = sample.labels.clone();
         let bound = labels.remove("le");

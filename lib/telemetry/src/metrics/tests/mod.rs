@@ -16,12 +16,12 @@ use prost::Message;
 
 use super::{CollectError, Reader};
 
-struct Metered {
+struct TestMeter {
     reader: Reader,
     provider: SdkMeterProvider,
 }
 
-impl Metered {
+impl TestMeter {
     fn new(resource: impl IntoIterator<Item = KeyValue>) -> Self {
         let reader = Reader::new();
         let provider = SdkMeterProvider::builder()
@@ -48,7 +48,7 @@ fn metrics(request: &ExportMetricsServiceRequest) -> Vec<&Metric> {
 
 #[test]
 fn a_request_holds_everything_each_time() {
-    let metered = Metered::new([KeyValue::new("service.name", "other"), KeyValue::new("a", "b")]);
+    let metered = TestMeter::new([KeyValue::new("service.name", "other"), KeyValue::new("a", "b")]);
     let counter = metered.meter().u64_counter("hits").build();
     let histogram = metered.meter().f64_histogram("wait").build();
     counter.add(2, &[KeyValue::new("k", "v")]);
@@ -83,7 +83,7 @@ fn a_request_holds_everything_each_time() {
 /// The official transform sends zero.
 #[test]
 fn a_number_that_is_too_large_for_an_integer_of_otlp_is_a_double() {
-    let metered = Metered::new([]);
+    let metered = TestMeter::new([]);
     metered.meter().u64_gauge("limit").build().record(u64::MAX, &[]);
     metered.meter().u64_counter("many").build().add(i64::MAX as u64 + 1, &[]);
     metered.meter().u64_counter("fits").build().add(i64::MAX as u64, &[]);
@@ -102,7 +102,7 @@ fn a_number_that_is_too_large_for_an_integer_of_otlp_is_a_double() {
 fn nothing_makes_no_request() {
     assert_eq!(Reader::new().request("shop"), Err(CollectError::Empty), "before a provider has it");
     assert_eq!(Reader::new().prometheus(), "");
-    let metered = Metered::new([]);
+    let metered = TestMeter::new([]);
     assert_eq!(metered.reader.request("shop"), Err(CollectError::Empty), "without an instrument");
     let counter = metered.meter().u64_counter("hits").build();
     assert_eq!(metered.reader.request("shop"), Err(CollectError::Empty), "without a measurement");
@@ -115,7 +115,7 @@ fn nothing_makes_no_request() {
 
 #[test]
 fn what_a_panic_has_broken_is_told_from_nothing() {
-    let metered = Metered::new([]);
+    let metered = TestMeter::new([]);
     let meter = metered.meter();
     let _gauge = meter.u64_observable_gauge("broken").with_callback(|_| panic!("planned")).build();
     let reader = metered.reader.clone();

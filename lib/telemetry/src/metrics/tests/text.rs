@@ -8,12 +8,12 @@ use opentelemetry_sdk::metrics::{Aggregation, Instrument, SdkMeterProvider, Stre
 use proptest::{collection::vec, prelude::*};
 
 use super::{
-    Metered,
-    exposition::{Family, parse},
+    TestMeter,
+    exposition::{ParsedFamily, parse},
 };
 use crate::metrics::Reader;
 
-type Case = (&'static str, fn(&Metered));
+type Case = (&'static str, fn(&TestMeter));
 
 #[test]
 fn texts_are_the_golden_ones() {
@@ -28,7 +28,7 @@ fn texts_are_the_golden_ones() {
     ];
     let mut golden = Golden::default();
     for (name, record) in cases {
-        let metered = Metered::new([
+        let metered = TestMeter::new([
             KeyValue::new("service.name", "shop"),
             KeyValue::new("process.pid", 12),
             KeyValue::new("a.list", Value::Array(vec![1, 2].into())),
@@ -45,7 +45,7 @@ fn texts_are_the_golden_ones() {
     golden.finish(7);
 }
 
-fn kinds(metered: &Metered) {
+fn kinds(metered: &TestMeter) {
     let meter = metered.meter();
     let requests = meter
         .u64_counter("http.requests")
@@ -66,7 +66,7 @@ fn kinds(metered: &Metered) {
     meter.u64_observable_gauge("seen").with_callback(|observer| observer.observe(9, &[])).build();
 }
 
-fn scopes(metered: &Metered) {
+fn scopes(metered: &TestMeter) {
     let scope = |version: &'static str| {
         InstrumentationScope::builder("db").with_version(version).with_schema_url("https://s/1")
     };
@@ -80,7 +80,7 @@ fn scopes(metered: &Metered) {
     }
 }
 
-fn clashes(metered: &Metered) {
+fn clashes(metered: &TestMeter) {
     let meter = metered.meter();
     meter.u64_counter("jobs").build().add(1, &[]);
     meter.u64_gauge("jobs.total").build().record(2, &[]);
@@ -92,7 +92,7 @@ fn clashes(metered: &Metered) {
     meter.u64_histogram("le").with_boundaries(vec![1.0]).build().record(1, &labels);
 }
 
-fn escapes(metered: &Metered) {
+fn escapes(metered: &TestMeter) {
     let meter = metered.meter();
     let gauge = meter.u64_gauge("g").with_description("a \"quoted\" \\ and\nmore").build();
     gauge.record(
@@ -105,7 +105,7 @@ fn escapes(metered: &Metered) {
     );
 }
 
-fn numbers(metered: &Metered) {
+fn numbers(metered: &TestMeter) {
     let gauge = metered.meter().f64_gauge("g").build();
     // The SDK does not take what is infinite or not a number.
     for value in [0.0, -0.0, 1.0, 0.1, -2.5, 1e15, 1e300, 5e-324, 1e-5, f64::MAX] {
@@ -142,9 +142,9 @@ fn exponential() -> String {
 }
 
 /// What to record: kind, name, unit, attributes, value.
-type Recorded = (u8, String, String, Vec<(String, String)>, u32);
+type Measurement = (u8, String, String, Vec<(String, String)>, u32);
 
-fn recorded() -> impl Strategy<Value = Recorded> {
+fn recorded() -> impl Strategy<Value = Measurement> {
     let unit = prop::sample::select(vec!["", "1", "s", "By", "{x}", "By/s", "%", "odd-unit"]);
     (
         0..4_u8,
@@ -155,7 +155,7 @@ fn recorded() -> impl Strategy<Value = Recorded> {
     )
 }
 
-fn record(metered: &Metered, (kind, name, unit, attributes, value): Recorded) {
+fn record(metered: &TestMeter, (kind, name, unit, attributes, value): Measurement) {
     let meter = metered.meter();
     let attributes: Vec<_> =
         attributes.into_iter().map(|(key, value)| KeyValue::new(key, value)).collect();
@@ -171,7 +171,7 @@ fn record(metered: &Metered, (kind, name, unit, attributes, value): Recorded) {
 proptest! {
     #[test]
     fn any_text_keeps_the_rules(all in vec(recorded(), 0..12)) {
-        let metered = Metered::new([]);
+        let metered = TestMeter::new([]);
         for one in all.clone() {
             record(&metered, one);
         }
@@ -186,12 +186,12 @@ proptest! {
         labels in prop::collection::btree_map("[a-z]{1,5}", any::<String>(), 0..5),
         value in any::<f64>(),
     ) {
-        let metered = Metered::new([]);
+        let metered = TestMeter::new([]);
         let attributes: Vec<_> =
             labels.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
         metered.meter().f64_gauge("g").build().record(value, &attributes);
         let families = parse(&metered.reader.prometheus()).map_err(TestCaseError::fail)?;
-        let Family { samples, .. } = &families[0];
+        let ParsedFamily { samples, .. } = &families[0];
         prop_assert_eq!(samples[0].value, value);
         let mut expected: BTreeMap<_, _> = labels;
         if let Some(value) = expected.remove("le") {

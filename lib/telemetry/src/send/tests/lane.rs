@@ -169,7 +169,7 @@ fn a_drain_gives_up_at_its_time() {
 fn records_of_another_version_are_counted() {
     let peer = Peer::start();
     let bench = Bench::to(Transport::Grpc, &peer);
-    assert_eq!(bench.lane.journal.append(2, &[9, 9, 9]), journal::Appended::Kept);
+    assert_eq!(bench.lane.journal.append(2, &[9, 9, 9]), journal::AppendResult::Kept);
     bench.spans(["one"]);
     bench.drain();
     assert_eq!(peer.accepted(), ["one"]);

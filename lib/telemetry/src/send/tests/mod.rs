@@ -167,7 +167,7 @@ impl Bench {
         record.push(0x12);
         prost::encoding::encode_varint(item.len() as u64, &mut record);
         record.extend_from_slice(item);
-        assert_eq!(self.lane.journal.append(1, &record), journal::Appended::Kept);
+        assert_eq!(self.lane.journal.append(1, &record), journal::AppendResult::Kept);
     }
 
     /// Waits until nothing is queued.

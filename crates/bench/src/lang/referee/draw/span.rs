@@ -2,23 +2,23 @@
 
 use super::{
     super::{
-        Rule,
-        document::{Arithmetic, Filter, Operand, Operator, Property, Scope, Statement},
+        RefereeRule,
+        document::{Arithmetic, Operand, Operator, Property, RefereeStatement, Scope, ValueFilter},
         trace,
-        value::{PATTERNS, Value},
+        value::{PATTERNS, RefereeValue},
     },
     Author, EQUALITIES, ORDERS,
 };
 
 impl Author<'_> {
     /// A statement about what a span has.
-    pub(super) fn of_span(&mut self, depth: usize) -> Statement {
+    pub(super) fn of_span(&mut self, depth: usize) -> RefereeStatement {
         if depth > 0 && self.dice.once_in(3) {
             let left = Box::new(self.of_span(depth - 1));
             return match self.dice.below(3) {
-                0 => Statement::Not(left),
-                1 => Statement::And(left, Box::new(self.of_span(depth - 1))),
-                _ => Statement::Or(left, Box::new(self.of_span(depth - 1))),
+                0 => RefereeStatement::Not(left),
+                1 => RefereeStatement::And(left, Box::new(self.of_span(depth - 1))),
+                _ => RefereeStatement::Or(left, Box::new(self.of_span(depth - 1))),
             };
         }
         match self.dice.below(16) {
@@ -26,7 +26,7 @@ impl Author<'_> {
             4 => self.of_item(),
             5 => self.exists(),
             6 => self.scoped(),
-            7 if self.drawn.has(Rule::NothingFound) => self.filtered(),
+            7 if self.drawn.has(RefereeRule::NothingFound) => self.filtered(),
             8 => self.computed(),
             _ => {
                 let names = ["num", "dbl", "txt", "flag", "doc", "tags", "mix", "ghost"];
@@ -36,7 +36,7 @@ impl Author<'_> {
         }
     }
 
-    fn of_property(&mut self) -> Statement {
+    fn of_property(&mut self) -> RefereeStatement {
         match self.dice.below(8) {
             0 | 1 => {
                 let duration = self.duration();
@@ -44,7 +44,7 @@ impl Author<'_> {
             }
             2 => {
                 let property = self.choose(&[Property::Depth, Property::Children]);
-                let number = Value::Int(self.dice.below(4) as i64);
+                let number = RefereeValue::Int(self.dice.below(4) as i64);
                 self.compared(Operand::Property(property), &ORDERS, number)
             }
             3 if self.may_order => {
@@ -56,7 +56,7 @@ impl Author<'_> {
                 let property = self.choose(&all);
                 let value = self.word(property);
                 if self.dice.once_in(4) {
-                    let list = Value::List(vec![value, self.word(property)]);
+                    let list = RefereeValue::List(vec![value, self.word(property)]);
                     let within = self.compared(Operand::Property(property), &[Operator::In], list);
                     return self.maybe_without(within);
                 }
@@ -65,11 +65,15 @@ impl Author<'_> {
         }
     }
 
-    pub(super) fn maybe_without(&mut self, statement: Statement) -> Statement {
-        if self.dice.once_in(3) { Statement::Without(Box::new(statement)) } else { statement }
+    pub(super) fn maybe_without(&mut self, statement: RefereeStatement) -> RefereeStatement {
+        if self.dice.once_in(3) {
+            RefereeStatement::Without(Box::new(statement))
+        } else {
+            statement
+        }
     }
 
-    fn of_attribute(&mut self, name: &str) -> Statement {
+    fn of_attribute(&mut self, name: &str) -> RefereeStatement {
         let left = Operand::Attribute(name.to_owned());
         let value = trace::attribute(self.dice, name);
         match name {
@@ -78,11 +82,11 @@ impl Author<'_> {
                 let value = trace::attribute(self.dice, name);
                 match self.dice.below(6) {
                     0 => {
-                        let between = Statement::Between(left, Value::Int(0), value);
+                        let between = RefereeStatement::Between(left, RefereeValue::Int(0), value);
                         self.maybe_without(between)
                     }
                     1 => {
-                        let list = Value::List(vec![value, Value::Int(1)]);
+                        let list = RefereeValue::List(vec![value, RefereeValue::Int(1)]);
                         let within = self.compared(left, &[Operator::In], list);
                         self.maybe_without(within)
                     }
@@ -90,16 +94,16 @@ impl Author<'_> {
                 }
             }
             "mix" => match value {
-                Value::Int(_) => self.compared(left, &ORDERS, value),
+                RefereeValue::Int(_) => self.compared(left, &ORDERS, value),
                 _ => self.compared(left, &EQUALITIES, value),
             },
             "flag" => self.compared(left, &EQUALITIES, value),
             "tags" => {
-                let tag = Value::text(self.dice.pick(&["web", "eu"]));
+                let tag = RefereeValue::text(self.dice.pick(&["web", "eu"]));
                 match self.dice.below(3) {
                     0 => self.compared(left, &EQUALITIES, value),
                     1 => {
-                        let tags = Value::List(vec![tag]);
+                        let tags = RefereeValue::List(vec![tag]);
                         self.compared(left, &[Operator::Contains], tags)
                     }
                     _ => {
@@ -109,7 +113,8 @@ impl Author<'_> {
                 }
             }
             "doc" => {
-                let part = Value::text(self.dice.pick(&[r#"{"id":1}"#, r#"{"id":2}"#, "tea"]));
+                let part =
+                    RefereeValue::text(self.dice.pick(&[r#"{"id":1}"#, r#"{"id":2}"#, "tea"]));
                 let contains = self.compared(left, &[Operator::Contains], part);
                 self.maybe_without(contains)
             }
@@ -117,22 +122,22 @@ impl Author<'_> {
         }
     }
 
-    fn of_text(&mut self, left: Operand) -> Statement {
+    fn of_text(&mut self, left: Operand) -> RefereeStatement {
         let text = trace::attribute(self.dice, "txt");
         match self.dice.below(5) {
             0 => {
-                let part = Value::text(self.dice.pick(&["c", "x1", "5", "og"]));
+                let part = RefereeValue::text(self.dice.pick(&["c", "x1", "5", "og"]));
                 let operators = [Operator::Contains, Operator::StartsWith, Operator::EndsWith];
                 let statement = self.compared(left, &operators, part);
                 self.maybe_without(statement)
             }
             1 => {
-                let pattern = Value::text(self.dice.pick(&PATTERNS));
+                let pattern = RefereeValue::text(self.dice.pick(&PATTERNS));
                 let matches = self.compared(left, &[Operator::Matches], pattern);
                 self.maybe_without(matches)
             }
             2 => {
-                let list = Value::List(vec![text, Value::text("dog")]);
+                let list = RefereeValue::List(vec![text, RefereeValue::text("dog")]);
                 let within = self.compared(left, &[Operator::In], list);
                 self.maybe_without(within)
             }
@@ -140,70 +145,72 @@ impl Author<'_> {
         }
     }
 
-    fn exists(&mut self) -> Statement {
+    fn exists(&mut self) -> RefereeStatement {
         let names = ["num", "txt", "doc", "tags", "ghost", "region", "host.name"];
         let operand = Operand::Attribute(self.dice.pick(&names).to_owned());
-        self.maybe_without(Statement::Exists(operand))
+        self.maybe_without(RefereeStatement::Exists(operand))
     }
 
     /// Of an event or a link for which all holds.
-    fn of_item(&mut self) -> Statement {
+    fn of_item(&mut self) -> RefereeStatement {
         if self.dice.once_in(3) {
             let name = self.dice.pick(&["trace_id", "span_id"]).to_owned();
-            let exists = Statement::Exists(Operand::Attribute(name));
-            return Statement::Link(self.dice.once_in(2).then(|| Box::new(exists)));
+            let exists = RefereeStatement::Exists(Operand::Attribute(name));
+            return RefereeStatement::Link(self.dice.once_in(2).then(|| Box::new(exists)));
         }
         if self.dice.once_in(4) {
-            return Statement::Event(None);
+            return RefereeStatement::Event(None);
         }
-        let name = Value::text(self.dice.pick(&["exception", "retry"]));
+        let name = RefereeValue::text(self.dice.pick(&["exception", "retry"]));
         let left = Operand::Attribute("name".to_owned());
         let mut condition = self.compared(left, &EQUALITIES, name);
         if self.dice.once_in(2) {
             let attribute = self.dice.pick(&["num", "txt", "flag"]);
             let more = self.of_attribute(attribute);
-            condition = Statement::And(Box::new(condition), Box::new(more));
+            condition = RefereeStatement::And(Box::new(condition), Box::new(more));
         }
-        Statement::Event(Some(Box::new(condition)))
+        RefereeStatement::Event(Some(Box::new(condition)))
     }
 
-    fn scoped(&mut self) -> Statement {
+    fn scoped(&mut self) -> RefereeStatement {
         let (scope, name, value) = match self.dice.below(6) {
-            0 => (Scope::Resource, "service.name", Value::text("s0")),
-            1 => (Scope::Resource, "region", Value::text("eu")),
-            2 => (Scope::Library, "name", Value::text("lib")),
-            3 => (Scope::Event, "txt", Value::text("cat")),
-            4 => (Scope::Link, "span_id", Value::Text(trace::id_text(1))),
-            _ => (Scope::Event, "name", Value::text("retry")),
+            0 => (Scope::Resource, "service.name", RefereeValue::text("s0")),
+            1 => (Scope::Resource, "region", RefereeValue::text("eu")),
+            2 => (Scope::Library, "name", RefereeValue::text("lib")),
+            3 => (Scope::Event, "txt", RefereeValue::text("cat")),
+            4 => (Scope::Link, "span_id", RefereeValue::Text(trace::id_text(1))),
+            _ => (Scope::Event, "name", RefereeValue::text("retry")),
         };
         let operand = Operand::Scoped(scope, name.to_owned());
         if self.dice.once_in(3) {
-            return self.maybe_without(Statement::Exists(operand));
+            return self.maybe_without(RefereeStatement::Exists(operand));
         }
         self.compared(operand, &[Operator::Equal], value)
     }
 
-    fn filtered(&mut self) -> Statement {
+    fn filtered(&mut self) -> RefereeStatement {
         let of = |name: &str, filter| {
             Operand::Filter(Box::new(Operand::Attribute(name.to_owned())), filter)
         };
-        let path = |path: &str| of("doc", Filter::JsonPath(path.to_owned()));
-        let length = |operand| Operand::Filter(Box::new(operand), Filter::Length);
-        let skus = |skus: &[&str]| Value::List(skus.iter().map(|sku| Value::text(sku)).collect());
+        let path = |path: &str| of("doc", ValueFilter::JsonPath(path.to_owned()));
+        let length = |operand| Operand::Filter(Box::new(operand), ValueFilter::Length);
+        let skus = |skus: &[&str]| {
+            RefereeValue::List(skus.iter().map(|sku| RefereeValue::text(sku)).collect())
+        };
         let (operand, value) = match self.dice.below(8) {
-            0 => (path("$.id"), Value::Int(1)),
-            1 => (path("$.nested.id"), Value::Int(1)),
-            2 => (path("$.lines[0].sku"), Value::text("tea")),
-            3 => (of("txt", Filter::Regex("[0-9]+".to_owned())), Value::text("15")),
-            4 => (of("tags", Filter::GetIndex(0)), Value::text("web")),
+            0 => (path("$.id"), RefereeValue::Int(1)),
+            1 => (path("$.nested.id"), RefereeValue::Int(1)),
+            2 => (path("$.lines[0].sku"), RefereeValue::text("tea")),
+            3 => (of("txt", ValueFilter::Regex("[0-9]+".to_owned())), RefereeValue::text("15")),
+            4 => (of("tags", ValueFilter::GetIndex(0)), RefereeValue::text("web")),
             5 => (path("$.lines[*].sku"), skus(&["tea", "cup"])),
-            6 => (length(path("$.ghost")), Value::Int(0)),
-            _ => (of("tags", Filter::Length), Value::Int(1)),
+            6 => (length(path("$.ghost")), RefereeValue::Int(0)),
+            _ => (of("tags", ValueFilter::Length), RefereeValue::Int(1)),
         };
         match self.dice.below(4) {
-            0 => self.maybe_without(Statement::Exists(operand)),
-            1 if !matches!(value, Value::List(_)) => {
-                let list = Value::List(vec![value]);
+            0 => self.maybe_without(RefereeStatement::Exists(operand)),
+            1 if !matches!(value, RefereeValue::List(_)) => {
+                let list = RefereeValue::List(vec![value]);
                 let within = self.compared(operand, &[Operator::In], list);
                 self.maybe_without(within)
             }
@@ -211,7 +218,7 @@ impl Author<'_> {
         }
     }
 
-    fn computed(&mut self) -> Statement {
+    fn computed(&mut self) -> RefereeStatement {
         let operator = self.choose(&[
             Arithmetic::Plus,
             Arithmetic::Minus,
@@ -219,7 +226,7 @@ impl Author<'_> {
             Arithmetic::Divided,
         ]);
         let left = Operand::Attribute(self.dice.pick(&["num", "dbl"]).to_owned());
-        let right = Operand::Literal(Value::Int(self.dice.below(3) as i64));
+        let right = Operand::Literal(RefereeValue::Int(self.dice.below(3) as i64));
         // In a selector the value of a computation has to be on the left.
         let computed = Operand::Arithmetic(Box::new(left), operator, Box::new(right));
         let value = trace::attribute(self.dice, "dbl");

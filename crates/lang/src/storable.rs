@@ -8,12 +8,12 @@ use source::{Diagnostic, Diagnostics, Span, Text};
 use crate::{
     document::{Document, alone, read_placed},
     gates::CURRENT,
-    planned::plans_if_any,
+    planned_test::plans_if_any,
 };
 
 /// A document that a server can keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StorableDocument {
     /// What it is.
     pub kind: DocumentKind,
     /// Under which it is kept: as written, else made from its name, else `current`.
@@ -28,7 +28,7 @@ pub struct Kept {
 
 /// All documents of a file that a server keeps, and everything that there is to say about it. One error anywhere, and
 /// there are none. `receiver` is where the server receives OTLP, as a Collector would be told.
-pub fn kept(text: &Text, receiver: &str) -> (Vec<Kept>, Vec<Diagnostic>) {
+pub fn storable_documents(text: &Text, receiver: &str) -> (Vec<StorableDocument>, Vec<Diagnostic>) {
     let (planned, diagnostics) = plans_if_any(text);
     let found = Diagnostics::new(text);
     found.extend(diagnostics);
@@ -43,7 +43,13 @@ pub fn kept(text: &Text, receiver: &str) -> (Vec<Kept>, Vec<Diagnostic>) {
             Document::Test(_) => tests.next().map(|test| {
                 let host = test.plan.host();
                 let (id, name) = (test.plan.id, test.plan.name);
-                Kept { kind: DocumentKind::Test, id, name, document: test.document, host }
+                StorableDocument {
+                    kind: DocumentKind::Test,
+                    id,
+                    name,
+                    document: test.document,
+                    host,
+                }
             }),
             other => keep(&other, span, &found),
         };
@@ -65,7 +71,7 @@ pub fn kept(text: &Text, receiver: &str) -> (Vec<Kept>, Vec<Diagnostic>) {
     (kept, found.into_vec())
 }
 
-fn keep(document: &Document, span: Span, found: &Diagnostics) -> Option<Kept> {
+fn keep(document: &Document, span: Span, found: &Diagnostics) -> Option<StorableDocument> {
     let (kind, id, name) = match document {
         Document::Test(_) | Document::Ignored(_) => return None,
         Document::TestSuite(suite) => {
@@ -100,7 +106,7 @@ fn keep(document: &Document, span: Span, found: &Diagnostics) -> Option<Kept> {
             let name = name.map_or_else(|| id.as_str().to_owned(), str::to_owned);
             // Nobody is told a place in it later, so that it is the same wherever it stands.
             let document = alone(found.text(), span).trim_start_matches('\n').to_owned();
-            Some(Kept { kind, id, name, document, host: None })
+            Some(StorableDocument { kind, id, name, document, host: None })
         }
         Err(error) => {
             let mistake = found
@@ -115,10 +121,11 @@ fn keep(document: &Document, span: Span, found: &Diagnostics) -> Option<Kept> {
 mod tests {
     use source::{Colour, Text, draw};
 
-    use super::kept;
+    use super::storable_documents;
 
     fn read(content: &str) -> (Vec<(String, String, String)>, String) {
-        let (kept, diagnostics) = kept(&Text::new("all.yaml", content), "127.0.0.1:4317");
+        let (kept, diagnostics) =
+            storable_documents(&Text::new("all.yaml", content), "127.0.0.1:4317");
         let brief =
             kept.into_iter().map(|it| (it.kind.to_string(), it.id.to_string(), it.document));
         (brief.collect(), draw(&diagnostics, Colour::Never))

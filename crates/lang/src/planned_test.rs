@@ -13,7 +13,7 @@ use crate::{
 
 /// A test that compiled.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedTest {
     /// What to run.
     pub plan: Plan,
     /// The document without the others of its file, as a text in which it stands where it stood.
@@ -22,7 +22,7 @@ pub struct Planned {
 
 /// The plans of all tests in a file that is there to hold some, and everything that there is to say about it. One error
 /// anywhere, and there are no plans.
-pub fn plans(text: &Text) -> (Vec<Planned>, Vec<Diagnostic>) {
+pub fn plans(text: &Text) -> (Vec<PlannedTest>, Vec<Diagnostic>) {
     let (planned, mut diagnostics) = plans_if_any(text);
     if planned.is_empty() && !diagnostics.iter().any(Diagnostic::is_error) {
         let found = Diagnostics::new(text);
@@ -33,7 +33,7 @@ pub fn plans(text: &Text) -> (Vec<Planned>, Vec<Diagnostic>) {
 }
 
 /// The same for one of many files, which may hold other documents instead.
-pub fn plans_if_any(text: &Text) -> (Vec<Planned>, Vec<Diagnostic>) {
+pub fn plans_if_any(text: &Text) -> (Vec<PlannedTest>, Vec<Diagnostic>) {
     let found = Diagnostics::new(text);
     let (documents, mistakes) = read(text);
     found.extend(mistakes);
@@ -52,7 +52,7 @@ pub fn plans_if_any(text: &Text) -> (Vec<Planned>, Vec<Diagnostic>) {
     if found.has_errors() {
         tests.clear();
     }
-    let planned = |(plan, test): (Plan, &Test)| Planned { plan, document: test.document() };
+    let planned = |(plan, test): (Plan, &Test)| PlannedTest { plan, document: test.document() };
     (tests.into_iter().map(planned).collect(), found.into_vec())
 }
 

@@ -5,7 +5,7 @@
 
 use model::trace::{Event, Link, Span};
 
-use super::{lasting::parts, world::Scene};
+use super::{lasting::parts, world::EvalScope};
 use crate::{
     syntax::ast::{Comparator, Expr, ExprKind, Filter, Intrinsic, Property},
     value::shorten,
@@ -13,7 +13,7 @@ use crate::{
 
 /// So many of something were dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dropped {
+pub(crate) struct DropCount {
     pub(crate) what: DroppedKind,
     pub(crate) count: u32,
 }
@@ -37,7 +37,7 @@ use DroppedKind::{
     Events, Links, ToLogs,
 };
 
-impl Dropped {
+impl DropCount {
     fn some(what: DroppedKind, count: u32) -> Option<Self> {
         (count > 0).then_some(Self { what, count })
     }
@@ -117,20 +117,20 @@ fn in_logs(count: u32) -> String {
 
 /// Whether anything of a span was dropped that its attributes are looked for in.
 pub(super) fn has_dropped_attributes(span: Span<'_>) -> bool {
-    Dropped::attributes(span).is_some() || Dropped::scope_attributes(span).is_some()
+    DropCount::attributes(span).is_some() || DropCount::scope_attributes(span).is_some()
 }
 
 /// What of the values that an expression is made of was dropped, though there are others; nothing where all are known.
-pub(super) fn unseen(expression: &Expr, scene: &Scene<'_, '_>) -> Option<Dropped> {
+pub(super) fn unseen(expression: &Expr, scene: &EvalScope<'_, '_>) -> Option<DropCount> {
     let span = scene.span.filter(|_| scene.inner.is_none())?;
     if let ExprKind::Property(property) = &expression.kind {
         return match meant(property, span) {
-            Property::Event(name) => Dropped::of_events(span, name, scene.world.logs),
-            Property::Link(name) => Dropped::of_links(span, name),
+            Property::Event(name) => DropCount::of_events(span, name, scene.world.logs),
+            Property::Link(name) => DropCount::of_links(span, name),
             Property::Intrinsic(Intrinsic::Events, _) => {
-                Dropped::of_events(span, "", scene.world.logs)
+                DropCount::of_events(span, "", scene.world.logs)
             }
-            Property::Intrinsic(Intrinsic::Attributes, _) => Dropped::own_attributes(span),
+            Property::Intrinsic(Intrinsic::Attributes, _) => DropCount::own_attributes(span),
             _ => None,
         };
     }

@@ -7,13 +7,13 @@ use crate::{
     Analysis, Answer, AssertionJudgement, Body, ClaimJudgement, Diagnosis, Exit, Finding,
     Judgement, NoAnswer, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet,
     Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement, TreeSpan, UnansweredPeer,
-    Unsettled,
+    UnsettledReason,
     trace::{EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Status, Value},
 };
 
 /// Something that is said in words.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum TextMut<'a> {
     /// A text.
     Text(&'a mut String),
     /// A body that is no UTF-8; texts may stand in it all the same.
@@ -24,7 +24,7 @@ pub enum Said<'a> {
 
 impl SpanData {
     /// Everything in it that is said in words.
-    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self {
             id: _,
             parent: _,
@@ -42,10 +42,10 @@ impl SpanData {
             dropped_links: _,
             status: Status { code: _, message },
         } = self;
-        let mut said: Vec<_> = [trace_state, name, message].map(Said::Text).into();
+        let mut said: Vec<_> = [trace_state, name, message].map(TextMut::Text).into();
         pairs(attributes, &mut said);
         for EventData { at: _, name, attributes, dropped_attributes: _ } in events {
-            said.push(Said::Text(name));
+            said.push(TextMut::Text(name));
             pairs(attributes, &mut said);
         }
         for link in links {
@@ -57,7 +57,7 @@ impl SpanData {
                 attributes,
                 dropped_attributes: _,
             } = link;
-            said.push(Said::Text(trace_state));
+            said.push(TextMut::Text(trace_state));
             pairs(attributes, &mut said);
         }
         said
@@ -66,13 +66,13 @@ impl SpanData {
 
 impl ResourceData {
     /// Everything in it that is said in words.
-    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { attributes, dropped_attributes: _, entities, schema_url } = self;
-        let mut said = vec![Said::Text(schema_url)];
+        let mut said = vec![TextMut::Text(schema_url)];
         pairs(attributes, &mut said);
         for EntityData { schema_url, kind, id_keys, description_keys } in entities {
             let keys = id_keys.iter_mut().chain(description_keys);
-            said.extend([schema_url, kind].into_iter().chain(keys).map(Said::Text));
+            said.extend([schema_url, kind].into_iter().chain(keys).map(TextMut::Text));
         }
         said
     }
@@ -80,27 +80,27 @@ impl ResourceData {
 
 impl ScopeData {
     /// Everything in it that is said in words.
-    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { name, version, attributes, dropped_attributes: _, schema_url } = self;
-        let mut said: Vec<_> = [name, version, schema_url].map(Said::Text).into();
+        let mut said: Vec<_> = [name, version, schema_url].map(TextMut::Text).into();
         pairs(attributes, &mut said);
         said
     }
 }
 
-fn pairs<'a>(pairs: &'a mut [(String, Value)], said: &mut Vec<Said<'a>>) {
+fn pairs<'a>(pairs: &'a mut [(String, Value)], said: &mut Vec<TextMut<'a>>) {
     for (key, value) in pairs {
-        said.push(Said::Text(key));
+        said.push(TextMut::Text(key));
         value.say(said);
     }
 }
 
 impl Value {
-    fn say<'a>(&'a mut self, said: &mut Vec<Said<'a>>) {
+    fn say<'a>(&'a mut self, said: &mut Vec<TextMut<'a>>) {
         match self {
             Self::Empty | Self::Bool(_) | Self::Int(_) | Self::Double(_) => {}
-            Self::Str(text) => said.push(Said::Text(text)),
-            Self::Bytes(bytes) => said.push(Said::Bytes(bytes)),
+            Self::Str(text) => said.push(TextMut::Text(text)),
+            Self::Bytes(bytes) => said.push(TextMut::Bytes(bytes)),
             Self::Array(values) => values.iter_mut().for_each(|value| value.say(said)),
             Self::Map(values) => pairs(values, said),
         }
@@ -109,7 +109,7 @@ impl Value {
 
 impl Outcome {
     /// Everything in it that is said in words.
-    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self {
             run_id: _,
             test,
@@ -127,15 +127,15 @@ impl Outcome {
             analysis,
             steps: _,
         } = self;
-        let mut said = vec![Said::Text(test)];
-        said.extend(reasons.iter_mut().map(Said::Text));
+        let mut said = vec![TextMut::Text(test)];
+        said.extend(reasons.iter_mut().map(TextMut::Text));
         for Diagnosis { cause: _, says, spans: _, advice } in diagnoses {
-            said.extend([says, advice].map(Said::Text));
+            said.extend([says, advice].map(TextMut::Text));
         }
         said.extend(answer.iter_mut().flat_map(Answer::said_mut));
         said.extend(settlement.iter_mut().flat_map(Settlement::said_mut));
         let services = superseded.iter_mut().filter_map(|it| it.service.as_mut());
-        said.extend(services.map(Said::Text));
+        said.extend(services.map(TextMut::Text));
         said.extend(overtaken.iter_mut().flat_map(Overtaken::said_mut));
         said.extend(judgement.said_mut());
         said.extend(analysis.iter_mut().flat_map(Analysis::said_mut));
@@ -145,24 +145,24 @@ impl Outcome {
 
 impl Answer {
     /// Everything in it that is said in words.
-    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         match self {
             Self::Response(Response { status: _, headers, body, duration_ns: _ }) => {
                 let headers = headers.iter_mut().flat_map(|(name, value)| [name, value]);
-                headers.map(Said::Text).chain([Said::Body(body)]).collect()
+                headers.map(TextMut::Text).chain([TextMut::Body(body)]).collect()
             }
             Self::Exit(Exit { code: _, stdout, stderr, duration_ns: _ }) => {
-                vec![Said::Body(stdout), Said::Text(stderr)]
+                vec![TextMut::Body(stdout), TextMut::Text(stderr)]
             }
             Self::NotFired => Vec::new(),
-            Self::NoAnswer(NoAnswer { kind: _, message }) => vec![Said::Text(message)],
+            Self::NoAnswer(NoAnswer { kind: _, message }) => vec![TextMut::Text(message)],
         }
     }
 }
 
 impl Settlement {
     /// Everything in it that is said in words.
-    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self {
             unsettled,
             spans: _,
@@ -179,24 +179,24 @@ impl Settlement {
         let mut said = Vec::new();
         for unsettled in unsettled {
             match unsettled {
-                Unsettled::ExpectedAbsent(names) | Unsettled::OtherServers(names) => {
-                    said.extend(names.iter_mut().map(Said::Text));
+                UnsettledReason::ExpectedAbsent(names) | UnsettledReason::OtherServers(names) => {
+                    said.extend(names.iter_mut().map(TextMut::Text));
                 }
-                Unsettled::NoTelemetry
-                | Unsettled::NotAnswered
-                | Unsettled::ParentsAbsent(_)
-                | Unsettled::EdgesOpen(_)
-                | Unsettled::NotQuiet
-                | Unsettled::NotWaited
-                | Unsettled::TooLarge
-                | Unsettled::SpansLost
-                | Unsettled::Partial
-                | Unsettled::ContextLost(_)
-                | Unsettled::NotSampled => {}
+                UnsettledReason::NoTelemetry
+                | UnsettledReason::NotAnswered
+                | UnsettledReason::ParentsAbsent(_)
+                | UnsettledReason::EdgesOpen(_)
+                | UnsettledReason::NotQuiet
+                | UnsettledReason::NotWaited
+                | UnsettledReason::TooLarge
+                | UnsettledReason::SpansLost
+                | UnsettledReason::Partial
+                | UnsettledReason::ContextLost(_)
+                | UnsettledReason::NotSampled => {}
             }
         }
         for UnansweredPeer { service, peer, calls: _, declared: _ } in unanswered {
-            said.extend([service, peer].map(Said::Text));
+            said.extend([service, peer].map(TextMut::Text));
         }
         for process in processes {
             let ProcessQuiet {
@@ -208,8 +208,8 @@ impl Settlement {
                 quiet_ns: _,
                 because: _,
             } = process;
-            said.push(Said::Text(service));
-            said.extend(instance.iter_mut().map(Said::Text));
+            said.push(TextMut::Text(service));
+            said.extend(instance.iter_mut().map(TextMut::Text));
         }
         said
     }
@@ -217,19 +217,19 @@ impl Settlement {
 
 impl Overtaken {
     /// Everything in it that is said in words.
-    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { verdict: _, spans: _, after_ns: _, service } = self;
-        service.iter_mut().map(Said::Text).collect()
+        service.iter_mut().map(TextMut::Text).collect()
     }
 }
 
 impl Judgement {
     /// Everything in it that is said in words.
-    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { verdict: _, specs, claims, outputs, tree } = self;
         let mut said = Vec::new();
         for SpecJudgement { name, selector, place, verdict: _, matched: _, assertions } in specs {
-            said.extend(name.iter_mut().chain([selector]).map(Said::Text));
+            said.extend(name.iter_mut().chain([selector]).map(TextMut::Text));
             said.push(place.said_mut());
             said.extend(assertions.iter_mut().flat_map(AssertionJudgement::said_mut));
         }
@@ -244,56 +244,56 @@ impl Judgement {
                 spans,
                 more_spans: _,
             } = claim;
-            said.extend(name.iter_mut().chain([claim]).chain(reason).map(Said::Text));
+            said.extend(name.iter_mut().chain([claim]).chain(reason).map(TextMut::Text));
             said.push(place.said_mut());
             said.extend(spans.iter_mut().flat_map(SpanEvidence::said_mut));
         }
         for OutputValue { name, value, reason } in outputs {
-            said.extend([name].into_iter().chain(value).chain(reason).map(Said::Text));
+            said.extend([name].into_iter().chain(value).chain(reason).map(TextMut::Text));
         }
         for span in tree {
             let TreeSpan { span_id: _, name, service, depth: _, duration_ns: _, is_error: _ } =
                 span;
-            said.extend([name].into_iter().chain(service).map(Said::Text));
+            said.extend([name].into_iter().chain(service).map(TextMut::Text));
         }
         said
     }
 }
 
 impl AssertionJudgement {
-    fn said_mut(&mut self) -> Vec<Said<'_>> {
+    fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { assertion, place, verdict: _, decided: _, reason, spans, more_spans: _ } = self;
-        let texts = [assertion].into_iter().chain(reason).map(Said::Text);
+        let texts = [assertion].into_iter().chain(reason).map(TextMut::Text);
         let spans = spans.iter_mut().flat_map(SpanEvidence::said_mut);
         texts.chain([place.said_mut()]).chain(spans).collect()
     }
 }
 
 impl SpanEvidence {
-    fn said_mut(&mut self) -> [Said<'_>; 2] {
+    fn said_mut(&mut self) -> [TextMut<'_>; 2] {
         let Self { span_id: _, name, verdict: _, found } = self;
-        [name, found].map(Said::Text)
+        [name, found].map(TextMut::Text)
     }
 }
 
 impl Place {
-    fn said_mut(&mut self) -> Said<'_> {
+    fn said_mut(&mut self) -> TextMut<'_> {
         let Self { file, line: _, column: _ } = self;
-        Said::Text(file)
+        TextMut::Text(file)
     }
 }
 
 impl Analysis {
     /// Everything in it that is said in words.
-    pub fn said_mut(&mut self) -> Vec<Said<'_>> {
+    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { score: _, minimum_score: _, plugins } = self;
         let mut said = Vec::new();
         for PluginAnalysis { id, score: _, rules } in plugins {
-            said.push(Said::Text(id));
+            said.push(TextMut::Text(id));
             for RuleAnalysis { id, level: _, weight: _, findings, more_findings: _ } in rules {
-                said.push(Said::Text(id));
+                said.push(TextMut::Text(id));
                 for Finding { span_id: _, name, message } in findings {
-                    said.extend([name, message].map(Said::Text));
+                    said.extend([name, message].map(TextMut::Text));
                 }
             }
         }

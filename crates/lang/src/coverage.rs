@@ -11,15 +11,15 @@ use crate::{
     eval::{
         lasting::parts,
         select::{is_anchored, select},
-        world::{Scene, TRIGGER_NAMES, World},
+        world::{EvalContext, EvalScope, TRIGGER_NAMES},
     },
-    plan::Resolved,
+    plan::ResolvedPlan,
     syntax::ast::{Expr, ExprKind, Selector},
 };
 
 /// A spec or a claim, and the spans it looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Looked {
+pub struct Coverage {
     /// Its name, else the selector or the claim as written.
     pub what: String,
     /// Where it stands.
@@ -29,7 +29,7 @@ pub struct Looked {
 }
 
 /// What each spec and claim of a test looks at, in the order of the document.
-pub fn looked(resolved: &Resolved, trace: &Trace) -> Vec<Looked> {
+pub fn coverage(resolved: &ResolvedPlan, trace: &Trace) -> Vec<Coverage> {
     let mut all: Vec<(String, &Place, Vec<&Selector>)> = Vec::new();
     for spec in &resolved.specs {
         let written = &spec.selector;
@@ -45,7 +45,7 @@ pub fn looked(resolved: &Resolved, trace: &Trace) -> Vec<Looked> {
         selectors_of(&written.meaning, &mut selectors);
         all.push((what, &written.place, selectors));
     }
-    let mut world = World::new(trace, None, None);
+    let mut world = EvalContext::new(trace, None, None);
     let selectors: Vec<_> = all.iter().flat_map(|(_, _, selectors)| selectors).copied().collect();
     world.prepare(&[], &selectors);
     let scene = world.scene();
@@ -54,7 +54,7 @@ pub fn looked(resolved: &Resolved, trace: &Trace) -> Vec<Looked> {
         let spans = selectors.iter().copied().flat_map(|selector| selected(selector, &scene));
         let spans: BTreeSet<_> = spans.collect();
         let spans = spans.into_iter().collect();
-        looked.push(Looked { what: what.clone(), place: (*place).clone(), spans });
+        looked.push(Coverage { what: what.clone(), place: (*place).clone(), spans });
     }
     looked
 }
@@ -67,7 +67,7 @@ pub fn trigger(trace: &Trace) -> Option<SpanIx> {
 }
 
 /// A selector that begins at another span says nothing by itself.
-fn selected<'a>(selector: &'a Selector, scene: &Scene<'_, 'a>) -> Vec<SpanIx> {
+fn selected<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> Vec<SpanIx> {
     if !is_anchored(selector) {
         return Vec::new();
     }
@@ -96,7 +96,7 @@ mod tests {
     use model::Timestamp;
     use source::Text;
 
-    use super::{looked, trigger};
+    use super::{coverage, trigger};
     use crate::{Seed, Vars, plans, resolve};
 
     const TEST: &str = r#"
@@ -124,7 +124,7 @@ spec:
         let plan = planned.pop().ok_or(diagnostics).expect("it compiles").plan;
         let seed = Seed { now: Timestamp::default(), random: [0; 32] };
         let resolved = resolve(&plan, &Vars::default(), &seed).expect("no variables");
-        let names: Vec<(String, Vec<&str>)> = looked(&resolved, &trace)
+        let names: Vec<(String, Vec<&str>)> = coverage(&resolved, &trace)
             .into_iter()
             .map(|it| (it.what, it.spans.iter().map(|span| trace.span(*span).name()).collect()))
             .collect();

@@ -5,7 +5,7 @@ use model::{Place, TraceId};
 use shape::Mutant;
 
 /// All of it.
-pub(super) struct Found {
+pub(super) struct MutationReport {
     pub(super) traces: Vec<MutatedTrace>,
     pub(super) tests: Vec<TestTotal>,
 }
@@ -20,15 +20,15 @@ pub(super) struct MutatedTrace {
     pub(super) alike: usize,
     /// The names of mutants that are not in the sample.
     pub(super) left_out: Vec<String>,
-    pub(super) mutants: Vec<Mutated>,
+    pub(super) mutants: Vec<MutantResult>,
 }
 
 /// What came of one mutant.
-pub(super) struct Mutated {
+pub(super) struct MutantResult {
     pub(super) mutant: Mutant,
     /// The ids of the tests that failed on it; it survived where there is none.
     pub(super) killed_by: Vec<String>,
-    pub(super) noticed: Noticed,
+    pub(super) noticed: MutantCoverage,
     /// A claim that would have killed it, of a survivor.
     pub(super) proposal: Option<String>,
     /// Why it may survive.
@@ -37,7 +37,7 @@ pub(super) struct Mutated {
 
 /// Who should have noticed a survivor.
 #[derive(Default)]
-pub(super) struct Noticed {
+pub(super) struct MutantCoverage {
     /// Those that look at the span itself.
     pub(super) at_it: Vec<Aware>,
     /// If nobody does: those that look at its parent or its children.
@@ -62,16 +62,16 @@ pub(super) struct TestTotal {
     pub(super) alone: usize,
 }
 
-impl Found {
+impl MutationReport {
     pub(super) fn new(tests: Vec<TestTotal>) -> Self {
         Self { traces: Vec::new(), tests }
     }
 
-    fn mutants(&self) -> impl Iterator<Item = &Mutated> {
+    fn mutants(&self) -> impl Iterator<Item = &MutantResult> {
         self.traces.iter().flat_map(|trace| &trace.mutants)
     }
 
-    pub(super) fn survivors(&self) -> impl Iterator<Item = &Mutated> {
+    pub(super) fn survivors(&self) -> impl Iterator<Item = &MutantResult> {
         self.mutants().filter(|mutated| mutated.survived())
     }
 
@@ -92,7 +92,7 @@ impl Found {
     }
 }
 
-impl Mutated {
+impl MutantResult {
     pub(super) fn survived(&self) -> bool {
         self.killed_by.is_empty()
     }

@@ -19,13 +19,13 @@ pub struct Stretch {
 
 /// Everything before the cursor is settled, and perhaps stretches behind it.
 #[derive(Debug, Default)]
-pub(crate) struct Settled {
+pub(crate) struct SettledRanges {
     cursor: Mark,
     /// By where they begin; neither overlapping nor touching one another, nor the cursor.
     stretches: BTreeMap<u64, (Mark, Mark)>,
 }
 
-impl Settled {
+impl SettledRanges {
     pub(crate) fn cursor(&self) -> Mark {
         self.cursor
     }
@@ -93,7 +93,7 @@ mod tests {
         /// Against a set of single positions.
         #[test]
         fn settles_like_a_set(steps in vec((0u64..40, 0u64..12), 0..40)) {
-            let mut settled = Settled::default();
+            let mut settled = SettledRanges::default();
             let mut set = [false; 64];
             for (from, length) in steps {
                 let to = from + length;
