@@ -1,4 +1,4 @@
-//! What a run waits for before it may judge: what the test expects, and whether there is more to learn by waiting.
+//! Decides what a run waits for before it may judge: the expectations of the test, and whether more spans can still matter.
 
 use std::collections::HashSet;
 
@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl ResolvedPlan {
-    /// What the test expects before the trace is whole and what is not there, as written. What is over the budget of a
-    /// judgement is not there.
+    /// Returns the expectations (`settle.expect`) of the test that the trace does not meet yet, as written. An expectation that
+    /// exceeds the budget of a judgement counts as not met.
     pub fn expected_missing(&self, trace: &Trace) -> Vec<String> {
         if self.expect.is_empty() {
             return Vec::new();
@@ -52,10 +52,10 @@ impl ResolvedPlan {
         missing
     }
 
-    /// Whether spans that are there may decide all that the test says, so that it need not wait for the whole trace.
+    /// Whether the present spans may decide all statements of the test, so that a run need not wait for the complete trace.
     ///
-    /// Outputs wait for it: a later span may be the one that an output is taken from. So do gates: a later span may break
-    /// a rule.
+    /// Outputs need the complete trace: an output may take its value from a later span. So do gates: a later span may break a
+    /// rule.
     pub fn may_end_early(&self) -> bool {
         let can_decide = |decided: DecidedBy| match decided {
             DecidedBy::Response => true,
@@ -74,8 +74,8 @@ impl ResolvedPlan {
             && claims.all(can_decide)
     }
 
-    /// Whether no further span can change the verdict: something is broken by what is there, or all holds by that. A verdict
-    /// that is inconclusive concludes nothing from absence.
+    /// Whether no further span can change the verdict: present spans break a statement, or present spans prove all of them. An
+    /// inconclusive verdict concludes nothing from absence.
     pub fn is_final(&self, judgement: &Judgement) -> bool {
         let assertions = judgement.specs.iter().flat_map(|spec| &spec.assertions);
         let assertions = assertions.map(|assertion| (assertion.verdict, assertion.decided));
@@ -92,7 +92,7 @@ impl ResolvedPlan {
         }
     }
 
-    /// Whether nothing that the test says is left open in this judgement of it.
+    /// Whether this judgement has a verdict for every statement of the test.
     pub fn is_decided(&self, judgement: &Judgement) -> bool {
         let assertions = judgement.specs.iter().flat_map(|spec| &spec.assertions);
         let verdicts = assertions.map(|assertion| assertion.verdict);

@@ -1,18 +1,18 @@
-//! The budget of one judgement: how much work and memory it may take.
+//! The budget of one judgement: the limits for its work and memory.
 //!
-//! Work is counted in *steps* and memory in bytes, both by the evaluator itself and never by a clock: the same document and
-//! the same evidence cost the same on every machine and whenever they are judged. A step is about what it takes to look at
-//! one property of one span; searching, parsing and comparing texts costs steps by their bytes.
+//! The evaluator counts work in *steps* and memory in bytes, and never uses a clock: the same document and the same evidence cost
+//! the same on every machine and at any time. A step is about the work of reading one property of one span. Searching, parsing
+//! and comparing texts costs steps by their bytes.
 //!
-//! A *statement* is a claim, an assertion or an output. What is over its share is inconclusive, whatever was found so far.
-//! The first statement that needs something pays for computing it; the next ones, which find it remembered, are charged
-//! the same for it, so that a statement costs what it costs alone, wherever it stands in the document. Only what is
-//! really computed counts against the judgement as a whole.
+//! A *statement* is a claim, an assertion or an output. A statement that exceeds its share is inconclusive, whatever its partial
+//! result is. The first statement that needs a value pays for computing it. Later statements find it memoized and are charged the
+//! same, so that the cost of a statement does not depend on its position in the document. Only work that is really done counts
+//! against the judgement.
 //!
-//! The counters belong to the thread while a judgement lasts: evaluation never leaves its thread, and what compares two
-//! values deep below should not have to be handed a purse. Outside of a judgement nothing is counted.
+//! The counters are thread-local during a judgement: evaluation never leaves its thread, and deep functions such as the
+//! comparison of two values need no budget parameter. Outside of a judgement nothing is counted.
 //!
-//! Whoever waits for a judgement can cancel it: it ends soon, with a result that means nothing.
+//! A caller can cancel a judgement: it then ends soon, with a result that must be discarded.
 
 use std::{
     cell::{Cell, RefCell},
@@ -22,36 +22,36 @@ use std::{
     },
 };
 
-/// How many steps a judgement may take.
+/// The maximum number of steps of a judgement.
 pub(crate) const STEPS_MAX: u64 = 8_000_000_000;
 
-/// How many steps one statement may take.
+/// The maximum number of steps of one statement.
 pub(crate) const STATEMENT_STEPS_MAX: u64 = STEPS_MAX / 4;
 
-/// How many bytes a judgement may hold beside the trace.
+/// The maximum number of bytes that a judgement may hold in addition to the trace.
 pub(crate) const BYTES_MAX: u64 = 1 << 30;
 
-/// Steps between two looks at whether the judgement is cancelled: about a millisecond.
+/// The number of steps between two checks for cancellation: about a millisecond.
 const CANCEL_STEPS: u64 = 1 << 20;
 
-/// Cancels what is judged on another thread. A clone cancels the same.
+/// A handle that cancels a judgement on another thread. A clone cancels the same judgement.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// From now on the result is wanted by nobody.
+    /// Cancels the work: from now on no caller needs the result.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Does work that this can cancel.
+    /// Runs work that this handle can cancel.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
         let _restore = Restore(CANCEL.replace(Some(self.clone())));
         work()
     }
 }
 
-/// What could cancel this thread's work before, also after a panic.
+/// A guard that restores the previous cancel handle of the thread on drop, also after a panic.
 struct Restore(Option<Cancel>);
 
 impl Drop for Restore {
@@ -65,32 +65,32 @@ pub fn is_cancelled() -> bool {
     CANCEL.with_borrow(|cancel| cancel.as_ref().is_some_and(|it| it.0.load(Ordering::Relaxed)))
 }
 
-/// Why a statement has no verdict.
+/// The reason why a statement has no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Over {
-    /// It takes more steps than a statement may.
+    /// The statement exceeds the steps of a statement.
     Statement,
-    /// It takes more memory than there is.
+    /// The statement exceeds the memory limit.
     Memory,
-    /// All statements together take more steps than a judgement may.
+    /// All statements together exceed the steps of a judgement.
     Judgement,
-    /// Nobody waits for the judgement any more.
+    /// The caller cancelled the judgement.
     Cancelled,
 }
 
-/// What a judgement took.
+/// The cost of a judgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Steps of the whole judgement.
+    /// The steps of the complete judgement.
     pub steps: u64,
-    /// Steps of the statement that took the most.
+    /// The steps of the most expensive statement.
     pub statement_steps: u64,
-    /// Bytes that were held at once, at the most.
+    /// The peak number of bytes held.
     pub bytes: u64,
 }
 
 impl Work {
-    /// What a judgement may take.
+    /// The upper bounds for a judgement.
     pub const MAX: Self =
         Self { steps: STEPS_MAX, statement_steps: STATEMENT_STEPS_MAX, bytes: BYTES_MAX };
 }
@@ -98,11 +98,11 @@ impl Work {
 #[derive(Clone, Copy, Default)]
 struct Meter {
     is_counting: bool,
-    /// Steps that were really taken.
+    /// The steps really done.
     steps: u64,
-    /// Steps that this statement was charged.
+    /// The steps charged to the current statement.
     charged: u64,
-    /// The statement of which they are, from 1; 0 between statements.
+    /// The number of the current statement, from 1; 0 between statements.
     statement: u32,
     statements: u32,
     statement_steps_most: u64,
@@ -132,7 +132,7 @@ impl Meter {
     };
 }
 
-/// Changes the meter.
+/// Updates the meter of this thread.
 fn change<T>(how: impl FnOnce(&mut Meter) -> T) -> T {
     METER.with(|cell| {
         let mut meter = cell.get();
@@ -142,7 +142,7 @@ fn change<T>(how: impl FnOnce(&mut Meter) -> T) -> T {
     })
 }
 
-/// Counts what a judgement takes.
+/// Runs a judgement and returns its cost.
 pub(crate) fn judgement<T>(work: impl FnOnce() -> T) -> (T, Work) {
     let before = METER.replace(Meter { is_counting: true, ..Meter::NONE });
     let made = work();
@@ -150,7 +150,7 @@ pub(crate) fn judgement<T>(work: impl FnOnce() -> T) -> (T, Work) {
     (made, Work { steps, statement_steps: statement_steps_most, bytes: held_most })
 }
 
-/// Evaluates a statement, and says if it is over the budget: then what came of it means nothing.
+/// Evaluates a statement. Also returns whether it exceeds the budget: then the result must be discarded.
 pub(crate) fn statement<T>(work: impl FnOnce() -> T) -> (T, Option<Over>) {
     change(|meter| {
         meter.statements += 1;
@@ -172,18 +172,18 @@ pub(crate) fn statement<T>(work: impl FnOnce() -> T) -> (T, Option<Over>) {
     (made, over)
 }
 
-/// The number of the statement that is evaluated; 0 for none.
+/// Returns the number of the statement that is being evaluated; 0 for none.
 pub(crate) fn current_statement() -> u32 {
     METER.get().statement
 }
 
-/// What was charged so far.
+/// Returns the steps charged to the current statement so far.
 pub(crate) fn charged() -> u64 {
     METER.get().charged
 }
 
-/// Charges work before it is done, and says whether it may be. What may not be is the statement's debt, and no work of the
-/// judgement.
+/// Charges work before it is done, and returns whether it may be done. Refused work is charged to the statement, but does not
+/// count as work of the judgement.
 pub(crate) fn spend(steps: u64) -> bool {
     change(|meter| {
         let is_more = steps > STATEMENT_STEPS_MAX
@@ -205,17 +205,17 @@ pub(crate) fn spend(steps: u64) -> bool {
     })
 }
 
-/// Charges the statement for something that was computed before.
+/// Charges the statement for a memoized value.
 pub(crate) fn charge_again(steps: u64) {
     change(|meter| meter.charge(steps));
 }
 
-/// Whether the statement is over, so that nothing more is worth finding out for it.
+/// Whether the statement exceeds its budget, so that further evaluation is useless.
 pub(crate) fn is_over() -> bool {
     METER.get().over.is_some()
 }
 
-/// Takes memory, and says whether there is so much.
+/// Acquires memory, and returns whether it is within the budget.
 pub(crate) fn hold(bytes: u64) -> bool {
     change(|meter| {
         meter.held = meter.held.saturating_add(bytes);
@@ -227,19 +227,19 @@ pub(crate) fn hold(bytes: u64) -> bool {
     })
 }
 
-/// Gives memory back.
+/// Releases memory.
 pub(crate) fn release(bytes: u64) {
     change(|meter| meter.held = meter.held.saturating_sub(bytes));
 }
 
-/// Whether there is so much memory for a moment. What asks and gets none is over.
+/// Whether this much memory is available for a moment. If it is not, the statement exceeds the budget.
 pub(crate) fn has_room(bytes: u64) -> bool {
     let has = hold(bytes);
     release(bytes);
     has
 }
 
-/// Whether so much is held that what is only remembered should go.
+/// Whether memory use is so high that memoized values should be evicted.
 pub(crate) fn is_tight() -> bool {
     let meter = METER.get();
     meter.is_counting && meter.held > BYTES_MAX / 2
@@ -251,7 +251,7 @@ impl Meter {
         if !self.is_counting || self.over.is_some() {
             return;
         }
-        // Between statements work is done for all of them, which has the room of the judgement.
+        // Work between statements is shared by all of them, so only the limit of the judgement applies.
         if self.statement > 0 && self.charged > STATEMENT_STEPS_MAX {
             self.over = Some(Over::Statement);
         } else if self.steps > STEPS_MAX {
@@ -260,11 +260,11 @@ impl Meter {
     }
 }
 
-/// Why something is not known within a statement that is over; whoever asked for the statement says more.
+/// The reason for unknown values inside a statement that exceeds its budget; the caller of [`statement`] reports the details.
 pub(crate) const OVER: &str = "it takes more work than a judgement may";
 
 impl Over {
-    /// The reason, and what to do.
+    /// Returns the reason, and what the user can do.
     pub(crate) fn reason(self) -> String {
         let giga = |steps: u64| steps / 1_000_000_000;
         match self {
@@ -302,7 +302,7 @@ mod tests {
                 statement(|| spend(STATEMENT_STEPS_MAX + 1)),
                 (false, Some(Over::Statement))
             );
-            // What was remembered costs the statement, and not the judgement.
+            // A memoized value costs the statement, but not the judgement.
             let again = statement(|| charge_again(STATEMENT_STEPS_MAX + 1));
             assert_eq!(again, ((), Some(Over::Statement)));
             for _ in 0..3 {
@@ -310,7 +310,7 @@ mod tests {
             }
             assert_eq!(statement(is_over), (true, Some(Over::Judgement)));
         });
-        // What was refused was not done.
+        // Refused work was not done.
         assert_eq!(work.steps, 4 * STATEMENT_STEPS_MAX);
         assert_eq!(work.statement_steps, STATEMENT_STEPS_MAX + 1);
     }

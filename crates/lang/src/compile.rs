@@ -1,4 +1,4 @@
-//! From a document to a plan: every string of it understood, every mistake in them at once.
+//! Compiles a document into a plan: parses every string in it and reports all errors at once.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Makes a plan of a test. There is none if anything in the test is wrong; warnings may come with one.
+/// Compiles a test into a plan. Returns no plan if the test has any error; a plan may come with warnings.
 pub fn compile(test: &Test) -> (Option<Plan>, Vec<Diagnostic>) {
     let found = Diagnostics::new(&test.text);
     let plan = Compiler { found: &found }.plan(test);
@@ -30,7 +30,7 @@ struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// All parts are looked at before one that is missing ends it.
+    /// Checks all parts before a missing part ends the compilation.
     fn plan(&self, test: &Test) -> Option<Plan> {
         let id = self.id(test);
         let trigger = test.trigger.as_ref().map(|trigger| self.trigger(trigger));
@@ -131,7 +131,7 @@ impl Compiler<'_> {
         });
     }
 
-    /// The text with its `${…}` understood; where that fails, one that is all open, and the mistakes are told.
+    /// Parses the `${…}` of a text. If that fails, reports the errors and returns a text that is completely open.
     fn template(&self, scalar: &Scalar) -> OpenText {
         let template = self.parsed(scalar, parse::template(&scalar.text));
         let open = || Template { pieces: vec![Piece::Value(Expr::new(ExprKind::Null, 0..0))] };
@@ -161,7 +161,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Both are judged. Tracetest shows the results of the last one alone.
+    /// Warns of two specs with the same selector. Both are judged; Tracetest shows only the results of the last one.
     fn tell_same_selectors(&self, test: &Test, specs: &[Option<Spec>]) {
         let mut places: BTreeMap<String, Span> = BTreeMap::new();
         for (written, spec) in test.specs.iter().zip(specs) {
@@ -169,7 +169,7 @@ impl Compiler<'_> {
             let span = self.found.text().first_line(scalar.span_of(0..scalar.text.len()));
             match places.entry(print::selector(&spec.selector.meaning)) {
                 Entry::Vacant(free) => drop(free.insert(span)),
-                // An alias says that this is meant.
+                // A YAML alias: the repetition is intended.
                 Entry::Occupied(first) if *first.get() == span => {}
                 Entry::Occupied(first) => self.found.push(
                     self.found
@@ -195,7 +195,7 @@ impl Compiler<'_> {
         Some(Output { name: output.name.text.clone(), selector: selector?, value: value?, place })
     }
 
-    /// Of two outputs with the same name the first would be lost.
+    /// Rejects two outputs with the same name: the first one would be lost.
     fn refuse_same_names(&self, outputs: &[document::OutputSource]) {
         let mut places: BTreeMap<&str, Span> = BTreeMap::new();
         for output in outputs {
@@ -212,7 +212,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A service, or a selector: no service has a bracket in its name.
+    /// Parses a service name or a selector: no service name contains a bracket.
     fn expect(&self, scalar: &Scalar) -> Option<Expect> {
         if !scalar.text.contains('[') {
             return Some(Expect::Service(scalar.text.clone()));
@@ -233,7 +233,7 @@ impl Compiler<'_> {
         Some(SourceNode { source: scalar.text.clone(), place, meaning })
     }
 
-    /// The tree; what is wrong with it is told at its place in the file.
+    /// Returns the syntax tree and reports its errors at their location in the file.
     fn parsed<T>(&self, scalar: &Scalar, parsed: ParseResult<T>) -> Option<T> {
         let text = self.found.text();
         self.found.extend(parsed.mistakes.into_iter().map(|one| one.in_scalar(text, scalar)));

@@ -1,4 +1,4 @@
-//! Which spans each part of a test looks at: for whoever asks which part should have noticed something.
+//! Reports which spans each part of a test covers, to find the part that should have detected a change.
 
 use std::collections::BTreeSet;
 
@@ -17,18 +17,18 @@ use crate::{
     syntax::ast::{Expr, ExprKind, Selector},
 };
 
-/// A spec or a claim, and the spans it looks at.
+/// A spec or a claim, and the spans that it covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
-    /// Its name, else the selector or the claim as written.
+    /// The name; without a name, the selector or the claim as written.
     pub what: String,
-    /// Where it stands.
+    /// The location of the selector or of the claim.
     pub place: Place,
-    /// The spans that its selectors select, as the trace numbers them.
+    /// The spans that its selectors select, as indexes into the trace.
     pub spans: Vec<SpanIx>,
 }
 
-/// What each spec and claim of a test looks at, in the order of the document.
+/// Returns the coverage of each spec and claim of a test, in document order.
 pub fn coverage(resolved: &ResolvedPlan, trace: &Trace) -> Vec<Coverage> {
     let mut all: Vec<(String, &Place, Vec<&Selector>)> = Vec::new();
     for spec in &resolved.specs {
@@ -59,14 +59,14 @@ pub fn coverage(resolved: &ResolvedPlan, trace: &Trace) -> Vec<Coverage> {
     looked
 }
 
-/// The span of the trigger in a recorded trace.
+/// Returns the trigger span of a recorded trace.
 pub fn trigger(trace: &Trace) -> Option<SpanIx> {
     let is_trigger =
         |span: &Span<'_>| TRIGGER_NAMES.contains(&span.name()) && span.parent().is_none();
     trace.spans().find(is_trigger).map(Span::ix)
 }
 
-/// A selector that begins at another span says nothing by itself.
+/// Returns the selected spans. A selector that starts at another span selects nothing by itself.
 fn selected<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> Vec<SpanIx> {
     if !is_anchored(selector) {
         return Vec::new();
@@ -75,7 +75,7 @@ fn selected<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> Vec<SpanIx
     places.iter().map(|place| scene.world.tree.order()[*place as usize]).collect()
 }
 
-/// The selectors of a statement; those within conditions are part of theirs.
+/// Collects the selectors of a statement. Selectors inside the conditions of a selector belong to that selector.
 fn selectors_of<'a>(expression: &'a Expr, found: &mut Vec<&'a Selector>) {
     match &expression.kind {
         ExprKind::Aggregate(aggregate) => found.push(&aggregate.of),

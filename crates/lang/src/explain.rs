@@ -1,6 +1,6 @@
-//! How a selector narrows a trace, step by step, and what decides each statement of a test.
+//! Explains how a selector narrows a trace, step by step, and what decides each statement of a test.
 //!
-//! Plain data for whoever shows it. Deliberately absent: verdicts, which are `judge`'s.
+//! The result is plain data for a caller to render. Deliberately absent: verdicts, which `judge` computes.
 
 use model::{SpanId, Trace};
 use source::{Diagnostic, Text};
@@ -20,89 +20,89 @@ use crate::{
     },
 };
 
-/// How many spans are named.
+/// The maximum number of spans that a [`SpanSample`] names.
 const NAMED_MAX: usize = 5;
 
-/// What a selector does to a trace.
+/// An explanation of what a selector selects in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectorExplanation {
-    /// The selector in its one form.
+    /// The selector in canonical form.
     pub selector: String,
-    /// How many spans the trace has.
+    /// The number of spans in the trace.
     pub spans: usize,
-    /// The parts of the union; none where every span is selected.
+    /// The parts of the union; empty if the selector selects every span.
     pub parts: Vec<Vec<SelectorStep>>,
-    /// The selected spans, each once.
+    /// The selected spans, each one once.
     pub selected: SpanSample,
 }
 
-/// What one step of a selector leaves.
+/// The spans that remain after one step of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectorStep {
-    /// How it is reached from the step before, in words; empty for the first.
+    /// The relation to the previous step, in words; empty for the first step.
     pub way: &'static str,
-    /// The step in its one form, without its position.
+    /// The step in canonical form, without its position.
     pub step: String,
-    /// How many spans match it wherever they stand.
+    /// The number of spans that match this step alone, at any position in the trace.
     pub matching: usize,
-    /// Those of them that are reached.
+    /// The matching spans that are reached from the previous step.
     pub reached: SpanSample,
-    /// The position, and what it picks.
+    /// The position, and the spans that it picks.
     pub picked: Option<(String, SpanSample)>,
 }
 
-/// Some spans, the first few by name.
+/// A set of spans: the count, and the names of the first few.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpanSample {
-    /// How many there are.
+    /// The number of spans.
     pub count: usize,
-    /// The first of them.
+    /// The first spans.
     pub first: Vec<(SpanId, String)>,
 }
 
-/// What a test says, explained on a trace.
+/// An explanation of a test on a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The test's name.
+    /// The name of the test.
     pub test: String,
-    /// Its specs, in order.
+    /// The specs, in order.
     pub specs: Vec<ExplainedSpec>,
-    /// Its claims, in order.
+    /// The claims, in order.
     pub claims: Vec<ExplainedStatement>,
 }
 
-/// What a spec says.
+/// An explanation of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedSpec {
-    /// Its name, if it has one.
+    /// The name, if the spec has one.
     pub name: Option<String>,
-    /// What its selector does.
+    /// The explanation of its selector.
     pub narrowing: SelectorExplanation,
-    /// Its assertions, in order.
+    /// The assertions, in order.
     pub assertions: Vec<ExplainedStatement>,
 }
 
 /// An assertion or a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedStatement {
-    /// Its name, if it has one.
+    /// The name, if the statement has one.
     pub name: Option<String>,
-    /// As written.
+    /// The statement as written.
     pub statement: String,
-    /// What decides it.
+    /// The kind of evidence that decides the statement.
     pub decided_by: DecidedBy,
 }
 
+/// Explains a selector, or returns the diagnostics of its parse errors.
 pub fn explain_selector(
     text: &Text,
     trace: &Trace,
-/// Explains a selector, or tells what is wrong with it.
 ) -> (Option<SelectorExplanation>, Vec<Diagnostic>) {
     let (selector, diagnostics) = selection::read(text);
     (selector.map(|selector| narrowing(&selector, trace)), diagnostics)
 }
 
-/// Explains all that a test says. Variables are not filled in: where one stands in a selector, nothing matches.
+/// Explains all specs and claims of a test. Variables are not filled in: a step of a selector with a variable matches no span.
 pub fn explain_plan(plan: &Plan, trace: &Trace) -> Explanation {
     let specs = plan.specs.iter().map(|spec| {
         let selector = &spec.selector.meaning;
@@ -122,7 +122,7 @@ pub fn explain_plan(plan: &Plan, trace: &Trace) -> Explanation {
     Explanation { test: plan.name.clone(), specs: specs.collect(), claims: claims.collect() }
 }
 
-/// One step with the selectors that show what it does.
+/// One step, with the selectors that are evaluated to explain it.
 struct Stage<'a> {
     hop: &'a Hop,
     alone: Selector,
@@ -132,7 +132,7 @@ struct Stage<'a> {
 
 fn narrowing(selector: &Selector, trace: &Trace) -> SelectorExplanation {
     let mut parts: Vec<Vec<Stage<'_>>> = selector.parts.iter().map(stages).collect();
-    // What is made of parts of a tree has their ids and means something else.
+    // A selector that is built from parts of a tree has the ids of these parts but another meaning: renumber it.
     let mut numbers = Numbers::default();
     for selector in parts.iter_mut().flatten().flat_map(Stage::selectors_mut) {
         numbers.selector(selector);

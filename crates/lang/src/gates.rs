@@ -1,7 +1,7 @@
-//! Gates: what a run has to pass besides what its test says, and by which rules its trace is analyzed.
+//! Gates: requirements that a run has to pass in addition to its test, and the rules by which its trace is analyzed.
 //!
-//! They come from the documents beside the tests, the [`Analyzer`] and the [`QualityGate`] whose id is [`CURRENT`], and
-//! hold for every test of a command, or of a project on a server. Deliberately absent: judging them (`judge::gate`).
+//! They come from the documents next to the tests: the [`Analyzer`] and the [`QualityGate`] with the id [`CURRENT`]. They apply
+//! to every test of a command, or of a project on a server. Deliberately absent: judging them (`judge::gate`).
 
 use model::Place;
 
@@ -10,30 +10,30 @@ use crate::{
     document::{Analyzer, Gate, QualityGate, RequiredGate},
 };
 
-/// The id of the analyzer and of the quality gate that hold for runs; of one that is written without an id too.
+/// The id of the analyzer and of the quality gate that apply to runs; also the default id of both documents.
 pub const CURRENT: &str = "current";
 
-/// What a run has to pass besides what its test says.
+/// The requirements that a run has to pass in addition to its test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
     pub(crate) analysis: AnalysisMode,
-    /// Each gate of the analyzer that is required, and where that is written.
+    /// Each required gate of the analyzer, and the location where the document requires it.
     pub(crate) required: Vec<(AnalyzerGate, Place)>,
 }
 
 /// Whether the traces of runs are analyzed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AnalysisMode {
-    /// No document asks for it.
+    /// No document requests analysis.
     #[default]
     NotRequested,
-    /// The analyzer says that it is off.
+    /// The analyzer document turns analysis off.
     Disabled,
-    /// By these rules.
+    /// Traces are analyzed by these rules.
     By(Rules),
 }
 
-/// A gate that the analyzer decides. `test-specs` is none: what a test says always counts.
+/// A gate that the analyzer decides. `test-specs` is not one of them: the specs and claims of a test always count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnalyzerGate {
     Score,
@@ -41,8 +41,8 @@ pub(crate) enum AnalyzerGate {
 }
 
 impl Gates {
-    /// What these documents ask of a run. Where a gate of the analyzer is required and there is no analyzer, the rules
-    /// are those of every analyzer that says nothing else.
+    /// Builds the requirements from these documents. If a gate of the analyzer is required but there is no analyzer document, the
+    /// default rules apply.
     pub fn new(analyzer: Option<&Analyzer>, runner: Option<&QualityGate>) -> Self {
         let required = runner.map_or(&[][..], |runner| &runner.required_gates);
         let required: Vec<_> = required.iter().filter_map(analyzer_gate).collect();
@@ -55,14 +55,14 @@ impl Gates {
         Self { analysis, required }
     }
 
-    /// Whether nothing is required that a trace can fail to meet, so that the test alone decides.
+    /// Whether nothing is required that a trace can fail, so that the test alone decides.
     pub(crate) fn is_open(&self) -> bool {
         self.required.is_empty() || !matches!(self.analysis, AnalysisMode::By(_))
     }
 }
 
 impl AnalyzerGate {
-    /// As documents name it.
+    /// Returns the name of the gate in documents.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Score => "analyzer-score",

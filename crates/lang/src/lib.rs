@@ -1,20 +1,19 @@
-//! The test language: read, compile, resolve, judge.
+//! The test language: parse, compile, resolve, judge.
 //!
 //! ```text
 //! text --read--> documents --compile--> plan --resolve--> what is sent and checked --judge--> verdicts
 //! ```
 //!
-//! [`read`] takes a file apart and [`compile`] understands the strings in it; both tell every mistake at once, as
-//! diagnostics that point at the place, also inside a YAML string; [`plans`] does both for a whole file. [`resolve`]
-//! fills in variables and draws what chance and time give, [`judge`] holds the evidence of a run against it. Beside
-//! these: [`select`] and [`explain`](explain_plan) show what a selector does, [`format`](fn@format) writes the embedded
-//! strings in their one form, [`analyze`](fn@analyze) holds a trace against rules, [`schema`](fn@schema) describes the
-//! documents to editors.
+//! [`read`] parses a file into documents, [`compile`] parses the strings in a document. Both report all diagnostics at once, each
+//! with its location, also inside a YAML string. [`plans`] does both for a complete file. [`resolve`] fills in variables and
+//! generates the random and time values. [`judge`] evaluates the resolved plan on the evidence of a run. In addition: [`select`]
+//! and [`explain`](explain_plan) show what a selector matches, [`format`](fn@format) prints the embedded strings in canonical
+//! form, [`analyze`](fn@analyze) checks a trace against rules, [`schema`](fn@schema) describes the documents to editors.
 //!
-//! `syntax` knows strings and trees, `value` knows values, `eval` knows what a tree says of a trace, `document` knows
-//! YAML. The grammar is in `docs/language/grammar.md`, the decisions behind it in `docs/adr/0010-claims.md`.
+//! `syntax` has the syntax trees, their parser and their printer. `value` has the values, `eval` evaluates a tree on a trace,
+//! `document` parses YAML. The grammar is in `docs/language/grammar.md`, the decisions behind it in `docs/adr/0010-claims.md`.
 //!
-//! Deliberately absent: network, clock, randomness, files. Whatever the input is, nothing here panics.
+//! Deliberately absent: network, clock, randomness, files. No input makes this crate panic.
 
 mod analyze;
 mod awaited;

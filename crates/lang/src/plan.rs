@@ -1,7 +1,7 @@
-//! A compiled test: every string of it understood, its variables still open.
+//! A compiled test: every string is parsed, variables are not filled in yet.
 //!
-//! [`compile`](crate::compile) makes a [`Plan`], [`resolve`](crate::resolve) makes a [`ResolvedPlan`] of it. Deliberately
-//! absent: where the mistakes of a document stand, since a plan has none.
+//! [`compile`](crate::compile) makes a [`Plan`], [`resolve`](crate::resolve) makes a [`ResolvedPlan`] from it. Deliberately
+//! absent: locations of errors of a document, since a plan has no errors.
 
 use std::time::Duration;
 
@@ -18,38 +18,38 @@ use crate::{
 /// A compiled test.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Under which it is kept; made from the name where the document gives none.
+    /// The id under which the test is stored; by default derived from the name.
     pub id: TestId,
-    /// For people.
+    /// The display name.
     pub name: String,
-    /// For choosing tests, in the order written.
+    /// The tags to select tests by, in the order written.
     pub tags: Vec<String>,
     pub(crate) trigger: Trigger<OpenText>,
     pub(crate) specs: Vec<Spec>,
     pub(crate) claims: Vec<Claim>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) settle: Settle,
-    /// Whether the test itself says how long to wait.
+    /// Whether the test declares its own timeout.
     pub(crate) says_timeout: bool,
     pub(crate) expect: Vec<Expect>,
     pub(crate) absent: Vec<String>,
     pub(crate) settle_profile: Option<Reference>,
     pub(crate) skip_trace_collection: bool,
-    /// What a run has to pass besides.
+    /// The requirements that a run has to pass in addition.
     pub(crate) gates: Gates,
 }
 
 /// How long to wait for a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settle {
-    /// From the trigger's answer to the moment when the trace is judged as it is.
+    /// The time from the trigger's response until the trace is judged as it is.
     pub timeout: Duration,
-    /// How long a process has to be quiet before it is taken to have sent everything; none where the test leaves that
-    /// to what is known of the process.
+    /// The quiet period after which a process is assumed to have exported everything; `None` if the test leaves that to the
+    /// learned profile of the process.
     pub flush: Option<Duration>,
 }
 
-/// What must have come before a trace can be whole.
+/// A condition that must be met before a trace can be complete.
 #[derive(Clone, Debug)]
 pub(crate) enum Expect {
     /// A span of this service.
@@ -58,7 +58,7 @@ pub(crate) enum Expect {
     Span(SourceNode<Selector>),
 }
 
-/// What is said of each span that a selector matches.
+/// Assertions on each span that a selector selects.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub(crate) name: Option<String>,
@@ -66,7 +66,7 @@ pub(crate) struct Spec {
     pub(crate) assertions: Vec<SourceNode<Expr>>,
 }
 
-/// What is said of the whole trace.
+/// A statement about the complete trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub(crate) name: Option<String>,
@@ -79,11 +79,11 @@ pub(crate) struct Output {
     pub(crate) name: String,
     pub(crate) selector: Selector,
     pub(crate) value: Expr,
-    /// Where the value stands.
+    /// The location of the value.
     pub(crate) place: Place,
 }
 
-/// Something with the text it was read from and the place of that.
+/// A syntax tree with its source text and the location of that text.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceNode<T> {
     pub(crate) source: String,
@@ -91,16 +91,16 @@ pub(crate) struct SourceNode<T> {
     pub(crate) meaning: T,
 }
 
-/// A text of a trigger with its `${…}` still open.
+/// A text of a trigger; its `${…}` are parsed but not filled in.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenText {
     pub(crate) template: Template,
     pub(crate) place: Place,
-    /// Where each of its pieces stands.
+    /// The location of each piece.
     pub(crate) pieces: Vec<Place>,
 }
 
-/// A plan with nothing open in it, as far as it is judged. What is fired is a [`model::Request`].
+/// The part of a plan that is judged, with all variables filled in. The part that is sent is a [`model::Request`].
 #[derive(Clone, Debug)]
 pub struct ResolvedPlan {
     pub(crate) specs: Vec<Spec>,
@@ -109,12 +109,12 @@ pub struct ResolvedPlan {
     pub(crate) expect: Vec<Expect>,
     pub(crate) skip_trace_collection: bool,
     pub(crate) gates: Gates,
-    /// The texts that nobody may see.
+    /// The secrets to mask.
     pub(crate) secrets: Secrets,
 }
 
 impl Plan {
-    /// Whether the test asks for no trace, so that it is judged by the trigger's answer alone.
+    /// Whether the test collects no trace, so that only the trigger's response is judged.
     pub fn skip_trace_collection(&self) -> bool {
         self.skip_trace_collection
     }
@@ -124,34 +124,34 @@ impl Plan {
         self.settle
     }
 
-    /// What must have come before the trace is whole: services, and selectors as written.
+    /// Returns the conditions for a complete trace: service names, and selectors as written.
     pub fn expected(&self) -> Vec<&str> {
         self.expect.iter().map(Expect::source).collect()
     }
 
-    /// Services whose spans may name a parent that never comes, and peers that send no spans.
+    /// Returns the services with spans that may name a parent that never arrives, and the peers that export no spans.
     pub fn absent(&self) -> &[String] {
         &self.absent
     }
 
-    /// The polling profile that the test names; see [`wait_as`](Self::wait_as).
+    /// Returns the settle profile that the test names; see [`wait_as`](Self::wait_as).
     pub fn settle_profile(&self) -> Option<&Reference> {
         self.settle_profile.as_ref()
     }
 
-    /// Takes the timeout of a polling profile for that of [`settle`](Self::settle), unless the test says its own.
+    /// Applies the timeout of a settle profile to [`settle`](Self::settle), unless the test declares its own timeout.
     pub fn wait_as(&mut self, profile: &SettleProfile) {
         if let Some(timeout) = profile.timeout.filter(|_| !self.says_timeout) {
             self.settle.timeout = timeout;
         }
     }
 
-    /// Has every run pass these gates too.
+    /// Requires every run to pass these gates too.
     pub fn require(&mut self, gates: Gates) {
         self.gates = gates;
     }
 
-    /// Host and port that the trigger calls, in small letters; none where that is not known before variables are.
+    /// Returns the host and port that the trigger calls, in lower case; `None` if they depend on variables.
     pub fn host(&self) -> Option<String> {
         let url = match &self.trigger.kind {
             TriggerKind::Http(http) => &http.url,
@@ -166,7 +166,7 @@ impl Plan {
         (!host.is_empty()).then(|| host.to_ascii_lowercase())
     }
 
-    /// The files that the trigger needs, in the order written.
+    /// Returns the files that the trigger needs, in the order written.
     pub fn files(&self) -> Vec<&FileRef> {
         self.trigger.files()
     }
@@ -188,7 +188,7 @@ impl Default for Settle {
 }
 
 impl OpenText {
-    /// The text in front of the first `${…}`, and whether it is all there is.
+    /// Returns the text before the first `${…}`, and whether it is the complete text.
     pub(crate) fn head(&self) -> (&str, bool) {
         match self.template.pieces.as_slice() {
             [] => ("", true),

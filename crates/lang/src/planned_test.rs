@@ -1,4 +1,4 @@
-//! From a file to plans, in one go: what everyone who runs or keeps tests does first.
+//! Parses and compiles a file into plans in one call: the first step of every caller that runs or stores tests.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use crate::{
     plan::Plan,
 };
 
-/// A test that compiled.
+/// A compiled test.
 #[derive(Clone, Debug)]
 pub struct PlannedTest {
-    /// What to run.
+    /// The plan to run.
     pub plan: Plan,
-    /// The document without the others of its file, as a text in which it stands where it stood.
+    /// The document without the other documents of its file, padded so that it keeps its line and column.
     pub document: String,
 }
 
-/// The plans of all tests in a file that is there to hold some, and everything that there is to say about it. One error
-/// anywhere, and there are no plans.
+/// Returns the plans of all tests in a file that must have at least one, and all diagnostics of the file. With any error there
+/// are no plans.
 pub fn plans(text: &Text) -> (Vec<PlannedTest>, Vec<Diagnostic>) {
     let (planned, mut diagnostics) = plans_if_any(text);
     if planned.is_empty() && !diagnostics.iter().any(Diagnostic::is_error) {
@@ -32,7 +32,7 @@ pub fn plans(text: &Text) -> (Vec<PlannedTest>, Vec<Diagnostic>) {
     (planned, diagnostics)
 }
 
-/// The same for one of many files, which may hold other documents instead.
+/// Does the same for one of many files; the file may have other documents and no test.
 pub fn plans_if_any(text: &Text) -> (Vec<PlannedTest>, Vec<Diagnostic>) {
     let found = Diagnostics::new(text);
     let (documents, mistakes) = read(text);
@@ -56,7 +56,7 @@ pub fn plans_if_any(text: &Text) -> (Vec<PlannedTest>, Vec<Diagnostic>) {
     (tests.into_iter().map(planned).collect(), found.into_vec())
 }
 
-/// Of two tests with the same id the second would take the place of the first.
+/// Rejects two tests with the same id: the second would replace the first.
 fn refuse_same_ids(tests: &[(Plan, &Test)], found: &Diagnostics) {
     let mut places: BTreeMap<&TestId, Span> = BTreeMap::new();
     for (plan, test) in tests {

@@ -1,7 +1,7 @@
-//! From a plan to what is fired: from here on no `${…}` exists.
+//! Builds the request of a run from a plan: it contains no `${…}` any more.
 //!
-//! Deliberately absent so far: triggers of type `grpc`, `kafka` and `playwrightengine`. A plan with one of them is
-//! judged like any other (`resolve`), but not fired.
+//! Deliberately absent so far: triggers of type `grpc`, `kafka` and `playwrightengine`. A plan with one of them is judged like
+//! any other (`resolve`), but not sent.
 
 mod files;
 mod fill;
@@ -26,102 +26,102 @@ pub(crate) use url::{split_scheme, wrong_port};
 /// Why a plan cannot be resolved.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ResolveError {
-    /// A `${…}` names something that is not there.
+    /// A `${…}` names a variable that does not exist.
     #[error(
         "the variable `{name}` at {} has no value: set it, or take it out of the test",
         EditorPosition(place)
     )]
     Missing {
-        /// The variable.
+        /// The name of the variable.
         name: String,
-        /// Where it is named.
+        /// The location of the `${…}`.
         place: Place,
     },
     /// A `${…}` has no value.
     #[error("the expression at {} has no value: {reason}", EditorPosition(place))]
     Valueless {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// Where it stands.
+        /// The location of the `${…}`.
         place: Place,
     },
-    /// The URL, filled in, is not one that can be sent to.
+    /// The URL, after filling in variables, is not one that a request can be sent to.
     #[error(
         "the URL at {} is not complete: expected `http://` or `https://` and a host",
         EditorPosition(place)
     )]
     Url {
-        /// Where the URL stands.
+        /// The location of the URL.
         place: Place,
     },
+    /// The URL, after filling in variables, has an invalid port.
     #[error(
         "the port of the URL at {} is none: expected a number up to 65535",
         EditorPosition(place)
-    /// The URL, filled in, names a port that is none.
     )]
     Port {
-        /// Where the URL stands.
+        /// The location of the URL.
         place: Place,
     },
-    /// A header, filled in, is not one that can be sent.
+    /// A header, after filling in variables, cannot be sent.
     #[error("the header at {} cannot be sent: {reason}", EditorPosition(place))]
     Header {
-        /// Where its key stands.
+        /// The location of its key.
         place: Place,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
+    /// The trace id, after filling in variables, is invalid.
     #[error(
         "the id of the trace at {} is not one: expected 32 hexadecimal digits",
         EditorPosition(place)
-    /// The id of the trace, filled in, is none.
     )]
     TraceId {
-        /// Where the id stands.
+        /// The location of the trace id.
         place: Place,
     },
-    /// A file that the trigger needs was not read.
+    /// The content of a file that the trigger needs was not loaded.
     #[error(
         "the file `{path}`, named at {}, is not at hand: a server keeps documents without the files beside them; \
          write what it holds into the document, or run the test locally",
         EditorPosition(place)
     )]
     Unread {
-        /// As written.
+        /// The path as written.
         path: String,
-        /// Where it is named.
+        /// The location of the path.
         place: Place,
     },
-    /// A file was read, and what it holds is of no use.
+    /// The content of a file is invalid.
     #[error("the file `{path}`, named at {}, {reason}", EditorPosition(place))]
     File {
-        /// As written.
+        /// The path as written.
         path: String,
-        /// Where it is named.
+        /// The location of the path.
         place: Place,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The test is right and asks for something that this version does not do.
+    /// The test is valid, but uses a feature that this version does not support.
     #[error("{what} at {} cannot be fired by this version yet", EditorPosition(place))]
     Later {
-        /// What it is, such as a type of trigger.
+        /// The feature, such as a type of trigger.
         what: String,
-        /// Where it stands.
+        /// The location of the feature.
         place: Place,
     },
 }
 
-/// What is fired for a run, and what of it nobody may see.
+/// The request of a run, and the secrets in it.
 #[derive(Clone, Debug)]
 pub struct ResolvedRequest {
-    /// What is fired.
+    /// The request to send.
     pub request: Request,
-    /// The texts in it that were computed from secrets.
+    /// The texts in the request that were computed from secrets.
     pub(crate) secrets: Secrets,
 }
 
-/// What is fired for a run of the plan.
+/// Builds the request for a run of the plan.
 pub fn request(
     plan: &Plan,
     vars: &Vars,
@@ -151,28 +151,28 @@ pub fn request(
 }
 
 impl ResolvedPlan {
-    /// Keeps secret what was computed from secrets for the request.
+    /// Adds the texts that were computed from secrets for the request to the secrets to mask.
     pub fn hide(&mut self, asked: &ResolvedRequest) {
         self.secrets.extend(&asked.secrets);
     }
 
-    /// What nobody may see of all that is told of the run.
+    /// Returns the secrets to mask in all output of the run.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 }
 
-/// What nobody may see of all that is told of a run of the plan.
+/// Returns the secrets to mask in all output of a run of the plan.
 pub fn secrets(plan: &Plan, vars: &Vars, seed: &Seed, files: &Files) -> Secrets {
     let mut secrets = Secrets::of(vars);
-    // Where it cannot be fired, nothing is computed for it.
+    // If the request cannot be built, it contains no computed secrets.
     if let Ok(asked) = request(plan, vars, seed, files) {
         secrets.extend(&asked.secrets);
     }
     secrets
 }
 
-/// The folder of the document, or one that is named from there.
+/// Returns the folder of the document, or a folder that is written relative to it.
 fn workdir(document: &str, written: Option<String>) -> Option<String> {
     let folder = Path::new(document).parent().unwrap_or(Path::new(""));
     let chosen = folder.join(written.unwrap_or_default());
@@ -185,7 +185,7 @@ impl Faulty for ResolveError {
     }
 }
 
-/// A place as an editor understands it.
+/// A location in the `file:line:column` form of editors.
 struct EditorPosition<'a>(&'a Place);
 
 impl std::fmt::Display for EditorPosition<'_> {

@@ -1,10 +1,10 @@
-//! Texts that nobody may see, found again wherever they have got to.
+//! Secrets, and how they are found and masked in any text.
 //!
-//! What is computed from a secret is shown as `***` where it is computed; but the same text comes back in answers, spans,
-//! errors and the output of commands. Whoever tells of those asks here first.
+//! A value that is computed from a secret is shown as `***` where it is computed. But the same text comes back in responses,
+//! spans, errors and the output of commands. Code that reports those masks them here first.
 //!
-//! Deliberately absent: texts of fewer than [`CHARS_MIN`] characters, which would be found everywhere, and what somebody
-//! made of a secret in other ways than those of [`plain`], such as a hash.
+//! Deliberately absent: texts of fewer than [`CHARS_MIN`] characters, which would match everywhere, and texts derived from a
+//! secret in other ways than those of [`plain`], such as a hash.
 
 mod automaton;
 mod plain;
@@ -23,44 +23,44 @@ use plain::{Escapes, Unit, each, plain};
 
 use crate::eval::resolve::Vars;
 
-/// What stands for a secret.
+/// The replacement for a secret.
 pub(crate) const MASK: &str = "***";
 
-/// Texts with fewer characters are not looked for.
+/// Texts with fewer characters are not searched for.
 const CHARS_MIN: usize = 6;
 
-/// Lines of a secret with fewer characters are not looked for by themselves.
+/// Lines of a secret with fewer characters are not searched for separately.
 const LINE_CHARS_MIN: usize = 16;
 
-/// Characters that are looked for together; of a longer text, each such part is.
+/// The length in characters of the parts into which a longer text is split; each part is searched for.
 const PART_CHARS: usize = 512;
 
-/// Secrets that are known at a time. Those that were named longest ago are forgotten first.
+/// The maximum number of secrets at a time. The secrets that were added longest ago are discarded first.
 const KNOWN_MAX: usize = 4096;
 
-/// What is put behind a text that was cut.
+/// The suffix of a truncated text.
 const CUT: &str = "…";
 
-/// Texts that nobody may see.
+/// A set of secrets to mask.
 #[derive(Clone, Default)]
 pub struct Secrets {
     texts: Vec<Arc<Secret>>,
-    /// All of them, ready to be found, once somebody looks.
+    /// The matcher for all secrets, built on first use.
     finder: OnceLock<Arc<SecretMatcher>>,
 }
 
-/// How all secrets are found in one walk over a text.
+/// The automatons that find all secrets in one pass over a text.
 struct SecretMatcher {
-    /// As they are.
+    /// The secrets as they are.
     exact: Automaton,
-    /// Without backslashes, without what is behind them, and without what URLs escape too.
+    /// The secrets in plain form, one automaton for each of [`Escapes`].
     letters: Automaton,
     backslash: Automaton,
     all: Automaton,
 }
 
 impl Secrets {
-    /// The values of secret variables. Where the environment has another value for a name, that is one too.
+    /// Returns the values of secret variables. If the environment has another value for the name, that value is a secret too.
     pub fn of(vars: &Vars) -> Self {
         let values = vars.secrets.iter().flat_map(|name| {
             [&vars.variables, &vars.environment].into_iter().filter_map(move |from| from.get(name))
@@ -70,7 +70,7 @@ impl Secrets {
         secrets
     }
 
-    /// Keeps a text secret, from now on.
+    /// Adds a secret.
     pub(crate) fn add(&mut self, text: &str) {
         let text = text.trim();
         let is_known = || self.texts.iter().any(|secret| secret.expose() == text);
@@ -80,7 +80,7 @@ impl Secrets {
         }
     }
 
-    /// Keeps these secret too.
+    /// Adds all secrets of another set.
     pub fn extend(&mut self, others: &Self) {
         let named: HashSet<_> = others.texts.iter().map(|secret| secret.expose()).collect();
         self.texts.retain(|secret| !named.contains(secret.expose()));
@@ -89,12 +89,12 @@ impl Secrets {
         self.finder = OnceLock::new();
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// The text with `***` for every secret in it.
+    /// Returns the text with every secret replaced by `***`.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.hidden(text.as_bytes()) {
             None => Cow::Borrowed(text),
@@ -102,7 +102,7 @@ impl Secrets {
         }
     }
 
-    /// Puts `***` for every secret in what is said.
+    /// Replaces every secret in these texts by `***`.
     pub fn hide_all<'s>(&self, said: impl IntoIterator<Item = TextMut<'s>>) {
         if self.texts.is_empty() {
             return;
@@ -128,14 +128,14 @@ impl Secrets {
         }
     }
 
-    /// The answer as it may be told.
+    /// Returns the response with every secret masked.
     pub fn masked(&self, answer: &Answer) -> Answer {
         let mut answer = answer.clone();
         self.hide_all(answer.said_mut());
         answer
     }
 
-    /// The trace as it may be kept; none where no secret is in it.
+    /// Returns the trace with every secret masked; `None` if it contains no secret.
     pub fn masked_trace(&self, trace: &Trace) -> Result<Option<Trace>, TraceFull> {
         let is_secret = |bytes: &[u8]| !self.found(bytes).is_empty();
         if !trace.may_say(is_secret) {
@@ -144,12 +144,12 @@ impl Secrets {
         trace.retold(|said| self.hide_all(said)).map(Some)
     }
 
-    /// Whether a secret stands in a text.
+    /// Whether a text contains a secret.
     pub(crate) fn are_in(&self, text: &str) -> bool {
         !self.found(text.as_bytes()).is_empty()
     }
 
-    /// The bytes with `***` for every secret in them; none where there is none.
+    /// Returns the bytes with every secret replaced by `***`; `None` if they contain no secret.
     fn hidden(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let found = self.found(bytes);
         if found.is_empty() {
@@ -165,7 +165,7 @@ impl Secrets {
         Some(hidden)
     }
 
-    /// Where secrets stand, in order. Those that overlap or touch are one range.
+    /// Returns the ranges of the secrets, in order. Ranges that overlap or touch are merged.
     fn found(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         if self.texts.is_empty() {
             return Vec::new();
@@ -180,7 +180,7 @@ impl SecretMatcher {
         let texts: Vec<&str> = secrets.iter().flat_map(|secret| parts(secret.expose())).collect();
         let automaton = |escapes| {
             let plain: Vec<_> = texts.iter().map(|text| plain(text, escapes)).collect();
-            // What is short is found everywhere.
+            // A short text would match everywhere.
             let plain = plain.iter().map(Vec::as_slice).filter(|text| text.len() >= CHARS_MIN);
             Automaton::new(plain.collect())
         };
@@ -224,12 +224,12 @@ impl SecretMatcher {
     }
 }
 
-/// A walk over a text that collects where secrets stand.
+/// One pass over a text that collects the ranges of secrets.
 struct Walk<'a> {
     automaton: &'a Automaton,
     bytes: &'a [u8],
     place: Place,
-    /// Where the last units began, as many as a secret may have.
+    /// A ring buffer of the start offsets of the last units, as many as the longest secret has.
     began: Vec<usize>,
     read: usize,
     found: Vec<Range<usize>>,
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
     }
 
     fn read(&mut self, Unit { byte, at }: Unit) {
-        // The beginning of a secret stands before what says that the text was cut there.
+        // The text was truncated inside a secret: its beginning is before the truncation mark.
         if byte == CUT.as_bytes()[0] && self.bytes[at.start..].starts_with(CUT.as_bytes()) {
             let begun = self.automaton.begun(self.place);
             if begun >= CHARS_MIN {
@@ -258,12 +258,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Where the last so many units begin.
+    /// Returns the start offset of the last `units` units.
     fn start_of(&self, units: usize) -> usize {
         self.began[(self.read - units) & (self.began.len() - 1)]
     }
 
-    /// Ends come in order, so that what is covered is behind all others.
+    /// Adds a range. Ranges arrive ordered by their end, so those that the new range covers are the last ones.
     fn add(&mut self, mut range: Range<usize>) {
         while let Some(last) = self.found.pop_if(|last| last.end >= range.start) {
             range.start = range.start.min(last.start);
@@ -272,14 +272,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What of a secret is looked for: all of it, in parts where it is long, and its lines.
+/// Returns the parts of a secret to search for: the complete text, split if it is long, and its lines.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(move |line| line.chars().count() >= LINE_CHARS_MIN && *line != text);
     [text].into_iter().chain(lines).flat_map(chunks)
 }
 
-/// A text in parts of so many characters. The last is not shorter than what is looked for.
+/// Splits a text into parts of [`PART_CHARS`] characters. The last part is not shorter than [`CHARS_MIN`].
 fn chunks(text: &str) -> Vec<&str> {
     let starts: Vec<usize> =
         text.char_indices().step_by(PART_CHARS).map(|(start, _)| start).collect();
@@ -289,7 +289,7 @@ fn chunks(text: &str) -> Vec<&str> {
     starts[..count].iter().zip(ends).map(|(start, end)| &text[*start..end]).collect()
 }
 
-/// Only how many: nobody may see them.
+/// Prints only the count: secrets must not be printed.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} secrets", self.texts.len())
@@ -386,11 +386,11 @@ mod tests {
             ways in proptest::collection::vec(0..4_usize, 0..3),
             [before, after] in proptest::array::uniform2(r#"[ :\\"%,x]{0,4}"#),
         ) {
-            // What is mixed within one another is out of reach: a URL may hold JSON, but not the reverse and back.
+            // Encodings nested in any order are not supported: a URL may contain JSON, but not the reverse and back.
             let mut ways = ways;
             ways.sort_unstable();
             let way = [json, debug, url, form];
-            // Behind a `%`, two digits of a URL are a character.
+            // Two hexadecimal digits after a `%` are a character of a URL.
             let before = if ways.iter().any(|it| *it > 1) { "" } else { &before };
             let written = ways.iter().fold(secret.clone(), |text, it| way[*it](&text));
             let told = secrets(&[&secret]).hide(&format!("{before}{written}{after}")).into_owned();
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_looks_like_the_code_of_a_character_is_found_behind_a_backslash() {
-        // A backslash, and then the secret, as JSON writes them.
+        // A backslash followed by the secret, encoded as JSON.
         let written = serde_json::to_string("\\u00000\"0.").expect("a text is JSON");
         assert_eq!(secrets(&["u00000\"0"]).hide(&written), r#""***.""#);
     }
@@ -411,7 +411,7 @@ mod tests {
         let nested: Vec<String> = (6..500).map(|length| "a".repeat(length)).collect();
         let mut secrets = secrets(&[&all_a]);
         nested.iter().for_each(|text| secrets.add(text));
-        // At one step a match these would be two thousand million.
+        // With one step a match this would take two billion steps.
         let text = format!("{}…{}", "a".repeat(4_000_000), "…".repeat(10_000));
         assert_eq!(secrets.hide(&text), format!("***{}", "…".repeat(10_001)));
     }

@@ -1,4 +1,4 @@
-//! A selector by itself, on a trace: for whoever tries one out.
+//! Evaluates a single selector on a trace, to try it out.
 
 use model::{Trace, trace::SpanIx};
 use source::{Diagnostic, Text};
@@ -11,7 +11,7 @@ use crate::{
     syntax::{ast::Selector, mistake::Mistake, number::Numbers, parse},
 };
 
-/// The spans that a selector selects: part by part, each part in document order, none twice.
+/// Returns the spans that a selector selects: part by part, each part in document order, no span twice.
 pub fn select(source: &str, trace: &Trace) -> Result<Vec<SpanIx>, Vec<Diagnostic>> {
     let (selector, diagnostics) = read(&Text::new("selector", source));
     let Some(mut selector) = selector else { return Err(diagnostics) };
@@ -24,7 +24,7 @@ pub fn select(source: &str, trace: &Trace) -> Result<Vec<SpanIx>, Vec<Diagnostic
     Ok(places.iter().map(|place| world.tree.order()[*place as usize]).collect())
 }
 
-/// The selector that a text is, and what is wrong with it.
+/// Parses a selector and returns its diagnostics.
 pub(crate) fn read(text: &Text) -> (Option<Selector>, Vec<Diagnostic>) {
     let parsed = parse::selector(text.content());
     let diagnose = |mistake: Mistake| mistake.in_text(text);

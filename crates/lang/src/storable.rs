@@ -1,4 +1,4 @@
-//! From a file to documents that a server keeps, in one go.
+//! Parses a file into documents that a server stores, in one call.
 
 use std::collections::BTreeSet;
 
@@ -11,23 +11,23 @@ use crate::{
     planned_test::plans_if_any,
 };
 
-/// A document that a server can keep.
+/// A document that a server can store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorableDocument {
-    /// What it is.
+    /// The kind of the document.
     pub kind: DocumentKind,
-    /// Under which it is kept: as written, else made from its name, else `current`.
+    /// The id under which it is stored: as written, else derived from its name, else `current`.
     pub id: TestId,
-    /// For people: as written, else the id.
+    /// The display name: as written, else the id.
     pub name: String,
-    /// The document without the others of its file; a test stands in it where it stood.
+    /// The document without the other documents of its file; a test is padded so that it keeps its line and column.
     pub document: String,
-    /// The host that a test calls, where it says so without a variable.
+    /// The host that a test calls, if its URL names it without a variable.
     pub host: Option<String>,
 }
 
-/// All documents of a file that a server keeps, and everything that there is to say about it. One error anywhere, and
-/// there are none. `receiver` is where the server receives OTLP, as a Collector would be told.
+/// Returns all documents of a file that a server stores, and all diagnostics of the file. With any error there are no documents.
+/// `receiver` is the address at which the server receives OTLP, as a Collector is configured with it.
 pub fn storable_documents(text: &Text, receiver: &str) -> (Vec<StorableDocument>, Vec<Diagnostic>) {
     let (planned, diagnostics) = plans_if_any(text);
     let found = Diagnostics::new(text);
@@ -86,7 +86,7 @@ fn keep(document: &Document, span: Span, found: &Diagnostics) -> Option<Storable
         Document::SettleProfile(it) => {
             (DocumentKind::SettleProfile, it.id.as_deref(), it.name.as_deref())
         }
-        // There is one that holds for runs, whatever it is called.
+        // One analyzer and one quality gate apply to runs, whatever their name is.
         Document::Analyzer(it) => {
             let id = it.id.as_deref().unwrap_or(CURRENT);
             (DocumentKind::Analyzer, Some(id), it.name.as_deref())
@@ -104,7 +104,7 @@ fn keep(document: &Document, span: Span, found: &Diagnostics) -> Option<Storable
     match made {
         Ok(id) => {
             let name = name.map_or_else(|| id.as_str().to_owned(), str::to_owned);
-            // Nobody is told a place in it later, so that it is the same wherever it stands.
+            // No later diagnostic refers to a location in it, so its text does not depend on its position in the file.
             let document = alone(found.text(), span).trim_start_matches('\n').to_owned();
             Some(StorableDocument { kind, id, name, document, host: None })
         }

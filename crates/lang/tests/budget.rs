@@ -1,4 +1,4 @@
-//! What is over the budget of a judgement is inconclusive, alone, and the same each time and in every order.
+//! Checks that a statement over the budget is inconclusive, without effect on others, and the same each time and in any order.
 
 use lang::{Evidence, Seed, Vars, Work, judge_measured, plans, resolve};
 use model::{
@@ -7,7 +7,7 @@ use model::{
 };
 use source::Text;
 
-/// Claims that are decided beside such with too many positions for a long text, and one of a body that is too large.
+/// Claims that are decided, next to claims with too many positions for a long text, and one on a body that is too large.
 const CLAIMS: [(&str, Verdict, &str); 6] = [
     ("count(span[body exists]) = 1", Verdict::Passed, ""),
     (
@@ -40,7 +40,7 @@ fn what_is_over_is_inconclusive_and_the_others_are_decided() {
         assert!(*verdict != Verdict::Inconclusive || judged.spans.is_empty(), "{claim}");
     }
     assert!(work.statement_steps > Work::MAX.statement_steps, "{work:?}");
-    // Judged again it costs the same, and says the same.
+    // Judging a second time costs the same and gives the same result.
     assert_eq!(judged(&CLAIMS.map(|(claim, ..)| claim), &trace), (claims.clone(), work));
     let mut turned = CLAIMS.map(|(claim, ..)| claim);
     turned.reverse();

@@ -1,7 +1,7 @@
-//! Every example of the language's reference, executed. Those of the grammar are run where the parser is.
+//! Executes every example of the language reference. The examples of the grammar are executed next to the parser.
 //!
-//! The words behind the fence of a block say what has to come of it: `selector 3`, `claim passes`, `value SELECTOR` with
-//! `= text` as its last line, `spec fails`, `yaml document`, and `refused` for what must not compile.
+//! The words after the fence of a block state the expected result: `selector 3`, `claim passes`, `value SELECTOR` with `= text`
+//! as its last line, `spec fails`, `yaml document`, and `refused` for a document that must not compile.
 
 use std::{fs, path::Path};
 
@@ -25,7 +25,7 @@ fn the_page_of_triggers_is_true() {
     assert_eq!(counts, (5, 0), "all examples of the page are run");
 }
 
-/// The claims of the decision record, each in its row.
+/// Compiles the claims of the ADR, one table row each.
 #[test]
 fn the_record_of_claims_is_true() {
     let record = fs::read_to_string(root().join("docs/adr/0010-claims.md")).expect("the record");
@@ -41,7 +41,7 @@ fn the_record_of_claims_is_true() {
             if claim.starts_with('{') {
                 continue;
             }
-            // Unquoted, as the record promises.
+            // Unquoted, as the ADR promises.
             let yaml = format!("{HEAD}  trace:\n    - {claim}\n");
             let (document, pictures) = compiled(&yaml);
             assert!(document.is_some(), "{claim}\n{pictures}");
@@ -51,7 +51,7 @@ fn the_record_of_claims_is_true() {
     assert!(claims >= 24, "only {claims} claims were found");
 }
 
-/// How many blocks were run, and how many have words that no one understands.
+/// Returns the number of executed blocks, and of blocks with unknown words.
 fn run(name: &str) -> (usize, usize) {
     let text = fs::read_to_string(root().join("docs/language").join(name)).expect("the page");
     let trace = trace();
@@ -69,7 +69,7 @@ fn run(name: &str) -> (usize, usize) {
     (ran, unknown)
 }
 
-/// The fenced blocks: where each begins, the words behind its fence, and what is inside.
+/// Returns the fenced blocks: the line of each, the words after its fence, and its content.
 fn blocks(page: &str) -> Vec<(usize, String, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(usize, String, String)> = None;

@@ -1,4 +1,4 @@
-//! Documents beside what is made of them. A file that does not fit any more is shown as it should be.
+//! Golden tests of documents and their compiled form. A golden file that differs is reported with its new content.
 
 use std::{
     fmt::Write,
@@ -12,7 +12,7 @@ use lang::{Document, Files, Plan, Seed, SettleProfile, Vars, compile, plans, rea
 use model::{Propagator, Request, Timestamp, Tls};
 use source::{Colour, Text, draw};
 
-/// Each mistake of `err/*.yaml` is drawn as `err/*.txt` says, and nothing of it compiles by mistake.
+/// Each error of `err/*.yaml` renders as in `err/*.txt`, and no document of it compiles.
 #[test]
 fn mistakes_are_pictures() {
     let mut golden = Golden::default();
@@ -26,7 +26,7 @@ fn mistakes_are_pictures() {
     golden.finish(150);
 }
 
-/// What `ok/*.yaml` asks for, and what is worth a word in it, is in `ok/*.txt`.
+/// `ok/*.txt` has the compiled form of `ok/*.yaml`, and its warnings.
 #[test]
 fn documents_that_are_right() {
     let mut golden = Golden::default();
@@ -52,7 +52,7 @@ fn documents_that_are_right() {
     golden.finish(50);
 }
 
-/// A document taken out of its file says the same, at the same places.
+/// A document extracted from its file gives the same result, with the same locations.
 #[test]
 fn a_document_stands_alone() {
     let mut seen = 0;
@@ -65,7 +65,7 @@ fn a_document_stands_alone() {
             let (first, second) = (compile(&test), compile(alone));
             let told = |found: &[source::Diagnostic]| draw(found, Colour::Never);
             assert_eq!(told(&first.1), told(&second.1));
-            // The mistakes of other documents of the file are not among its own.
+            // Errors of other documents of the file are not reported for it.
             assert!(first.0.is_none() || second.0.is_some(), "{}", test.document());
             seen += 1;
         }
@@ -138,7 +138,7 @@ fn what_cannot_be_fired_names_its_place() {
     }
 }
 
-/// What a file holds is filled in like a text of the document, or sent as it is, or refused with its place.
+/// The content of a file is filled in like a text of the document, or sent unchanged, or rejected with its location.
 #[test]
 fn what_a_file_holds_is_filled_in_or_refused() {
     let tls = "tls: {caFile: ./ca.pem}\n    type: http\n    httpRequest: {url: \"http://x\"}";
@@ -205,7 +205,7 @@ fn a_polling_profile_says_how_long_unless_the_test_does() {
     }
 }
 
-/// What can be seen of a plan from outside.
+/// Renders the public parts of a plan.
 fn show(plan: &Plan) -> String {
     let settle = plan.settle();
     let mut shown = format!("{} `{}`\n", plan.id, plan.name);
@@ -215,7 +215,7 @@ fn show(plan: &Plan) -> String {
         }
     };
     line("tags", plan.tags.join(", "));
-    // What is waited for a process of which nothing is known.
+    // The quiet period for a process without a learned profile.
     let flush = settle.flush.unwrap_or(std::time::Duration::from_secs(6));
     line("settle", format!("timeout {:?}, flush {flush:?}", settle.timeout));
     line("expected", plan.expected().join(" | "));
@@ -243,7 +243,7 @@ fn show(plan: &Plan) -> String {
     shown
 }
 
-/// A request, with what it has beyond the usual below it.
+/// Renders a request, with its non-default parts below it.
 fn show_http(request: &model::HttpRequest, line: &mut dyn FnMut(&str, String)) {
     #[derive(Debug)]
     #[expect(dead_code, reason = "they are shown")]
@@ -297,7 +297,7 @@ fn text(file: &Path) -> Text {
     Text::new(name, fs::read_to_string(file).expect("a case can be read"))
 }
 
-/// The documents of a golden folder, sorted.
+/// Returns the documents of a golden folder, sorted.
 fn files(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(folder);
     golden::files(&folder, &["yaml"])

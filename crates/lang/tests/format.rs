@@ -1,4 +1,4 @@
-//! What formatting changes, and what it leaves alone.
+//! Tests of the formatter: what it changes, and what it keeps.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use golden::Golden;
 use proptest::{prelude::*, sample::select};
 use source::{Colour, Text, draw};
 
-/// What changes in each `ok/*.yaml`, and what is left as it is and why, is in `fmt/*.txt`.
+/// `fmt/*.txt` has the changes to each `ok/*.yaml`, and the notes about strings that stay unchanged.
 #[test]
 fn documents_in_their_one_form() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -43,7 +43,7 @@ fn a_document_with_a_mistake_is_left_alone() {
     assert_eq!((formatted.text.as_str(), formatted.notes.len()), (unchanged, 0));
 }
 
-/// Pieces of a string between which blanks may stand.
+/// Tokens of a string, with optional whitespace between them.
 const STRINGS: &[(&str, &[&str])] = &[
     ("selector", &["span[", "name", "=", "\"a  b\"", ",", "kind", "=", "\"it's #1\"", "]"]),
     ("selector", &["span[", "x", "=", "1", "or", "y", "exists", "]", ">", "span[", "]", ":first"]),
@@ -57,7 +57,7 @@ const STRINGS: &[(&str, &[&str])] = &[
 
 const STYLES: &[&str] = &["plain", "single", "double", "literal", "folded", "lines"];
 
-/// The pieces with these blanks between them, in a scalar of a style. Some are not valid YAML or not of the language.
+/// Joins the tokens with this whitespace in a scalar of a style. Some results are not valid YAML or not valid in the language.
 fn scalar(pieces: &[&str], blanks: &[&str], style: &str) -> String {
     let has_lines = matches!(style, "literal" | "folded" | "lines");
     let mut text = String::new();
@@ -103,7 +103,7 @@ proptest! {
         let (head_comment, tail) = if key == "selector" { (comment, "") } else { ("", comment) };
         let tail = format!("{tail}\n  outputs: [  ] # last\n");
         let content = format!("{head}{selector}{head_comment}{middle}{assertions}{tail}");
-        // What is not right is left alone; enough of them are.
+        // An invalid document stays unchanged; enough of them are valid.
         if let Ok(formatted) = lang::format(&Text::new("t", content.as_str())) {
             prop_assert!(formatted.text.starts_with(head), "{}", formatted.text);
             prop_assert!(formatted.text.ends_with(&tail), "{}", formatted.text);
@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// The lines that differ, as they were and as they are.
+/// Returns the lines that differ, before and after.
 fn changes(before: &str, behind: &str) -> String {
     assert_eq!(before.lines().count(), behind.lines().count(), "line breaks are kept");
     before

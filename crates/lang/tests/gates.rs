@@ -1,4 +1,4 @@
-//! Gates where a producer says that it dropped something: what was dropped could break a rule, or keep it.
+//! Tests of gates on spans that report dropped attributes: a dropped attribute could break a rule, or satisfy it.
 
 use lang::{Document, Evidence, Gates, Seed, Vars, compile, judge, read, resolve};
 use model::{
@@ -15,7 +15,7 @@ type: QualityGate
 spec: {requiredGates: [test-specs, analyzer-rules]}
 ";
 
-/// The verdict over a call of `host` whose producer dropped so many attributes, beside a call of nobody.
+/// Returns the verdict for a trace of one client span to `host` that reports `dropped` dropped attributes.
 fn verdict(host: &str, dropped: u32) -> Verdict {
     let (documents, _) = read(&Text::new("a.yaml", DOCUMENTS));
     let [Document::Test(test), Document::QualityGate(runner)] = documents.as_slice() else {

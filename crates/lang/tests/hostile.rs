@@ -1,10 +1,10 @@
-//! Whatever is written, nothing panics, and what is told stays within its bounds.
+//! Checks that no document causes a panic, and that the diagnostics stay within their bounds.
 
 use lang::{Document, compile, format, plans, read};
 use proptest::{prelude::*, sample::select};
 use source::{Colour, DIAGNOSTICS_MAX, Diagnostic, Text, draw};
 
-/// Pieces of the language, right and wrong.
+/// Fragments of the language, valid and invalid.
 #[rustfmt::skip]
 const PIECES: &[&str] = &[
     "span", "[", "]", "event", "link", "self", "name", "kind", "=", "!=", "=~", "!~", "<", "<=", ">", ">=", "==",
@@ -17,7 +17,7 @@ const PIECES: &[&str] = &[
     "🚀", "{\"a\":1}", "[1]", "#", ": ",
 ];
 
-/// Lines of documents, right and wrong.
+/// Lines of documents, valid and invalid.
 #[rustfmt::skip]
 const LINES: &[&str] = &[
     "type: Test", "type: TestSuite", "type: VariableSet", "type: TraceStore", "type: Analyzer", "type: SettleProfile", "type: PollingProfile", "type: DataStore",
@@ -38,7 +38,7 @@ fn an_error_behind_many_warnings_leaves_no_plan() {
     let head = "type: Test\nspec:\n  trigger: {type: http, httpRequest: {url: http://x}}\n";
     let right = format!("{head}  name: x\n");
     let demo = "type: Demo\nspec: {}\n---\n".repeat(DIAGNOSTICS_MAX + 1);
-    // Of one document with many positions of which only the last counts, each warned of.
+    // One document with many positions; only the last one counts, and each other one causes a warning.
     let positions = ":first".repeat(DIAGNOSTICS_MAX + 2);
     let warned = |selector: &str| {
         format!(
@@ -60,7 +60,7 @@ fn an_error_behind_many_warnings_leaves_no_plan() {
     }
 }
 
-/// As many steps as a suite may have, in the order that is worst for the search of circles.
+/// A suite with the maximum number of steps, in the worst order for the search for cycles.
 #[test]
 fn a_large_suite_is_read_in_no_time() {
     let suite = |last: &str| {
@@ -90,7 +90,7 @@ fn anything() -> impl Strategy<Value = String> {
     prop_oneof![soup(PIECES, ""), soup(PIECES, " "), any::<String>()]
 }
 
-/// Reads, compiles, draws and formats.
+/// Parses, compiles, renders and formats a document.
 fn take(yaml: &str) {
     let text = Text::new("t.yaml", yaml);
     let (documents, mut found) = read(&text);
@@ -134,7 +134,7 @@ proptest! {
         take(&document);
     }
 
-    /// One string at a time is right more often than three are.
+    /// A document with one random string is valid more often than one with three.
     #[test]
     fn what_is_right_is_formatted_once(statement in soup(PIECES, " "), selector in soup(PIECES, " ")) {
         let head = "type: Test\nspec:\n  name: x\n  trigger: {type: k6}\n";

@@ -1,4 +1,4 @@
-//! Every field of every kind of document: it stands in one of the golden documents, and the schema knows it.
+//! Checks that every field of every kind of document is in one of the golden documents and in the schema.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use golden::Golden;
 use serde_json::{Map, Value as Json};
 use source::{Node, Text, Value, read_yaml};
 
-/// The predecessor's fields and ours, by kind. A list's elements are `[]`.
+/// The fields of Tracetest and ours, by kind. The elements of a list are `[]`.
 #[rustfmt::skip]
 const INVENTORY: &[(&str, &str)] = &[
     ("Test", "
@@ -83,7 +83,7 @@ const INVENTORY: &[(&str, &str)] = &[
         opentelemetryStore.checkoutEndpoint"),
 ];
 
-/// Words of which one document each has to hold every one.
+/// For each field, the words that the golden documents must contain.
 const WORDS: &[(&str, &str, &str)] = &[
     (
         "Test",
@@ -120,14 +120,14 @@ fn every_field_stands_in_a_document() {
     }
 }
 
-/// The other way round: nothing stands in a document that the list of fields does not know.
+/// The reverse: checks that no document has a field that is not in the inventory.
 #[test]
 fn every_field_of_a_document_is_listed() {
     let listed: BTreeSet<_> = INVENTORY
         .iter()
         .flat_map(|(kind, fields)| fields.split_whitespace().map(move |field| (*kind, field)))
         .collect();
-    // A field, or one on the way to it, or one below it where the user chooses the names.
+    // A field, a prefix of its path, or a path below it if the user chooses the names.
     let is_below = |field: &str, path: &str| {
         field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
@@ -177,7 +177,7 @@ fn the_schema_takes_what_the_reader_takes() {
     }
 }
 
-/// Where a value does not keep a schema, if anywhere. Knows the words that ours is made of, but for `pattern`.
+/// Returns the location where a value violates a schema, if any. Supports the keywords that our schema uses, except `pattern`.
 fn mistake(root: &Json, schema: &Json, value: &Json, path: &str) -> Option<String> {
     let here = |why: &str| Some(format!("{path} {why}"));
     if let Some(part) = schema["$ref"].as_str() {
@@ -190,7 +190,7 @@ fn mistake(root: &Json, schema: &Json, value: &Json, path: &str) -> Option<Strin
     }
     if let Some(words) = schema["enum"].as_array()
         && !words.contains(value)
-        // Capitals do not matter for a method.
+        // The case of a method does not matter.
         && !words.iter().any(|word| word.as_str().map(str::to_lowercase).as_deref() == value.as_str())
     {
         return here("is none of the words");
@@ -262,7 +262,7 @@ fn json(node: &Node) -> Json {
     }
 }
 
-/// Every field of the golden documents by kind and path, with the values that it has.
+/// Returns every field of the golden documents by kind and path, with its values.
 fn found() -> BTreeMap<(String, String), BTreeSet<String>> {
     let mut found = BTreeMap::new();
     for file in files("ok") {

@@ -1,4 +1,4 @@
-//! A test notices what it speaks of and nothing else: traces are changed, and the verdict has to follow.
+//! Checks that a test detects the changes that it refers to and no others: traces are changed, and the verdict must follow.
 
 #![expect(clippy::panic, reason = "a case that cannot be read is a broken test")]
 
@@ -110,7 +110,7 @@ fn trace(id: TraceId, spans: &[One]) -> Trace {
     trace
 }
 
-/// A captured trace: its id and its spans.
+/// Loads a captured trace: its id and its spans.
 fn captured(name: &str) -> (TraceId, Vec<One>) {
     let bytes = fs::read(folder().join("traces").join(format!("{name}.json"))).expect(name);
     let traces = otlp::read(&bytes).expect(name);

@@ -1,4 +1,4 @@
-//! The language selects what the simplest possible evaluator selects.
+//! Checks that the language selects the same spans as the simplest possible evaluator.
 
 mod chance;
 #[path = "naive/mod.rs"]
@@ -6,7 +6,7 @@ mod evaluator;
 
 use evaluator::check;
 
-/// As many as an unhurried test may take; `cargo xtask prove lang` takes ten thousand and more.
+/// The number of cases for a fast test; `cargo xtask prove lang` takes ten thousand and more.
 const CASES: u64 = 2_000;
 
 #[test]
@@ -21,7 +21,7 @@ fn both_evaluators_select_the_same() {
     assert!(some > CASES / 2 && part > CASES / 3, "selected: {some} something, {part} a part");
 }
 
-/// That the two agree means something only if a mistake would show.
+/// Agreement is only meaningful if the comparison would detect an error.
 #[test]
 fn a_mistake_is_found_and_made_small() {
     let mistaken: evaluator::Answer =

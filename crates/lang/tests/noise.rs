@@ -1,4 +1,4 @@
-//! Nothing panics, whatever is read.
+//! Checks that no input causes a panic.
 
 mod chance;
 #[path = "noise/mod.rs"]
@@ -7,7 +7,7 @@ mod input;
 use chance::Dice;
 use input::{Fate, KINDS, run};
 
-/// Inputs of each kind; `cargo xtask prove lang` takes a million in all.
+/// The number of inputs of each kind; `cargo xtask prove lang` takes a million in all.
 const INPUTS: usize = 150;
 
 #[test]

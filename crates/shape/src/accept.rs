@@ -1,4 +1,4 @@
-//! A shape brought up to date: what the trace shows, in the words that a person chose where they still hold.
+//! Updates a shape to a trace, and preserves the manual edits that still match.
 
 use crate::{
     Attribute, Count, Node, Shape, What,
@@ -8,13 +8,13 @@ use crate::{
     node::fold,
 };
 
-/// What the trace looks like now. Ranges, `*` and notes of the older shape stay where they are still right.
+/// Returns the shape of the trace. Ranges, `*` and notes of the older shape stay if they still match.
 pub fn accept(old: &Shape, found: &Shape) -> Shape {
     let mut work = Work::default();
     let roots = siblings(&old.roots, &found.roots, &mut work);
     let (keep, notes) = (old.keep.clone(), old.notes.clone());
     let merged = Shape { keep, notes, roots };
-    // Whatever was kept of the older one, the new one has to be right.
+    // Whatever was preserved from the older shape, the new one has to match the trace.
     if diff(&merged, found) == Ok(Vec::new()) {
         return merged;
     }
@@ -45,7 +45,7 @@ fn siblings(old: &[Node], found: &[Node], work: &mut Work) -> Vec<Node> {
     merged
 }
 
-/// What is left over and speaks of the same thing.
+/// Finds an unassigned node that describes the same span or event.
 fn same_one(node: &Node, found: &[Node], left: &[u64]) -> Option<usize> {
     (0..found.len()).find(|at| left[*at] > 0 && is_same_one(&node.what, &found[*at].what))
 }

@@ -1,28 +1,28 @@
-//! Which nodes of a trace are those that a shape asks for.
+//! Assigns the nodes of a trace to the nodes of a shape.
 //!
-//! A node of the shape asks for so many; each that is found can stand for one that allows it. Where several allow the same,
-//! who stands for whom is a flow from what is found to what is asked: first to those that need some, then to those that
-//! have room. So the answer does not hang on the order of lines.
+//! A node of the shape expects a number of nodes; a found node can be assigned to any expected node that allows it. If several
+//! allow the same one, the assignment is a maximum flow from the found to the expected nodes: first up to their minimum, then up
+//! to their maximum. So the result does not depend on the order of lines.
 
 use std::collections::VecDeque;
 
 use crate::{Attribute, Node, What};
 
-/// Comparisons of two nodes at the most. A thousand spans that are nearly the same need a million.
+/// The maximum number of comparisons of two nodes. A thousand nearly equal spans need a million.
 const COMPARISONS_MAX: u64 = 20_000_000;
 
-/// How much may still be compared.
+/// The remaining budget of comparisons.
 pub(crate) struct Work {
     left: u64,
 }
 
-/// Who stands for whom.
+/// The assignment of found nodes to expected nodes.
 pub(crate) struct Assignment {
-    /// By what is asked: how many stand for it.
+    /// For each expected node: the number of assigned nodes.
     pub(crate) taken: Vec<u64>,
-    /// By what is found: how many stand for nothing.
+    /// For each found node: the number of unassigned ones.
     pub(crate) left: Vec<u64>,
-    /// By what is found: what it could stand for.
+    /// For each found node: the expected nodes that allow it.
     pub(crate) allowed: Vec<Vec<usize>>,
 }
 
@@ -33,13 +33,13 @@ impl Default for Work {
 }
 
 impl Work {
-    /// Whether it was too much, so that what was found out counts for nothing.
+    /// Whether the budget is exceeded, so that the results must be discarded.
     pub(crate) fn is_over(&self) -> bool {
         self.left == 0
     }
 }
 
-/// Whether what is found, with all that stands under it, is what is asked for, counts of the two aside.
+/// Whether a found node with all its descendants matches the expected node, ignoring the counts of the two.
 pub(crate) fn covers(asked: &Node, found: &Node, work: &mut Work) -> bool {
     work.left = work.left.saturating_sub(1);
     if work.is_over() || !allows(&asked.what, &found.what) {
@@ -53,7 +53,7 @@ pub(crate) fn covers(asked: &Node, found: &Node, work: &mut Work) -> bool {
         && asked.children.iter().zip(&assigned.taken).all(|(node, taken)| node.count.allows(*taken))
 }
 
-/// Whether one line allows the other: the same, but for values that may be anything.
+/// Whether an expected line allows a found one: equal, except for values that may be anything.
 pub(crate) fn allows(asked: &What, found: &What) -> bool {
     let attributes = |asked: &[Attribute], found: &[Attribute]| {
         asked.len() == found.len()
@@ -73,7 +73,7 @@ pub(crate) fn allows(asked: &What, found: &What) -> bool {
     }
 }
 
-/// Lets as many of what is found stand for what is asked as can be.
+/// Assigns as many found nodes to expected nodes as possible.
 pub(crate) fn assign(asked: &[Node], found: &[Node], work: &mut Work) -> Assignment {
     let mut allowed = Vec::with_capacity(found.len());
     for one in found {
@@ -95,21 +95,21 @@ struct Flow {
     taken: Vec<u64>,
     left: Vec<u64>,
     allowed: Vec<Vec<usize>>,
-    /// By what is found, beside `allowed`: how many stand for it.
+    /// For each found node, parallel to `allowed`: the number assigned to each expected node.
     units: Vec<Vec<u64>>,
 }
 
 impl Flow {
-    /// Gives to those that have room until nothing more can be given. What is given to one stays so many.
+    /// Assigns nodes to expected nodes with capacity until no more fit. The count of an expected node never decreases.
     fn fill(&mut self, room: &[u64]) {
         for from in 0..self.left.len() {
             while self.left[from] > 0 && self.give(from, room) {}
         }
     }
 
-    /// Finds a way from what is left over to one that has room, past others that can stand elsewhere.
+    /// Finds an augmenting path from an unassigned node to an expected node with capacity, through nodes that can be reassigned.
     fn give(&mut self, from: usize, room: &[u64]) -> bool {
-        // By what is asked: what it was reached from. By what is found: what it would give up.
+        // For each expected node: the found node that reached it. For each found node: the assignment that it would give up.
         let mut reached_from: Vec<Option<usize>> = vec![None; self.taken.len()];
         let mut gives_up: Vec<Option<usize>> = vec![None; self.left.len()];
         let mut open = VecDeque::from([from]);
@@ -136,7 +136,7 @@ impl Flow {
         false
     }
 
-    /// Moves as many as fit along the way that was found.
+    /// Moves as many nodes as fit along the path.
     fn shift(
         &mut self,
         (from, to): (usize, usize),

@@ -1,7 +1,7 @@
-//! How a trace differs from a shape, as a person would say it.
+//! Describes how a trace differs from a shape, in the way a person would.
 //!
-//! Lines that are as asked for come first and are set aside. Of the rest, those with the same service and name are one
-//! that changed; what is left is missing or extra, or, where the same is missing here and extra there, moved.
+//! Nodes that match the shape are assigned first. Of the rest, nodes with the same service and name count as changed. The
+//! remaining ones are missing or extra, or moved, if the same node is missing in one position and extra in another.
 
 use std::fmt;
 
@@ -14,66 +14,66 @@ use crate::{
     write::{label, line},
 };
 
-/// How many of those above are named.
+/// The maximum number of ancestors to name.
 const ABOVE_MAX: usize = 3;
 
-/// One way in which a trace differs from a shape. `under` names those above, the outermost first.
+/// A difference between a trace and a shape. `under` has the labels of the ancestors, the outermost first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// It is asked for and not there.
+    /// The shape expects the node, but the trace does not have it.
     Missing {
-        /// Its line.
+        /// The line of the node.
         what: String,
-        /// Where.
+        /// The labels of its ancestors.
         under: Vec<String>,
-        /// Spans under it, which are missing too.
+        /// The number of spans below it, which are missing too.
         below: usize,
     },
-    /// It is there and not asked for.
+    /// The trace has the node, but the shape does not expect it.
     Extra {
-        /// Its line.
+        /// The line of the node.
         what: String,
-        /// Where.
+        /// The labels of its ancestors.
         under: Vec<String>,
-        /// Spans under it, which are extra too.
+        /// The number of spans below it, which are extra too.
         below: usize,
     },
-    /// It is there, elsewhere.
+    /// The trace has the node in another position.
     Moved {
-        /// Its line.
+        /// The line of the node.
         what: String,
-        /// Where it was asked for.
+        /// The expected ancestors.
         from: Vec<String>,
-        /// Where it is.
+        /// The actual ancestors.
         to: Vec<String>,
     },
-    /// It is there, and not the same.
+    /// The trace has the node with other content.
     Changed {
-        /// Its service and name.
+        /// The service and name.
         what: String,
-        /// Where.
+        /// The labels of its ancestors.
         under: Vec<String>,
-        /// What of it: `status`, `kind`, `attribute http.route`.
+        /// The changed part: `status`, `kind`, `attribute http.route`.
         part: String,
-        /// As asked for; none where it was not there.
+        /// The expected value; `None` if it was absent.
         from: Option<String>,
-        /// As found; none where it is not there.
+        /// The actual value; `None` if it is absent.
         to: Option<String>,
     },
-    /// It is there more often, or less.
+    /// The trace has the node more often or less often.
     Count {
-        /// Its service and name.
+        /// The service and name.
         what: String,
-        /// Where.
+        /// The labels of its ancestors.
         under: Vec<String>,
-        /// As asked for.
+        /// The expected count.
         from: Count,
-        /// As found.
+        /// The actual count.
         to: u64,
     },
 }
 
-/// Two shapes with so many spans that are nearly alike that nobody can say who is who.
+/// An error for two shapes with too many similar siblings to match them with each other.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
     "too many siblings are nearly alike to be compared: keep fewer attributes, so that more of them are the same"
@@ -86,7 +86,7 @@ impl Faulty for TooMuch {
     }
 }
 
-/// All differences, none where the trace is as asked for.
+/// Returns all differences; empty if the trace matches the shape.
 pub fn diff(asked: &Shape, found: &Shape) -> Result<Vec<Difference>, TooMuch> {
     let mut compared = NodeComparison::default();
     compared.siblings(&asked.roots, &found.roots, &mut Vec::new());
@@ -97,13 +97,13 @@ pub fn diff(asked: &Shape, found: &Shape) -> Result<Vec<Difference>, TooMuch> {
     Ok(compared.told())
 }
 
-/// A node that the other side does not have where it stands.
+/// A node that the other side does not have in this position.
 struct Alone<'a> {
     node: &'a Node,
-    /// Which of the places above it is; those of a lost subtree stand behind their top.
+    /// The labels of its ancestors. In the list, the nodes of a lost subtree follow their top node.
     under: Vec<String>,
     count: Count,
-    /// The first of its subtree in the list, which is told for all of it.
+    /// The index of the top node of its subtree, which is reported for the complete subtree.
     top: usize,
     is_moved: bool,
 }
@@ -119,7 +119,7 @@ struct NodeComparison<'a> {
 impl<'a> NodeComparison<'a> {
     fn siblings(&mut self, asked: &'a [Node], found: &'a [Node], under: &mut Vec<String>) {
         let Assignment { mut taken, mut left, allowed } = assign(asked, found, &mut self.work);
-        // More of the same.
+        // More of the same node.
         for (at, node) in asked.iter().enumerate() {
             let more: u64 = (0..found.len())
                 .filter(|it| allowed[*it].first() == Some(&at))
@@ -147,7 +147,7 @@ impl<'a> NodeComparison<'a> {
         }
     }
 
-    /// Pairs what has the same service and name, the most alike first, and tells what is different.
+    /// Pairs nodes with the same service and name, the most similar first, and records their differences.
     fn changed(
         &mut self,
         (asked, taken): (&'a [Node], &mut [u64]),
@@ -193,7 +193,7 @@ impl<'a> NodeComparison<'a> {
         self.differences.push(Difference::Count { what, under, from: node.count, to });
     }
 
-    /// What is missing here and extra there was moved; so was what stands under something that is gone, or new.
+    /// A node that is missing in one position and extra in another was moved; so was a node below a missing or an extra one.
     fn find_moved(&mut self) {
         let Self { work, differences, missing, extra, .. } = self;
         for is_extra_whole in [true, false] {
@@ -230,7 +230,7 @@ impl<'a> NodeComparison<'a> {
     }
 }
 
-/// Notes a node, and behind it all that stands under it.
+/// Appends a node, followed by all its descendants.
 fn alone<'a>(all: &mut Vec<Alone<'a>>, node: &'a Node, count: Count, under: &[String]) {
     let top = all.len();
     let mut open = vec![(node, count, under.to_vec())];
@@ -243,7 +243,7 @@ fn alone<'a>(all: &mut Vec<Alone<'a>>, node: &'a Node, count: Count, under: &[St
     }
 }
 
-/// Marks a node and what stands under it.
+/// Marks a node and its descendants as moved.
 fn mark(all: &mut [Alone<'_>], at: usize) {
     let size = size(all[at].node);
     for alone in &mut all[at..at + size] {
@@ -255,7 +255,7 @@ fn size(node: &Node) -> usize {
     1 + node.children.iter().map(size).sum::<usize>()
 }
 
-/// What is told of each lost subtree: its top, and how many spans under it share its fate.
+/// Returns the report of each lost subtree: its top node, and the number of spans below it that are lost with it.
 fn tops(all: &[Alone<'_>]) -> Vec<(String, Vec<String>, usize)> {
     let mut told = Vec::new();
     for (at, alone) in all.iter().enumerate().filter(|(at, it)| it.top == *at && !it.is_moved) {
@@ -267,7 +267,7 @@ fn tops(all: &[Alone<'_>]) -> Vec<(String, Vec<String>, usize)> {
     told
 }
 
-/// Whether two lines speak of the same thing, however it went.
+/// Whether two lines describe the same node, apart from status, kind and attributes.
 pub(crate) fn is_same_one(asked: &What, found: &What) -> bool {
     match (asked, found) {
         (What::Span(a), What::Span(b)) => (&a.service, &a.name) == (&b.service, &b.name),
@@ -278,7 +278,7 @@ pub(crate) fn is_same_one(asked: &What, found: &What) -> bool {
 
 type Change = (String, Option<String>, Option<String>);
 
-/// What is different between two lines that speak of the same thing.
+/// Returns the differences between two lines that describe the same node.
 fn changes(asked: &What, found: &What) -> Vec<Change> {
     if allows(asked, found) {
         return Vec::new();
@@ -327,7 +327,7 @@ fn of_attributes(a: &[Attribute], b: &[Attribute]) -> Vec<Change> {
     changes
 }
 
-/// What a line speaks of, in short.
+/// Returns the short name of a line.
 pub(crate) fn name(what: &What) -> String {
     match what {
         What::Span(span) => label(span.service.as_deref(), &span.name),
@@ -336,7 +336,7 @@ pub(crate) fn name(what: &What) -> String {
 }
 
 impl Difference {
-    /// What kind of difference it is, in one word.
+    /// Returns the kind of difference in one word.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "missing",

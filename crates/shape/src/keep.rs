@@ -1,14 +1,14 @@
-//! Which attributes are kept.
+//! The attributes that a shape keeps.
 
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-/// Keys at the most.
+/// The maximum number of keys.
 const KEYS_MAX: usize = 200;
 
-/// Attributes that say what was done and how it went, and say the same the next time. Older names stand beside the newer
-/// ones, since both are sent.
+/// Attributes that describe the operation and its result, and are stable between runs. The list has the older and the newer
+/// names, since both are in use.
 const DEFAULT: &[&str] = &[
     "db.collection.name",
     "db.operation.name",
@@ -28,13 +28,13 @@ const DEFAULT: &[&str] = &[
     "rpc.service",
 ];
 
-/// A list of attributes, by key; one that ends in `*` stands for all that begin so.
+/// A list of attribute keys; a key that ends in `*` is a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keep {
     keys: Vec<String>,
 }
 
-/// A list that is none.
+/// An error for an invalid list.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "`{key}` is no key of an attribute: expected a key such as `http.route`, the beginning of several such as `http.*`, or `*`"
@@ -44,7 +44,7 @@ pub struct InvalidKeep {
 }
 
 impl Keep {
-    /// Whether an attribute is kept.
+    /// Whether the list contains an attribute.
     pub fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|kept| match kept.strip_suffix('*') {
             Some(beginning) => key.starts_with(beginning),
@@ -52,12 +52,12 @@ impl Keep {
         })
     }
 
-    /// No attribute at all.
+    /// Returns an empty list.
     pub fn none() -> Self {
         Self { keys: Vec::new() }
     }
 
-    /// All that this keeps and all that the other one does.
+    /// Returns the union of both lists.
     pub(crate) fn and(&self, other: &Self) -> Self {
         Self::of(self.keys.iter().chain(&other.keys).cloned())
     }
@@ -83,7 +83,7 @@ impl Default for Keep {
 impl FromStr for Keep {
     type Err = InvalidKeep;
 
-    /// Reads keys with commas between them; `none` is no key.
+    /// Parses keys separated by commas; `none` is the empty list.
     fn from_str(text: &str) -> Result<Self, InvalidKeep> {
         if text.trim() == "none" {
             return Ok(Self::none());

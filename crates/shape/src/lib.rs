@@ -1,11 +1,11 @@
-//! What a trace looks like apart from its accidents.
+//! Shapes: traces without ids, times and other values that change from run to run.
 //!
-//! [`Shape::of`] takes ids, times and volatile values from a trace, puts siblings into one order and folds equal ones to
-//! counts. [`write()`] makes a text of a shape that people read, edit and commit, and [`read()`] takes it back; [`diff()`]
-//! tells how a trace differs from such a text, [`accept()`] brings the text up to date and keeps what a person said in it.
-//! [`mutants`] lists how a trace could have been otherwise, so that tests can be asked whether they would have noticed.
+//! [`Shape::of`] removes ids, times and volatile values from a trace, sorts siblings into canonical order and folds equal ones
+//! into counts. [`write()`] renders a shape as a text that people read, edit and commit, and [`read()`] parses it; [`diff()`]
+//! reports the differences between a trace and such a text, [`accept()`] updates the text and preserves manual edits. [`mutants`]
+//! lists variations of a trace, to check whether tests would detect them.
 //!
-//! Deliberately absent: files, terminals, and any judgement of a trace, which is `lang`'s.
+//! Deliberately absent: files, terminals, and any judgement of a trace, which is the task of `lang`.
 
 mod accept;
 mod cover;
@@ -29,8 +29,8 @@ pub use of::ShapeError;
 pub use read::read;
 pub use write::write;
 
-/// Levels of a shape at the most: deeper ones nobody reads.
+/// The maximum depth of a shape: deeper ones are unreadable.
 pub const DEPTH_MAX: usize = 256;
 
-/// Lines of a shape at the most.
+/// The maximum number of lines of a shape.
 pub const LINES_MAX: usize = 20_000;

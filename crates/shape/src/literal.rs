@@ -1,4 +1,4 @@
-//! Words of strangers as they stand in a shape: bare where that can be read back, else in quotes.
+//! Renders text from untrusted senders in a shape: bare if it parses back to the same text, else in quotes.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use model::trace::ValueRef;
 
 use crate::volatile;
 
-/// Characters of a name or a value at the most; what is longer ends in `…`.
+/// The maximum number of characters of a name or a value; a longer one is truncated with `…`.
 const CHARS_MAX: usize = 200;
-/// Elements of a list that are shown.
+/// The maximum number of list elements to show.
 const ELEMENTS_MAX: usize = 16;
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Literal {
-    /// `*`: a person says that it may be anything.
+    /// `*`: a person allows any value.
     Any,
-    /// A number, a boolean, or nothing.
+    /// A number, a boolean, or an empty value.
     Plain(String),
-    /// A text, or what else is told as one.
+    /// A text, or a value rendered as text.
     Text(String),
 }
 
 impl Literal {
-    /// The value as it will be the next time.
+    /// Returns the stable part of a value.
     pub(crate) fn of(value: ValueRef<'_>) -> Self {
         match value {
             ValueRef::Empty => Self::Plain("none".to_owned()),
@@ -41,7 +41,7 @@ impl Literal {
         }
     }
 
-    /// What a word of a shape says; none where it is not closed.
+    /// Parses a word of a shape; `None` if its quote is not closed.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         match word {
             "*" => Some(Self::Any),
@@ -51,7 +51,7 @@ impl Literal {
         }
     }
 
-    /// Whether it allows the other.
+    /// Whether it allows the other value.
     pub(crate) fn allows(&self, other: &Self) -> bool {
         *self == Self::Any || self == other
     }
@@ -68,7 +68,7 @@ impl fmt::Display for Literal {
     }
 }
 
-/// One element of a list; lists within it are not looked into.
+/// Renders one element of a list; nested lists are not expanded.
 fn element(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Array(_) => "{list}".to_owned(),
@@ -79,14 +79,14 @@ fn element(value: ValueRef<'_>) -> String {
     }
 }
 
-/// Whether a bare word is a number, a boolean or nothing.
+/// Whether a bare word is a number, a boolean or an empty value.
 fn is_plain(word: &str) -> bool {
     let begins_number = word.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit());
     matches!(word, "true" | "false" | "none" | "NaN" | "inf" | "-inf")
         || begins_number && word.parse::<f64>().is_ok()
 }
 
-/// A text as it is, unless it holds one of these, or could not be seen or read back.
+/// Returns the text as it is, or in quotes if it contains one of these characters, is invisible, or does not parse back.
 pub(crate) fn bare_or_quoted(text: &str, refused: &str) -> String {
     let is_fine =
         |c: char| !refused.contains(c) && !is_hidden(c) && (!c.is_whitespace() || c == ' ');
@@ -111,7 +111,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// The text that stands between quotes, if the word is just that.
+/// Decodes a quoted text, if the word consists only of it.
 pub(crate) fn unquoted(word: &str) -> Option<String> {
     let end = quoted_end(word)?;
     if end != word.len() {
@@ -140,7 +140,7 @@ pub(crate) fn unquoted(word: &str) -> Option<String> {
     Some(text)
 }
 
-/// Where the quoted text ends that a text begins with.
+/// Returns the end of the quoted text at the start of a text.
 pub(crate) fn quoted_end(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -154,7 +154,7 @@ pub(crate) fn quoted_end(text: &str) -> Option<usize> {
     None
 }
 
-/// A text that is not too long for a line.
+/// Truncates a text that is too long for a line.
 pub(crate) fn shorten(text: &str) -> String {
     match text.char_indices().nth(CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -162,7 +162,7 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
-/// Characters that nobody sees, or that steer what is seen.
+/// Whether a character is invisible, or changes how other characters are displayed.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

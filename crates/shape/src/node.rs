@@ -1,4 +1,4 @@
-//! The nouns: a shape is a tree of spans, events and links.
+//! The data types: a shape is a tree of spans, events and links.
 
 use std::{cmp::Ordering, fmt};
 
@@ -6,109 +6,109 @@ use model::trace::{Kind, StatusCode};
 
 use crate::{Keep, literal::Literal};
 
-/// What a trace looks like.
+/// The shape of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// Which attributes are in it.
+    /// The attributes to keep.
     pub keep: Keep,
-    /// What a person wrote at its head.
+    /// The notes that a person wrote at its head.
     pub notes: Vec<String>,
-    /// What stands at the top.
+    /// The top-level nodes.
     pub roots: Vec<Node>,
 }
 
-/// A span, an event or a link, so many times, and what stands under it.
+/// A span, an event or a link, with its count and its children.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Node {
-    /// What it is.
+    /// The span, event or link.
     pub what: What,
-    /// What stands under it, in the one order.
+    /// The children, in canonical order.
     pub children: Vec<Node>,
-    /// How often it is there, next to others that are just the same.
+    /// The number of identical siblings.
     pub count: Count,
-    /// What a person wrote above it.
+    /// The notes that a person wrote above it.
     pub notes: Vec<String>,
 }
 
-/// What a line of a shape speaks of. The order is that of the lines.
+/// The content of a line of a shape. The derived order is the order of the lines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
-    /// Something that happened in the span above.
+    /// An event of the span above.
     Event(Event),
-    /// What the span above refers to.
+    /// A link of the span above.
     Link(Link),
     /// A span.
     Span(Span),
 }
 
-/// A span without its accidents.
+/// A span without volatile values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The service that made it, if it says.
+    /// The service, if the resource names one.
     pub service: Option<String>,
-    /// Its name, ids replaced.
+    /// The name, with ids replaced.
     pub name: String,
-    /// Its kind.
+    /// The span kind.
     pub kind: Kind,
-    /// How it ended.
+    /// The status code.
     pub status: StatusCode,
-    /// Whether it names a parent that is not in the trace.
+    /// Whether the parent of the span is not in the trace.
     pub is_orphan: bool,
-    /// The attributes that are kept, sorted.
+    /// The kept attributes, sorted.
     pub attributes: Vec<Attribute>,
 }
 
-/// An event without its accidents.
+/// An event without volatile values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event {
-    /// Its name, ids replaced.
+    /// The name, with ids replaced.
     pub name: String,
-    /// The attributes that are kept, sorted.
+    /// The kept attributes, sorted.
     pub attributes: Vec<Attribute>,
 }
 
-/// What a link refers to.
+/// The target of a link.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Link {
     /// A span of the same trace.
     Span {
-        /// Its service, if it says.
+        /// The service, if the resource names one.
         service: Option<String>,
-        /// Its name, ids replaced.
+        /// The name, with ids replaced.
         name: String,
     },
-    /// A span of the same trace that is not there.
+    /// A span of the same trace that is absent.
     Absent,
-    /// Another trace.
+    /// A span of another trace.
     Elsewhere,
 }
 
-/// An attribute that is kept.
+/// A kept attribute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Attribute {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Its value, ids replaced.
+    /// The value, with ids replaced.
     pub value: Literal,
 }
 
-/// How often something is there: a number, or a range that a person gave.
+/// The number of occurrences: exact, or a range that a person wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count {
-    /// At the least.
+    /// The minimum.
     pub min: u64,
-    /// At the most; none for any number.
+    /// The maximum; `None` for unbounded.
     pub max: Option<u64>,
 }
 
 impl Node {
-    /// One of these, with nothing under it.
+    /// Returns a node with the count one and no children.
     pub fn new(what: What) -> Self {
         Self { what, children: Vec::new(), count: Count::exactly(1), notes: Vec::new() }
     }
 }
 
-/// Puts siblings into the one order, and folds those that are the same.
+/// Sorts siblings into canonical order, and folds equal ones.
 pub(crate) fn fold(siblings: &mut Vec<Node>) {
     siblings.sort();
     siblings.dedup_by(|later, first| {
@@ -122,23 +122,23 @@ pub(crate) fn fold(siblings: &mut Vec<Node>) {
 }
 
 impl Count {
-    /// Just so many.
+    /// Returns an exact count.
     pub fn exactly(count: u64) -> Self {
         Self { min: count, max: Some(count) }
     }
 
-    /// Whether it allows so many.
+    /// Whether the range contains `count`.
     pub fn allows(self, count: u64) -> bool {
         self.min <= count && self.max.is_none_or(|max| count <= max)
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     fn and(self, other: Self) -> Self {
         let max = self.max.zip(other.max).map(|(a, b)| a.saturating_add(b));
         Self { min: self.min.saturating_add(other.min), max }
     }
 
-    /// What stands behind `×` or `x` in a text.
+    /// Parses the text after `×` or `x`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let number = |digits: &str| {
             let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

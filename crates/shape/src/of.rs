@@ -1,4 +1,4 @@
-//! From a trace to its shape.
+//! Computes the shape of a trace.
 
 use model::{
     Fault, Faulty, Trace,
@@ -13,7 +13,7 @@ use crate::{
     volatile,
 };
 
-/// Why a trace has no shape that a person could read.
+/// The reason why a trace has no readable shape.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ShapeError {
     /// Too many levels.
@@ -21,7 +21,7 @@ pub enum ShapeError {
         "the trace is {depth} spans deep, and a shape shows {DEPTH_MAX} levels: it is too deep to be read"
     )]
     TooDeep {
-        /// Its levels.
+        /// The depth of the trace.
         depth: usize,
     },
     /// Too many lines.
@@ -29,7 +29,7 @@ pub enum ShapeError {
         "the shape has {lines} lines, and {LINES_MAX} are allowed: keep fewer attributes, so that more spans are the same"
     )]
     TooLong {
-        /// Its lines.
+        /// The number of lines.
         lines: usize,
     },
 }
@@ -41,7 +41,7 @@ impl Faulty for ShapeError {
 }
 
 impl Shape {
-    /// The shape of a trace, with the attributes that are to be kept.
+    /// Returns the shape of a trace, with the attributes to keep.
     pub fn of(trace: &Trace, keep: &Keep) -> Result<Self, ShapeError> {
         let tree = Tree::of(trace);
         let depth = depth(&tree);
@@ -54,7 +54,7 @@ impl Shape {
         for orphan in tree.orphans() {
             orphans[orphan.number()] = true;
         }
-        // From the end: whatever stands under a span comes behind it.
+        // In reverse: the descendants of a span come after it.
         for (place, span) in tree.order().iter().enumerate().rev() {
             let span = trace.span(*span);
             let mut children = std::mem::take(&mut below[place]);
@@ -88,7 +88,7 @@ impl Shape {
     }
 }
 
-/// How many levels a tree has, found without going down it.
+/// Returns the depth of a tree, without recursion.
 fn depth(tree: &Tree) -> usize {
     let mut depths = vec![0; tree.order().len()];
     for place in 0..depths.len() {
@@ -97,7 +97,7 @@ fn depth(tree: &Tree) -> usize {
     depths.into_iter().max().unwrap_or(0)
 }
 
-/// What is kept of a span itself.
+/// Returns the part of a span that the shape keeps, without its children.
 pub(crate) fn head(span: SpanView<'_>, keep: &Keep, is_orphan: bool) -> Span {
     Span {
         service: service(span).map(shorten),
@@ -116,7 +116,7 @@ fn service(span: SpanView<'_>) -> Option<&str> {
     }
 }
 
-/// The attributes that are kept, of each key the first.
+/// Returns the kept attributes; if a key is repeated, the first one counts.
 fn kept(attributes: Attributes<'_>, keep: &Keep) -> Vec<Attribute> {
     let mut kept: Vec<Attribute> = Vec::new();
     for (key, value) in attributes.iter().filter(|(key, _)| keep.has(key)) {

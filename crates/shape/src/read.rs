@@ -1,4 +1,4 @@
-//! From text to a shape. A person wrote into it, so siblings may stand in any order, and every mistake is shown.
+//! Parses a shape. People edit shapes, so siblings may be in any order, and every error is reported with its location.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::{
     write::{ABSENT, ELSEWHERE, HEAD, NO_SERVICE},
 };
 
-/// What may stand in parentheses.
+/// The words allowed in parentheses.
 const MARKS: [&str; 10] = [
     "unspecified",
     "internal",
@@ -26,14 +26,14 @@ const MARKS: [&str; 10] = [
     "orphan",
 ];
 
-/// What is wrong, where, and what would have been right.
+/// An error with its range, and a help text.
 struct Mistake {
     at: Range<usize>,
     message: String,
     help: String,
 }
 
-/// Reads a shape, or tells all that is wrong with it.
+/// Parses a shape, or returns all its diagnostics.
 pub fn read(text: &Text) -> (Option<Shape>, Vec<Diagnostic>) {
     let found = Diagnostics::new(text);
     let mut reader = Reader::default();
@@ -59,7 +59,7 @@ pub fn read(text: &Text) -> (Option<Shape>, Vec<Diagnostic>) {
         };
         if let Err(Mistake { at, message, help }) = read {
             found.push(found.error(source::Span::from(at), message).help(help));
-            // Nothing else of a file that is none of ours is worth a word.
+            // A file that is not a shape needs no further diagnostics.
             if is_first {
                 break;
             }
@@ -84,11 +84,11 @@ enum Part {
 #[derive(Default)]
 struct Reader {
     shape: Shape,
-    /// The level of the line before, right or wrong, and whether something may stand under it.
+    /// The level of the previous line, valid or not, and whether it may have children.
     above: Option<(usize, bool)>,
-    /// Each with its level.
+    /// The nodes, each with its level.
     nodes: Vec<(usize, Node)>,
-    /// Of the node that comes next.
+    /// The notes for the next node.
     notes: Vec<String>,
 }
 
@@ -177,7 +177,7 @@ impl Reader {
     }
 
     fn finish(mut self, keep: Keep) -> Shape {
-        // Behind the last node a note belongs to nothing; it is kept all the same.
+        // A note after the last node belongs to no node; it is preserved anyway.
         self.shape.notes.append(&mut self.notes);
         let mut below: Vec<Vec<Node>> = vec![Vec::new(); DEPTH_MAX + 1];
         for (level, mut node) in self.nodes.into_iter().rev() {
@@ -191,11 +191,11 @@ impl Reader {
     }
 }
 
-/// How far a line is read.
+/// The parse position in a line.
 struct Cursor<'a> {
     content: &'a str,
     at: usize,
-    /// Where the content begins in the file.
+    /// The offset of the content in the file.
     start: usize,
 }
 
@@ -246,7 +246,7 @@ impl<'a> Cursor<'a> {
         Ok(Link::Span { service, name })
     }
 
-    /// `SERVICE: NAME`
+    /// Parses `SERVICE: NAME`.
     fn label(&mut self) -> Result<(Option<String>, String), Mistake> {
         let help = "a line is `SERVICE: NAME`; without a service, `-: NAME`";
         let service = match self.quoted()? {
@@ -383,7 +383,7 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    /// A quoted text, or all up to one of these.
+    /// Parses a quoted text, or everything up to one of these characters.
     fn word(&mut self, ends: &[char]) -> Result<String, Mistake> {
         if let Some(word) = self.quoted()? {
             return Ok(word);

@@ -1,23 +1,23 @@
-//! What differs from run to run inside a text: ids and numbers, which become `{id}`.
+//! Replaces the volatile parts of a text, ids and numbers, by `{id}`.
 //!
-//! A text is cut into words at everything but letters, digits, `-`, `_` and `.`. It is a guess by form alone, so it is made
-//! to err on the side of stability: `sha-256` becomes `sha-{id}`, and stays so. Versions (`v1`, `1.1`) are kept.
+//! A text is split into words at every character except letters, digits, `-`, `_` and `.`. Detection is a heuristic on the form
+//! alone, and it prefers stability: `sha-256` becomes `sha-{id}` in every run. Versions (`v1`, `1.1`) are kept.
 
-/// What stands for an id.
+/// The replacement of an id.
 const PLACEHOLDER: &str = "{id}";
-/// Hexadecimal digits from which on they are an id.
+/// The minimum number of hexadecimal digits of an id.
 const HEX_MIN: usize = 8;
-/// Digits behind a letter or a dash from which on they are an id: `order-4711`, not `utf-8`.
+/// The minimum number of digits of an id after a letter or a dash: `order-4711`, not `utf-8`.
 const DIGITS_MIN: usize = 3;
-/// Letters and digits, mixed, from which on they are an id.
+/// The minimum number of mixed letters and digits of an id.
 const MIXED_MIN: usize = 16;
 
-/// The name of a span or an event without its ids.
+/// Returns the name of a span or an event without its ids.
 pub(crate) fn in_name(text: &str) -> String {
     replace(text)
 }
 
-/// The text of an attribute without its ids. A short number by itself is one that counts, such as a status.
+/// Returns the text of an attribute without its ids. A short number alone is meaningful, such as a status code, and stays.
 pub(crate) fn in_value(text: &str) -> String {
     let is_short = text.len() <= DIGITS_MIN && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_short { text.to_owned() } else { replace(text) }
@@ -51,14 +51,14 @@ fn in_word(word: &str) -> String {
         let is_long_number = is_number(&part) && part.len() >= DIGITS_MIN;
         replaced.push_str(if is_long_number || is_id(part) { PLACEHOLDER } else { part });
         at += part.len();
-        // The separator, which is one byte long.
+        // The separator is one byte long.
         replaced.push_str(word.get(at..at + 1).unwrap_or_default());
         at += 1;
     }
     replaced
 }
 
-/// `1.1`, `2.10.3`: short numbers with dots between them.
+/// Whether the word is a version such as `1.1` or `2.10.3`: short numbers separated by dots.
 fn is_version(word: &str, parts: &[&str]) -> bool {
     let has_dots_alone = !word.contains(['-', '_']);
     has_dots_alone

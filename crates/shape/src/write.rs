@@ -1,4 +1,4 @@
-//! A shape as text: a line for each span, event or link, children indented below.
+//! Renders a shape as text: a line for each span, event or link, with children indented below.
 //!
 //! ```text
 //! qualitytrace shape 1
@@ -11,7 +11,7 @@
 //!     orders: reserve ×2..5
 //! ```
 //!
-//! What every span is by default is not written: kind internal, status unset, once.
+//! Defaults are omitted: kind internal, status unset, count one.
 
 use std::fmt::Write;
 
@@ -19,19 +19,19 @@ use model::trace::{Kind, StatusCode};
 
 use crate::{Attribute, Count, Event, Link, Node, Shape, Span, What, literal::bare_or_quoted};
 
-/// The first line: what the file is, and the version of its form.
+/// The first line: the file type and the version of the format.
 pub(crate) const HEAD: &str = "qualitytrace shape 1";
-/// A service that is not said.
+/// The notation for a span without a service.
 pub(crate) const NO_SERVICE: &str = "-";
-/// What a link refers to that is no span of the trace.
+/// The notations for the target of a link that is not a span of the trace.
 pub(crate) const ELSEWHERE: &str = "another trace";
 pub(crate) const ABSENT: &str = "an absent span";
-/// Columns of the list of attributes, roughly.
+/// The approximate line width of the list of attributes.
 const COLUMNS: usize = 100;
-/// What no bare name may hold, since a line goes on with it.
+/// The characters that a bare name must not contain, since they have a meaning in a line.
 const REFUSED: &str = "\"()[]×#";
 
-/// The shape as text.
+/// Renders the shape as text.
 pub fn write(shape: &Shape) -> String {
     let mut text = format!("{HEAD}\n");
     keep(shape, &mut text);
@@ -68,7 +68,7 @@ fn nodes(nodes: &[Node], depth: usize, text: &mut String) {
     }
 }
 
-/// A node without what stands under it.
+/// Renders a node without its children.
 pub(crate) fn line(node: &Node) -> String {
     let what = what(&node.what);
     if node.count == Count::exactly(1) { what } else { format!("{what} {}", node.count) }
@@ -93,7 +93,7 @@ fn what(what: &What) -> String {
     }
 }
 
-/// A span in short: its service and its name.
+/// Returns the short form of a span: its service and its name.
 pub(crate) fn label(service: Option<&str>, name: &str) -> String {
     let service = match service {
         None => NO_SERVICE.to_owned(),
@@ -103,7 +103,7 @@ pub(crate) fn label(service: Option<&str>, name: &str) -> String {
                 || service.ends_with(':')
                 || service.starts_with(['!', '→'])
                 || service.starts_with("->");
-            // Refusing its own characters puts it into quotes.
+            // Rejecting its own characters puts it into quotes.
             bare_or_quoted(service, if is_odd { service } else { REFUSED })
         }
     };
@@ -113,7 +113,7 @@ pub(crate) fn label(service: Option<&str>, name: &str) -> String {
 fn name(name: &str) -> String {
     let last = name.rsplit(' ').next().unwrap_or_default();
     let is_count = last.strip_prefix('x').is_some_and(|count| Count::parse(count).is_some());
-    // Refusing its own characters puts it into quotes.
+    // Rejecting its own characters puts it into quotes.
     bare_or_quoted(name, if is_count { name } else { REFUSED })
 }
 

@@ -1,4 +1,4 @@
-//! The shape of a recorded trace, and every mistake that can be made in one, in files.
+//! Golden tests: the shape of a recorded trace, and all errors of a shape file.
 
 use std::{fs, path::Path};
 

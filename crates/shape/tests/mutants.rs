@@ -1,4 +1,4 @@
-//! What a mutant promises: one thing is wrong with it, and nothing else.
+//! Checks that a mutant has exactly one change.
 
 mod drawing;
 
@@ -18,7 +18,7 @@ proptest! {
         let order: Vec<_> = (0..drawn.len()).collect();
         let whole = trace(&drawn, seed, start, &order);
         if !whole.conflicts().is_empty() {
-            // Ids that the seed makes equal.
+            // The seed generated equal ids.
             return Ok(());
         }
         let parts = Parts::of(&whole);
@@ -37,7 +37,7 @@ proptest! {
             if mutant.operator == Operator::Slow {
                 let slowed = |trace: &Trace| trace.span(mutant.span).duration();
                 prop_assert!(slowed(&mutated) >= slowed(&whole) * 10, "{}", &mutant.id);
-                // What outlived the slowed span may lie within it now.
+                // A span that outlived the slowed span may now be within it.
                 let stays = nested(&whole).into_iter().zip(nested(&mutated)).all(|(a, b)| b || !a);
                 prop_assert!(stays, "{}", &mutant.id);
             }
@@ -56,7 +56,7 @@ proptest! {
     }
 }
 
-/// Which spans lie within their parents.
+/// Returns for each span whether it is within its parent.
 fn nested(trace: &Trace) -> Vec<bool> {
     let tree = Tree::of(trace);
     let within = |span: Span<'_>| {

@@ -1,4 +1,4 @@
-//! What a shape promises: the same for every run of the same operation, read back as written, compared soundly.
+//! Checks the properties of shapes: stable for every run of the same operation, parsed as written, compared soundly.
 
 mod drawing;
 
@@ -34,7 +34,7 @@ fn drawn() -> impl Strategy<Value = (Vec<Drawn>, Vec<usize>)> {
     })
 }
 
-/// The names of all mutants, each once.
+/// Returns the names of all mutants, and checks that they are unique.
 fn names(trace: &Trace) -> Vec<String> {
     let mutants = shape::mutants(trace, &Keep::default(), usize::MAX, None).list;
     let mut names: Vec<_> = mutants.into_iter().map(|mutant| mutant.id).collect();
@@ -45,7 +45,7 @@ fn names(trace: &Trace) -> Vec<String> {
     names
 }
 
-/// All nodes, with how often each span is there.
+/// Returns the number of spans, including their counts.
 fn total(nodes: &[Node]) -> u64 {
     let of = |node: &Node| {
         let below = total(&node.children);
@@ -54,7 +54,7 @@ fn total(nodes: &[Node]) -> u64 {
     nodes.iter().map(of).sum()
 }
 
-/// Widens counts, so that it still asks for what is there.
+/// Widens counts, so that the shape still matches the trace.
 fn widened(nodes: &mut [Node], by: &[Index]) {
     for (node, by) in nodes.iter_mut().zip(by.iter().cycle()) {
         match by.index(3) {
@@ -76,7 +76,7 @@ proptest! {
     ) {
         let one = trace(&drawn, seeds[0], starts[0], &in_order(&drawn));
         let other = trace(&drawn, seeds[1], starts[1], &order);
-        // Ids that a seed makes equal, and circles, are another trace.
+        // Equal ids from a seed, and cycles, make another trace.
         if one.len() == other.len() && one.conflicts().is_empty() && other.conflicts().is_empty() {
             prop_assert_eq!(write(&shape(&one)), write(&shape(&other)));
             prop_assert_eq!(diff(&shape(&one), &shape(&other)), Ok(Vec::new()));
@@ -89,7 +89,7 @@ proptest! {
         let mut shape = shape(&trace(&drawn, 5, 0, &in_order(&drawn)));
         widened(&mut shape.roots, &by);
         let text = write(&shape);
-        // Widening may have made two of one; what is read is folded again.
+        // Widening may have made two nodes equal; the parser folds them again.
         let read = parsed(&text);
         prop_assert_eq!(&parsed(&write(&read)), &read);
         prop_assert_eq!(write(&parsed(&write(&read))), write(&read));
@@ -163,11 +163,11 @@ fn a_chain_that_nobody_can_read_is_refused() {
     assert_eq!(refused, ShapeError::TooDeep { depth: 100_000 });
     let mutants = shape::mutants(&chain(5_000), &Keep::default(), 10, None);
     assert_eq!(mutants.list.len(), 10);
-    // Five of each, but for the root, which has no other place, and its child, which has no sibling.
+    // Five for each span, except for the root, which has no other parent, and its child, which has no sibling.
     assert_eq!(mutants.left_out.len(), 5 * 5_000 - 2 - 10);
 }
 
-/// What is told for a change of a line or two.
+/// The messages for a change of a line or two.
 #[test]
 fn differences_are_told_as_a_person_would() {
     let base = "gateway: POST /checkout (server)\n  orders: POST /orders (server) [http.route=/orders]\n    orders: reserve ×2\n    orders: charge\n      payments: pay\n";
@@ -235,7 +235,7 @@ fn differences_are_told_as_a_person_would() {
     assert_eq!(told, ["moved", "missing"], "a span that is gone leaves those under it behind");
 }
 
-/// A person's ranges, `x` for `×`, values that may be anything, lines in any order.
+/// Manual edits: ranges, `x` for `×`, values that may be anything, lines in any order.
 #[test]
 fn a_person_may_write() {
     let asked = parsed(
@@ -257,7 +257,7 @@ fn a_person_may_write() {
     assert!(accepted.ends_with(expected), "{accepted}");
 }
 
-/// Two that ask for nearly the same do not take each other's.
+/// Two expected nodes with overlapping ranges do not take each other's nodes.
 #[test]
 fn who_stands_for_whom_does_not_hang_on_the_order() {
     let asked = parsed("qualitytrace shape 1\n\na: r\n  a: x ×1..2\na: r\n  a: x ×2..3\n");

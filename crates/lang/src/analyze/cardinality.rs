@@ -1,6 +1,6 @@
-//! `low-cardinality-names`: a span is named after what it does, not after what it does it to.
+//! `low-cardinality-names`: the name of a span describes its operation, and holds no id of the object of that operation.
 //!
-//! A name with an id in it makes a series of its own for each id, and hides that all of them are one operation.
+//! A name that contains an id creates a separate time series for each id, and hides that all of them are one operation.
 
 use super::{
     dns::is_address,
@@ -9,12 +9,12 @@ use super::{
     world::{AnalysisContext, AnalyzedSpan},
 };
 
-/// Digits of a number that stands between blanks: fewer may be a status, a port or a step.
+/// The minimum number of digits of a number outside a path: a shorter number may be a status, a port or a step.
 const WORD_DIGITS_MIN: usize = 5;
-/// Bytes of a name that are looked at.
+/// The maximum number of bytes of a name that the rule reads.
 const NAME_BYTES_MAX: usize = 4096;
 
-/// Behind these segments of a path a number is a version.
+/// Path segments after which a number is a version.
 const BEFORE_VERSIONS: &[&str] = &["api", "rest", "v", "version"];
 
 pub(super) fn low_cardinality_names(world: &AnalysisContext<'_>, findings: &mut Findings) {
@@ -30,11 +30,11 @@ pub(super) fn low_cardinality_names(world: &AnalysisContext<'_>, findings: &mut 
     }
 }
 
-/// A piece of a name that differs from one call to the next, and what it is.
+/// Returns the first piece of a name that differs between calls, and the kind of that piece.
 fn varying(name: &str) -> Option<(&str, &'static str)> {
     name.split_whitespace().find_map(|word| {
         let (path, query) = word.split_once('?').unwrap_or((word, ""));
-        // Its values may be anything, and are not told.
+        // The values of a query may hold anything, so the finding does not show them.
         if let Some((key, _)) = query.split_once('=') {
             return Some((key, "a query"));
         }
@@ -55,7 +55,7 @@ fn varying_segment<'a>(
     before: &str,
     is_path: bool,
 ) -> Option<(&'a str, &'static str)> {
-    // `{id}`, `:id`, `<id>`, `[id]`, `*`, `$id`: the place of an id in a route.
+    // `{id}`, `:id`, `<id>`, `[id]`, `*`, `$id`: the placeholder of an id in a route.
     if segment.contains(['{', '}', '<', '>', '[', ']', '*', '$']) || segment.starts_with(':') {
         return None;
     }

@@ -1,9 +1,10 @@
-//! `prefer-dns` of the plugin `common`: a peer is called by a name, which survives its move, not by an IP address.
+//! `prefer-dns` of the plugin `common`: a caller addresses a peer by a DNS name, which stays valid when the peer moves,
+//! not by an IP address.
 //!
-//! Only attributes that say whom the caller meant are read. `network.peer.address` and its like say who answered, and
-//! are addresses by definition.
+//! The rule reads only attributes that name the peer that the caller intended. `network.peer.address` and similar
+//! attributes name the peer that responded, and hold addresses by definition.
 
-// The types of addresses are plain values; what opens connections lies elsewhere.
+// The address types are plain values; the code that opens connections is elsewhere.
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use model::trace::Kind;
@@ -15,7 +16,7 @@ use super::{
 
 const URLS: &[&str] = &["url.full", "http.url"];
 const CONNECTION: &str = "db.connection_string";
-/// Of clients only: a server that names itself by an address calls nobody.
+/// Read on client spans only: a server that reports its own address calls no peer.
 const HOSTS: &[&str] = &["server.address", "net.peer.name"];
 
 pub(super) fn prefer_dns(world: &AnalysisContext<'_>, findings: &mut Findings) {
@@ -39,7 +40,7 @@ pub(super) fn prefer_dns(world: &AnalysisContext<'_>, findings: &mut Findings) {
     }
 }
 
-/// The host in `scheme://user@host:port/path`.
+/// Returns the host in `scheme://user@host:port/path`.
 pub(super) fn host_of_url(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("//")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -47,7 +48,7 @@ pub(super) fn host_of_url(url: &str) -> Option<&str> {
     Some(without_port(host))
 }
 
-/// The host in `host:port` or `[host]:port`.
+/// Returns the host in `host:port` or `[host]:port`.
 pub(super) fn without_port(host: &str) -> &str {
     if let Some(rest) = host.strip_prefix('[') {
         return rest.split(']').next().unwrap_or(rest);
@@ -63,7 +64,7 @@ pub(super) fn is_address(host: &str) -> bool {
     host.parse::<Ipv4Addr>().is_ok() || without_zone.parse::<Ipv6Addr>().is_ok()
 }
 
-/// An address in a text of any form, such as `Server=tcp:10.0.0.7,1433` or `host=[fd00::7]`.
+/// Returns an IP address in a text of any format, such as `Server=tcp:10.0.0.7,1433` or `host=[fd00::7]`.
 fn address_within(text: &str) -> Option<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '%');
     let pieces = text.split(|c: char| !is_part(c));

@@ -1,16 +1,16 @@
-//! What a rule found, as far as it is kept.
+//! The findings of a rule, limited in number and size.
 //!
-//! A hostile trace breaks a rule a million times with names of a megabyte; what is told of it stays small.
+//! A hostile trace can break a rule a million times with names of a megabyte. The stored findings stay small.
 
 use model::{Finding, trace::Span};
 
-/// Findings that are kept for one rule; the others are counted.
+/// The maximum number of findings stored for one rule. Further findings are only counted.
 const FINDINGS_MAX: usize = 20;
-/// Characters of a span's name that are told.
+/// The maximum number of characters of a span name in a finding.
 const NAME_CHARS_MAX: usize = 200;
-/// Characters of a piece of the trace that a message shows.
+/// The maximum number of characters of a text of the trace that a message shows.
 const SHOWN_CHARS_MAX: usize = 80;
-/// Names that one message lists.
+/// The maximum number of names that one message lists.
 const LISTED_MAX: usize = 5;
 
 /// The findings of one rule.
@@ -21,7 +21,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds one on `span`. The message is only made where it is kept.
+    /// Adds a finding on `span`. Builds the message only if the finding is stored.
     pub(super) fn add(&mut self, span: Span<'_>, message: impl FnOnce() -> String) {
         if self.kept.len() >= FINDINGS_MAX {
             self.more = self.more.saturating_add(1);
@@ -36,12 +36,12 @@ impl Findings {
     }
 }
 
-/// A text of the trace as a message shows it: in backticks, cut where it is long.
+/// Formats a text of the trace for a message: in backticks, truncated if it is long.
 pub(super) fn shown(text: &str) -> String {
     format!("`{}`", clipped(text, SHOWN_CHARS_MAX))
 }
 
-/// Several such texts.
+/// Formats several texts, separated by commas.
 pub(super) fn listed(texts: &[&str]) -> String {
     let first: Vec<_> = texts.iter().take(LISTED_MAX).map(|text| shown(text)).collect();
     match texts.len().saturating_sub(LISTED_MAX) {

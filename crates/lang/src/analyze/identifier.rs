@@ -1,17 +1,17 @@
-//! Whether a piece of a name or a path is an id of one thing rather than a word for many.
+//! Recognizes pieces of a name or a path that are an id of one object rather than a word for many.
 //!
-//! Made of what ids look like; there is no list of words. What could be either counts as a word.
+//! Recognition depends on the format of ids; there is no list of words. An ambiguous piece counts as a word.
 
-/// Hexadecimal digits of a short hash.
+/// The minimum number of hexadecimal digits of a short hash.
 const HASH_CHARS_MIN: usize = 8;
-/// Hexadecimal digits that no word has.
+/// The number of hexadecimal digits from which on a piece cannot be a word.
 const HEX_CHARS_MIN: usize = 16;
-/// Decimal digits among those of a short hash: `face2face` is a word.
+/// The minimum number of decimal digits in a short hash: `face2face` is a word.
 const HASH_DIGITS_MIN: usize = 3;
 const UUID_CHARS: usize = 36;
 const ULID_CHARS: usize = 26;
 
-/// What kind of id `piece` is.
+/// Returns the kind of id that `piece` is, if it is an id.
 pub(super) fn identifier(piece: &str) -> Option<&'static str> {
     let digits = piece.bytes().filter(u8::is_ascii_digit).count();
     if digits == 0 {
@@ -40,7 +40,7 @@ fn is_uuid(piece: &str) -> bool {
             .all(|len| groups.next().is_some_and(|group| group.len() == *len && is_hex(group)))
 }
 
-/// Time and chance in 26 digits of base 32, of which the first is at most 7.
+/// Whether `piece` is a ULID: a timestamp and random bits in 26 digits of base 32, of which the first is at most 7.
 fn is_ulid(piece: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
     piece.len() == ULID_CHARS
@@ -48,7 +48,7 @@ fn is_ulid(piece: &str) -> bool {
         && piece.starts_with(|c: char| c <= '7')
 }
 
-/// The last characters of `piece`, if they are a UUID with something before.
+/// Returns the UUID at the end of `piece`, if there is one.
 pub(super) fn uuid_at_end(piece: &str) -> Option<&str> {
     let start = piece.len().checked_sub(UUID_CHARS)?;
     piece.get(start..).filter(|end| is_uuid(end))

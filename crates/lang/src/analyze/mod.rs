@@ -1,12 +1,12 @@
-//! The analyzer: how well a trace keeps to good telemetry, told by rules that need no test.
+//! The analyzer: checks the quality of the telemetry in a trace with rules that need no test.
 //!
-//! [`RULES`] is the table of all rules; [`Rules`] is how one user wants them; [`analyze`] applies them. Each plugin
-//! has a file of small functions, and what the conventions of OpenTelemetry ask for stands in tables beside them. A
-//! rule sees the trace as it is and never changes a verdict: what a score or a broken rule means for a run is decided
-//! by the gates. The text of a finding holds no secret that a rule found.
+//! [`RULES`] is the table of all rules; [`Rules`] is the configuration of one user; [`analyze`] applies them. Each
+//! plugin has a file of small functions. Tables beside them hold the requirements of the OpenTelemetry conventions. A
+//! rule reads the trace as it is and never changes a verdict: the gates decide what a score or a broken rule means for
+//! a run. The text of a finding contains no secret that a rule found.
 //!
-//! Deliberately absent: rules of the user's own (claims are the place for those), and any limit in time. All rules
-//! together look at each span, attribute and link a fixed number of times.
+//! Deliberately absent: user-defined rules (claims serve that purpose), and a timeout. All rules together visit each
+//! span, attribute and link a fixed number of times.
 
 mod cardinality;
 mod dns;
@@ -28,7 +28,7 @@ pub(crate) use self::rules::Reads;
 pub use self::rules::{PLUGINS, PluginInfo, PluginRules, RULES, RuleInfo, RuleSetting, Rules};
 use self::{finding::Findings, world::AnalysisContext};
 
-/// What `rules` say of `trace`.
+/// Analyzes `trace` with `rules`.
 pub fn analyze(trace: &Trace, rules: &Rules) -> Analysis {
     let world = AnalysisContext::new(trace);
     let mut plugins = Vec::new();
@@ -57,19 +57,20 @@ fn apply(world: &AnalysisContext<'_>, plugin: &str, setting: &RuleSetting) -> Op
     Some(RuleAnalysis { id, level, weight: setting.weight, findings, more_findings })
 }
 
-/// The score of the trace if exactly those rules hold of which `holds` says so.
+/// Returns the score of the trace if exactly the rules hold for which `holds` returns true.
 pub(crate) fn score_if(analysis: &Analysis, holds: impl Fn(&RuleAnalysis) -> bool) -> u32 {
     let scores = analysis.plugins.iter().filter_map(|plugin| score(&plugin.rules, &holds));
     mean(&scores.collect::<Vec<_>>())
 }
 
-/// What the rule of this name looks at.
+/// Returns the input of the rule with this id.
 pub(crate) fn reads(rule: &str) -> Reads {
     let info = RULES.iter().find(|info| info.id == rule);
     info.map_or(Reads::Relations, |info| info.reads)
 }
 
-/// The share of the rules that hold in the weights of those that count; none where none counts.
+/// Returns the weight of the rules that hold as a percentage of the weight of all rules that count (those of level
+/// error). Returns `None` if no rule counts.
 fn score(rules: &[RuleAnalysis], holds: impl Fn(&RuleAnalysis) -> bool) -> Option<u32> {
     let weight = |rule: &&RuleAnalysis| u64::from(rule.weight);
     let counting = || rules.iter().filter(|rule| rule.level == Level::Error);
@@ -78,7 +79,7 @@ fn score(rules: &[RuleAnalysis], holds: impl Fn(&RuleAnalysis) -> bool) -> Optio
     (held * 100).checked_div(all).and_then(|score| u32::try_from(score).ok())
 }
 
-/// A plugin without a rule that counts has no score, and so no part in this.
+/// Returns the mean of the plugin scores. A plugin without a rule that counts has no score and does not contribute.
 fn mean(scores: &[u32]) -> u32 {
     let sum: u32 = scores.iter().sum();
     sum.checked_div(scores.len() as u32).unwrap_or(100)

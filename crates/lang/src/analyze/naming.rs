@@ -1,7 +1,7 @@
-//! `span-naming`: the name of a span is made of its attributes as the conventions say.
+//! `span-naming`: the conventions derive the name of a span from its attributes.
 //!
-//! A span may follow any version of them: each function gives all names that one or another allows, the name of today
-//! first. A span that is about several things (a search in Elasticsearch is HTTP and database) may be named after any.
+//! A span may follow any version of the conventions: each function adds all names that some version allows, the current
+//! name first. A span of several areas (a search in Elasticsearch is HTTP and database) may be named after any of them.
 
 use model::trace::{Kind, Span, ValueRef};
 
@@ -10,10 +10,10 @@ use super::{
     world::{AnalysisContext, AnalyzedSpan, Area, Areas, first, text},
 };
 
-/// Systems whose operations have no collection, and are named alone.
+/// Systems with operations that have no collection: the operation alone is the name.
 const KEY_VALUE_SYSTEMS: &[&str] = &["redis", "valkey", "memcached"];
 
-/// What a method or an operation is called that the instrumentation does not know.
+/// The value for a method or an operation that the instrumentation does not know.
 const OTHER: &str = "_OTHER";
 
 pub(super) fn span_naming(world: &AnalysisContext<'_>, findings: &mut Findings) {
@@ -34,7 +34,7 @@ pub(super) fn span_naming(world: &AnalysisContext<'_>, findings: &mut Findings) 
     }
 }
 
-/// All names that some version of the conventions gives a span; none where they say nothing of it.
+/// Returns all names that some version of the conventions allows for a span. Returns no names if no version defines one.
 fn names(span: Span<'_>, areas: Areas) -> Vec<String> {
     let mut names = Vec::new();
     if areas.main() == Some(Area::Faas) {
@@ -52,7 +52,7 @@ fn names(span: Span<'_>, areas: Areas) -> Vec<String> {
     names
 }
 
-/// Only the two ends of a call have a form: a middleware may bear `http.route` and any name.
+/// Only the client and server spans of a call have a defined name: a middleware span may have `http.route` and any name.
 fn http(span: Span<'_>, names: &mut Vec<String>) {
     let method = first(span, &["http.request.method", "http.method"]);
     let method = method.filter(|method| *method != OTHER).unwrap_or("HTTP");
@@ -99,7 +99,7 @@ fn database(span: Span<'_>, names: &mut Vec<String>) {
     }
 }
 
-/// In the predecessor, a key-value store's command may be the name as far as the statement begins with it.
+/// Whether the name of a span is a prefix of the command of a key-value store, which Tracetest allows.
 fn is_start_of_statement(span: Span<'_>) -> bool {
     let system = first(span, &["db.system.name", "db.system"]).unwrap_or_default();
     let statement = first(span, &["db.query.text", "db.statement"]).unwrap_or_default();
@@ -109,7 +109,7 @@ fn is_start_of_statement(span: Span<'_>) -> bool {
         && start.eq_ignore_ascii_case(span.name())
 }
 
-/// The first word of a statement, where it can be an operation.
+/// Returns the first word of a statement, if it can be an operation.
 fn operation_of_statement(span: Span<'_>) -> Option<&str> {
     let statement = first(span, &["db.query.text", "db.statement"])?;
     let word = statement.split_whitespace().next()?;
@@ -132,7 +132,7 @@ fn rpc(span: Span<'_>, names: &mut Vec<String>) {
     }
 }
 
-/// Operation first today, destination first before.
+/// The current name starts with the operation, the older name with the destination.
 fn messaging(span: Span<'_>, names: &mut Vec<String>) {
     let keys =
         ["messaging.destination.template", "messaging.destination.name", "messaging.destination"];
@@ -163,7 +163,7 @@ fn messaging(span: Span<'_>, names: &mut Vec<String>) {
     }
 }
 
-/// The function that a span runs, which its resource names.
+/// Returns the name of the function that a span runs, from its resource.
 fn function(span: Span<'_>) -> Option<&str> {
     match span.resource().attributes().get("faas.name")? {
         ValueRef::Str(name) if !name.is_empty() => Some(name),
@@ -171,7 +171,7 @@ fn function(span: Span<'_>) -> Option<&str> {
     }
 }
 
-/// The other side of the connection, with its port if that is told.
+/// Returns the peer of the connection, with its port if the span reports one.
 fn peer(span: Span<'_>) -> Option<String> {
     let address = text(span, "server.address")?;
     Some(match span.attributes().get("server.port") {

@@ -1,7 +1,7 @@
-//! Rules on what one request does again and again: the loop around a query, known as N+1.
+//! Rules on calls that one request repeats: the query in a loop, known as N+1.
 //!
-//! What belongs to one request is all that lies below one serving span, or below a root, up to the next serving span.
-//! Spans between, such as those of an object mapper, make no difference.
+//! A request comprises all spans below one serving span, or below a root, down to the next serving span. Spans between,
+//! such as those of an object-relational mapper, make no difference.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use super::{
     world::{AnalysisContext, AnalyzedSpan, Area, first, text},
 };
 
-/// How often one request may do the same.
+/// The maximum number of times that one request may repeat a call.
 const TIMES_MAX: u64 = 5;
 
-/// One thing that one request does.
+/// A call that one request makes, with its count.
 struct RepeatedCall<'a> {
     first: Span<'a>,
     request: Span<'a>,
@@ -63,7 +63,7 @@ fn tell(
     }
 }
 
-/// All that each request does, in the order of arrival.
+/// Returns all calls of each request, in the order of arrival.
 fn groups<'a>(
     world: &AnalysisContext<'a>,
     is_meant: impl Fn(&AnalyzedSpan<'_>) -> bool,
@@ -72,7 +72,7 @@ fn groups<'a>(
     let requests = requests(world);
     let mut groups: Vec<RepeatedCall<'a>> = Vec::new();
     let mut numbers = HashMap::new();
-    // What a span of a driver says again about the call of the library above it is the same call.
+    // A driver span that repeats the shape of the library span above it is the same call.
     let mut shapes: HashMap<SpanIx, usize> = HashMap::new();
     let in_order = world.subjects().iter().filter(|subject| is_meant(subject));
     for subject in in_order {
@@ -97,7 +97,7 @@ fn groups<'a>(
     groups
 }
 
-/// By place in the tree: the span of the request that a span belongs to.
+/// Returns the span of the request that each span belongs to, by position in the tree order.
 fn requests(world: &AnalysisContext<'_>) -> Vec<SpanIx> {
     let mut requests: Vec<SpanIx> = Vec::with_capacity(world.trace.len());
     for ix in world.tree.order() {
@@ -105,19 +105,19 @@ fn requests(world: &AnalysisContext<'_>) -> Vec<SpanIx> {
         requests.push(match parent {
             None => *ix,
             Some(parent) if matches!(parent.kind(), Kind::Server | Kind::Consumer) => parent.ix(),
-            // A parent stands before its children.
+            // A parent precedes its children in the tree order.
             Some(parent) => requests[world.tree.place(parent.ix())],
         });
     }
     requests
 }
 
-/// Texts without their values, as numbers.
+/// The shapes of texts (texts without their values), each with a number.
 #[derive(Default)]
 struct Shapes {
     texts: Vec<String>,
     numbers: HashMap<String, usize>,
-    /// A trace holds each text once, so a text is known by where it lies.
+    /// A trace stores each text once, so its address and length identify a text.
     seen: HashMap<(usize, usize), usize>,
 }
 
@@ -171,14 +171,14 @@ impl Shapes {
     }
 }
 
-/// What stands behind the host, query included.
+/// Returns the part of a URL after the host, query included.
 fn path_of_url(url: &str) -> &str {
     let behind_scheme = url.split_once("//").map_or(url, |(_, rest)| rest);
     let start = behind_scheme.find(['/', '?', '#']).unwrap_or(behind_scheme.len());
     &behind_scheme[start..]
 }
 
-/// Whether a span is a further attempt at the call of another.
+/// Whether a span is a retry of another call.
 fn is_resent(span: Span<'_>) -> bool {
     let count = ["http.request.resend_count", "http.resend_count"]
         .iter()

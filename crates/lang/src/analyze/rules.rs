@@ -1,7 +1,7 @@
-//! The table of all plugins and rules, and how a user wants them.
+//! The table of all plugins and rules, and their configuration by the user.
 //!
-//! Rules that the predecessor does not have are warnings unless the user says otherwise, so the score of a
-//! configuration that was written for it stays what it was. Deliberately absent: reading a document.
+//! Rules that Tracetest does not have are warnings by default, so the score of a configuration that was written for
+//! Tracetest stays the same. Deliberately absent: parsing a document.
 
 use model::Level;
 
@@ -10,47 +10,47 @@ use super::{
     world::AnalysisContext,
 };
 
-/// A group of rules with a score of its own.
+/// A group of rules with its own score.
 #[derive(Clone, Copy, Debug)]
 pub struct PluginInfo {
     /// Its name in documents.
     pub id: &'static str,
-    /// What its rules are about, in one line.
+    /// The subject of its rules, in one line.
     pub about: &'static str,
 }
 
-/// A rule, and what it is where nobody says otherwise.
+/// A rule with its default settings.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleInfo {
     /// The plugin that it belongs to.
     pub plugin: &'static str,
     /// Its name in documents, different from that of every other rule.
     pub id: &'static str,
-    /// Its share in the score of its plugin.
+    /// The default weight of the rule in the score of its plugin.
     pub weight: u32,
-    /// How much it matters.
+    /// The default level.
     pub level: Level,
-    /// What it asks for, in one line.
+    /// The requirement, in one line.
     pub about: &'static str,
     pub(super) check: Check,
     pub(crate) reads: Reads,
 }
 
-/// What a rule looks at, and so what can take a finding of it back.
+/// The input of a rule. It determines which later data can retract a finding of the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
-    /// Ids alone, each by itself: nothing can.
+    /// Ids alone, each by itself: no later data can retract a finding.
     Ids,
-    /// The content of each span by itself: what its producer dropped.
+    /// The content of each span by itself: content that the producer of the span dropped can retract a finding.
     EachSpan,
-    /// Spans beside each other: further spans too.
+    /// Relations between spans: further spans can retract a finding as well.
     Relations,
 }
 
-/// Adds a finding for everything that breaks the rule.
+/// Adds a finding for every violation of the rule.
 pub(super) type Check = fn(&AnalysisContext<'_>, &mut Findings);
 
-/// All plugins, in the order in which they are told.
+/// All plugins, in the order of the report.
 pub const PLUGINS: &[PluginInfo] = &[
     PluginInfo { id: "standards", about: "names and attributes follow the semantic conventions" },
     PluginInfo { id: "common", about: "habits that keep a system operable" },
@@ -59,7 +59,7 @@ pub const PLUGINS: &[PluginInfo] = &[
     PluginInfo { id: "repetition", about: "no item is requested one by one" },
 ];
 
-/// All rules, those of a plugin together, in the order in which they are told.
+/// All rules, grouped by plugin, in the order of the report.
 #[rustfmt::skip]
 pub const RULES: &[RuleInfo] = &[
     counted("standards", "span-naming", 25, "a span is named as the conventions say", naming::span_naming),
@@ -100,42 +100,42 @@ const fn told(
 }
 
 impl RuleInfo {
-    /// The same for a rule that looks at something else than each span by itself.
+    /// Sets the input of a rule that reads something else than each span by itself.
     const fn reading(mut self, reads: Reads) -> Self {
         self.reads = reads;
         self
     }
 }
 
-/// How a user wants all plugins and rules to be.
+/// A user's configuration of all plugins and rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// What the score has to reach, 0 to 100.
+    /// The minimum score, 0 to 100.
     pub minimum_score: u32,
     plugins: Vec<PluginRules>,
 }
 
-/// How a user wants one plugin to be.
+/// A user's configuration of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginRules {
     id: &'static str,
-    /// Whether it takes part.
+    /// Whether the plugin is enabled.
     pub is_enabled: bool,
     rules: Vec<RuleSetting>,
 }
 
-/// How a user wants one rule to be.
+/// A user's configuration of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSetting {
     id: &'static str,
-    /// How much it matters; none: it takes no part.
+    /// The level; `None` disables the rule.
     pub level: Option<Level>,
-    /// Its share in the score of its plugin.
+    /// The weight of the rule in the score of its plugin.
     pub weight: u32,
 }
 
 impl Default for Rules {
-    /// Every plugin takes part, with its rules as [`RULES`] has them.
+    /// Enables every plugin, with its rules as in [`RULES`].
     fn default() -> Self {
         let mut rules = Self::without_plugins();
         for plugin in &mut rules.plugins {
@@ -146,8 +146,8 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// No plugin takes part yet, and their rules are as [`RULES`] has them: where a document begins that lists its
-    /// plugins, since those that it leaves out shall not count.
+    /// Creates a configuration with all plugins disabled and their rules as in [`RULES`]. A document that lists its
+    /// plugins starts from it, since the plugins that it does not list must not count.
     pub fn without_plugins() -> Self {
         let rules = |plugin: &PluginInfo| {
             let own = RULES.iter().filter(|info| info.plugin == plugin.id);
@@ -171,20 +171,20 @@ impl Rules {
         &self.plugins
     }
 
-    /// Whether any rule takes part that is more than told.
+    /// Whether an enabled plugin has a rule that counts (level error) and does not only report.
     pub(crate) fn count(&self) -> bool {
         let enabled = self.plugins.iter().filter(|plugin| plugin.is_enabled);
         enabled.flat_map(|plugin| &plugin.rules).any(|rule| rule.level == Some(Level::Error))
     }
 
-    /// The plugin of this name, to change how it is.
+    /// Returns the plugin with this id, for changes.
     pub fn plugin_mut(&mut self, id: &str) -> Option<&mut PluginRules> {
         self.plugins.iter_mut().find(|plugin| plugin.id == id)
     }
 }
 
 impl PluginRules {
-    /// Its name.
+    /// Returns the id of the plugin.
     pub fn id(&self) -> &'static str {
         self.id
     }
@@ -194,14 +194,14 @@ impl PluginRules {
         &self.rules
     }
 
-    /// Its rule of this name, to change how it is.
+    /// Returns the rule with this id, for changes.
     pub fn rule_mut(&mut self, id: &str) -> Option<&mut RuleSetting> {
         self.rules.iter_mut().find(|rule| rule.id == id)
     }
 }
 
 impl RuleSetting {
-    /// Its name.
+    /// Returns the id of the rule.
     pub fn id(&self) -> &'static str {
         self.id
     }

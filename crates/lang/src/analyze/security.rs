@@ -1,4 +1,4 @@
-//! Rules on what is sent in the open, and on what telemetry tells that it should not.
+//! Rules on unencrypted connections, and on secrets in telemetry.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,17 +10,17 @@ use super::{
     world::{AnalysisContext, AnalyzedSpan, Area, text},
 };
 
-/// Attributes that say which protocol was spoken. A span has to have one of them, and all that it has must be safe.
+/// Attributes that state the protocol. A span must have at least one of them, and each that it has must be safe.
 const PROTOCOLS: &[&str] = &["url.scheme", "http.scheme", "url.full", "http.url"];
 
-/// Headers that `no-api-key-leak` is about, also as old conventions wrote them.
+/// Headers that `no-api-key-leak` reports, also in the spelling of old conventions.
 const LEAKS: &[&str] = &["authorization", "x-api-key", "x_api_key"];
 const HEADERS: &[&str] = &["http.request.header.", "http.response.header."];
 
-/// How deep maps and lists in a value are looked into.
+/// The maximum nesting depth of maps and lists in a value that is searched.
 const DEPTH_MAX: usize = 8;
 
-/// Endings of keys whose values are long numbers and no cards.
+/// Endings of keys with long numbers as values that are not card numbers.
 const NUMBERS: &[&str] =
     &["id", "ids", "time", "timestamp", "offset", "size", "bytes", "count", "sequence", "trace"];
 
@@ -32,7 +32,7 @@ pub(super) fn secure_https_protocol(world: &AnalysisContext<'_>, findings: &mut 
         let told: Vec<_> =
             PROTOCOLS.iter().filter_map(|key| Some((*key, text(*span, key)?))).collect();
         let open = told.iter().find(|(_, value)| !is_https(value));
-        // Between the two ends of a call, and in other areas, stand spans that are HTTP by an attribute only.
+        // A span between the two ends of a call, or one of another area too, is HTTP only by an attribute.
         let is_end =
             matches!(span.kind(), Kind::Client | Kind::Server) && areas.iter().count() == 1;
         if let Some((key, _)) = open {
@@ -76,7 +76,7 @@ pub(super) fn no_api_key_leak(world: &AnalysisContext<'_>, findings: &mut Findin
     }
 }
 
-/// The texts of a value that is one, or a list of them.
+/// Returns the strings of a value that is a string or a list of strings.
 fn texts<'a>(value: ValueRef<'a>) -> impl Iterator<Item = &'a str> {
     let (one, list) = match value {
         ValueRef::Str(text) => (Some(text), None),
@@ -111,13 +111,13 @@ pub(super) fn no_secrets(world: &AnalysisContext<'_>, findings: &mut Findings) {
     }
 }
 
-/// What was found in keys and texts before. A trace holds each text once, so a text is known by where it lies.
+/// Memoized results for keys and texts. A trace stores each text once, so its address and length identify a text.
 #[derive(Default)]
 struct SecretSearch {
     keys: HashMap<(usize, usize), Option<&'static str>>,
-    /// What a text is under a key that means it to be a secret.
+    /// By text and kind: the secret that a text is under a key that implies this kind.
     meant: HashMap<((usize, usize), &'static str), Option<Secret>>,
-    /// What each text holds by its looks, and the card number in it.
+    /// By text: the secret that is recognized by its format, and the card number in it.
     texts: HashMap<(usize, usize), (Option<Secret>, Option<Secret>)>,
 }
 

@@ -1,6 +1,6 @@
 //! Rules on attributes: `required-attributes`, `attribute-naming`, `no-empty-attributes`.
 //!
-//! What is required stands in [`FORMS`], once for each version of the conventions; a span passes if it has all of one.
+//! [`FORMS`] lists the required attributes of each version of the conventions. A span passes if it has all of one form.
 
 use std::cmp::Reverse;
 
@@ -11,15 +11,15 @@ use super::{
     world::{AnalysisContext, AnalyzedSpan, Area, Areas},
 };
 
-/// What one version of the conventions requires of a span.
+/// The attributes that one version of the conventions requires on a span.
 struct Form {
     area: Area,
-    /// The side of the call; none: both.
+    /// The side of the call; `None` means both.
     side: Option<Kind>,
     all: &'static [&'static str],
 }
 
-/// Today's versions first. Ports are left out: the address tells the peer, and the predecessor asked for no port.
+/// Current versions first. Ports are not required: the address identifies the peer, and Tracetest requires no port.
 #[rustfmt::skip]
 const FORMS: &[Form] = &[
     form(Area::Http, Some(Kind::Client), &["http.request.method", "url.full", "server.address"]),
@@ -43,7 +43,7 @@ const fn form(area: Area, side: Option<Kind>, all: &'static [&'static str]) -> F
     Form { area, side, all }
 }
 
-/// What stands behind these is a name from elsewhere, in small letters.
+/// Prefixes of keys. An externally defined name, such as a header, follows in lower case.
 const HEADERS: &[&str] = &[
     "http.request.header.",
     "http.response.header.",
@@ -55,11 +55,11 @@ const HEADERS: &[&str] = &[
     "rpc.connect_rpc.response.metadata.",
 ];
 
-/// What stands behind these is a name from elsewhere, as it is there.
+/// Prefixes of keys. An externally defined name, such as a parameter, follows in its original spelling.
 const PARAMETERS: &[&str] =
     &["db.query.parameter.", "db.operation.parameter.", "db.elasticsearch.path_parts."];
 
-/// Attributes of old conventions whose names are namespaces of today's. A span that has both versions is right.
+/// Attributes of old conventions with names that are namespaces in the current ones. A span may have both versions.
 const SUPERSEDED: &[&str] =
     &["db.system", "db.operation", "messaging.operation", "messaging.destination", "rpc.system"];
 
@@ -74,14 +74,14 @@ pub(super) fn required_attributes(world: &AnalysisContext<'_>, findings: &mut Fi
     }
 }
 
-/// What the nearest form asks for and the span does not have; none where it has all of a form, or there is no form. A
-/// span that is about several things (a call of a cloud's API is RPC and HTTP) may have the form of any.
+/// Returns the attributes that the nearest form requires and the span lacks. Returns `None` if the span has all attributes of a
+/// form, or if no form applies. A span of several areas (a call of a cloud API is RPC and HTTP) may match a form of any.
 fn missing(span: Span<'_>, areas: Areas) -> Option<(Area, Vec<&'static str>)> {
     let forms = FORMS.iter().filter(|form| areas.has(form.area));
     let forms = forms.filter(|form| form.side.is_none_or(|side| side == span.kind()));
     let is_absent = |key: &&&str| span.attributes().get(key).is_none();
     let absent = |form: &Form| form.all.iter().filter(is_absent).copied().collect::<Vec<_>>();
-    // Of two that lack as much, the one that has more: it is the version that the span follows.
+    // Of two forms with equally many absent attributes, the longer one wins: it is the version that the span follows.
     let nearest = forms
         .map(|form| (form, absent(form)))
         .min_by_key(|(form, absent)| (absent.len(), Reverse(form.all.len())));
@@ -111,7 +111,7 @@ pub(super) fn attribute_naming(world: &AnalysisContext<'_>, findings: &mut Findi
     }
 }
 
-/// A key that is the namespace of another.
+/// Returns a key that is also the namespace of another key.
 fn clash<'a>(keys: &[&'a str]) -> Option<&'a str> {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
@@ -120,7 +120,7 @@ fn clash<'a>(keys: &[&'a str]) -> Option<&'a str> {
     namespaces.filter(|it| !it.is_empty()).find(is_clash)
 }
 
-/// Words of small letters, digits and `_`, at least two, with dots between; or what stands behind a known prefix.
+/// Whether a key is at least two words of lower-case letters, digits and `_`, joined by dots, or has a known prefix.
 fn is_well_named(key: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty()

@@ -1,14 +1,14 @@
-//! What two statements or two calls have in common when only their values differ.
+//! Normalizes statements and paths: two calls that differ only in their values get the same shape.
 //!
-//! Not a parser: every dialect of SQL and every path is read by the same few rules, which need not be exact. Two texts
-//! that become the same are told as one thing done twice; no value of the text is left, so it can be shown.
+//! This is not a parser: the same few rules apply to every SQL dialect and every path, and need not be exact. Findings report two
+//! texts of the same shape as one repeated call. A shape contains no value of the text, so a message can show it.
 
 use super::identifier::identifier;
 
-/// Bytes of a text that are looked at: what differs only behind them is the same.
+/// The maximum number of bytes of a text that are read: texts that differ only after them have the same shape.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// A statement with `?` for each value, one for a list of them, and one blank between words.
+/// Returns a statement with `?` for each value, one `?` for a list of values, and one blank between words.
 pub(super) fn shape_of_statement(statement: &str) -> String {
     let statement = &statement[..statement.floor_char_boundary(TEXT_BYTES_MAX)];
     let mut shape = String::with_capacity(statement.len());
@@ -16,7 +16,7 @@ pub(super) fn shape_of_statement(statement: &str) -> String {
     while let Some(c) = rest.next() {
         match c {
             '\'' => {
-                // Two quotes in a text stand for one, and so are two texts side by side here, which is the same.
+                // A doubled quote inside a string reads as two adjacent strings here, which gives the same shape.
                 while rest.next().is_some_and(|inner| inner != '\'') {}
                 push_value(&mut shape);
             }
@@ -41,7 +41,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Adds a value, unless the text before ends in a value and a comma.
+/// Appends `?` for a value, unless the shape already ends in `?`, or in `?` and a comma.
 fn push_value(shape: &mut String) {
     let before = shape.trim_end();
     let list = before.strip_suffix(',').map(str::trim_end).filter(|list| list.ends_with('?'));
@@ -52,7 +52,7 @@ fn push_value(shape: &mut String) {
     }
 }
 
-/// A path with `{}` for each segment that is an id, without its query.
+/// Returns a path with `{}` for each segment that is an id, without its query.
 pub(super) fn shape_of_path(path: &str) -> String {
     let path = &path[..path.floor_char_boundary(TEXT_BYTES_MAX)];
     let path = path.split(['?', '#']).next().unwrap_or_default();

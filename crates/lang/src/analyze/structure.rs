@@ -1,4 +1,4 @@
-//! Rules on how the spans of several services hang together.
+//! Rules on the relations between the spans of several services.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use super::{
     world::{AnalysisContext, AnalyzedSpan, Area, first, is_trigger, service},
 };
 
-/// By how much clocks may differ before it is told: hosts that are synchronised stay well below.
+/// The maximum clock difference that is not reported: synchronized hosts stay well below.
 const SKEW_NS_MAX: u64 = 10_000_000;
 
-/// Attributes that name the service that is called, and those that name its host.
+/// Attributes that name the called service, and attributes that name its host.
 const PEER_SERVICES: &[&str] = &["service.peer.name", "peer.service"];
 const PEER_HOSTS: &[&str] = &["server.address", "net.peer.name", "http.host"];
 const PEER_URLS: &[&str] = &["url.full", "http.url"];
@@ -36,8 +36,8 @@ pub(super) fn no_orphans(world: &AnalysisContext<'_>, findings: &mut Findings) {
     }
 }
 
-/// The one absent parent of a trace whose caller is not part of the system: nothing is a root, and all that hangs
-/// loose was entered from there.
+/// Returns the one absent parent of a trace with a caller outside the system: the trace has no root, and all orphans
+/// are serving spans with this parent.
 fn caller_outside(world: &AnalysisContext<'_>) -> Option<SpanId> {
     if world.trace.spans().any(|span| span.parent().is_none()) {
         return None;
@@ -84,13 +84,13 @@ pub(super) fn clock_skew(world: &AnalysisContext<'_>, findings: &mut Findings) {
     }
 }
 
-/// How a span lies outside its parent so that only clocks can be the cause.
+/// Returns how a span exceeds its parent in time, if only a clock difference can be the cause.
 fn skew(parent: Span<'_>, span: Span<'_>) -> Option<(&'static str, u64)> {
     let early = nanos_between(span.start(), parent.start());
     if early > SKEW_NS_MAX {
         return Some(("starts before", early));
     }
-    // The client waits for the server, unless it gave up. A server that took longer than it is no matter of clocks.
+    // The client waits for the server, unless it gave up. If the server span is longer, clocks are not the cause.
     let is_waited_for = parent.kind() == Kind::Client
         && span.kind() == Kind::Server
         && parent.status() != StatusCode::Error
@@ -99,7 +99,7 @@ fn skew(parent: Span<'_>, span: Span<'_>) -> Option<(&'static str, u64)> {
     (is_waited_for && late > SKEW_NS_MAX).then_some(("ends after", late))
 }
 
-/// Zero where `later` is not.
+/// Returns 0 if `later` is not later.
 fn nanos_between(earlier: Timestamp, later: Timestamp) -> u64 {
     later.as_nanos().saturating_sub(earlier.as_nanos())
 }
@@ -121,7 +121,7 @@ pub(super) fn server_side(world: &AnalysisContext<'_>, findings: &mut Findings) 
         links.flat_map(|subject| subject.span.links()).filter_map(|link| link.span_id()).collect();
     let answered = answered(world);
     for AnalyzedSpan { span, areas } in world.subjects() {
-        // What failed may never have arrived, and a database is no service.
+        // A failed call may never have arrived, and a database is not a service.
         let is_sent = span.status() != StatusCode::Error && !areas.has(Area::Database);
         let is_call = is_calling(*span) && is_sent;
         let is_answered = answered[world.tree.place(span.ix())] || linked.contains(&span.id());
@@ -140,11 +140,11 @@ pub(super) fn server_side(world: &AnalysisContext<'_>, findings: &mut Findings) 
     }
 }
 
-/// By place in the tree: whether a serving span is below, or another call, which is then the one to look at.
+/// Returns, by position in the tree order, whether a serving span is below, or another call, which is checked instead.
 fn answered(world: &AnalysisContext<'_>) -> Vec<bool> {
     let order = world.tree.order();
     let mut answered = vec![false; order.len()];
-    // From the last to the first: what is below a span stands behind it.
+    // From the last to the first: the descendants of a span follow it in the tree order.
     for ix in order.iter().rev() {
         let span = world.trace.span(*ix);
         if let Some(parent) = world.tree.parent(*ix) {
@@ -163,8 +163,8 @@ fn is_calling(span: Span<'_>) -> bool {
     matches!(span.kind(), Kind::Client | Kind::Producer)
 }
 
-/// The service that a span calls, if it is one of these and another than its own. A host is taken for the service of
-/// its first label: `orders` and `orders.shop.svc` are where `orders` runs.
+/// Returns the service that a span calls, if it is in `services` and is not the span's own service. The first label of
+/// a host counts as the name of a service: `orders` and `orders.shop.svc` both mean the service `orders`.
 fn peer_among(span: Span<'_>, services: &HashSet<String>) -> Option<String> {
     let host = || {
         let url = || first(span, PEER_URLS).and_then(host_of_url);

@@ -1,17 +1,17 @@
-//! The trace as the rules see it: its spans with what they are about, and how their attributes are read.
+//! The trace as the rules read it: its spans with their areas of the conventions, and accessors for attributes.
 //!
-//! Only attributes of the span itself count as its own. Those of its resource describe the process; they are read
-//! where a rule says so.
+//! Only attributes of the span itself count as its own. Resource attributes describe the process; a rule reads them
+//! only explicitly.
 
 use model::{
     Trace,
     trace::{Span, Tree, ValueRef},
 };
 
-/// What the trigger's own span is called. It is the test's and not the system's, so no rule is about it.
+/// The names of the trigger's own span. It belongs to the test and not to the system, so no rule checks it.
 const TRIGGER_NAMES: &[&str] = &["Qualitytrace trigger", "Tracetest trigger"];
 
-/// Prefixes of attributes, and what a span is about that has one.
+/// Prefixes of attributes, and the area of a span that has one.
 const AREAS: &[(&str, Area)] = &[
     ("http.", Area::Http),
     ("db.", Area::Database),
@@ -20,10 +20,10 @@ const AREAS: &[(&str, Area)] = &[
     ("faas.", Area::Faas),
 ];
 
-/// Spans of browser instrumentation are about nothing here, whatever their attributes are.
+/// Names of browser instrumentation spans. They have no area, whatever their attributes are.
 const BROWSER_NAMES: &[&str] = &["documentLoad", "documentFetch", "resourceFetch"];
 
-/// What a span is about, by the conventions.
+/// An area of the semantic conventions that a span can belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Area {
     Http,
@@ -33,18 +33,18 @@ pub(super) enum Area {
     Faas,
 }
 
-/// All that a span is about, as one bit each.
+/// The set of areas of a span, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Areas(u8);
 
-/// A span that rules are about.
+/// A span that the rules check.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnalyzedSpan<'a> {
     pub(super) span: Span<'a>,
     pub(super) areas: Areas,
 }
 
-/// The trace, and what is known of it as a whole.
+/// The trace with its tree and the spans to check.
 #[derive(Debug)]
 pub(super) struct AnalysisContext<'a> {
     pub(super) trace: &'a Trace,
@@ -59,12 +59,12 @@ impl<'a> AnalysisContext<'a> {
         Self { trace, tree: Tree::of(trace), subjects }
     }
 
-    /// All spans but the trigger's, in the order of arrival.
+    /// Returns all spans except the trigger's, in the order of arrival.
     pub(super) fn subjects(&self) -> &[AnalyzedSpan<'a>] {
         &self.subjects
     }
 
-    /// The parent of a span, if both are in the trace.
+    /// Returns the parent of a span, if both are in the trace.
     pub(super) fn parent(&self, span: Span<'_>) -> Option<Span<'a>> {
         self.tree.parent(span.ix()).map(|parent| self.trace.span(parent))
     }
@@ -84,7 +84,7 @@ impl Areas {
         areas
     }
 
-    /// The first of them: what the predecessor calls the type of a span.
+    /// Returns the first area, which Tracetest calls the type of a span.
     pub(super) fn main(self) -> Option<Area> {
         self.iter().next()
     }
@@ -103,7 +103,7 @@ impl Area {
         1 << self as u8
     }
 
-    /// The area as a person calls a span of it.
+    /// Returns the name of the area for messages.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Http => "HTTP",
@@ -120,7 +120,7 @@ pub(super) fn is_trigger(span: Span<'_>) -> bool {
     TRIGGER_NAMES.contains(&span.name())
 }
 
-/// The text of an attribute, if it has one that is not empty.
+/// Returns the value of an attribute, if it is a string that is not empty.
 pub(super) fn text<'a>(span: Span<'a>, key: &str) -> Option<&'a str> {
     match span.attributes().get(key)? {
         ValueRef::Str(text) if !text.is_empty() => Some(text),
@@ -128,12 +128,12 @@ pub(super) fn text<'a>(span: Span<'a>, key: &str) -> Option<&'a str> {
     }
 }
 
-/// The text of the first of these attributes that has one.
+/// Returns the value of the first of these attributes that is a string and not empty.
 pub(super) fn first<'a>(span: Span<'a>, keys: &[&str]) -> Option<&'a str> {
     keys.iter().find_map(|key| text(span, key))
 }
 
-/// The name of the service that a span belongs to.
+/// Returns the name of the service that a span belongs to.
 pub(super) fn service<'a>(span: Span<'a>) -> Option<&'a str> {
     match span.resource().attributes().get("service.name")? {
         ValueRef::Str(name) if !name.is_empty() => Some(name),

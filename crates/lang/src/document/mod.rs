@@ -1,9 +1,9 @@
-//! Documents as they were written: the structure read, the strings of tests not understood yet.
+//! Documents as written: their structure is parsed, the strings of tests are not parsed yet.
 //!
-//! [`read`] gives every document of a file and every mistake of their structure at once. What the predecessor,
-//! Tracetest, knows and this language does not is refused or noticed in words, never passed over; only what it writes
-//! into exports by itself is. Deliberately absent: what the strings of a test mean (`compile`), and reading the files
-//! that a document names ([`FileRef`]).
+//! [`read`] returns every document of a file and all diagnostics of their structure at once. A feature of Tracetest, the
+//! predecessor, that this language does not have is rejected or reported, never silently ignored; only the fields that Tracetest
+//! itself adds to exports are ignored. Deliberately absent: the meaning of the strings of a test (`compile`), and reading the
+//! files that a document names ([`FileRef`]).
 
 mod notice;
 mod settings;
@@ -48,16 +48,16 @@ pub enum Document {
     Analyzer(Analyzer),
     /// `type: QualityGate`, and `TestRunner`.
     QualityGate(QualityGate),
-    /// A kind that sets up the predecessor's server: its name.
+    /// A kind that configures Tracetest's server: its name.
     Ignored(String),
 }
 
-/// A file that a document names. Who compiles the document reads it, or does not need it.
+/// A file that a document names. The caller that compiles the document reads it, or does not need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRef {
-    /// As written; relative to the file of the document.
+    /// The path as written; relative to the file of the document.
     pub path: String,
-    /// Where it is named.
+    /// The location of the path.
     pub place: Place,
 }
 
@@ -66,14 +66,14 @@ pub struct FileRef {
 pub enum Reference {
     /// The id as written.
     Id(String),
-    /// The file that holds it.
+    /// The file with the document.
     File(FileRef),
 }
 
-/// The longest that a run may be told to wait for one thing.
+/// The longest time that a document may declare for a run to wait.
 const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// The kinds of documents: each name that is read, and the one by which it is described.
+/// The kinds of documents: each accepted name, and its canonical name.
 pub(crate) const KINDS: &[(&str, &str)] = &[
     ("Test", "Test"),
     ("TestSuite", "TestSuite"),
@@ -91,30 +91,30 @@ pub(crate) const KINDS: &[(&str, &str)] = &[
     ("Demo", "Demo"),
 ];
 
-/// Keys that a slip of the indentation may put beside `spec`.
+/// Keys that a wrong indentation may put next to `spec`.
 const KEYS_OF_SPEC: &[&str] = &["name", "trigger", "specs", "trace", "outputs", "steps"];
 
-/// Kinds of Tracetest that set up its server and have no meaning here.
+/// Kinds of Tracetest that configure its server and have no meaning here.
 const IGNORED_KINDS: &[&str] = &["Config", "Demo"];
 
 /// Kinds that only the paid product had.
 const PAID_KINDS: &[&str] = &["RunGroup", "Monitor", "Organization", "EnvironmentToken", "Invite"];
 
-/// What tells a paid `Environment` from the older name of a `VariableSet`.
+/// The keys by which a paid `Environment` differs from the older name of a `VariableSet`.
 const PAID_ENVIRONMENT: &[&str] = &["resources", "agentConfiguration", "organizationID"];
 
-/// The names of kinds of documents other than a test.
+/// Returns the names of all kinds of documents except a test.
 pub fn kinds_beside_test() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|(name, _)| *name).filter(|name| *name != "Test")
 }
 
-/// Reads all documents of a file, as far as they can be read, with everything that is wrong with them.
+/// Parses all documents of a file, as far as they are valid, and returns all diagnostics.
 pub fn read(text: &Text) -> (Vec<Document>, Vec<Diagnostic>) {
     let (documents, mistakes) = read_placed(text);
     (documents.into_iter().map(|(document, _)| document).collect(), mistakes)
 }
 
-/// The same, each document with where it stands.
+/// Does the same, and returns each document with its span.
 pub(crate) fn read_placed(text: &Text) -> (Vec<(Document, Span)>, Vec<Diagnostic>) {
     let (nodes, mistakes) = read_yaml(text);
     let all = Diagnostics::new(text);
@@ -129,7 +129,7 @@ pub(crate) fn read_placed(text: &Text) -> (Vec<(Document, Span)>, Vec<Diagnostic
             Document::Test(test) => {
                 Some(Document::Test(Box::new(Test { is_broken, whole: node.span, ..*test })))
             }
-            // Of a broken test the strings are still worth a look; nothing else has strings.
+            // The strings of a broken test are still checked; no other document has strings.
             document => (!found.has_errors()).then_some(document),
         });
         documents.extend(document.map(|document| (document, node.span)));
@@ -138,11 +138,11 @@ pub(crate) fn read_placed(text: &Text) -> (Vec<(Document, Span)>, Vec<Diagnostic
     (documents, all.into_vec())
 }
 
-/// A document without the others of its file, as a text in which it stands where it stood.
+/// Returns a document without the other documents of its file, padded so that it keeps its line and column.
 pub(crate) fn alone(text: &Text, whole: Span) -> String {
     let at = text.place(whole.start);
     let (lines, columns) = ("\n".repeat(at.line - 1), " ".repeat(at.column - 1));
-    // A comment behind its last value may be the reason of a mistake, so it goes along.
+    // A comment after its last value may explain a diagnostic, so it is included.
     let rest = text.content().get(whole.end..).unwrap_or_default();
     let is_comment = |line: &&str| line.trim_start().starts_with('#');
     let comment = rest.lines().next().filter(is_comment).unwrap_or_default();
@@ -204,32 +204,32 @@ fn paid(kind: &Scalar, found: &Diagnostics) -> Diagnostic {
     found.error(kind.span, message).help("they have no meaning here: take it out of the file")
 }
 
-/// The name of a document, and its id, where one was written; neither is looked at further.
+/// Returns the id and the name of a document, if written; does not validate them.
 fn read_name<'a>(fields: &mut Fields<'a>) -> (Option<&'a Scalar>, Option<&'a Scalar>) {
     let id = fields.take("id").and_then(|id| id.text());
     let name = fields.take("name").and_then(|name| name.text());
     (id, name)
 }
 
-/// Takes what an export holds and nobody can mean.
+/// Takes the read-only keys of an export and ignores them.
 fn take_read_only(fields: &mut Fields<'_>, keys: &[&str]) {
     for key in keys {
         fields.take(key);
     }
 }
 
-/// The text under a key.
+/// Takes the text of a key.
 fn text(fields: &mut Fields<'_>, key: &str) -> Option<String> {
     fields.take(key)?.text().map(|scalar| scalar.text.clone())
 }
 
-/// The texts of a list.
+/// Takes the texts of a list.
 fn texts(fields: &mut Fields<'_>, key: &str) -> Vec<Scalar> {
     let list = fields.list(key).unwrap_or_default();
     list.iter().filter_map(|item| item.text().cloned()).collect()
 }
 
-/// A duration for which somebody waits.
+/// Parses a duration to wait, with an upper bound.
 fn read_wait(item: &Item<'_>, found: &Diagnostics) -> Option<Duration> {
     let wait = item.duration()?;
     if wait > WAIT_MAX {
@@ -241,14 +241,14 @@ fn read_wait(item: &Item<'_>, found: &Diagnostics) -> Option<Duration> {
     Some(wait)
 }
 
-/// Takes the keys that belong to other choices than the one that was made.
+/// Takes the keys that belong to other variants than the selected one.
 fn take_others(fields: &mut Fields<'_>, keys: &[&str], of: &str, found: &Diagnostics) {
     for key in keys {
         tell_other(fields.take(key).as_ref(), of, found);
     }
 }
 
-/// Tells of something that belongs to another choice, unless nothing stands there.
+/// Warns of a key that belongs to another variant, unless it is blank.
 fn tell_other(item: Option<&Item<'_>>, of: &str, found: &Diagnostics) {
     if let Some(item) = item.filter(|item| !is_blank(item.node)) {
         let message = format!("`{}` belongs to another type of {of} and is ignored", item.path);
@@ -256,7 +256,7 @@ fn tell_other(item: Option<&Item<'_>>, of: &str, found: &Diagnostics) {
     }
 }
 
-/// Whether all of it is empty, as an export leaves what was not chosen.
+/// Whether the node is completely empty, as an export writes the variants that were not selected.
 fn is_blank(node: &Node) -> bool {
     match &node.value {
         source::Value::Scalar(scalar) => scalar.is_null() || scalar.text.is_empty(),
@@ -272,7 +272,7 @@ impl FileRef {
 }
 
 impl Reference {
-    /// A file where it looks like one, else an id.
+    /// Returns a file reference if the text looks like a path, else an id.
     fn new(scalar: &Scalar, text: &Text) -> Self {
         let is_yaml = [".yaml", ".yml"].iter().any(|end| scalar.text.ends_with(end));
         if is_yaml || scalar.text.starts_with('/') || is_relative_path(&scalar.text) {
@@ -283,13 +283,13 @@ impl Reference {
     }
 }
 
-/// Whether a text that could be anything is the name of a file: it begins with `./` or `../` and is one word.
+/// Whether a text is a path: it starts with `./` or `../` and has no whitespace.
 fn is_relative_path(text: &str) -> bool {
     let text = text.trim();
     (text.starts_with("./") || text.starts_with("../")) && !text.contains(char::is_whitespace)
 }
 
-/// Where the content of a scalar begins, behind its quote if it has one.
+/// Returns the location where the content of a scalar starts, after the opening quote if it has one.
 pub(crate) fn place_of(scalar: &Scalar, text: &Text) -> Place {
     place_at(scalar.span_of(0..1.min(scalar.text.len())), text)
 }

@@ -1,6 +1,6 @@
-//! What is worth a word about a document that is right: it is read, and no run does what it asks for.
+//! Warnings about valid documents that have no effect on runs.
 //!
-//! Deliberately absent: what a test asks for and no run can do, which its own reading says.
+//! Deliberately absent: unsupported features of a test, which the parser of tests reports.
 
 use source::{Diagnostic, Span, Text};
 
@@ -11,8 +11,8 @@ use super::{
 use crate::gates::CURRENT;
 
 impl Document {
-    /// What there is to say where documents are checked, stored or run. `text` is the one that it was read from;
-    /// `receiver` is where OTLP is received, as a Collector would be told.
+    /// Returns the warning for commands that check, store or run documents. `text` is the source of the document; `receiver` is
+    /// the address at which OTLP is received, for the configuration of a Collector.
     pub fn notice(&self, text: &Text, receiver: &str) -> Option<Diagnostic> {
         match self {
             Self::TraceStore(store) => store.notice(text, receiver),
@@ -28,7 +28,7 @@ impl Document {
 }
 
 impl TraceStore {
-    /// That the store is not queried, unless spans come from it by OTLP anyway.
+    /// Warns that the store is not queried, unless its spans arrive by OTLP anyway.
     fn notice(&self, text: &Text, receiver: &str) -> Option<Diagnostic> {
         let kind = self.store.name();
         if !self.store.is_queried() {
@@ -55,7 +55,7 @@ impl TraceStore {
 }
 
 impl Store {
-    /// The type as documents name it.
+    /// Returns the name of the type in documents.
     pub fn name(&self) -> &str {
         match self {
             Self::Otlp(name) => name,
@@ -70,13 +70,13 @@ impl Store {
         }
     }
 
-    /// Whether a trace would have to be fetched from it.
+    /// Whether traces would have to be fetched from it.
     fn is_queried(&self) -> bool {
         !matches!(self, Self::Otlp(_) | Self::AzureAppInsights(Azure { is_collector: true, .. }))
     }
 }
 
-/// That an analyzer or a quality gate holds for no run.
+/// Warns that an analyzer or a quality gate applies to no run.
 fn of_other_id(id: Option<&str>, head: Span, (what, text): (&str, &Text)) -> Option<Diagnostic> {
     let id = id.filter(|id| *id != CURRENT)?;
     let message = format!("the {what} `{id}` holds for no run: only `{CURRENT}` does");

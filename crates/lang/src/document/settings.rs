@@ -1,4 +1,4 @@
-//! How runs settle, are analyzed and judged: settle profiles, analyzers, quality gates.
+//! Documents that configure how runs settle and are analyzed and judged: settle profiles, analyzers, quality gates.
 
 use std::time::Duration;
 
@@ -11,57 +11,57 @@ use crate::{
     gates::CURRENT,
 };
 
-/// How long runs wait for a trace.
+/// The time that runs wait for a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettleProfile {
-    /// Under which it is kept.
+    /// The id under which it is stored.
     pub id: Option<String>,
-    /// For people.
+    /// The display name.
     pub name: Option<String>,
-    /// Whether it holds for tests that name none.
+    /// Whether it applies to tests that name no profile.
     pub is_default: bool,
-    /// What `settle.timeout` of the tests is to be; Tracetest has it under `periodic`.
+    /// The value for `settle.timeout` of the tests; Tracetest has it under `periodic`.
     pub timeout: Option<Duration>,
 }
 
-/// Which rules a trace is analyzed by, and what its score has to reach.
+/// The rules by which a trace is analyzed, and the minimum of its score.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Analyzer {
-    /// Under which it is kept.
+    /// The id under which it is stored.
     pub id: Option<String>,
-    /// For people.
+    /// The display name.
     pub name: Option<String>,
-    /// Whether traces are analyzed at all.
+    /// Whether traces are analyzed.
     pub is_enabled: bool,
-    /// Which rules count, and how much.
+    /// The enabled rules and their weights.
     pub rules: Rules,
-    /// Its id, or where it begins if it has none.
+    /// The span of its id, or of its start if it has no id.
     pub(super) head: Span,
 }
 
-/// What a run has to pass.
+/// The requirements that a run has to pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QualityGate {
-    /// Under which it is kept.
+    /// The id under which it is stored.
     pub id: Option<String>,
-    /// For people.
+    /// The display name.
     pub name: Option<String>,
-    /// Each of these.
+    /// The gates that all have to pass.
     pub required_gates: Vec<RequiredGate>,
-    /// Its id, or where it begins if it has none.
+    /// The span of its id, or of its start if it has no id.
     pub(super) head: Span,
 }
 
-/// A gate that is required.
+/// A required gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredGate {
-    /// Which.
+    /// The gate.
     pub gate: Gate,
-    /// Where it is written.
+    /// The location in the document.
     pub place: Place,
 }
 
-/// A thing that a run may have to pass.
+/// A kind of requirement for runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// `analyzer-score`: the score reaches its minimum.
@@ -72,11 +72,11 @@ pub enum Gate {
     TestSpecs,
 }
 
-/// What an export tells of a plugin or rule, for people.
+/// The descriptive keys that an export adds to a plugin or rule.
 const READ_ONLY: &[&str] = &["name", "description", "errorDescription", "tips"];
 
 impl SettleProfile {
-    /// By what tests name it: its id, else one made from its name; none where no id can be made.
+    /// Returns the key by which tests name it: its id, else one derived from its name; `None` if no id can be derived.
     pub fn key(&self) -> Option<String> {
         match (&self.id, &self.name) {
             (Some(id), _) => Some(id.clone()),
@@ -117,7 +117,7 @@ impl SettleProfile {
     }
 }
 
-/// What a profile says is taken as far as a test could say it.
+/// Parses the timeout of a profile, limited to the maximum of a test.
 fn read_timeout(item: &Item<'_>, found: &Diagnostics) -> Option<Duration> {
     let timeout = item.duration()?;
     if timeout > WAIT_MAX {
@@ -136,7 +136,7 @@ impl Analyzer {
         let plugins = fields.list("plugins");
         take_read_only(&mut fields, &["createdAt"]);
         fields.finish();
-        // A document that names plugins means these and no others.
+        // A document that lists plugins enables only these.
         let mut rules = match plugins {
             None => Rules::default(),
             Some(_) => Rules::without_plugins(),

@@ -1,6 +1,6 @@
-//! Suites: which tests run, and which of them wait for which.
+//! Test suites: the tests to run, and the dependencies between them.
 //!
-//! A step waits for the one written before it, as in the predecessor, unless it says by `needs` what it waits for.
+//! A step waits for the previous step, as in Tracetest, unless it declares its dependencies with `needs`.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +12,34 @@ use super::{Reference, place_at, read_name, take_read_only};
 /// A suite of tests.
 #[derive(Clone, Debug)]
 pub struct TestSuite {
-    /// Under which it is kept, a word like a test's id; made from the name where the document gives none.
+    /// The id under which it is stored, with the syntax of a test id; by default derived from the name.
     pub id: TestId,
-    /// For people.
+    /// The display name.
     pub name: String,
-    /// In the order written. What each waits for makes no circle.
+    /// The steps in the order written. Their dependencies have no cycle.
     pub steps: Vec<Step>,
 }
 
 /// A step of a suite.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// By which others name it: its own name, else its test as written.
+    /// The name by which other steps refer to it: its own name, else its test as written.
     pub name: String,
-    /// What is run.
+    /// The test to run.
     pub test: Reference,
-    /// The steps that have to end first, by their index.
+    /// The indexes of the steps that have to end first.
     pub needs: Vec<usize>,
-    /// Where it stands.
+    /// The location of the step.
     pub place: Place,
 }
 
-/// How many steps a suite may have.
+/// The maximum number of steps of a suite.
 const STEPS_MAX: usize = 10_000;
 
-/// How many steps of a circle a message names.
+/// The maximum number of steps of a cycle that a message names.
 const CIRCLE_SHOWN_MAX: usize = 8;
 
-/// What an export holds beside what was written.
+/// The keys that an export adds.
 const READ_ONLY: &[&str] = &["version", "createdAt", "summary", "fullSteps"];
 
 /// A step as written.
@@ -47,7 +47,7 @@ struct StepSource<'a> {
     name: &'a Scalar,
     test: &'a Scalar,
     reference: Reference,
-    /// None: the step before it.
+    /// `None`: the previous step.
     needs: Option<Vec<&'a Scalar>>,
     span: Span,
 }
@@ -115,7 +115,7 @@ fn read_step<'a>(item: &Item<'a>, found: &Diagnostics) -> Option<StepSource<'a>>
     Some(StepSource { name: name.unwrap_or(written), test: written, reference, needs, span })
 }
 
-/// The steps with what they wait for; what is wrong with that is told.
+/// Resolves the dependencies of the steps and reports their errors.
 fn connect(written: &[StepSource<'_>], found: &Diagnostics) -> Vec<Step> {
     let mut named: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, step) in written.iter().enumerate() {
@@ -174,9 +174,9 @@ fn find(
     }
 }
 
-/// A way along `needs` that comes back to where it began, if there is one; its first step stands at its end again.
+/// Returns a cycle along `needs`, if there is one; its first step is repeated at the end.
 fn circle(steps: &[Step]) -> Option<Vec<usize>> {
-    // For each step how many of its needs have been looked at; one that is left leads into no circle.
+    // The number of dependencies of each step that were visited; a step that the search has left is in no cycle.
     let mut looked = vec![0; steps.len()];
     let mut seen = vec![VisitState::Never; steps.len()];
     for start in 0..steps.len() {
@@ -204,7 +204,7 @@ fn circle(steps: &[Step]) -> Option<Vec<usize>> {
     None
 }
 
-/// Whether the search for a circle has come to a step.
+/// The state of a step in the search for a cycle.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum VisitState {
     Never,

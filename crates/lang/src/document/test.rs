@@ -1,19 +1,19 @@
-//! Tests: what is fired, what is said of its trace, and what is kept of it.
+//! Tests: the trigger, the specs and claims on its trace, and the outputs.
 
 use source::{Diagnostics, Fields, Item, Scalar, Span, Text};
 
 use super::{Reference, Trigger, alone, read_wait, take_read_only, texts};
 use crate::plan::Settle;
 
-/// A test as written; [`compile`](crate::compile) makes a plan of it.
+/// A test as written; [`compile`](crate::compile) makes a plan from it.
 #[derive(Clone, Debug)]
 pub struct Test {
     pub(crate) text: Text,
-    /// The document's first line, for what is missing.
+    /// The first line of the document, for diagnostics about missing keys.
     pub(crate) span: Span,
-    /// All of the document.
+    /// The complete document.
     pub(crate) whole: Span,
-    /// Whether reading found a mistake, so that no plan can be made.
+    /// Whether the parser reported an error, so that no plan can be made.
     pub(crate) is_broken: bool,
     pub(crate) id: Option<Scalar>,
     pub(crate) name: Option<Scalar>,
@@ -34,7 +34,7 @@ pub struct Test {
 
 #[derive(Clone, Debug)]
 pub(crate) struct SpecSource {
-    /// Where it stands, for a spec without a selector.
+    /// The span of the spec, for diagnostics about a missing selector.
     pub(crate) span: Span,
     pub(crate) name: Option<Scalar>,
     pub(crate) selector: Option<Scalar>,
@@ -54,21 +54,21 @@ pub(crate) struct OutputSource {
     pub(crate) value: Scalar,
 }
 
-/// What an export holds beside what was written.
+/// The keys that an export adds.
 const READ_ONLY: &[&str] = &["version", "createdAt", "summary"];
 
 impl Test {
-    /// The test's name as written, for messages about a test that may not compile.
+    /// Returns the name of the test as written, for messages about a test that may not compile.
     pub fn name(&self) -> Option<&str> {
         self.name.as_ref().map(|name| name.text.as_str())
     }
 
-    /// The document without the others of its file, as a text in which it stands where it stood.
+    /// Returns the document without the other documents of its file, padded so that it keeps its line and column.
     pub fn document(&self) -> String {
         alone(&self.text, self.whole)
     }
 
-    /// Where its id stands, or the name that the id is made from.
+    /// Returns the span of the id, or of the name that the id is derived from.
     pub(crate) fn id_span(&self) -> Span {
         self.id.as_ref().or(self.name.as_ref()).map_or(self.span, |scalar| scalar.span)
     }
@@ -121,7 +121,7 @@ impl Test {
     }
 }
 
-/// The items of a list. What stands there without one lacks its dash.
+/// Returns the items of a list. A value that is not a list lacks its dash.
 fn items<'a>(item: &Item<'a>, found: &Diagnostics) -> Vec<Item<'a>> {
     if item.node.as_sequence().is_none() {
         let span = found.text().first_line(item.node.span);
@@ -170,7 +170,7 @@ fn read_claim(item: &Item<'_>, found: &Diagnostics) -> Option<ClaimSource> {
     Some(ClaimSource { name, claim })
 }
 
-/// A line of the language, which YAML may have taken for a table, or for a tag with something behind it.
+/// Parses a statement of the language. YAML may have read it as a table, or as a tag with a value.
 fn read_statement(item: &Item<'_>, what: &str, found: &Diagnostics) -> Option<Scalar> {
     let (text, span) = (found.text(), found.text().first_line(item.node.span));
     let written = text.slice(span);
@@ -206,7 +206,7 @@ fn is_last_word(text: &str, word: &str) -> bool {
     before.is_some_and(|before| before.is_empty() || before.ends_with([' ', '(', '[', ',']))
 }
 
-/// A selector: a string, or as Tracetest once wrote it, a table with the string under `query`.
+/// Parses a selector: a string, or a table with the string under `query`, as older versions of Tracetest write it.
 fn read_selector(item: &Item<'_>) -> Option<Scalar> {
     if item.node.as_table().is_none() {
         return item.text().cloned();
@@ -227,8 +227,7 @@ fn read_output(item: &Item<'_>) -> Option<OutputSource> {
     Some(OutputSource { name: name?.clone(), selector, value: value?.clone() })
 }
 
-/// How long to wait, and whether the test says itself for how long at most.
-/// The settle profile that a test names, by our key or by Tracetest's.
+/// Parses the settle profile that a test names, by our key or by Tracetest's.
 fn read_settle_profile(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<Reference> {
     let own = fields.take("settleProfile");
     let theirs = fields.take("pollingProfile");
@@ -248,12 +247,13 @@ fn read_settle_profile(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<R
     Some(Reference::new(own.or(theirs)?.text()?, found.text()))
 }
 
+/// Parses how long to wait. Also returns whether the test declares its own timeout.
 fn read_settle(mut fields: Fields<'_>, found: &Diagnostics) -> (Settle, bool) {
     let default = Settle::default();
     let (timeout, flush) = (fields.take("timeout"), fields.take("flush"));
     fields.finish();
     let wait = |item: &Option<Item<'_>>| item.as_ref().map(|item| read_wait(item, found));
-    // What cannot be read is told, and no plan is made of it.
+    // An invalid duration is reported, and the test gets no plan.
     let settle = Settle {
         timeout: wait(&timeout).flatten().unwrap_or(default.timeout),
         flush: wait(&flush).flatten(),

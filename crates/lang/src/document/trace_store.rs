@@ -1,6 +1,6 @@
-//! Data stores: where the traces of a system are kept, and how to get at them.
+//! Trace stores: the backends that store the traces of a system, and how to connect to them.
 //!
-//! Deliberately absent: fetching. Texts are as written; a `${env:…}` in them is for whoever connects.
+//! Deliberately absent: fetching. Texts are as written; the client that connects fills in their `${env:…}`.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use source::{Diagnostics, Fields, Item, Span};
 
 use super::{is_blank, read_name, take_others, take_read_only, tell_other, text, texts};
 
-/// Where the traces of a system are kept.
+/// A backend that stores the traces of a system.
 #[derive(Clone, Debug)]
 pub struct TraceStore {
-    /// Under which it is kept.
+    /// The id under which it is stored.
     pub id: Option<String>,
-    /// For people.
+    /// The display name.
     pub name: Option<String>,
-    /// Whether it is the one that is asked.
+    /// Whether it is the store to query.
     pub is_default: bool,
-    /// What it is.
+    /// The type of the store and its configuration.
     pub store: Store,
-    /// Where its type is written.
+    /// The span of its type.
     pub(super) head: Span,
 }
 
-/// What a data store is.
+/// The type of a trace store and its configuration.
 #[derive(Clone, Debug)]
 pub enum Store {
-    /// Spans come by OTLP, sent by the system or by a Collector: the type as written, such as `otlp` or `honeycomb`.
+    /// Spans arrive by OTLP, exported by the system or by a Collector: the type as written, such as `otlp` or `honeycomb`.
     Otlp(String),
     /// Jaeger, by gRPC.
     Jaeger(GrpcClient),
@@ -47,7 +47,7 @@ pub enum Store {
     SumoLogic(SumoLogic),
 }
 
-/// How Tempo is asked.
+/// The protocol for querying Tempo.
 #[derive(Clone, Debug)]
 pub enum Client {
     /// `type: grpc`
@@ -56,125 +56,125 @@ pub enum Client {
     Http(HttpClient),
 }
 
-/// A gRPC client.
+/// The configuration of a gRPC client.
 #[derive(Clone, Debug)]
 pub struct GrpcClient {
     /// `host:port`
     pub endpoint: String,
-    /// In bytes.
+    /// The read buffer size in bytes.
     pub read_buffer_size: Option<u64>,
-    /// In bytes.
+    /// The write buffer size in bytes.
     pub write_buffer_size: Option<u64>,
     /// Whether a call waits for a connection.
     pub wait_for_ready: bool,
-    /// Sent with every call.
+    /// The headers of every call.
     pub headers: BTreeMap<String, Secret>,
-    /// How one of several addresses is chosen.
+    /// The load balancing policy for several addresses.
     pub balancer_name: Option<String>,
-    /// `gzip` and others; none for `none`.
+    /// `gzip` and others; `None` for `none`.
     pub compression: Option<String>,
-    /// How the peer is known.
+    /// The TLS configuration.
     pub tls: StoreTls,
 }
 
-/// An HTTP client.
+/// The configuration of an HTTP client.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
-    /// Where it is.
+    /// The base URL.
     pub url: String,
-    /// Sent with every request.
+    /// The headers of every request.
     pub headers: BTreeMap<String, Secret>,
-    /// How the peer is known.
+    /// The TLS configuration.
     pub tls: StoreTls,
 }
 
-/// How a peer is known, and we to it.
+/// The TLS configuration of a client.
 #[derive(Clone, Debug, Default)]
 pub struct StoreTls {
-    /// Whether there is none at all.
+    /// Whether TLS is off.
     pub is_insecure: bool,
-    /// Whether any certificate is taken.
+    /// Whether the client accepts any server certificate.
     pub skip_verify: bool,
-    /// Whose certificate it has to be.
+    /// The server name that the certificate must have.
     pub server_name: Option<String>,
-    /// The file of the certificates that are trusted.
+    /// The file with the trusted CA certificates.
     pub ca_file: Option<String>,
-    /// The file of our own certificate.
+    /// The file with the client certificate.
     pub cert_file: Option<String>,
-    /// The file of its key.
+    /// The file with the key of the client certificate.
     pub key_file: Option<String>,
-    /// The oldest version that is spoken.
+    /// The minimum TLS version.
     pub min_version: Option<String>,
-    /// The newest.
+    /// The maximum TLS version.
     pub max_version: Option<String>,
 }
 
-/// OpenSearch, or what Elastic APM keeps its spans in.
+/// The configuration of OpenSearch, or of the Elasticsearch behind Elastic APM.
 #[derive(Clone, Debug)]
 pub struct SearchClient {
-    /// URLs of its nodes.
+    /// The URLs of its nodes.
     pub addresses: Vec<String>,
-    /// Who asks.
+    /// The user name.
     pub username: Option<String>,
-    /// Their password.
+    /// The password.
     pub password: Option<Secret>,
-    /// The index that holds the spans.
+    /// The index of the spans.
     pub index: String,
-    /// The certificate that is trusted, PEM.
+    /// The trusted certificate, PEM.
     pub certificate: Option<String>,
-    /// Whether any certificate is taken.
+    /// Whether the client accepts any server certificate.
     pub skip_verify: bool,
 }
 
-/// SignalFx.
+/// The configuration of SignalFx.
 #[derive(Clone, Debug)]
 pub struct SignalFx {
-    /// Such as `us1`.
+    /// The realm, such as `us1`.
     pub realm: String,
-    /// Of its API.
+    /// The API token.
     pub token: Secret,
 }
 
-/// AWS X-Ray.
+/// The configuration of AWS X-Ray.
 #[derive(Clone, Debug)]
 pub struct XRay {
-    /// Such as `us-west-2`.
+    /// The region, such as `us-west-2`.
     pub region: String,
-    /// Which key.
+    /// The id of the access key.
     pub access_key_id: Option<String>,
-    /// The key.
+    /// The secret access key.
     pub secret_access_key: Option<Secret>,
-    /// Of a session that ends.
+    /// The token of a temporary session.
     pub session_token: Option<Secret>,
-    /// Whether the keys are those of the environment.
+    /// Whether the credentials come from the environment.
     pub use_default_auth: bool,
 }
 
-/// Azure Application Insights.
+/// The configuration of Azure Application Insights.
 #[derive(Clone, Debug)]
 pub struct Azure {
-    /// Whether the identity of the environment is used.
+    /// Whether the identity comes from the environment.
     pub use_active_directory: bool,
-    /// Used otherwise.
+    /// The access token that is used otherwise.
     pub access_token: Option<Secret>,
-    /// Whether spans come by a Collector instead.
+    /// Whether spans arrive through a Collector instead.
     pub is_collector: bool,
-    /// The resource that holds the spans.
+    /// The resource with the spans.
     pub resource_arm_id: Option<String>,
 }
 
-/// Sumo Logic.
+/// The configuration of Sumo Logic.
 #[derive(Clone, Debug)]
 pub struct SumoLogic {
-    /// Of its API.
+    /// The URL of its API.
     pub url: String,
-    /// Which key.
+    /// The id of the access key.
     pub access_id: String,
-    /// The key.
+    /// The access key.
     pub access_key: Secret,
 }
 
-/// Types that send by OTLP and have no section of their own.
+/// Types that export by OTLP and have no section.
 const OTLP_TYPES: &[&str] = &[
     "otlp",
     "agent",
@@ -298,7 +298,7 @@ fn read_headers(fields: &mut Fields<'_>) -> BTreeMap<String, Secret> {
     let Some(mut headers) = fields.table("headers") else { return BTreeMap::new() };
     let rest = headers.rest();
     headers.finish();
-    // An export writes an empty one where there is none.
+    // An export writes an empty header if there is none.
     let written = rest.iter().filter(|(key, _)| !key.text.is_empty());
     written
         .filter_map(|(key, value)| Some((key.text.clone(), Secret::new(&value.text()?.text))))

@@ -1,7 +1,7 @@
-//! Triggers: what starts a run, each type with its own section.
+//! Triggers: the action that starts a run, each type with its own section.
 //!
-//! A trigger is read with its texts as written and compiled into the same shape with their `${…}` understood.
-//! Deliberately absent: firing. Which of them this version can fire is for `request` to say.
+//! A trigger is parsed with its texts as written, and compiled into the same structure with their `${…}` parsed. Deliberately
+//! absent: sending. `request` decides which triggers this version supports.
 
 mod read;
 
@@ -12,16 +12,16 @@ use model::{Place, Propagator};
 use super::FileRef;
 pub(crate) use read::{METHODS, REDIRECTS, REDIRECTS_MAX};
 
-/// What starts a run. `T` is a text of it: as written, or with its `${…}` understood.
+/// The action that starts a run. `T` is the type of its texts: as written, or with their `${…}` parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Trigger<T> {
     pub(crate) kind: TriggerKind<T>,
-    /// The type as written, and where.
+    /// The type as written, and its location.
     pub(crate) name: String,
     pub(crate) place: Place,
     pub(crate) timeout: Duration,
     pub(crate) tls: Option<TriggerTls<T>>,
-    /// In which forms it tells of the trace; at least one.
+    /// The propagation formats of the trace context; at least one.
     pub(crate) propagation: Vec<Propagator>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum TriggerKind<T> {
     Graphql(Graphql<T>),
     Grpc(GrpcTrigger<T>),
     Kafka(Kafka<T>),
-    /// Another program has started it; this is the id of the trace. Also `cypress`, `playwright`, `artillery`, `k6`.
+    /// Another program has started the trace; this is its trace id. Also `cypress`, `playwright`, `artillery`, `k6`.
     TraceId(T),
     PlaywrightEngine(PlaywrightEngine<T>),
     Exec(Exec<T>),
@@ -40,14 +40,14 @@ pub(crate) enum TriggerKind<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct HttpTrigger<T> {
     pub(crate) url: T,
-    /// In capitals; `GET` where none is written.
+    /// In upper case; `GET` by default.
     pub(crate) method: String,
     pub(crate) headers: Vec<Header<T>>,
     pub(crate) body: Option<Content<T>>,
     pub(crate) auth: Option<Auth<T>>,
-    /// None where the document does not say: certificates are verified.
+    /// `None` if the document does not set it: certificates are verified.
     pub(crate) ssl_verification: Option<bool>,
-    /// None where the document does not say.
+    /// `None` if the document does not set it.
     pub(crate) redirects: Option<u32>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Kafka<T> {
     pub(crate) headers: Vec<Header<T>>,
     pub(crate) message_key: Option<T>,
     pub(crate) message_value: Option<Content<T>>,
-    /// The user and the password.
+    /// The user name and the password.
     pub(crate) plain: Option<(T, T)>,
     pub(crate) ssl_verification: Option<bool>,
 }
@@ -93,7 +93,7 @@ pub(crate) struct PlaywrightEngine<T> {
     pub(crate) script: Content<T>,
 }
 
-/// A program that is run; how it joins the trace, it reads from its environment.
+/// A program to run; it reads the trace context from its environment.
 #[derive(Clone, Debug)]
 pub(crate) struct Exec<T> {
     pub(crate) command: Command<T>,
@@ -103,9 +103,9 @@ pub(crate) struct Exec<T> {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Command<T> {
-    /// A line for the shell.
+    /// A command line for the shell.
     Line(T),
-    /// A program and its arguments, each as it is.
+    /// A program and its arguments, passed without a shell.
     Words(Vec<T>),
 }
 
@@ -122,21 +122,21 @@ pub(crate) enum Auth<T> {
     Bearer { token: T },
 }
 
-/// Where an API key is put.
+/// Whether an API key goes into a header or into the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyPlace {
     Header,
     Query,
 }
 
-/// A text, or the file that holds it.
+/// A text, or the file with the text.
 #[derive(Clone, Debug)]
 pub(crate) enum Content<T> {
     Text(T),
     File(FileRef),
 }
 
-/// A value of JSON, the texts of which may hold `${…}`.
+/// A JSON value with texts that may contain `${…}`.
 #[derive(Clone, Debug)]
 pub(crate) enum JsonTemplate<T> {
     /// A number, a boolean or null as written.
@@ -146,18 +146,18 @@ pub(crate) enum JsonTemplate<T> {
     Table(Vec<(String, JsonTemplate<T>)>),
 }
 
-/// By what the peer is known, and we to it.
+/// The TLS configuration of a trigger.
 #[derive(Clone, Debug)]
 pub(crate) struct TriggerTls<T> {
     pub(crate) ca_file: Option<FileRef>,
     pub(crate) cert_file: Option<FileRef>,
-    /// Where there is none, the key stands beside the certificate.
+    /// If absent, the key is in the certificate file.
     pub(crate) key_file: Option<FileRef>,
     pub(crate) server_name: Option<T>,
 }
 
 impl<T> Trigger<T> {
-    /// The same with each text replaced.
+    /// Returns the same trigger with each text replaced.
     pub(crate) fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Trigger<U> {
         let kind = match &self.kind {
             TriggerKind::Http(http) => TriggerKind::Http(http.map(f)),
@@ -184,7 +184,7 @@ impl<T> Trigger<T> {
         }
     }
 
-    /// The files that it needs, in the order of their keys. The schema of a query is for editors.
+    /// Returns the files that it needs, in the order of their keys. The schema of a GraphQL query is only for editors.
     pub(crate) fn files(&self) -> Vec<&FileRef> {
         let contents = match &self.kind {
             TriggerKind::Http(http) => vec![http.body.as_ref()],
@@ -308,7 +308,7 @@ impl<T> Content<T> {
 }
 
 impl<T> JsonTemplate<T> {
-    /// As deep as the document: that has a bound.
+    /// Recurses as deep as the document, and that depth is bounded.
     fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> JsonTemplate<U> {
         match self {
             Self::Bare(bare) => JsonTemplate::Bare(bare.clone()),

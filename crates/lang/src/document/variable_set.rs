@@ -6,25 +6,25 @@ use source::{Diagnostics, Fields, Item, Span};
 
 use super::{read_name, take_read_only};
 
-/// Variables with their values.
+/// A set of variables with their values.
 #[derive(Clone, Debug)]
 pub struct VariableSet {
-    /// Under which it is kept.
+    /// The id under which it is stored.
     pub id: Option<String>,
-    /// For people.
+    /// The display name.
     pub name: Option<String>,
-    /// In the order written; no two keys are the same.
+    /// The variables in the order written, with unique keys.
     pub variables: Vec<Variable>,
 }
 
 /// A variable with its value.
 #[derive(Clone)]
 pub struct Variable {
-    /// What `${var:…}` names.
+    /// The name in `${var:…}`.
     pub key: String,
-    /// As text; empty where the document gives none.
+    /// The value as text; empty by default.
     pub value: String,
-    /// `type: secret`: the value is shown nowhere.
+    /// Whether the variable has `type: secret`: its value is never shown.
     pub is_secret: bool,
 }
 

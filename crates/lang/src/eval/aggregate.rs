@@ -1,10 +1,9 @@
-//! Values of many spans made one: how many, their sum, their extremes, the one they share.
+//! Evaluates aggregates: one value from the values of many spans, such as their count, sum, extremes or common value.
 //!
-//! Numbers are added to numbers and durations to durations; a text takes part if it holds one. Whole numbers are summed
-//! exactly, doubles with the error of each step carried along (Neumaier). What is not a number is skipped, and told. A
-//! percentile is the value at its nearest rank. A span without the value leaves the aggregate undefined, except that
-//! `values` collects what is there. With keys behind `by` all of it is done in each group; a span that lacks a key is in
-//! the group of those that lack it.
+//! Numbers are added to numbers and durations to durations; a text counts if it contains one of them. Integers are summed
+//! exactly, doubles with compensated summation (Neumaier). Other values are skipped, and a note reports them. A percentile is the
+//! value at its nearest rank. A span without the value makes the aggregate undefined, except that `values` collects the present
+//! values. With keys after `by`, each group has its own aggregate; a span that lacks a key is in the group of spans that lack it.
 
 use std::{
     cell::{Cell, OnceCell},
@@ -39,24 +38,24 @@ use crate::{
     },
 };
 
-/// An aggregate over the whole trace, the same whichever span is spoken of.
+/// An aggregate over the complete trace, which does not depend on the current span.
 #[derive(Debug)]
 pub(crate) struct Constant<'a> {
     pub(crate) valued: ExprValue<'a>,
     note: Option<String>,
     grouped: Option<GroupIndex>,
     members: OnceCell<Members>,
-    /// How many items were compared one by one.
+    /// The number of items that were compared one by one.
     searched: Cell<usize>,
 }
 
-/// How many items of a list are compared one by one at the most, all spans together.
+/// The maximum number of list items that are compared one by one, for all spans together.
 const SEARCHED_MAX: usize = 64_000_000;
 
-/// What it costs to take a value from one span.
+/// The budget steps to evaluate a value on one span.
 pub(super) const VALUE_STEPS: u64 = 16;
 
-/// The value of an aggregate.
+/// Returns the value of an aggregate.
 pub(crate) fn aggregate<'a>(
     aggregate: &'a Aggregate,
     scene: &EvalScope<'_, 'a>,
@@ -69,13 +68,13 @@ pub(crate) fn aggregate<'a>(
         None => of_span(aggregate, scene),
     };
     match valued {
-        // Only a comparison can say whether it matters.
+        // Only a comparison can determine whether the doubt matters.
         Ok(ExprValue { doubt: Some(doubt), .. }) => Err(Lack::Open(doubt.reason)),
         valued => valued.map_err(|missing| missing.lack),
     }
 }
 
-/// The value of an aggregate about the span that is spoken of, or whether it will ever have one.
+/// Returns the value of an aggregate relative to the current span. The error states whether it can ever have one.
 pub(super) fn of_span<'a>(
     aggregate: &'a Aggregate,
     scene: &EvalScope<'_, 'a>,
@@ -83,7 +82,7 @@ pub(super) fn of_span<'a>(
     compute(aggregate, scene).map(|computed| computed.valued)
 }
 
-/// The value of an aggregate that is the same whichever span is spoken of; nothing for others.
+/// Returns the value of an aggregate that does not depend on the current span; `None` for other aggregates.
 pub(crate) fn constant<'a>(
     aggregate: &'a Aggregate,
     scene: &EvalScope<'_, 'a>,
@@ -96,7 +95,7 @@ pub(crate) fn constant<'a>(
     is_anchored(&aggregate.of).then(|| (*scene.world.constant(aggregate, make)).clone())
 }
 
-/// The value, what was skipped or converted for it, and the groups if there are any.
+/// A value, a note on values that were skipped or converted for it, and the groups if there are any.
 struct AggregateValue<'a> {
     valued: ExprValue<'a>,
     note: Option<String>,
@@ -146,7 +145,7 @@ fn try_compute<'a>(
         let summed = over(aggregate, places, scene);
         summed.map_err(|missing| open_beside(missing, aggregate.function, doubt.as_deref()))
     };
-    // Where nothing is grouped, nothing may hold of every group: it is the aggregate of no span.
+    // Without spans there are no groups, and nothing may hold vacuously for every group: it is the aggregate of no span.
     if aggregate.by.is_empty() || places.is_empty() {
         let SummaryValue { value, high, note, is_secret, doubt, between } = over(&places)?;
         let values = match (high, between) {
@@ -162,7 +161,7 @@ fn try_compute<'a>(
     let grouped = GroupIndex::of(aggregate, &places, scene);
     doubts.extend(grouped.doubt.clone());
     let mut is_secret = false;
-    // Whoever shows a group asks for its key by `key_of`.
+    // The caller that shows a group gets its key from `key_of`.
     let keyed = |value| (String::new(), value);
     let values: Result<Vec<_>, NoValue> = match (aggregate.function, &aggregate.value) {
         (Summary::Count, None) => {
@@ -188,7 +187,7 @@ fn try_compute<'a>(
     Ok(AggregateValue { valued, note: None, grouped: Some(grouped) })
 }
 
-/// Of spans without a value, one that may be among them besides may have the first.
+/// If no known span has a value, a span that possibly matches too may have the first value.
 fn open_beside(missing: NoValue, function: Summary, doubt: Option<&SelectionDoubt>) -> NoValue {
     match (&missing.lack, doubt) {
         (Lack::Undefined(_), Some(doubt)) if function == Summary::Values => {
@@ -198,14 +197,14 @@ fn open_beside(missing: NoValue, function: Summary, doubt: Option<&SelectionDoub
     }
 }
 
-/// The value with what may be there besides. That all share one value is not known where one of them is not.
+/// Returns the value with its doubt. Whether all spans share one value is unknown if one of the values is unknown.
 fn valued<'a>(
     aggregate: &Aggregate,
     (values, is_secret): (Values<'a>, bool),
     doubts: Vec<String>,
 ) -> Result<ExprValue<'a>, NoValue> {
     let doubt = doubts.into_iter().next().map(|reason| {
-        // A value that nobody sees may also not be there at all, which leaves all but these without one.
+        // An unknown value may also be absent, which leaves all functions but these without a value.
         let trend = match aggregate.function {
             Summary::Count | Summary::Values => trend_of(aggregate.function),
             _ => Trend::Any,
@@ -227,13 +226,13 @@ fn valued<'a>(
     }
 }
 
-/// How the value of an aggregate moves while further spans come.
+/// Returns how further spans change the value of an aggregate.
 pub(super) fn trend(aggregate: &Aggregate) -> Trend {
     let is_steady = is_lasting(&aggregate.of) && aggregate.value.as_ref().is_none_or(is_fixed);
     if is_steady { trend_of(aggregate.function) } else { Trend::Any }
 }
 
-/// How it moves with one value more.
+/// Returns how one more value changes the result.
 fn trend_of(function: Summary) -> Trend {
     match function {
         Summary::Count | Summary::Max | Summary::Values => Trend::Rising,
@@ -243,7 +242,7 @@ fn trend_of(function: Summary) -> Trend {
     }
 }
 
-/// The aggregate of the spans at these places, and what is worth a word about it.
+/// Aggregates the spans at these positions.
 pub(crate) fn over<'a>(
     aggregate: &'a Aggregate,
     places: &[u32],
@@ -260,7 +259,7 @@ pub(crate) fn over<'a>(
     let is_optional = aggregate.function == Summary::Values;
     let mut gathered = ValueCollector::new(aggregate.function);
     let mut is_secret = false;
-    // Why some value is not known, and why some is known between bounds.
+    // Why some value is unknown, and why some value is known only between bounds.
     let (mut doubt, mut between): (Option<String>, Option<String>) = (None, None);
     let column = Column::of(value, scene);
     let mut resources = HashSet::new();
@@ -279,7 +278,7 @@ pub(crate) fn over<'a>(
             gathered.add(Value::Duration(nanos))?;
             continue;
         }
-        // The different values of many spans are those of their few resources.
+        // All spans of a resource have the same value, so each resource is read once.
         if let (Column::Resource, true) = (&column, is_optional)
             && !resources.insert(inner.span.map(Span::resource_ix))
         {
@@ -302,7 +301,7 @@ pub(crate) fn over<'a>(
                 let lack = Lack::Undefined(on_span(&reason, &inner));
                 return Err(NoValue { lack, is_for_good: true });
             }
-            // There is a value, and nobody knows it.
+            // There is a value, but it is unknown.
             Err(Lack::Open(reason)) => {
                 doubt.get_or_insert(reason);
             }
@@ -315,14 +314,14 @@ pub(crate) fn over<'a>(
     }
 }
 
-/// Why a value is not known to the last.
+/// Why a value is not known exactly.
 enum Unsure {
-    /// It lies between two bounds.
+    /// The value lies between two bounds.
     Between(String),
     Unknown(String),
 }
 
-/// Adds what an expression is on one span.
+/// Adds the value of an expression on one span.
 fn add<'a>(
     gathered: &mut ValueCollector<'a>,
     values: Values<'a>,
@@ -348,7 +347,7 @@ fn add<'a>(
     Ok(None)
 }
 
-/// The value on a span. What a path or pattern does not find there is absent.
+/// Returns the value on a span. A path or pattern without a match counts as absent.
 fn known<'a>(value: &'a Expr, scene: &EvalScope<'_, 'a>) -> Result<ExprValue<'a>, Lack> {
     match found_of(value, scene)? {
         ExprValue { values: Values::One(Value::Nothing), .. } => {
@@ -364,7 +363,7 @@ fn on_span(reason: &str, scene: &EvalScope<'_, '_>) -> String {
     format!("{reason}{}", scene.span.map_or_else(String::new, whose))
 }
 
-/// The places of the selected spans, group by group in the order of their first.
+/// Returns the positions of the selected spans by group, in the order of the first span of each group.
 pub(crate) fn groups<'a>(aggregate: &'a Aggregate, scene: &EvalScope<'_, 'a>) -> Vec<Vec<u32>> {
     let places = selection(&aggregate.of, scene).sure;
     if let Some(Ok(constant)) = constant(aggregate, scene)
@@ -375,7 +374,7 @@ pub(crate) fn groups<'a>(aggregate: &'a Aggregate, scene: &EvalScope<'_, 'a>) ->
     GroupIndex::of(aggregate, &places, scene).split(&places)
 }
 
-/// The key of a span's group, for people.
+/// Formats the key of a span's group for messages.
 pub(crate) fn key_of<'a>(aggregate: &'a Aggregate, scene: &EvalScope<'_, 'a>) -> String {
     let part = |by: &'a Expr| {
         let name = crate::syntax::print::expression(by);
@@ -403,20 +402,20 @@ fn show_all(values: &Values<'_>) -> String {
 }
 
 impl Constant<'_> {
-    /// Whether there is a value in each group: then a comparison is made in each.
+    /// Whether there is a value for each group: a comparison is then evaluated in each.
     pub(super) fn is_grouped(&self) -> bool {
         self.grouped.is_some()
     }
 
-    /// How many bytes it takes.
+    /// Returns the size in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let grouped = self.grouped.as_ref();
         let groups = grouped.map_or(0, GroupIndex::bytes);
-        // Its members are there twice once it is searched.
+        // A search stores the members a second time.
         2 * self.valued.values.bytes() + groups
     }
 
-    /// Whether a value is among these, and whether it will stay so while they become more.
+    /// Returns whether a value is among the items, and whether that stays so while items are added.
     pub(super) fn contrast_in(&self, value: &Value<'_>) -> (Contrast, bool) {
         let members = self.members.get_or_init(|| Members::of(&self.valued.values));
         let is_known = match value {
@@ -438,7 +437,7 @@ impl Constant<'_> {
         }
     }
 
-    /// Whether all of several values are among these: with each alone, so that no length is too large.
+    /// Returns whether all of several values are among the items. Each is searched alone, so that no length is too large.
     pub(super) fn contrast_all_in(&self, wanted: &[Value<'_>]) -> Contrast {
         let mut all = Contrast { truth: Truth::True, reason: None, remark: None };
         for value in wanted {
@@ -470,7 +469,7 @@ impl Constant<'_> {
     }
 }
 
-/// What an aggregate skipped or converted, for whoever shows it.
+/// Returns a note on the values that an aggregate skipped or converted.
 pub(crate) fn note<'a>(aggregate: &'a Aggregate, scene: &EvalScope<'_, 'a>) -> Option<String> {
     match constant(aggregate, scene) {
         Some(constant) => constant.ok()?.note.clone(),

@@ -1,9 +1,9 @@
-//! Which properties an expression or a selector asks for, of whichever span.
+//! Collects the properties that an expression or a selector queries, on any span.
 
 use super::lasting::parts;
 use crate::syntax::ast::{Expr, ExprKind, Hop, Property, Pseudo, Selector};
 
-/// The properties that an expression names, wherever in it.
+/// Adds the properties that an expression names, at any depth.
 pub(crate) fn asked_by<'a>(expression: &'a Expr, found: &mut Vec<&'a Property>) {
     match &expression.kind {
         ExprKind::Property(property) => found.push(property),
@@ -31,7 +31,7 @@ pub(crate) fn asked_by<'a>(expression: &'a Expr, found: &mut Vec<&'a Property>) 
     }
 }
 
-/// The properties that a selector names.
+/// Adds the properties that a selector names.
 pub(crate) fn asked_within<'a>(selector: &'a Selector, found: &mut Vec<&'a Property>) {
     for Hop { step, .. } in selector.parts.iter().flat_map(|part| &part.hops) {
         step.condition.iter().for_each(|condition| asked_by(condition, found));

@@ -1,7 +1,7 @@
-//! What is asked of a single span and a literal, answered for all spans of a trace in one pass.
+//! Evaluates predicates on a single span and literals, for all spans of a trace in one pass.
 //!
-//! A text of the trace has a number, so that a value is compared once for each text and not for each span; numbers are
-//! compared without making values of them. What all spans of a resource share is found out once for the resource.
+//! The trace numbers its texts, so a value is compared once for each text and not for each span. Numbers are compared
+//! without creating values. A result that all spans of a resource share is computed once for the resource.
 
 use std::cell::Cell;
 
@@ -21,18 +21,18 @@ use crate::{
     value::{Number, Size, Value, json::read_document},
 };
 
-/// A question about one property of a span.
+/// A predicate on one property of a span.
 #[derive(Debug)]
 pub(super) struct Atom<'a> {
     property: &'a Property,
     test: AtomTest<'a>,
     is_negated: bool,
     quick: Quick<'a>,
-    /// What its answers took so far.
+    /// The budget steps of all evaluations so far.
     steps: Cell<u64>,
 }
 
-/// What is asked.
+/// The test of a predicate.
 #[derive(Debug)]
 enum AtomTest<'a> {
     Exists,
@@ -40,20 +40,20 @@ enum AtomTest<'a> {
     Between(ExprValue<'a>, ExprValue<'a>),
 }
 
-/// What is asked in a form that needs no value: it answers as [`contrast`] does, or not at all.
+/// A test in a form that needs no value: it returns the same result as [`contrast`], or does not apply.
 #[derive(Debug)]
 enum Quick<'a> {
-    /// A text is compared with this one, which has this number if any span has it.
+    /// Compares a text with this one, which has this number if any span has it.
     Text(Comparator, &'a str, Option<u32>),
-    /// A number or duration is.
+    /// Compares a number or duration with this one.
     Number(Comparator, Number),
     None,
 }
 
-/// Where the answer stands that holds for a span unless an attribute says otherwise.
+/// The source of the value of a span, unless an attribute overrides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Nowhere: absent.
+    /// No source: the value is absent.
     None,
     Name,
     Kind,
@@ -63,12 +63,12 @@ pub(super) enum Source {
     /// Shared by all spans of one resource, or of one scope.
     Resource,
     Scope,
-    /// To be looked up for each span.
+    /// Looked up for each span.
     Span,
 }
 
 impl<'a> Atom<'a> {
-    /// Whether an expression is one.
+    /// Whether an expression is an atom.
     pub(super) fn is_one(expression: &Expr) -> bool {
         parts(expression).is_some_and(|(property, _, literals)| {
             is_plain(property) && literals.into_iter().all(is_literal)
@@ -88,7 +88,7 @@ impl<'a> Atom<'a> {
         Some(Self { property, test, is_negated, quick, steps: Cell::new(0) })
     }
 
-    /// The name of the attribute that it asks for first.
+    /// Returns the name of the attribute that is looked up first.
     pub(super) fn attribute(&self) -> Option<&'a str> {
         match self.property {
             Property::Attribute { name, .. } => Some(name),
@@ -96,7 +96,7 @@ impl<'a> Atom<'a> {
         }
     }
 
-    /// What it asks for where there is no such attribute.
+    /// Returns the property that is looked up if there is no such attribute.
     pub(super) fn otherwise(&self) -> Option<&'a Property> {
         match self.property {
             Property::Attribute { otherwise, .. } => otherwise.as_deref(),
@@ -122,12 +122,12 @@ impl<'a> Atom<'a> {
         }
     }
 
-    /// Whether the words of Tracetest's status codes are meant.
+    /// Whether the values are the words of Tracetest's status codes.
     pub(super) fn is_status_code(&self) -> bool {
         matches!(self.otherwise(), Some(Property::Intrinsic(Intrinsic::StatusCode, _)))
     }
 
-    /// Whether a resource may answer it, so that an attribute of a span answers anew.
+    /// Whether a resource may have the attribute, so that an attribute of a span overrides it.
     pub(super) fn may_be_shared(&self, world: &EvalContext<'_>) -> bool {
         self.attribute().is_some_and(|name| world.is_resource_key(name))
     }
@@ -144,13 +144,13 @@ impl<'a> Atom<'a> {
         if self.is_negated { truth.negated() } else { truth }
     }
 
-    /// What all of its answers took.
+    /// Returns the budget steps of all evaluations.
     pub(super) fn steps(&self) -> u64 {
         self.steps.get()
     }
 
-    /// Finds an answer, and counts what that takes. What costs more than a statement may is not asked any further:
-    /// whoever needs the answers is charged, and over.
+    /// Evaluates the predicate, and counts the budget steps. Beyond the limit of a statement, nothing is evaluated any
+    /// more: the statement that needs the results is charged, and exceeds its budget.
     fn measured(&self, answer: impl FnOnce() -> Truth) -> Truth {
         if self.steps.get() > budget::STATEMENT_STEPS_MAX {
             return Truth::Undefined;
@@ -161,7 +161,7 @@ impl<'a> Atom<'a> {
         truth
     }
 
-    /// The answer for what was looked up.
+    /// Returns the result for a value that was looked up.
     pub(super) fn looked_up(&self, lookup: Lookup<'_>) -> Truth {
         self.measured(|| self.compared(lookup))
     }
@@ -198,7 +198,7 @@ impl<'a> Atom<'a> {
         })
     }
 
-    /// The answer for a text of the trace.
+    /// Returns the result for a text of the trace.
     pub(super) fn text(&self, number: u32, world: &EvalContext<'_>) -> Truth {
         match self.quick {
             Quick::Text(Comparator::Equal, _, wanted) => {
@@ -215,7 +215,7 @@ impl<'a> Atom<'a> {
         }
     }
 
-    /// The answer for a number.
+    /// Returns the result for a number.
     pub(super) fn number(&self, number: Number) -> Truth {
         match &self.quick {
             Quick::Number(comparator, other) => self.ordered(number, *comparator, *other),
@@ -223,7 +223,7 @@ impl<'a> Atom<'a> {
         }
     }
 
-    /// The answer for a duration.
+    /// Returns the result for a duration.
     pub(super) fn duration(&self, nanos: i128) -> Truth {
         match &self.quick {
             Quick::Number(comparator, other) => {
@@ -238,13 +238,12 @@ impl<'a> Atom<'a> {
         self.signed(order.map_or(Truth::Undefined, |order| accepts(comparator, order).into()))
     }
 
-    /// The answer of a span that does not hold all that it had: where what is asked for is not there, it may have been
-    /// dropped.
+    /// Returns the result for a span that dropped data: a property that is absent may have been dropped.
     pub(super) fn of_rest(&self, span: Span<'a>, world: &EvalContext<'a>) -> Truth {
         self.looked_up(world.look_up(self.property, &world.scene_of(span)))
     }
 
-    /// The answer of a span's own property.
+    /// Returns the result for a property of the span itself.
     pub(super) fn of_span(&self, span: Span<'a>, world: &EvalContext<'a>) -> Truth {
         match self.otherwise() {
             Some(property) => self.looked_up(world.look_up(property, &world.scene_of(span))),
@@ -269,7 +268,7 @@ impl<'a> Quick<'a> {
         );
         let is_text = match comparator {
             Comparator::Equal | Comparator::StartsWith | Comparator::EndsWith => true,
-            // What is JSON is searched as such.
+            // A JSON document is searched as JSON.
             Comparator::Contains => matches!(read_document(&value.text()), Ok(None)),
             _ => false,
         };
@@ -308,7 +307,7 @@ fn accepts(comparator: Comparator, order: std::cmp::Ordering) -> bool {
     }
 }
 
-/// The property that is asked for, whether the answer is turned round, and what it is held against.
+/// Returns the property, whether the result is negated, and the literals that the property is compared with.
 fn parts(expression: &Expr) -> Option<(&Property, bool, Vec<&Expr>)> {
     let (value, is_negated, literals) = match &expression.kind {
         ExprKind::Compare { left, is_negated, right, .. } => (left, *is_negated, vec![&**right]),
@@ -324,7 +323,7 @@ fn parts(expression: &Expr) -> Option<(&Property, bool, Vec<&Expr>)> {
     }
 }
 
-/// Whether a property is one of the span alone, and costs little.
+/// Whether a property depends on the span alone, and is cheap to look up.
 fn is_plain(property: &Property) -> bool {
     match property {
         Property::Attribute { otherwise, .. } => {

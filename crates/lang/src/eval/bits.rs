@@ -1,8 +1,8 @@
-//! A set of places, one bit each: what selectors are computed with, a word of 64 spans at a time.
+//! A bit set of positions: selectors are evaluated with it, a word of 64 spans at a time.
 
 use std::ops::Range;
 
-/// A set of the numbers below its length.
+/// A set of integers below its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bits {
     words: Vec<u64>,
@@ -24,7 +24,7 @@ impl Bits {
         self.len
     }
 
-    /// How many bytes it takes.
+    /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         8 * self.words.len() as u64
     }
@@ -33,7 +33,7 @@ impl Bits {
         self.words[at / 64] |= 1 << (at % 64);
     }
 
-    /// The members from `64 * word` on; those beyond the length fall away.
+    /// Sets the members from `64 * word` on; discards those beyond the length.
     pub(crate) fn set_word(&mut self, word: usize, members: u64) {
         self.words[word] = members;
         if (word + 1) * 64 > self.len {
@@ -62,7 +62,7 @@ impl Bits {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Keeps what the other has too.
+    /// Intersects the set with another one.
     pub(crate) fn keep(&mut self, other: &Self) {
         self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
     }
@@ -79,7 +79,7 @@ impl Bits {
         self.ones_in(0..self.len)
     }
 
-    /// The members in a range, in order.
+    /// Returns the members in a range, in order.
     pub(crate) fn ones_in(&self, range: Range<usize>) -> impl Iterator<Item = usize> {
         let end = range.end.min(self.len);
         let (first, last) = (range.start / 64, end.div_ceil(64));
@@ -99,7 +99,7 @@ impl Bits {
         )
     }
 
-    /// How many members stand before each word, so that those of a range are counted at once.
+    /// Returns the number of members before each word, to count the members of a range without iterating.
     pub(crate) fn ranks(&self) -> Ranks {
         let mut before = Vec::with_capacity(self.words.len() + 1);
         let mut total = 0;
@@ -120,14 +120,14 @@ impl Bits {
     }
 }
 
-/// How many members of a set stand before each of its words.
+/// The number of members of a set before each of its words.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranks {
     before: Vec<u32>,
 }
 
 impl Ranks {
-    /// How many members of `bits`, whose ranks these are, stand in a range.
+    /// Returns the number of members of `bits` in a range. The ranks must be those of `bits`.
     pub(crate) fn count_in(&self, bits: &Bits, range: Range<usize>) -> usize {
         self.before(bits, range.end) - self.before(bits, range.start.min(range.end))
     }
@@ -141,7 +141,7 @@ impl Ranks {
     }
 }
 
-/// The numbers of the bits of a word.
+/// An iterator over the indexes of the set bits of a word.
 struct Ones(u64);
 
 impl Iterator for Ones {

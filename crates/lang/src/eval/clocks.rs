@@ -1,9 +1,9 @@
-//! How far the clocks of two hosts may differ, by causality alone.
+//! Computes bounds of the offset between the clocks of two hosts, from causality alone.
 //!
-//! A parent starts before its child, and a server's span lies inside the client's that called it and waited for it. Each
-//! such pair across hosts bounds the offset between their clocks from one side or from both; offsets add up along a chain
-//! of hosts. A client that failed may have given up before its server ended, so that it bounds from one side only. Where
-//! the bounds contradict each other (a clock that was set during the trace), nothing is known.
+//! A parent starts before its child, and a server span lies inside the client span that called it and waited for it.
+//! Each such pair across hosts bounds the offset between their clocks from one side or from both; offsets add up along
+//! a chain of hosts. A client that failed may have given up before its server ended, so it bounds from one side only.
+//! If the bounds contradict each other (a clock that was set during the trace), the offset is unknown.
 //!
 //! The host of a span is `host.id`, else `host.name`, else `k8s.node.name` of its resource, else the resource itself.
 
@@ -17,35 +17,35 @@ use super::{
 };
 use crate::value::{Value, show_duration};
 
-/// What is known of the hosts of a trace.
+/// The hosts of a trace, and the offsets of their clocks.
 #[derive(Debug)]
 pub(crate) struct Clocks {
-    /// By the number of a span.
+    /// The host of each span, by the number of the span.
     hosts: Vec<u32>,
     names: Vec<String>,
     offsets: Offsets,
 }
 
-/// What is known between two hosts.
+/// The known offsets between hosts.
 #[derive(Debug)]
 enum Offsets {
-    /// By the first host, then by the second.
+    /// All pairs, by the first host, then by the second.
     All(Vec<Offset>),
-    /// How much has to be added at the most, for those that call each other directly.
+    /// The upper bound of the offset to add, for hosts that call each other directly.
     Direct(HashMap<(u32, u32), i128>),
 }
 
-/// By how much the time of one host has to be moved to be that of another: between the two, in nanoseconds.
+/// The offset that converts a time of one host to a time of another: between the two bounds, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offset {
     pub(crate) low: i128,
     pub(crate) high: i128,
 }
 
-/// Beyond this many hosts, only those are compared that call each other directly.
+/// The number of hosts beyond which only hosts that call each other directly are compared.
 const HOSTS_MAX: usize = 256;
 
-/// Further apart than any two moments.
+/// Larger than the difference of any two timestamps.
 const FAR: i128 = 1 << 80;
 
 const HOST_KEYS: [&str; 3] = ["host.id", "host.name", "k8s.node.name"];
@@ -54,12 +54,12 @@ impl Offset {
     pub(crate) const NONE: Self = Self { low: 0, high: 0 };
     const UNKNOWN: Self = Self { low: -FAR, high: FAR };
 
-    /// An offset from its bounds, unless these contradict each other.
+    /// Returns an offset with these bounds; unknown if they contradict each other.
     fn between(low: i128, high: i128) -> Self {
         if low > high { Self::UNKNOWN } else { Self { low, high } }
     }
 
-    /// Whether it is known from both sides.
+    /// Whether both bounds are known.
     pub(crate) fn is_bounded(self) -> bool {
         -FAR < self.low && self.high < FAR
     }
@@ -100,7 +100,7 @@ impl Clocks {
         Self { hosts, names, offsets }
     }
 
-    /// How many hosts there are.
+    /// Returns the number of hosts.
     pub(crate) fn hosts(&self) -> usize {
         self.names.len()
     }
@@ -109,7 +109,7 @@ impl Clocks {
         self.hosts[span.number()]
     }
 
-    /// What has to be added to the time of `other` to have it on the clock of `host`.
+    /// Returns the offset to add to a time of `other` to get a time on the clock of `host`.
     pub(crate) fn offset(&self, host: u32, other: u32) -> Offset {
         match &self.offsets {
             _ if host == other => Offset::NONE,
@@ -121,7 +121,7 @@ impl Clocks {
         }
     }
 
-    /// Why a question about the times of two hosts is open.
+    /// Describes why a comparison of times on two hosts is open.
     pub(crate) fn doubt(&self, host: u32, other: u32) -> String {
         let name = |host: u32| crate::value::shorten(&self.names[host as usize]).into_owned();
         let (names, offset) = ((name(host), name(other)), self.offset(host, other));
@@ -142,8 +142,8 @@ impl Clocks {
     }
 }
 
-/// Whether a client was still there when its server ended: not if it failed, which may be because it gave up, nor if the
-/// server took longer than it did, as one that goes on behind a stream or a response.
+/// Whether a client waited until its server ended. It did not if it failed, since it may have given up, nor if the
+/// server took longer, such as a server that continues after a stream or a response.
 fn has_waited(client: Span<'_>, server: Span<'_>) -> bool {
     let is_failed =
         client.status() == StatusCode::Error || client.attributes().get("error.type").is_some();
@@ -154,7 +154,7 @@ fn has_waited(client: Span<'_>, server: Span<'_>) -> bool {
         && server.duration() <= client.duration()
 }
 
-/// The tightest bounds along any chain of hosts. What is known only through a contradiction is not known.
+/// Returns the tightest bounds along any chain of hosts. An offset that depends on a contradiction is unknown.
 fn tightest(bounds: &HashMap<(u32, u32), i128>, hosts: usize) -> Vec<Offset> {
     let mut far = vec![FAR; hosts * hosts];
     for ((from, to), nanos) in bounds {
@@ -168,7 +168,7 @@ fn tightest(bounds: &HashMap<(u32, u32), i128>, hosts: usize) -> Vec<Offset> {
             }
             for to in 0..hosts {
                 let second = far[via * hosts + to];
-                // Around a contradiction the bounds fall without end; they are not used, but must not overflow.
+                // Around a contradiction the bounds decrease without limit. They are not used, but must not overflow.
                 let through = if second >= FAR { FAR } else { (first + second).max(-FAR) };
                 let known = &mut far[from * hosts + to];
                 *known = through.min(*known);

@@ -1,4 +1,4 @@
-//! Two sides of a comparison, each with one value, several or groups of them, and what may become of it.
+//! Compares two operands, each with one value, several values or groups, and computes the results that are still possible.
 
 use super::{
     expression::{ExprValue, Interval, Trend, Values},
@@ -12,20 +12,20 @@ use crate::{
     },
 };
 
-/// How many pairs of values are compared at the most where both sides have several.
+/// The maximum number of pairs of values that are compared if both operands have several.
 const PAIRS_MAX: usize = 100_000;
 
-/// What a comparison of two sides came to.
+/// The result of a comparison of two operands.
 #[derive(Clone, Debug)]
 pub(crate) struct Contrast {
     pub(crate) truth: Truth,
-    /// Why it is undefined or open.
+    /// Why the result is undefined or open.
     pub(crate) reason: Option<String>,
-    /// The conversion that was made.
+    /// The conversion that was applied.
     pub(crate) remark: Option<&'static str>,
 }
 
-/// Compares all values of two sides.
+/// Compares all values of two operands.
 pub(crate) fn contrast(
     left: &ExprValue<'_>,
     comparator: Comparator,
@@ -70,7 +70,7 @@ pub(crate) fn contrast(
     }
 }
 
-/// Compares a value that is known between bounds: it does so as both of them do, if they do the same.
+/// Compares a value that is known between bounds: the result is that of both bounds, if they agree.
 fn between_bounds(interval: &Interval<'_>, comparator: Comparator, other: &Values<'_>) -> Contrast {
     let at = |end: &Value<'_>, comparator| {
         let end = std::slice::from_ref(end);
@@ -105,7 +105,7 @@ impl Interval<'_> {
 }
 
 impl Comparator {
-    /// The same from the other side, where there is such a word.
+    /// Returns the comparator for swapped operands, if there is one.
     fn turned(self) -> Option<Self> {
         match self {
             Self::Equal => Some(Self::Equal),
@@ -118,7 +118,7 @@ impl Comparator {
     }
 }
 
-/// Compares all values of a side with two bounds: one of several has to lie between both, and each group.
+/// Compares all values of an operand with two bounds: one of several values has to lie between both, and each group.
 pub(crate) fn contrast_between(
     value: &ExprValue<'_>,
     is_negated: bool,
@@ -183,7 +183,7 @@ pub(super) fn any_pair(
     any_pair_literal(left, comparator, right, None)
 }
 
-/// The same where the right side stands in the test.
+/// Compares pairs with a right operand that may be a literal of the test.
 fn any_pair_literal(
     left: &[Value<'_>],
     comparator: Comparator,
@@ -221,7 +221,7 @@ impl From<ComparisonResult> for Contrast {
     }
 }
 
-/// What a comparison may become while its sides stay values. Groups are negated one by one.
+/// Returns the results that a comparison may still get while its operands have values. Groups are negated one by one.
 pub(super) fn future_of(
     contrast: &Contrast,
     (left, comparator, right): (&ExprValue<'_>, Comparator, &ExprValue<'_>),
@@ -258,7 +258,7 @@ pub(super) fn future_of(
     }
 }
 
-/// All of them have to hold, and so has every group that is still to come.
+/// Every group has to hold, later groups included.
 fn in_groups(groups: impl Iterator<Item = Future>) -> Future {
     groups.fold(Future::DEFINED_OR_OPEN, Future::and)
 }
@@ -287,13 +287,13 @@ fn future_of_pair(
         || left.iter().chain(right).any(|value| matches!(value, Value::List(_) | Value::Json(_)));
     match is_decided {
         true => Future::only(truth),
-        // A list may become too long to be searched.
+        // A list may grow too long to be searched.
         false if has_list() => Future::ANY,
         false => Future::DEFINED_OR_OPEN,
     }
 }
 
-/// How the left side moves against the right one.
+/// Returns how the left operand changes relative to the right one.
 pub(super) fn trend(left: Trend, right: Trend) -> Trend {
     match (left, right) {
         (Trend::Fixed, Trend::Fixed) => Trend::Fixed,

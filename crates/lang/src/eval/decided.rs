@@ -1,7 +1,7 @@
-//! What can decide a statement before the trace is whole, from the syntax alone.
+//! Determines from the syntax alone what can decide a statement before the trace is complete.
 //!
-//! This is the account of `truth.rs` with the values left out: which verdicts spans that are there can make final, whatever
-//! else may come.
+//! This is the analysis of `truth.rs` without the values: it determines which verdicts present spans can make final,
+//! whatever spans arrive later.
 
 use super::{
     expression::Trend,
@@ -15,33 +15,33 @@ use crate::syntax::ast::{
     Aggregate, Comparator, Expr, ExprKind, Property, Quantifier, Selector, Subject, Summary,
 };
 
-/// What can decide a statement.
+/// The evidence that can decide a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecidedBy {
-    /// The trigger's answer, and nothing else.
+    /// Only the response of the trigger.
     Response,
-    /// Spans. What they cannot decide by being there, they decide by not being there: once the trace is whole.
+    /// Spans. A verdict that present spans cannot decide is decided by absent spans, once the trace is complete.
     Spans {
-        /// Whether spans that are there can make it pass for good.
+        /// Whether present spans can make a pass final.
         passing: bool,
-        /// Whether spans that are there can make it fail for good.
+        /// Whether present spans can make a failure final.
         failing: bool,
     },
 }
 
-/// Which values spans can make final.
+/// The results that spans can make final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Finals {
-    /// True for good.
+    /// Whether true can become final.
     holds: bool,
-    /// False for good.
+    /// Whether false can become final.
     breaks: bool,
-    /// At least never true again, and at least never false again.
+    /// Whether the result can at least never become true again, and at least never become false again.
     never_true: bool,
     never_false: bool,
 }
 
-/// What can decide a claim.
+/// Returns what can decide a claim.
 pub(crate) fn decides_claim(claim: &Expr) -> DecidedBy {
     if speaks_of_response(claim) && !speaks_of_trace(claim) {
         return DecidedBy::Response;
@@ -49,7 +49,7 @@ pub(crate) fn decides_claim(claim: &Expr) -> DecidedBy {
     finals(claim).decided_by()
 }
 
-/// What can decide an assertion about the spans of a selector.
+/// Returns what can decide an assertion about the spans of a selector.
 pub(crate) fn decides_assertion(assertion: &Expr, selector: &Selector) -> DecidedBy {
     let is_of_spans = speaks_of_span(assertion);
     let is_more = is_of_spans || speaks_of_trace(assertion) || speaks_of_count(assertion);
@@ -73,7 +73,7 @@ impl Finals {
         Self { holds, breaks, never_true: breaks, never_false: holds }
     }
 
-    /// With nothing but that it may also become undefined.
+    /// Returns the same, except that the result may also become undefined.
     fn loosened(self) -> Self {
         Self { holds: false, breaks: false, ..self }
     }
@@ -138,7 +138,7 @@ fn and(parts: impl Iterator<Item = Finals>) -> Finals {
     all
 }
 
-/// What is said of each of a selection that grows.
+/// Returns the final results of a quantified statement over a growing selection.
 fn quantified(quantifier: Quantifier, one: Finals, is_lasting: bool) -> Finals {
     match quantifier {
         _ if !is_lasting => Finals::NONE,
@@ -147,7 +147,7 @@ fn quantified(quantifier: Quantifier, one: Finals, is_lasting: bool) -> Finals {
         }
         Quantifier::Some => Finals::of(one.holds, false),
         Quantifier::No => Finals::of(one.holds, false).negated(),
-        // A second span leaves it undefined for good.
+        // A second span makes it undefined permanently.
         Quantifier::The => Finals { never_true: true, never_false: true, ..Finals::NONE },
     }
 }
@@ -175,7 +175,7 @@ fn compared(left: &Expr, comparator: Comparator, right: &Expr) -> Finals {
         _ => Finals::NONE,
     };
     let found = match is_grouped(left) || is_grouped(right) {
-        // Another group may come.
+        // Another group may be added.
         true => Finals { holds: false, never_false: false, ..found },
         false => found,
     };
@@ -190,7 +190,7 @@ fn is_list(value: &Expr) -> bool {
     matches!(&value.kind, ExprKind::Aggregate(aggregate) if aggregate.function == Summary::Values)
 }
 
-/// How a value moves while further spans come.
+/// Returns how further spans change a value.
 fn trend(value: &Expr) -> Trend {
     match &value.kind {
         ExprKind::Property(Property::Count) => Trend::Rising,

@@ -1,10 +1,10 @@
-//! Which spans a selector selects for sure, and which it may select.
+//! Determines which spans a selector certainly selects, and which it possibly selects.
 //!
-//! It is open whether a span matches where a condition is open for it: an attribute may be among those that it dropped, a
-//! duration was never told. It is open too where the order of siblings is asked for and the clocks of their hosts do not
-//! tell it (`siblings.rs`), and where a link may be among those that were dropped. Conditions, combinators and `:has` only
-//! ever add spans with what they are given, `:not` takes them away: so what is selected lies between two sets. What a
-//! position picks from a set that is not known is not known either.
+//! Whether a span matches is open if a condition is open for it: an attribute may be among the dropped ones, or the
+//! duration was never reported. It is also open if the selector depends on the order of siblings and the clocks of
+//! their hosts do not determine it (`siblings.rs`), or if a link may be among the dropped ones. Conditions, combinators
+//! and `:has` only add spans when their input grows, `:not` removes them: so the selection lies between two sets. The
+//! span that a position (such as `:first`) picks from an uncertain set is uncertain too.
 
 use std::{collections::HashSet, rc::Rc};
 
@@ -24,28 +24,28 @@ use crate::{
     value::shorten,
 };
 
-/// The places of the spans that are selected for sure, and whether there may be more.
+/// The positions of the spans that are certainly selected, and whether there may be more.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
     pub(crate) sure: Rc<Vec<u32>>,
     pub(crate) doubt: Option<Rc<SelectionDoubt>>,
 }
 
-/// Why it is not known which spans a selector selects.
+/// Why it is uncertain which spans a selector selects.
 #[derive(Clone, Debug)]
 pub(crate) struct SelectionDoubt {
-    /// How many it selects at the most.
+    /// The maximum number of selected spans.
     pub(crate) possible: usize,
     pub(crate) reason: String,
 }
 
-/// Places that are reached for sure, and all that may be; both sorted.
+/// Positions that are certainly reached, and all that are possibly reached; both sorted.
 struct Bounds {
     sure: Vec<u32>,
     possible: Vec<u32>,
 }
 
-/// The spans that a selector selects.
+/// Returns the spans that a selector selects.
 pub(crate) fn selection<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> Selection {
     let places = select(selector, scene);
     let Some(reason) = reason(selector, scene.world) else {
@@ -58,7 +58,7 @@ pub(crate) fn selection<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -
     }
 }
 
-/// How many spans a selector selects for sure, and whether there may be more. Often known without looking at each.
+/// Returns the number of spans that are certainly selected, and whether there may be more. Often needs no visit of each.
 pub(crate) fn count_sure<'a>(
     selector: &'a Selector,
     scene: &EvalScope<'_, 'a>,
@@ -71,14 +71,14 @@ pub(crate) fn count_sure<'a>(
     (sure.len(), doubt)
 }
 
-/// Whether a selector selects any span, or why that is not known.
+/// Returns whether a selector selects any span. The error states why that is unknown.
 pub(crate) fn is_any_sure<'a>(
     selector: &'a Selector,
     scene: &EvalScope<'_, 'a>,
 ) -> Result<bool, String> {
     let is_any = is_any(selector, scene);
     let Some(reason) = reason(selector, scene.world) else { return Ok(is_any) };
-    // From each of many spans it is found out for all of them at once.
+    // A selector that starts at the current span is evaluated for all spans at once.
     let is_from_here = |part: &Part| part.anchor == Anchor::This && is_plain(part, scene.world);
     if let Some(place) = scene.place()
         && selector.parts.iter().all(is_from_here)
@@ -123,7 +123,7 @@ fn words(selector: &Selector, reason: &str) -> String {
     format!("it is not known which spans match `{}`: {reason}", shorten(&written))
 }
 
-/// Why it may not be known which spans match a selector that was asked for.
+/// Returns why it may be uncertain which spans match a selector that was evaluated.
 fn reason(selector: &Selector, world: &EvalContext<'_>) -> Option<String> {
     let hops = || selector.parts.iter().flat_map(|part| &part.hops);
     let of_condition = |hop: &Hop| {
@@ -169,7 +169,7 @@ fn walk<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Bounds {
     at.unwrap_or(Bounds { sure: Vec::new(), possible: Vec::new() })
 }
 
-/// One hop from what was reached so far.
+/// Follows one hop from the spans that were reached so far.
 fn hop(
     from: Option<&Bounds>,
     (combinator, step): (Combinator, &CompoundSelector),
@@ -241,7 +241,7 @@ fn sorted(mut places: Vec<u32>) -> Vec<u32> {
     places
 }
 
-/// The spans that match a step for sure, and those that may; for steps that are the same whoever asks, found out once.
+/// Returns the spans that certainly match a step, and those that possibly match. Memoizes steps independent of the scope.
 fn matched<'a>(step: &'a CompoundSelector, scene: &EvalScope<'_, 'a>) -> Rc<[Bits; 2]> {
     let make = || match_step(step, scene);
     if is_own(step) { scene.world.step_bounds(step, make) } else { Rc::new(make()) }
@@ -275,7 +275,7 @@ fn match_step<'a>(step: &'a CompoundSelector, scene: &EvalScope<'_, 'a>) -> [Bit
     both
 }
 
-/// All that a selector selects for sure, and all that it may.
+/// Returns all spans that a selector certainly selects, and all that it possibly selects.
 fn of_selector<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> (Bits, Bits) {
     let len = scene.world.len();
     let (mut sure, mut possible) = (Bits::none(len), Bits::none(len));
@@ -287,7 +287,7 @@ fn of_selector<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> (Bits, 
     (sure, possible)
 }
 
-/// Whether nothing in a part depends on an order or on links that are in doubt.
+/// Whether no hop of a part depends on an uncertain order or on uncertain links.
 fn is_plain(part: &Part, world: &EvalContext<'_>) -> bool {
     part.hops.iter().all(|hop| {
         let is_ordered = matches!(hop.combinator, Combinator::Adjacent | Combinator::Sibling)
@@ -296,13 +296,13 @@ fn is_plain(part: &Part, world: &EvalContext<'_>) -> bool {
     })
 }
 
-/// The spans from which a selector finds something for sure, and those from which it may.
+/// Returns the spans from which a selector certainly finds a span, and those from which it possibly does.
 fn having<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> [Bits; 2] {
     let world = scene.world;
     let mut both = [Bits::none(world.len()), Bits::none(world.len())];
     for part in &selector.parts {
         if !is_plain(part, world) {
-            // Rare enough: from each span it may find something.
+            // This is rare: every span counts as one from which it possibly finds a span.
             both[1] = Bits::all(world.len());
             continue;
         }

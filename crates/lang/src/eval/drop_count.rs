@@ -1,7 +1,7 @@
-//! What a span says that it had and does not hold: attributes, events and links that its SDK dropped.
+//! Data that a span reports as dropped by its SDK: attributes, events and links.
 //!
-//! That something is not there is no evidence where it may be among what was dropped. What is there is evidence as ever,
-//! and so is what no limit of an SDK applies to: name, kind, status, times.
+//! Absence is no evidence if the data may be among the dropped data. Present data remains evidence, and so do the
+//! fields that no SDK limit applies to: name, kind, status, times.
 
 use model::trace::{Event, Link, Span};
 
@@ -11,14 +11,14 @@ use crate::{
     value::shorten,
 };
 
-/// So many of something were dropped.
+/// The number of dropped items of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DropCount {
     pub(crate) what: DroppedKind,
     pub(crate) count: u32,
 }
 
-/// What was dropped.
+/// The kind of dropped data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DroppedKind {
     Attributes,
@@ -28,7 +28,7 @@ pub(crate) enum DroppedKind {
     AttributesOfScope,
     AttributesOfEvent,
     AttributesOfLink,
-    /// Nothing, but log records of the trace came, which are not kept: what would be an event may be one of them.
+    /// Nothing, but log records of the trace arrived, which are not stored: an expected event may be one of them.
     ToLogs,
 }
 
@@ -42,7 +42,7 @@ impl DropCount {
         (count > 0).then_some(Self { what, count })
     }
 
-    /// Attributes of the span, or of its resource, where those of that name are looked for.
+    /// Returns the dropped attributes of the span, or of its resource, which is searched for the same names.
     pub(super) fn attributes(span: Span<'_>) -> Option<Self> {
         Self::own_attributes(span).or_else(|| Self::resource_attributes(span))
     }
@@ -67,7 +67,7 @@ impl DropCount {
         Self::some(AttributesOfLink, link.dropped_attributes())
     }
 
-    /// Events of a span of a trace of which so many log records came.
+    /// Returns the dropped events of a span, in a trace for which this number of log records arrived.
     pub(super) fn events(span: Span<'_>, logs: u64) -> Option<Self> {
         let count = u32::try_from(logs).unwrap_or(u32::MAX);
         Self::some(Events, span.dropped_events()).or_else(|| Self::some(ToLogs, count))
@@ -77,20 +77,20 @@ impl DropCount {
         Self::some(Links, span.dropped_links())
     }
 
-    /// Events, or attributes of events, among which a property of this name may be.
+    /// Returns the dropped events, or attributes of events, that may include a property of this name.
     pub(super) fn of_events(span: Span<'_>, name: &str, logs: u64) -> Option<Self> {
         let inner = || span.events().find_map(Self::event_attributes).filter(|_| name != "name");
         Self::events(span, 0).or_else(inner).or_else(|| Self::events(span, logs))
     }
 
-    /// Links, or attributes of links, among which a property of this name may be.
+    /// Returns the dropped links, or attributes of links, that may include a property of this name.
     pub(super) fn of_links(span: Span<'_>, name: &str) -> Option<Self> {
         let is_own = matches!(name, "trace_id" | "span_id");
         let inner = || span.links().find_map(Self::link_attributes).filter(|_| !is_own);
         Self::links(span).or_else(inner)
     }
 
-    /// What a span dropped, in words.
+    /// Describes the dropped data of a span.
     pub(crate) fn by(self, span: Span<'_>) -> String {
         let whose = format!("`{}` ({})", shorten(span.name()), span.id());
         let (whose, what) = match self.what {
@@ -115,12 +115,12 @@ fn in_logs(count: u32) -> String {
     )
 }
 
-/// Whether anything of a span was dropped that its attributes are looked for in.
+/// Whether attributes were dropped from a span, its resource or its scope.
 pub(super) fn has_dropped_attributes(span: Span<'_>) -> bool {
     DropCount::attributes(span).is_some() || DropCount::scope_attributes(span).is_some()
 }
 
-/// What of the values that an expression is made of was dropped, though there are others; nothing where all are known.
+/// Returns the dropped data among the values of an expression that has others; `None` if all values are known.
 pub(super) fn unseen(expression: &Expr, scene: &EvalScope<'_, '_>) -> Option<DropCount> {
     let span = scene.span.filter(|_| scene.inner.is_none())?;
     if let ExprKind::Property(property) = &expression.kind {
@@ -137,8 +137,8 @@ pub(super) fn unseen(expression: &Expr, scene: &EvalScope<'_, '_>) -> Option<Dro
     parts(expression).into_iter().find_map(|part| unseen(part, scene))
 }
 
-/// Whether a comparison that holds of what was kept holds whatever was dropped: one of several values is enough, and so is
-/// a part that is found in a whole.
+/// Whether a comparison that holds for the present data holds whatever was dropped: one of several values is enough, or
+/// a part that is contained in a larger value.
 pub(super) fn is_kept(left: &Expr, comparator: Comparator, right: &Expr) -> bool {
     let is_whole = |side: &Expr| has_property(side, &is_whole_property);
     match (is_whole(left), is_whole(right)) {
@@ -159,7 +159,7 @@ fn has_property(expression: &Expr, is_such: &dyn Fn(&Property) -> bool) -> bool 
     }
 }
 
-/// Whether a value has more in it if there is more in what it is made of: not a length, not what stands at a position.
+/// Whether more input only adds to a value. A length, or an item at a position, is no such value.
 fn only_grows(expression: &Expr) -> bool {
     let is_other = match &expression.kind {
         ExprKind::Filter { filter, .. } => {
@@ -171,7 +171,7 @@ fn only_grows(expression: &Expr) -> bool {
     !is_other && parts(expression).into_iter().all(only_grows)
 }
 
-/// What a name means on a span: an attribute, or what else it stands for.
+/// Returns the property that a name denotes on a span: an attribute, or the alternative of the name.
 fn meant<'p>(property: &'p Property, span: Span<'_>) -> &'p Property {
     match property {
         Property::Attribute { name, otherwise: Some(otherwise) }

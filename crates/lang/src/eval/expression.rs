@@ -1,6 +1,4 @@
-//! The value of an expression.
-//!
-//! Deliberately absent: what holds of values (`truth`), and where the values of spans come from (`world`).
+//! Evaluates expressions. Deliberately absent: truth of statements (`truth`), and lookup of the values of spans (`world`).
 
 use super::{
     aggregate::aggregate,
@@ -26,47 +24,43 @@ use crate::{
 
 pub(crate) use crate::value::Lack;
 
-/// What an expression comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ExprValue<'a> {
     pub(crate) values: Values<'a>,
     pub(crate) trend: Trend,
-    /// It came from a secret, so that nobody may see it.
+    /// Whether it comes from a secret, so that reports must mask it.
     pub(crate) is_secret: bool,
-    /// It may lack something that nobody can see.
+    /// The doubt, if unknown data may be missing in it.
     pub(crate) doubt: Option<Doubt>,
-    /// The text of the test that it is, with what is made of it as a pattern or a path.
+    /// The text of the test, with the pattern or the path that is parsed from it.
     pub(crate) literal: Option<&'a Literal>,
-    /// A path that may find several values found it: one value is a list of one wherever lists are spoken of.
+    /// Whether a path that may match several values found it: one value then counts as a list of one.
     pub(crate) is_several: bool,
 }
 
-/// An aggregate of what is known, where there may be more: of spans that may be meant as well, or of values that are
-/// there and not known.
+/// A doubt about an aggregate: further spans may match, or values exist that are unknown. `trend` is their effect on the value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Doubt {
     pub(crate) reason: String,
-    /// How the value moves with what there may be more.
     pub(crate) trend: Trend,
 }
 
-/// A value that lies between two others, both included.
+/// A value between two bounds, both included, with the reason why it is not known exactly.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Interval<'a> {
     pub(crate) low: Value<'a>,
     pub(crate) high: Value<'a>,
-    /// Why it is not known which of them it is.
     pub(crate) reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Values<'a> {
     One(Value<'a>),
-    /// Of events, links and headers: what is said of it has to hold of one of them.
+    /// Values of events, links or headers: a statement has to hold for one of them.
     Many(Vec<Value<'a>>),
-    /// Of an aggregate with `by`, each with its key: what is said of it has to hold of every one.
+    /// Values of an aggregate with `by`, each with its key: a statement has to hold for every one.
     Groups(Vec<(String, Value<'a>)>),
-    /// One that is known between bounds: what is said of it has to hold of all of them.
+    /// A value that is known between bounds: a statement has to hold for all values between them.
     Between(Box<Interval<'a>>),
 }
 
@@ -79,18 +73,17 @@ pub(crate) enum Trend {
     Any,
 }
 
-/// How many bytes a text with `${…}` in it may have when filled.
+/// The maximum size of a text with `${…}` after substitution, in bytes.
 const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 pub(crate) fn value_of<'a>(
     expr: &'a Expr,
     scene: &EvalScope<'_, 'a>,
-/// The value of an expression where `scene` is.
 ) -> Result<ExprValue<'a>, Lack> {
     value(expr, Some(scene))
 }
 
-/// The value of an expression that speaks of no span and no answer.
+/// Returns the value of an expression that refers to no span and no response.
 pub(crate) fn constant(expr: &Expr) -> Result<ExprValue<'_>, Lack> {
     value(expr, None)
 }
@@ -145,7 +138,7 @@ fn value<'a>(expr: &'a Expr, scene: Option<&EvalScope<'_, 'a>>) -> Result<ExprVa
     }
 }
 
-/// What needs something to be looked at.
+/// Evaluates an expression that needs a trace or a response.
 fn spoken_of<'a>(expr: &'a Expr, scene: Option<&EvalScope<'_, 'a>>) -> Result<ExprValue<'a>, Lack> {
     let named = || print::expression(expr);
     let Some(scene) = scene else {
@@ -198,7 +191,7 @@ fn spoken_of<'a>(expr: &'a Expr, scene: Option<&EvalScope<'_, 'a>>) -> Result<Ex
     Ok(ExprValue { values, trend, is_secret: false, doubt: None, literal: None, is_several: false })
 }
 
-/// Whether a statement holds, as a value: an output may ask for it.
+/// Evaluates a statement as a value, since an output may query it.
 fn held<'a>(statement: &'a Expr, scene: &EvalScope<'_, 'a>) -> Result<ExprValue<'a>, Lack> {
     let found = truth(statement, scene);
     let reason = found.reason.unwrap_or_default();
@@ -211,7 +204,7 @@ fn held<'a>(statement: &'a Expr, scene: &EvalScope<'_, 'a>) -> Result<ExprValue<
     Ok(ExprValue { trend: Trend::Any, ..fixed(Value::Bool(holds)) })
 }
 
-/// Further spans change what depends on the spans around: its place in the tree, and who was at work meanwhile.
+/// Further spans change values that depend on other spans: the position in the tree, and the times of concurrent spans.
 fn trend(property: &Property) -> Trend {
     match property {
         Property::Count => Trend::Rising,
@@ -250,7 +243,7 @@ fn list<'a>(items: &'a [Expr], scene: Option<&EvalScope<'_, 'a>>) -> Result<Expr
     Ok(ExprValue { values: Values::One(Value::List(items)), ..seen })
 }
 
-/// The last argument is what was drawn for this occurrence; `resolve` put it there.
+/// The last argument is the value that was generated for this occurrence; `resolve` added it.
 fn call<'a>(
     function: Function,
     arguments: &'a [Expr],
@@ -265,7 +258,7 @@ fn call<'a>(
     Ok(ExprValue { values: Values::One(Value::owned(text)), ..seen })
 }
 
-/// One value of each, with what is to be said of all of them together.
+/// Returns one value of each expression, and the combined trend and secrecy of all of them.
 fn values_of<'a>(
     exprs: &'a [Expr],
     scene: Option<&EvalScope<'_, 'a>>,
@@ -279,7 +272,7 @@ fn values_of<'a>(
     Ok((values, seen))
 }
 
-/// The value of a part of a text or a list. What finds nothing leaves nothing around it, as an absent attribute does.
+/// Returns the value of a part of a text or a list. A part without a match makes it undefined, as an absent attribute does.
 fn part<'a>(expr: &'a Expr, scene: Option<&EvalScope<'_, 'a>>) -> Result<ExprValue<'a>, Lack> {
     let valued = value(expr, scene)?;
     if scene.is_some() && found_nothing(expr, &valued) {
@@ -337,7 +330,7 @@ fn undefined(reason: &str) -> Lack {
 }
 
 impl ExprValue<'_> {
-    /// Takes over what another value says of everything that it becomes part of.
+    /// Adopts the trend and the secrecy of a value that becomes part of this one.
     fn see(&mut self, other: &Self) {
         self.trend = self.trend.together(other.trend);
         self.is_secret |= other.is_secret;
@@ -345,7 +338,6 @@ impl ExprValue<'_> {
 }
 
 impl<'a> Values<'a> {
-    /// About how many bytes they take.
     pub(super) fn bytes(&self) -> u64 {
         let bytes = |value: &Value<'_>| (size_of::<Value<'_>>() + value.len()) as u64;
         match self {
@@ -357,7 +349,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Each value changed. Of many, those fall away that cannot be, unless none is left.
+    /// Maps each value. Of several values, those that cannot be mapped are dropped, unless none is left.
     fn each(self, change: impl Fn(&Value<'a>) -> Result<Value<'a>, Lack>) -> Result<Self, Lack> {
         match self {
             Self::One(value) => change(&value).map(Self::One),
@@ -385,7 +377,7 @@ impl<'a> Values<'a> {
 }
 
 impl Trend {
-    /// Of a sum.
+    /// Returns the trend of a sum.
     fn with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Fixed, trend) | (trend, Self::Fixed) => trend,
@@ -394,7 +386,7 @@ impl Trend {
         }
     }
 
-    /// Of something that depends on both in a way that nobody looks into.
+    /// Returns the trend of a value that depends on both in an unspecified way.
     fn together(self, other: Self) -> Self {
         match (self, other) {
             (Self::Fixed, Self::Fixed) => Self::Fixed,
@@ -416,7 +408,6 @@ mod tests {
     use super::{Lack, Trend, Values, constant};
     use crate::syntax::parse;
 
-    /// What an expression comes to that speaks of no span; behind `!` why it has no value.
     fn told(source: &str) -> String {
         let parsed = parse::value(source);
         let Some(expr) = parsed.tree else { return format!("refused: {:?}", parsed.mistakes) };

@@ -1,4 +1,4 @@
-//! Of many spans those that stand best or worst to one: by their extremes, never by all of them.
+//! Finds the spans of a group with the best or the worst time relation to one span: from the group's extremes, not all spans.
 
 use super::{
     clocks::Offset,
@@ -8,46 +8,46 @@ use super::{
 };
 use crate::syntax::ast::Relation;
 
-/// How many spans of another host are searched for one that is long enough.
+/// The maximum number of spans of another host that are searched for one that is long enough.
 const SEARCHED_MAX: usize = 64;
 
-/// No span: a trace has fewer than 2^32 of them.
+/// Marks no span: a trace has fewer than 2^32 spans.
 const NONE: u32 = u32::MAX;
 
-/// A span's times.
+/// The times of a span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) place: u32,
     pub(super) start: i128,
     pub(super) end: i128,
-    /// Whether it has a start, and an end.
+    /// Whether the span has a start, and an end.
     has: (bool, bool),
 }
 
-/// On which side of a relation a span stands.
+/// The side of a relation that a span is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
     Right,
 }
 
-/// The right spans of one host, those that have the times that are asked for and those that do not.
+/// The right spans of one host: those that have the compared times, or those that do not.
 #[derive(Debug)]
 pub(super) struct HostSpans {
     pub(super) host: u32,
     pub(super) is_timed: bool,
-    /// By their starts.
+    /// Sorted by start.
     spans: Vec<Times>,
-    /// Up to each of them: which one ends last, and which one of the others.
+    /// For each prefix of `spans`: the span that ends last, and the one of the others that ends last.
     last_ends: Vec<[u32; 2]>,
     earliest_end: [Option<Times>; 2],
     shortest: [Option<Times>; 2],
 }
 
-/// Whether a relation of two spans holds for all offsets, for none, or for some.
+/// Returns whether a relation of two spans holds for all offsets, for none, or for some.
 fn pair(relation: Relation, left: Times, right: Times, offset: Offset) -> Truth {
     let Offset { low, high } = offset;
-    // Between which offsets of the right span's clock the relation holds.
+    // The range of offsets of the right span's clock for which the relation holds.
     let (from, to) = match relation {
         Relation::Before => (left.end - right.start, i128::MAX),
         Relation::After => (i128::MIN, left.start - right.end),
@@ -65,7 +65,7 @@ fn pair(relation: Relation, left: Times, right: Times, offset: Offset) -> Truth 
     }
 }
 
-/// Whether it holds with every other span of a group, and one of those with which it does worst.
+/// Returns whether the relation holds with every other span of a group, and a span with the worst result.
 pub(super) fn every(
     relation: Relation,
     left: Times,
@@ -92,12 +92,12 @@ pub(super) fn every(
     all.unwrap_or((Truth::True, left.place))
 }
 
+/// Returns whether the relation holds with some other span of a group, and a span with the best result.
 pub(super) fn some(
     relation: Relation,
     left: Times,
     group: &HostSpans,
     offset: Offset,
-/// Whether it holds with some other span of a group, and one of those with which it does best.
 ) -> (Truth, u32) {
     let best = match relation {
         Relation::Before => group.last_start(left.place),
@@ -110,7 +110,7 @@ pub(super) fn some(
     best.map_or((Truth::False, left.place), |best| (pair(relation, left, best, offset), best.place))
 }
 
-/// Of those that start early enough for the relation, the one that ends last does best.
+/// Of the spans that start early enough for the relation, the one that ends last has the best result.
 fn some_around(relation: Relation, left: Times, group: &HostSpans, offset: Offset) -> (Truth, u32) {
     let best = |shift: i128| {
         let early = match relation {
@@ -121,7 +121,7 @@ fn some_around(relation: Relation, left: Times, group: &HostSpans, offset: Offse
         group.last_end_of(count, left.place)
     };
     let judged = |span: Times| (pair(relation, left, span, offset), span.place);
-    // First for the offset that makes it hardest, then for the one that makes it easiest.
+    // First with the least favorable offset, then with the most favorable one.
     let hardest = best(offset.high).map(judged);
     if let Some(found @ (Truth::True, _)) = hardest {
         return found;
@@ -134,8 +134,8 @@ fn some_around(relation: Relation, left: Times, group: &HostSpans, offset: Offse
     }
 }
 
-/// Whether some span of a group may stand in the relation, although the one that ends last does not. On one host it has
-/// said it for all; elsewhere a longer one may, and of many that is taken as possible.
+/// Whether some span of a group may satisfy the relation, although the one that ends last does not. On one host that
+/// one decides for all. On another host a longer span may satisfy it; in a large group this counts as possible.
 fn is_possible(relation: Relation, left: Times, group: &HostSpans, offset: Offset) -> bool {
     let is_possible = |span: &Times| {
         span.place != left.place && pair(relation, left, *span, offset) != Truth::False
@@ -144,7 +144,7 @@ fn is_possible(relation: Relation, left: Times, group: &HostSpans, offset: Offse
 }
 
 impl HostSpans {
-    /// Whether there is a span besides this one.
+    /// Whether there is a span other than this one.
     pub(super) fn has_other(&self, place: u32) -> bool {
         self.first_start(place).is_some()
     }
@@ -161,19 +161,19 @@ impl HostSpans {
         self.last_end_of(self.spans.len(), but)
     }
 
-    /// Of so many of the first.
+    /// Returns the span that ends last among the first `count`.
     fn last_end_of(&self, count: usize, but: u32) -> Option<Times> {
         let last = self.last_ends[..count].last()?;
         other(last.map(|number| self.spans.get(number as usize).copied()), but)
     }
 }
 
-/// The first of two that is not at this place.
+/// Returns the first of two spans that is not at this position.
 fn other(two: [Option<Times>; 2], place: u32) -> Option<Times> {
     two.into_iter().flatten().find(|span| span.place != place)
 }
 
-/// The two that are least by a key; the first of equal ones comes first.
+/// Returns the two spans with the least keys; the first of equal ones comes first.
 fn least_two(spans: &[Times], key: impl Fn(&Times) -> i128) -> [Option<Times>; 2] {
     let mut two: [Option<Times>; 2] = [None; 2];
     for span in spans {
@@ -236,7 +236,7 @@ pub(super) fn times(place: u32, world: &EvalContext<'_>) -> Times {
 }
 
 impl Times {
-    /// Whether it has the times that a relation looks at on its side.
+    /// Whether the span has the times that a relation compares on its side.
     pub(super) fn has(&self, side: Side, relation: Relation) -> bool {
         let (has_start, has_end) = self.has;
         match (relation, side) {

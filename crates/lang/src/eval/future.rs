@@ -1,17 +1,17 @@
-//! The values of a statement, and what it may still become.
+//! The truth values of a statement, and the values that it may still get.
 //!
 //! | | |
 //! | --- | --- |
 //! | true, false | as everywhere |
-//! | undefined | something is lacking: an attribute, a span, a value that could be compared |
-//! | open | there is doubt: no answer, clocks, too large to compare. It may be any of these three |
-//! | unmet | there is doubt whether it is false or undefined. It is not true |
+//! | undefined | something is missing: an attribute, a span, a comparable value |
+//! | open | uncertain: no response, clocks, too large to compare. It may be any of these three |
+//! | unmet | uncertain whether it is false or undefined. It is not true |
 //!
-//! `and` is false if one part is, `or` is true if one part is; then undefined weighs more than true and false. `not` keeps
-//! undefined. So `a and b` is unmet where `a` is undefined and `b` is open, which fails; and `not (a and b)` is open, since `b` may
-//! be false. With each value goes the set of those that it may have once further spans have come. What cannot become another
-//! verdict any more is final. A span that withholds something may still leave open what was final, as a copy with other content
-//! may; it never turns it round.
+//! `and` is false if one operand is, `or` is true if one operand is; otherwise undefined outweighs true and false.
+//! `not` keeps undefined. So `a and b` is unmet if `a` is undefined and `b` is open, which fails; and `not (a and b)`
+//! is open, since `b` may be false. Each value has the set of values that it may get once further spans have arrived. A
+//! value that cannot get another verdict is final. A span with dropped data, or a copy with different content, may
+//! still make a final result open, but never reverses it.
 
 use model::Verdict;
 
@@ -27,16 +27,16 @@ pub(crate) enum Truth {
 
 use Truth::{False, Open, True, Undefined, Unmet};
 
-/// The values that a statement may have in the end.
+/// The set of values that a statement may have in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Future(u8);
 
-/// What looking at a statement brought.
+/// The result of the evaluation of a statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Evaluation {
     pub(crate) truth: Truth,
     pub(crate) future: Future,
-    /// What is lacking, or what the doubt is.
+    /// What is missing, or why the result is uncertain.
     pub(crate) reason: Option<String>,
 }
 
@@ -72,12 +72,12 @@ impl Truth {
         }
     }
 
-    /// Whether a part with this value makes the whole what it is.
+    /// Whether an operand with this value decides the result.
     pub(crate) fn decides(self, whole: Self) -> bool {
         self == whole || (whole == Unmet && matches!(self, Undefined | Open))
     }
 
-    /// The verdict on an assertion or claim with this value.
+    /// Returns the verdict on an assertion or claim with this value.
     pub(crate) fn verdict(self) -> Verdict {
         match self {
             True => Verdict::Passed,
@@ -95,9 +95,9 @@ impl From<bool> for Truth {
 
 impl Future {
     pub(crate) const ANY: Self = Self(31);
-    /// Known, but not which of the two.
+    /// True or false, but it is unknown which.
     pub(crate) const DEFINED: Self = Self::only(True).with(Self::only(False));
-    /// The same, unless a span comes that leaves it in doubt: one that dropped what is asked for, or of another clock.
+    /// The same, or open after a later span that dropped the queried data or has another clock.
     pub(crate) const DEFINED_OR_OPEN: Self = Self::DEFINED.with(Self::only(Open));
 
     pub(crate) const fn only(truth: Truth) -> Self {
@@ -148,7 +148,7 @@ impl Future {
 }
 
 impl Evaluation {
-    /// What further spans cannot change.
+    /// Creates a result that further spans cannot change.
     pub(crate) fn fixed(truth: Truth) -> Self {
         Self { truth, future: Future::only(truth), reason: None }
     }
@@ -157,7 +157,7 @@ impl Evaluation {
         Self { truth, future, reason: None }
     }
 
-    /// Something is lacking, for now or for good.
+    /// Creates an undefined result: something is missing, for now or permanently.
     pub(crate) fn undefined(reason: impl Into<String>, future: Future) -> Self {
         Self { truth: Undefined, future, reason: Some(reason.into()) }
     }
@@ -178,8 +178,8 @@ impl Evaluation {
         self.join(other, Truth::or, Future::or)
     }
 
-    /// The same where `possible` is what it may be with all that may be there unseen. What that cannot change is found,
-    /// and all else is open.
+    /// Returns the result if data that is possibly missing cannot change it, and open otherwise. `possible` is the set
+    /// of results with all such data.
     pub(crate) fn doubted(self, possible: Future, reason: &str) -> Self {
         if possible.is_only(self.truth) { self } else { Self::open(reason, Future::ANY) }
     }
@@ -202,7 +202,7 @@ impl Evaluation {
     ) -> Self {
         let truth = truth(self.truth, other.truth);
         let future = future(self.future, other.future);
-        // The part that decided says why, or both.
+        // The reason is that of the deciding operand, or of both.
         let reason = match (self.reason, other.reason) {
             (Some(one), Some(other_one)) if truth == Unmet && self.truth != other.truth => {
                 Some(format!("{one}; {other_one}"))
@@ -220,7 +220,7 @@ mod tests {
 
     use super::{Future, Truth};
 
-    /// What it may be, once nothing is in doubt.
+    /// Returns the values that it may have once nothing is uncertain.
     fn worlds(truth: Truth) -> Vec<Truth> {
         match truth {
             Truth::Open => vec![Truth::True, Truth::False, Truth::Undefined],

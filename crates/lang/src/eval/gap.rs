@@ -19,21 +19,21 @@ use crate::{
     value::Value,
 };
 
-/// The time from the end of one span to the start of another, within what their clocks allow.
+/// The time from the end of one span to the start of another, within the bounds that their clocks allow.
 #[derive(Clone, Debug)]
 pub(crate) struct GapBounds {
     pub(crate) low: i128,
     pub(crate) high: i128,
-    /// Whether both stand on one host.
+    /// Whether both spans are on one host.
     pub(crate) is_exact: bool,
     is_bounded: bool,
     pub(crate) doubt: Option<String>,
     pub(crate) pair: (u32, u32),
-    /// Why it is not known whether other spans are meant as well.
+    /// Why it is uncertain whether other spans match as well.
     pub(crate) unsure: Option<String>,
 }
 
-/// A gap between two hosts is known to lie in an interval. Where both its ends compare the same way, so does the gap.
+/// Compares a gap. A gap between two hosts is an interval: if both its bounds compare the same way, so does the gap.
 pub(super) fn compare_gap<'a>(
     left: &'a Expr,
     comparator: Comparator,
@@ -71,7 +71,7 @@ pub(super) fn compare_gap<'a>(
     };
     let is_steady = is_lasting(from) && is_lasting(to) && truth != Truth::Open;
     let mut future = if is_steady { Future::only(truth) } else { Future::ANY };
-    // A second span may come that is meant as well; and clocks may turn out to contradict each other.
+    // A second span may match later, and clocks may turn out to contradict each other.
     future = future.with(Future::only(Truth::Undefined));
     if !bounds.is_exact {
         future = future.with(Future::only(Truth::Open));
@@ -85,7 +85,7 @@ pub(super) fn compare_gap<'a>(
     })
 }
 
-/// `gap(from, to)` where both hosts' clocks are one, or are known to the nanosecond.
+/// Returns `gap(from, to)` if both spans share a clock, or if the offset of their clocks is known to the nanosecond.
 pub(crate) fn gap<'a>(
     from: &'a Selector,
     to: &'a Selector,
@@ -109,7 +109,7 @@ pub(crate) fn gap<'a>(
     })
 }
 
-/// Between which values `gap(from, to)` lies.
+/// Returns the bounds of `gap(from, to)`.
 pub(crate) fn gap_bounds<'a>(
     from: &'a Selector,
     to: &'a Selector,
@@ -138,7 +138,7 @@ pub(crate) fn gap_bounds<'a>(
     };
     let (from, to) = match (only(from, Side::Left), only(to, Side::Right)) {
         (Ok(from), Ok(to)) => (from, to),
-        // What is for good decides.
+        // A permanent lack of a value decides.
         (Err(left), Err(right)) => return Err(if right.is_for_good { right } else { left }),
         (Err(missing), Ok(_)) | (Ok(_), Err(missing)) => return Err(missing),
     };
@@ -166,7 +166,7 @@ impl GapBounds {
         [self.low, self.high]
     }
 
-    /// Whether both ends are known.
+    /// Whether both bounds are known.
     pub(crate) fn is_bounded(&self) -> bool {
         self.is_bounded
     }

@@ -1,4 +1,4 @@
-//! Spans in groups, by keys that they share.
+//! Groups spans by the keys that they share.
 
 use std::collections::HashMap;
 
@@ -15,18 +15,18 @@ use crate::{
     value::{Value, key::key},
 };
 
-/// Which span is in which group.
+/// The group of each span.
 #[derive(Debug)]
 pub(super) struct GroupIndex {
-    /// In the order of the places.
+    /// The number of the group, in the order of the spans.
     numbers: Vec<u32>,
-    /// By group.
+    /// The number of spans, by group.
     pub(super) sizes: Vec<u64>,
-    /// Why it is not known of some span to which group it belongs; it is in none.
+    /// Why the group of some span is unknown; that span is in no group.
     pub(super) doubt: Option<String>,
 }
 
-/// The group of a span that is in none.
+/// Marks a span that is in no group.
 const NO_GROUP: u32 = u32::MAX;
 
 impl GroupIndex {
@@ -66,7 +66,7 @@ impl GroupIndex {
         grouped
     }
 
-    /// How many bytes it takes.
+    /// Returns the size in bytes.
     pub(super) fn bytes(&self) -> u64 {
         (4 * self.numbers.len() + 8 * self.sizes.len()) as u64
     }
@@ -82,12 +82,12 @@ impl GroupIndex {
     }
 }
 
-/// Keys by number: equal ones have equal numbers.
+/// Keys by number: equal keys have equal numbers.
 #[derive(Default)]
 struct Keys {
-    /// A key without its last part, and that part.
+    /// By the key without its last part, and that part.
     whole: HashMap<u128, u32>,
-    /// The same of what stands before the last part; 0 is nothing.
+    /// The same for the parts before the last one; 0 means none.
     beginnings: HashMap<u128, u32>,
     texts: HashMap<String, u64>,
 }
@@ -99,12 +99,12 @@ enum KeyPart {
     /// A text of the trace, by its number.
     Text(u32),
     Id([u8; 8]),
-    /// Anything else, by a number of its own.
+    /// Any other value, by its own number.
     Other(u64),
 }
 
 impl KeyPart {
-    /// The part behind a beginning as one number.
+    /// Combines the part with the number of the parts before it.
     fn behind(self, beginning: u32) -> u128 {
         let (kind, number) = match self {
             Self::Absent => (0, 0),
@@ -117,7 +117,7 @@ impl KeyPart {
 }
 
 impl Keys {
-    /// The key of a span, or why it is not known.
+    /// Returns the key of a span. The error states why it is unknown.
     fn of_span<'a>(
         &mut self,
         first: &[(&'a Expr, Column)],
@@ -179,11 +179,11 @@ impl Keys {
     }
 }
 
-/// A property that is read from many spans, its name looked up once.
+/// A property that is read from many spans, with its name looked up once.
 pub(super) enum Column {
-    /// Of the span itself, by the number of its key.
+    /// An attribute of the span itself, by the number of its key.
     Attribute(u32),
-    /// Of the resource: the same for all of its spans.
+    /// A value of the resource: the same for all of its spans.
     Resource,
     Duration,
     Other,
@@ -203,11 +203,11 @@ impl Column {
         }
     }
 
-    /// The value on the span itself; where it is not, it may still be on its resource.
+    /// Returns the value on the span itself. If it is absent there, the resource may still have it.
     pub(super) fn on<'a>(&self, scene: &EvalScope<'_, 'a>) -> Option<NumberedAttribute<'a>> {
         let Self::Attribute(key) = self else { return None };
         let mut attributes = scene.world.trace.numbered_attributes(scene.span?.ix());
-        // As everywhere: of a key that stands twice the last value counts.
+        // As everywhere: if a key occurs twice, the last value counts.
         attributes.rfind(|attribute| attribute.key() == *key)
     }
 }

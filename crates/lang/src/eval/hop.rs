@@ -1,4 +1,4 @@
-//! One hop of a selector: from spans that were reached to those that a combinator leads to, and back.
+//! Evaluates one hop of a selector: from the reached spans to the spans that a combinator leads to, and back.
 
 use std::{cmp::Ordering, collections::HashSet};
 
@@ -12,11 +12,11 @@ use crate::{
     syntax::ast::{Combinator, Position},
 };
 
-/// No span: a trace has fewer than 2^32 of them.
+/// Marks no span: a trace has fewer than 2^32 spans.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// The places among `found` that a combinator leads to from `from`, both sorted. With a position, what it picks from
-/// each of them.
+/// Returns the spans among `found` that a combinator leads to from `from`, both sorted. With a `position`, returns the
+/// spans that it picks from each of them.
 pub(super) fn reach(
     from: &[u32],
     combinator: Combinator,
@@ -54,8 +54,8 @@ pub(super) fn reach(
     places
 }
 
-/// By place: what a position picks from there, or [`NOWHERE`]. One walk tells it for all spans, so that a question of each
-/// of them costs no more than one of all.
+/// Returns, for each span, the span that a position picks from there, or [`NOWHERE`]. One walk computes this for all
+/// spans, so a lookup for each of them costs no more than one for all.
 pub(super) fn picks(
     combinator: Combinator,
     found: &Bits,
@@ -69,7 +69,7 @@ pub(super) fn picks(
     picks
 }
 
-/// Tells for each of these places, which are sorted, what a position picks from there; nothing where that is none.
+/// Reports, for each of these spans (sorted), the span that a position picks from there, if there is one.
 fn pick_each(
     from: &[u32],
     combinator: Combinator,
@@ -92,10 +92,10 @@ fn pick_each(
     }
 }
 
-/// Who is told of a place and what was picked from there.
+/// A callback that receives a span and the span that was picked from there.
 type PickFn<'t> = &'t mut dyn FnMut(u32, u32);
 
-/// What is one step away, in document order. The steps of all spans together are as many as the trace has edges.
+/// Returns the spans one step away, in document order. All spans together have as many steps as the trace has edges.
 fn near<'w>(
     place: u32,
     combinator: Combinator,
@@ -122,14 +122,14 @@ fn is_trigger(place: u32, world: &EvalContext<'_>) -> bool {
 
 fn below(from: &[u32], found: &Bits, world: &EvalContext<'_>) -> Vec<u32> {
     if let Some(trigger) = from.iter().find(|place| is_trigger(**place, world)) {
-        // It is not below itself, but may name a parent.
+        // The trigger span is not below itself, but may name a parent.
         let holds =
             |place: &u32| (*place..world.tree.end_at(*place as usize) as u32).contains(trigger);
         let is_below = from.iter().any(|place| place != trigger && holds(place));
         let places = found.ones().map(|place| place as u32);
         return places.filter(|place| place != trigger || is_below).collect();
     }
-    // A subtree is a stretch of places, so what an earlier one covers is not looked at again.
+    // A subtree is a contiguous range, so a range that an earlier subtree covers is not visited again.
     let mut covered = 0;
     let mut places = Vec::new();
     for place in from {
@@ -167,7 +167,7 @@ fn pick_below(
     }
 }
 
-/// Of several siblings the first reaches all that the others do.
+/// Of several siblings, the first reaches all spans that the others reach.
 fn later_siblings(from: &[u32], found: &Bits, world: &EvalContext<'_>) -> Vec<u32> {
     let tree = &world.tree;
     let mut seen = HashSet::new();
@@ -222,13 +222,13 @@ fn above(from: &[u32], found: &Bits, world: &EvalContext<'_>) -> Vec<u32> {
     seen.into_iter().filter(|place| found.has(*place)).map(|place| place as u32).collect()
 }
 
+/// Walks the tree once, with a stack of the ancestors that are in `found`.
 fn pick_above(
     from: &[u32],
     found: &Bits,
     position: Position,
     world: &EvalContext<'_>,
     told: PickFn<'_>,
-/// One walk through the tree that remembers which of the found are open above.
 ) {
     let tree = &world.tree;
     let trigger = world.trigger().filter(|trigger| found.has(*trigger));
@@ -263,7 +263,7 @@ fn pick_above(
     }
 }
 
-/// By place: how many of `found` stand above it.
+/// Returns, for each span, the number of its ancestors that are in `found`.
 pub(super) fn counts_above(found: &Bits, world: &EvalContext<'_>) -> Vec<u32> {
     let tree = &world.tree;
     let mut counts: Vec<u32> = Vec::with_capacity(found.len());
@@ -280,13 +280,13 @@ pub(super) fn counts_above(found: &Bits, world: &EvalContext<'_>) -> Vec<u32> {
     counts
 }
 
-/// The spans from which a combinator leads to one of these.
+/// Returns the spans from which a combinator leads to one of these.
 pub(super) fn reach_back(to: &Bits, combinator: Combinator, world: &EvalContext<'_>) -> Bits {
     let tree = &world.tree;
     let mut from = Bits::none(to.len());
     match combinator {
         Combinator::Descendant => {
-            // The next of them behind a place is below it or not at all.
+            // The next of them after a span is below it, or none is.
             let mut next = to.len();
             for place in (0..to.len()).rev() {
                 from.put(place, next < tree.end_at(place));

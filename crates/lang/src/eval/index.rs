@@ -1,8 +1,8 @@
-//! For which spans a statement holds: found out for all of them at once.
+//! Evaluates a statement for all spans at once.
 //!
-//! What is asked of a single span and a literal (`name = "GET"`, `http.route exists`) is an *atom*. All atoms of a plan
-//! are answered in one pass over the spans (`pass.rs`), and the answers joined by `and`, `or` and `not` 64 spans at a time.
-//! Everything else is asked span by span, and only where the rest does not decide.
+//! A predicate on a single span and a literal (`name = "GET"`, `http.route exists`) is an *atom*. One pass over the
+//! spans (`pass.rs`) evaluates all atoms of a plan; `and`, `or` and `not` combine the results, 64 spans at a time.
+//! Every other predicate is evaluated span by span, and only where the rest does not decide.
 
 use std::{borrow::Cow, cell::Cell, collections::HashMap};
 
@@ -23,8 +23,8 @@ use crate::{
     },
 };
 
-/// For which spans a statement holds, does not hold, is open or unmet; for all others it is undefined. Spans stand in the
-/// order of arrival, in which their rows lie in memory.
+/// The spans for which a statement holds, does not hold, is open or is unmet; for all others it is undefined. Spans are
+/// in the order of arrival, which is the order of their rows in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Extent {
     pub(crate) yes: Bits,
@@ -33,34 +33,34 @@ pub(crate) struct Extent {
     pub(crate) unmet: Bits,
 }
 
-/// The answers to the atoms of a plan.
+/// The results of the atoms of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     extents: Vec<AtomAnswers>,
     numbers: HashMap<NodeId, usize>,
 }
 
-/// The answers to an atom.
+/// The results of an atom.
 #[derive(Debug)]
 struct AtomAnswers {
     extent: Extent,
-    /// What they took.
+    /// The budget steps of the evaluation.
     steps: u64,
-    /// The statement that paid for them last.
+    /// The statement that was charged for them last.
     payer: Cell<u32>,
 }
 
-/// How many atoms are answered in one pass; what is beyond is asked span by span.
+/// The maximum number of atoms that one pass evaluates; further atoms are evaluated span by span.
 const ATOMS_MAX: usize = 20_000;
 
-/// For so many spans an atom costs a step, beside what its answers take.
+/// The number of spans for which an atom costs one budget step, in addition to its evaluation.
 const ATOM_SPANS: u64 = 4;
 
-/// How many bytes the answers of one pass may take.
+/// The maximum size of the results of one pass, in bytes.
 const EXTENTS_BYTES_MAX: usize = 256 << 20;
 
 impl Index {
-    /// Answers all atoms of these.
+    /// Evaluates all atoms in these expressions and selectors.
     pub(crate) fn of<'a>(
         expressions: &[&'a Expr],
         selectors: &[&'a Selector],
@@ -71,7 +71,7 @@ impl Index {
         selectors.iter().for_each(|selector| atoms_within(selector, &mut found));
         let atoms_max = ATOMS_MAX.min(EXTENTS_BYTES_MAX / Extent::bytes(world.len()));
         let mut atoms: Vec<Atom<'a>> = Vec::new();
-        // Two that say the same are one. Two that only look the same may hold different secrets.
+        // Equal atoms are evaluated once. Atoms that are only printed the same may hold different secrets.
         let mut known: HashMap<String, Vec<(&'a Expr, usize)>> = HashMap::new();
         let mut numbers = HashMap::new();
         for expression in found {
@@ -144,7 +144,7 @@ fn atoms_within<'a>(selector: &'a Selector, found: &mut Vec<&'a Expr>) {
     }
 }
 
-/// For which of the spans in `mask` a statement holds; of others nothing is said.
+/// Evaluates a statement for the spans in `mask`; the results for other spans are unspecified.
 pub(crate) fn extent<'a>(expression: &'a Expr, mask: &Bits, scene: &EvalScope<'_, 'a>) -> Extent {
     budget::spend(16 + mask.len() as u64 / 16);
     if let Some(known) = scene.world.indexed(expression) {
@@ -158,7 +158,7 @@ pub(crate) fn extent<'a>(expression: &'a Expr, mask: &Bits, scene: &EvalScope<'_
             let mut asked = Extent::nowhere(mask.len());
             let mut mask = Cow::Borrowed(mask);
             if let Some((inner, without)) = of_inner(expression, scene.world) {
-                // Most spans have none, and all of these answer alike.
+                // Most spans have no events or links, and all of these have the same result.
                 let (events, links) = scene.world.inner();
                 let having = if inner == Inner::Event { events } else { links };
                 asked.fill(without);
@@ -174,7 +174,7 @@ pub(crate) fn extent<'a>(expression: &'a Expr, mask: &Bits, scene: &EvalScope<'_
     }
 }
 
-/// Whether a comparison asks for events or links, and what it is without any.
+/// Returns whether a comparison queries events or links, and its result without any.
 fn of_inner(expression: &Expr, world: &EvalContext<'_>) -> Option<(Inner, Truth)> {
     let (value, without) = match &expression.kind {
         ExprKind::Within { inner, .. } => return Some((*inner, Truth::False)),
@@ -184,7 +184,7 @@ fn of_inner(expression: &Expr, world: &EvalContext<'_>) -> Option<(Inner, Truth)
     };
     let ExprKind::Property(property) = &value.kind else { return None };
     let property = match property {
-        // An attribute of that name comes first, if there is one anywhere.
+        // An attribute of that name takes precedence, if the trace has one.
         Property::Attribute { name, otherwise: Some(otherwise) }
             if world.trace.text_number(name).is_none() =>
         {
@@ -199,7 +199,7 @@ fn of_inner(expression: &Expr, world: &EvalContext<'_>) -> Option<(Inner, Truth)
     }
 }
 
-/// What is answered already comes first; the rest is asked only where that does not decide.
+/// Combines the indexed parts first; evaluates the other parts only where these do not decide.
 fn join<'a>(
     parts: &'a [Expr],
     mask: &Bits,
@@ -227,18 +227,18 @@ fn join<'a>(
 }
 
 impl Extent {
-    /// How many bytes it takes for so many spans.
+    /// Returns the size in bytes for this number of spans.
     fn bytes(spans: usize) -> usize {
         size_of::<Self>() + 4 * spans.div_ceil(64) * size_of::<u64>()
     }
 
-    /// Undefined everywhere.
+    /// Creates an extent that is undefined for all spans.
     pub(super) fn nowhere(len: usize) -> Self {
         let [yes, no, open, unmet] = std::array::from_fn(|_| Bits::none(len));
         Self { yes, no, open, unmet }
     }
 
-    /// The same everywhere.
+    /// Sets all spans to one value.
     pub(super) fn fill(&mut self, truth: Truth) {
         *self = Self::nowhere(self.yes.len());
         if let Some(bits) = self.bits_mut(truth) {
@@ -246,14 +246,14 @@ impl Extent {
         }
     }
 
-    /// Where nothing has been set before.
+    /// Sets a span that has no value yet.
     pub(super) fn set(&mut self, number: usize, truth: Truth) {
         if let Some(bits) = self.bits_mut(truth) {
             bits.set(number);
         }
     }
 
-    /// Where it has this value; undefined is what has no other.
+    /// Returns the spans with this value; `None` for undefined, which has no set.
     fn bits_mut(&mut self, truth: Truth) -> Option<&mut Bits> {
         match truth {
             Truth::True => Some(&mut self.yes),
@@ -264,7 +264,7 @@ impl Extent {
         }
     }
 
-    /// Nothing is said of these any more.
+    /// Removes the values of these spans.
     fn clear(&mut self, numbers: &Bits) {
         [&mut self.yes, &mut self.no, &mut self.open, &mut self.unmet]
             .into_iter()
@@ -285,16 +285,16 @@ impl Extent {
         self
     }
 
-    /// As [`Truth::and`], for all spans at once.
+    /// Combines like [`Truth::and`], for all spans at once.
     fn and(&mut self, other: &Self) {
-        // Open is what is open on one side, and open or true on the other.
+        // The result is open where one operand is open and the other is open or true.
         let mut opened = other.yes.clone();
         opened.add(&other.open);
         opened.keep(&self.open);
         let mut more = self.yes.clone();
         more.keep(&other.open);
         opened.add(&more);
-        // Unmet is what else is open or unmet on one side, unless the other is false.
+        // The result is unmet where one operand is otherwise open or unmet, unless the other is false.
         let mut unmet = self.unmet.clone();
         unmet.add(&other.unmet);
         unmet.add(&self.open);
@@ -307,9 +307,9 @@ impl Extent {
         self.unmet = unmet;
     }
 
-    /// As [`Truth::or`], for all spans at once.
+    /// Combines like [`Truth::or`], for all spans at once.
     fn or(&mut self, other: &Self) {
-        // Unmet is what is unmet on one side, and unmet or false on the other.
+        // The result is unmet where one operand is unmet and the other is unmet or false.
         let mut unmet = other.no.clone();
         unmet.add(&other.unmet);
         unmet.keep(&self.unmet);
@@ -324,21 +324,21 @@ impl Extent {
     }
 }
 
-/// What a statement comes to on each of several spans, and on all of them.
+/// The results of a statement on each of several spans, and on all of them.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// In the order of the places.
+    /// In the order of the spans.
     pub(crate) truths: Vec<Truth>,
     pub(crate) found: QuantifiedEvaluation,
 }
 
-/// Asks a statement of several spans.
+/// Evaluates a statement on several spans.
 pub(crate) fn tally<'a>(expression: &'a Expr, places: &[u32], scene: &EvalScope<'_, 'a>) -> Tally {
     let at = |place: u32| {
         let span = Some(scene.world.span_at(place as usize));
         truth(expression, &EvalScope { span, ..*scene })
     };
-    // A set costs the more the larger the trace is, a span by itself does not.
+    // The cost of a set grows with the trace, the cost of a single span does not.
     let is_few = places.len() < scene.world.len() / 64;
     if !is_fixed(expression) || is_few {
         let mut tally = Tally {
@@ -360,7 +360,7 @@ pub(crate) fn tally<'a>(expression: &'a Expr, places: &[u32], scene: &EvalScope<
     let extent = extent(expression, &mask, scene);
     let truths: Vec<_> = places.iter().map(|place| extent.at(number(place))).collect();
     let mut found = QuantifiedEvaluation::nothing();
-    // One span of each kind stands for all of them: nothing about them will change.
+    // One span of each kind represents all of them: their results are fixed.
     for kind in Truth::ALL {
         if let Some(first) = truths.iter().position(|truth| *truth == kind) {
             found.add(at(places[first]));

@@ -1,31 +1,31 @@
-//! What further spans can change, from the syntax alone.
+//! Determines from the syntax alone what further spans can change.
 //!
-//! A selection is lasting if a span that is in it stays in it. Conditions on the span itself are, and so is a way along
-//! parents and links, since these only become more. (Parents that form a circle contradict themselves, and are left out
-//! of this account.) What asks for the absence of others is not: `:leaf`, `:orphan`, `:not`, the next sibling, and every
-//! position. Nor is a way along later siblings: a further span may show that two clocks contradict each other.
+//! A selection is lasting if a selected span stays selected. Conditions on the span itself are lasting, and so is a path along
+//! parents and links, since these only grow. (Parents that form a cycle contradict themselves, and are not considered here.)
+//! Selectors that depend on the absence of other spans are not lasting: `:leaf`, `:orphan`, `:not`, the next sibling, and every
+//! position. Nor is a path along later siblings: a further span may show that two clocks contradict each other.
 
 use crate::syntax::ast::{
     Aggregate, Arithmetic, Combinator, Expr, ExprKind, Hop, Intrinsic, Piece, Property, Pseudo,
     Selector, Summary,
 };
 
-/// How a value may change once further spans come. Later ones include the earlier ones.
+/// How further spans may change a value. Later variants include the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Steadiness {
     /// Not at all.
     Fixed,
-    /// As its trend says; it stays a value.
+    /// According to its trend; it stays defined.
     Total,
-    /// It may also cease to be one.
+    /// It may also become undefined.
     Loose,
-    /// Nobody will know.
+    /// In an unknown way.
     Wild,
 }
 
 use Steadiness::{Fixed, Loose, Total, Wild};
 
-/// Whether a span that is selected stays selected whatever further spans come.
+/// Whether a selected span stays selected, whatever further spans arrive.
 pub(crate) fn is_lasting(selector: &Selector) -> bool {
     selector.parts.iter().flat_map(|part| &part.hops).all(is_lasting_hop)
 }
@@ -42,12 +42,12 @@ fn is_lasting_hop(hop: &Hop) -> bool {
         })
 }
 
-/// Whether a statement or value about one span stays as it is.
+/// Whether a statement or value about one span never changes.
 pub(crate) fn is_fixed(expression: &Expr) -> bool {
     steadiness(expression) == Fixed
 }
 
-/// How a value may change. Statements count as values that are fixed or wild.
+/// Returns how a value may change. Statements count as values that are fixed or wild.
 pub(crate) fn steadiness(expression: &Expr) -> Steadiness {
     match &expression.kind {
         ExprKind::Null
@@ -85,7 +85,7 @@ pub(crate) fn steadiness(expression: &Expr) -> Steadiness {
     }
 }
 
-/// Of a sum or a difference; of anything else nobody looks into how it moves.
+/// Returns the steadiness of a sum or a difference. The trend of any other operation is not analyzed.
 fn calculated(parts: Steadiness, operator: Arithmetic) -> Steadiness {
     match (parts, operator) {
         (Fixed, _) => Fixed,
@@ -94,7 +94,7 @@ fn calculated(parts: Steadiness, operator: Arithmetic) -> Steadiness {
     }
 }
 
-/// Of what depends on its parts in a way that nobody looks into.
+/// Returns the steadiness of a value that depends on its parts in a way that is not analyzed.
 fn whole<'e>(mut parts: impl Iterator<Item = &'e Expr>) -> Steadiness {
     if parts.all(is_fixed) { Fixed } else { Wild }
 }
@@ -131,7 +131,7 @@ fn of_aggregate(aggregate: &Aggregate) -> Steadiness {
     }
 }
 
-/// Whether every span has it, as a number or a duration.
+/// Whether every span has the value, as a number or a duration.
 fn is_amount(value: &Expr) -> bool {
     matches!(
         value.kind,
@@ -148,14 +148,14 @@ fn is_amount(value: &Expr) -> bool {
     )
 }
 
-/// Whether the trigger's answer is asked for.
+/// Whether an expression queries the response of the trigger.
 pub(crate) fn speaks_of_response(expression: &Expr) -> bool {
     has(expression, &|one| {
         matches!(one.kind, ExprKind::Response(_) | ExprKind::Property(Property::Response(_)))
     })
 }
 
-/// Whether a property of the span that is spoken of is asked for, or the span itself.
+/// Whether an expression queries a property of the current span, or the span itself.
 pub(crate) fn speaks_of_span(expression: &Expr) -> bool {
     has(expression, &|one| match &one.kind {
         ExprKind::Property(Property::Count) => false,
@@ -172,7 +172,7 @@ pub(crate) fn speaks_of_span(expression: &Expr) -> bool {
     })
 }
 
-/// Whether other spans of the trace are asked for: aggregates, sentences, relations.
+/// Whether an expression queries other spans of the trace: aggregates, quantified statements, relations.
 pub(crate) fn speaks_of_trace(expression: &Expr) -> bool {
     has(expression, &|one| {
         matches!(
@@ -185,17 +185,17 @@ pub(crate) fn speaks_of_trace(expression: &Expr) -> bool {
     })
 }
 
-/// Whether the number of selected spans is asked for.
+/// Whether an expression queries the number of selected spans.
 pub(crate) fn speaks_of_count(expression: &Expr) -> bool {
     has(expression, &|one| matches!(one.kind, ExprKind::Property(Property::Count)))
 }
 
-/// Whether this is so of some part of an expression, short of what is said of other spans.
+/// Whether some part of an expression satisfies the predicate. Parts that refer to other spans are not visited.
 fn has(expression: &Expr, is_so: &dyn Fn(&Expr) -> bool) -> bool {
     is_so(expression) || parts(expression).into_iter().any(|part| has(part, is_so))
 }
 
-/// What an expression is made of and says of the same span.
+/// Returns the parts of an expression that refer to the same span.
 pub(crate) fn parts(expression: &Expr) -> Vec<&Expr> {
     match &expression.kind {
         ExprKind::Template(template) => template

@@ -1,4 +1,4 @@
-//! What a property is: of a span, of an event or link in it, of the trigger's answer.
+//! Looks up properties: of a span, of an event or link in it, of the trigger's response.
 
 use std::borrow::Cow;
 
@@ -19,27 +19,27 @@ use crate::{
     value::{Json, Number, Value, json::read_document, shorten},
 };
 
-/// What became of looking a property up.
+/// The result of the lookup of a property.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Lookup<'a> {
     One(Value<'a>),
-    /// Several at once, of which any may be meant; never empty.
+    /// Several values, of which any may match; never empty.
     Many(Vec<Value<'a>>),
     /// The span does not have it.
     Absent,
-    /// A duration between two bounds: it depends on how far clocks differ, which is what the words say.
+    /// A duration between two bounds. It depends on clock offsets, which the text describes.
     Between(TimeBounds, String),
-    /// The span was not told when it started or ended, so that it has no such time.
+    /// The span does not report its start or its end, so it has no such time.
     Untimed(TimeLack),
-    /// It is not there, and may be among what was dropped.
+    /// The property is absent, and may be among the dropped data.
     Dropped(DropCount),
-    /// The body of the answer, in an encoding that is not read: it is there, and its content is not known.
+    /// The body of the response, in an encoding that is not decoded: it is present, and its content is unknown.
     Encoded(String),
-    /// Nobody knows: there is no answer. [`EvalContext::why_unknown`] says why.
+    /// Unknown: there is no response. [`EvalContext::why_unknown`] returns the reason.
     Unknown,
 }
 
-/// Prefixes of attributes, and the type of a span that has one. The first that fits decides.
+/// Prefixes of attributes, and the type of a span that has one. The first match decides.
 pub(super) const TYPES: &[(&str, &str)] = &[
     ("http.", "http"),
     ("db.", "database"),
@@ -52,20 +52,20 @@ pub(super) const TYPES: &[(&str, &str)] = &[
 /// The header that names the encodings of a body.
 const CONTENT_ENCODING: &str = "content-encoding";
 
-/// How many offsets of clocks are told of one value.
+/// The maximum number of clock offsets that are described for one value.
 const OFFSETS_MAX: usize = 3;
 
 /// The type of all other spans.
 const GENERAL: &str = "general";
 
-/// Spans of browser instrumentation, which are `general` whatever their attributes are.
+/// Names of browser instrumentation spans, which are `general` whatever their attributes are.
 pub(super) const BROWSER_NAMES: [&str; 3] = ["documentLoad", "documentFetch", "resourceFetch"];
 
-/// An attribute that they have.
+/// An attribute of these spans.
 pub(super) const BROWSER_KEY: &str = "event_type";
 
 impl<'a> EvalContext<'a> {
-    /// What a property is in a scene.
+    /// Returns the value of a property in a scope.
     pub(crate) fn look_up(&self, property: &Property, scene: &EvalScope<'_, 'a>) -> Lookup<'a> {
         if let Some(inner) = scene.inner
             && let Some(found) = of_inner(property, inner)
@@ -110,7 +110,7 @@ impl<'a> EvalContext<'a> {
         let place = || self.tree.place(span.ix());
         Lookup::One(match intrinsic {
             Intrinsic::Name if is_trigger && is_selecting => {
-                // The trigger span answers to both of its names, and to its own if it came with another.
+                // The trigger span matches both of its names, and its own name if it arrived with another.
                 return many(TRIGGER_NAMES.iter().copied().chain([span.name()]).map(text));
             }
             Intrinsic::Name => text(span.name()),
@@ -142,14 +142,14 @@ impl<'a> EvalContext<'a> {
                     .unless(DropCount::resource_attributes(span));
             }
             Intrinsic::Type => match (self.type_of(span), DropCount::own_attributes(span)) {
-                // It is of no other type by what it does not have.
+                // It has no other type because attributes are absent, which may have been dropped.
                 (GENERAL, Some(dropped)) if !self.is_plain_type(span) => {
                     return Lookup::Dropped(dropped);
                 }
                 (name, _) => text(name),
             },
             Intrinsic::Id => owned(span.id().to_string()),
-            // A root names its parent with zeros, as it does on the wire.
+            // The parent id of a root is all zeros, as on the wire.
             Intrinsic::ParentId => {
                 owned(span.parent().map_or("0".repeat(16), |parent| parent.to_string()))
             }
@@ -168,7 +168,7 @@ impl<'a> EvalContext<'a> {
         })
     }
 
-    /// A time that a span spent, and why it is known between bounds only, where it is.
+    /// Returns a time that a span spent, with the reason if it is known only between bounds.
     fn time_of(
         &self,
         span: Span<'a>,
@@ -185,19 +185,19 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// Why the self time of a span is not known to the nanosecond: the first of its children whose times leave it open.
+    /// Returns why the self time of a span is not known exactly: the first child with times that leave it open.
     fn why_between(&self, span: Span<'a>) -> Option<String> {
         let mut children = self.tree.children_at(self.tree.place(span.ix()));
         children.find_map(|child| self.why_unsure(span, self.span_at(child)))
     }
 
-    /// The same of a critical time, which a span beside one above it may leave open.
+    /// Returns the same for a critical time, which a sibling of an ancestor may leave open.
     fn why_not_critical(&self, cause: Option<Cause>) -> Option<String> {
         let Cause { above, unsure } = cause?;
         self.why_unsure(self.span_at(above), self.span_at(unsure))
     }
 
-    /// Why the times of a span are not known on the clock of another.
+    /// Returns why the times of a span are unknown on the clock of another.
     fn why_unsure(&self, above: Span<'a>, span: Span<'a>) -> Option<String> {
         let hosts = [above, span].map(|span| self.clocks().host_of(span.ix()));
         match time_lack(span) {
@@ -206,7 +206,7 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// How far the clocks of some spans may differ from those of their children, where these are others.
+    /// Describes the clock offsets between some spans and their children on other hosts.
     pub(crate) fn offsets_below(&self, places: &[u32]) -> Option<String> {
         let clocks = self.clocks();
         let host = |place: usize| clocks.host_of(self.tree.order()[place]);
@@ -240,7 +240,7 @@ impl<'a> EvalContext<'a> {
             || self.is_trigger(span.ix())
     }
 
-    /// A part of the trigger's answer. Where nothing was fired, it is what the trigger span of the trace says.
+    /// Returns a part of the trigger's response. If no trigger was fired, it comes from the trigger span of the trace.
     pub(crate) fn response(&self, part: &ResponsePart) -> Lookup<'a> {
         match self.answer {
             Some(Answer::Response(response)) => of_response(part, response),
@@ -275,12 +275,12 @@ impl<'a> EvalContext<'a> {
         value.map_or(Lookup::Unknown, |value| Lookup::One(value.into()))
     }
 
-    /// Whether the trigger was fired and answered.
+    /// Whether the trigger was fired and has a response.
     pub(crate) fn is_answered(&self) -> bool {
         matches!(self.answer, Some(Answer::Response(_) | Answer::Exit(_)))
     }
 
-    /// Why a part of the trigger's answer is not known.
+    /// Returns why a part of the trigger's response is unknown.
     pub(crate) fn why_unknown(&self) -> &'static str {
         match self.answer {
             Some(Answer::NotFired) => "nothing was fired, so that there is no response",
@@ -291,7 +291,7 @@ impl<'a> EvalContext<'a> {
 }
 
 impl Lookup<'_> {
-    /// The same, unless what is absent may have been dropped.
+    /// Returns the same, unless the absent value may have been dropped.
     fn unless(self, dropped: Option<DropCount>) -> Self {
         match (self, dropped) {
             (Self::Absent, Some(dropped)) => Self::Dropped(dropped),
@@ -300,7 +300,7 @@ impl Lookup<'_> {
     }
 }
 
-/// What a property is of an event or link; nothing where it is one of the span around it.
+/// Returns the value of a property of an event or link; `None` if it is a property of the span around it.
 fn of_inner<'a>(property: &Property, inner: InnerRef<'a>) -> Option<Lookup<'a>> {
     let name = match (property, inner) {
         (Property::Attribute { name, .. }, _)
@@ -366,7 +366,7 @@ fn header_of<'a>(response: &'a Response, name: &str) -> Lookup<'a> {
     many(named.map(|(_, value)| text(value)))
 }
 
-/// The encoding of a body that is not read as it stands, by the header that names it.
+/// Returns the encoding that the header of a body names, unless the body can be read as it is.
 fn encoding(header: Lookup<'_>) -> Option<String> {
     let named = match header {
         Lookup::One(value) => vec![value],
@@ -384,7 +384,7 @@ fn is_empty(body: &Value<'_>) -> bool {
     matches!(body, Value::Text(text) if text.is_empty())
 }
 
-/// A program that ended speaks like a response: its code is the status, what it wrote is the body.
+/// Maps the exit of a program to a response: its code is the status, its standard output is the body.
 fn of_exit<'a>(part: &ResponsePart, exit: &'a Exit) -> Lookup<'a> {
     Lookup::One(match part {
         ResponsePart::Status => Value::Number(Number::Int(exit.code.into())),
@@ -394,7 +394,7 @@ fn of_exit<'a>(part: &ResponsePart, exit: &'a Exit) -> Lookup<'a> {
     })
 }
 
-/// The body as text, with U+FFFD for what is not UTF-8.
+/// Returns the body as text, with U+FFFD for invalid UTF-8.
 fn of_body(body: &Body) -> Value<'_> {
     match body {
         Body::Text(body) => text(body),
@@ -405,11 +405,11 @@ fn of_body(body: &Body) -> Value<'_> {
     }
 }
 
-/// One header of a JSON list of `{key, value}`.
+/// Returns one header of a JSON list of `{key, value}`.
 fn of_headers<'a>(headers: &Value<'a>, name: &str) -> Lookup<'a> {
     let headers = match read_document(&headers.text()) {
         Ok(Some(Json::List(headers))) => headers,
-        // As this program's own trigger span has them.
+        // The format of this program's own trigger span.
         Ok(Some(Json::Object(entries))) => {
             let named = entries.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
             return many(named.map(|(_, value)| Value::from(value.clone())));
@@ -430,7 +430,7 @@ fn of_headers<'a>(headers: &Value<'a>, name: &str) -> Lookup<'a> {
     many(headers.iter().filter_map(named).map(owned))
 }
 
-/// The events of a span as Tracetest gives them: a JSON list of `{name, timestamp, attributes}`.
+/// Returns the events of a span in Tracetest's format: a JSON list of `{name, timestamp, attributes}`.
 fn events(span: Span<'_>) -> String {
     let event = |event: Event<'_>| {
         let moment = event.at().to_string();

@@ -1,16 +1,16 @@
-//! The items of a list, for finding one among many.
+//! An index of the items of a list, to search one among many.
 
 use std::collections::HashSet;
 
 use super::expression::Values;
 use crate::value::{Number, Value};
 
-/// Which texts and whole numbers a list has.
+/// The texts and integers in a list.
 #[derive(Debug)]
 pub(super) struct Members {
     pub(super) texts: HashSet<String>,
     pub(super) wholes: HashSet<i128>,
-    /// Whether these are all of them.
+    /// Whether the list has no other items.
     are_all: bool,
 }
 

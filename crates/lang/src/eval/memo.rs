@@ -1,7 +1,7 @@
-//! What is remembered of the nodes of a plan while it is evaluated, and what that takes of the budget.
+//! Memoizes results for the nodes of a plan during the evaluation, and charges them to the budget.
 //!
-//! Each statement pays once for what it needs, whoever computed it, so that it costs what it costs alone. What was cut
-//! short by the budget is not remembered, nor is what belongs to a node without an id.
+//! Each statement is charged once for the results that it needs, also if another statement computed them, so that it costs as
+//! much as it costs alone. A result that the budget cut short is not memoized, nor is one for a node without an id.
 
 use std::{
     cell::{Cell, RefCell},
@@ -18,25 +18,25 @@ use crate::{
     syntax::ast::{At, NodeId},
 };
 
-/// What was computed for each node.
+/// The memoized results, by node.
 pub(super) type Memo<T> = RefCell<HashMap<NodeId, MemoEntry<T>>>;
 
-/// What was computed for a node.
+/// The memoized result for a node.
 #[derive(Debug)]
 pub(super) struct MemoEntry<T> {
     made: Rc<T>,
-    /// What that took.
+    /// The budget steps of the computation.
     steps: u64,
-    /// The statement that paid for it last.
+    /// The statement that was charged for it last.
     payer: Cell<u32>,
 }
 
-/// How many bytes it takes to remember something.
+/// A value that can be memoized, with its size in bytes.
 pub(super) trait Remember {
     fn bytes(&self) -> u64;
 }
 
-/// The memory that everything remembered takes.
+/// The memory use of all memoized results.
 #[derive(Debug, Default)]
 pub(super) struct MemoryUse(Cell<u64>);
 
@@ -50,7 +50,7 @@ impl MemoryUse {
         budget::release(self.0.take());
     }
 
-    /// What was made for a node before, or is made now.
+    /// Returns the memoized result for a node, or computes it.
     pub(super) fn remember<T: Remember>(
         &self,
         memo: &Memo<T>,
@@ -86,7 +86,7 @@ impl Drop for MemoryUse {
 
 impl Remember for Matches {
     fn bytes(&self) -> u64 {
-        // With its ranks, once these are asked for.
+        // Includes the ranks, which are computed on demand.
         2 * self.bits.bytes()
     }
 }

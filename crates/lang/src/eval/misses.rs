@@ -1,4 +1,4 @@
-//! Why a selector selects nothing: the spans that come nearest.
+//! Describes why a selector selects nothing: the nearest misses.
 
 use super::{
     bits::Bits,
@@ -19,23 +19,23 @@ use crate::{
     value::{shorten, show_duration},
 };
 
-/// How many different values of a missed property are named.
+/// The maximum number of different values of a missed property that are listed.
 const VALUES_MAX: usize = 5;
 
-/// Which position each step has, by its number.
+/// Returns the position of a step, by the number of the step.
 type Positions<'p> = &'p dyn Fn(usize, &CompoundSelector) -> Option<Position>;
 
+/// Describes the nearest misses of a selector that selects nothing, in one sentence; `None` if no span is near.
 pub(crate) fn nearest_misses<'a>(
     selector: &'a Selector,
     scene: &EvalScope<'_, 'a>,
-/// The nearest misses of a selector that selects nothing, in one sentence; none where nothing comes near.
 ) -> Option<String> {
     let part =
         selector.parts.first().filter(|_| selector.parts.len() == 1 && !budget::is_over())?;
     at_another_position(part, scene).or_else(|| beside_the_way(part, scene))
 }
 
-/// Positions first: what is said of conditions and combinators is true only where no position had a say in it.
+/// Checks positions first: a description of conditions and combinators is true only if no position had an effect.
 fn at_another_position<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<String> {
     let last = part.hops.iter().rposition(|hop| hop.step.position.is_some())?;
     let only_last = |at: usize, step: &CompoundSelector| step.position.filter(|_| at != last);
@@ -66,7 +66,7 @@ fn beside_the_way<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<Strin
     Some(format!("{alone}, none of them {way} `{above}`{nothing}"))
 }
 
-/// How one stands to another behind a combinator.
+/// Describes the relation of two spans that a combinator requires.
 fn way(combinator: Combinator) -> &'static str {
     match combinator {
         Combinator::Descendant => "below",
@@ -90,7 +90,7 @@ fn but_for_a_pseudo<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> 
     Some(format!("{bare}, none of them `{}`", shorten(&pseudos.concat())))
 }
 
-/// A pseudo-class as it is written.
+/// Returns a pseudo-class as written.
 pub(super) fn pseudo(pseudo: &Pseudo) -> String {
     let step = CompoundSelector {
         condition: None,
@@ -109,7 +109,7 @@ fn counted(spans: usize, written: &str) -> String {
     }
 }
 
-/// The first hops of a part as they are written, with these positions.
+/// Returns the first hops of a part as written, with these positions.
 pub(super) fn written(part: &Part, hops: &[Hop], position: Positions<'_>) -> String {
     let hops = hops.iter().enumerate().map(|(at, hop)| {
         let step = CompoundSelector { position: position(at, &hop.step), ..hop.step.clone() };
@@ -127,7 +127,7 @@ fn written_steps(steps: &[CompoundSelector], position: Positions<'_>) -> String 
     written(&Part { anchor: Anchor::Trace, hops: Vec::new() }, &hops, position)
 }
 
-/// The condition that alone keeps the most spans out, and what these have instead.
+/// Describes the condition that alone excludes the most spans, and the values that these have instead.
 fn all_but_one<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> Option<String> {
     let condition = step.condition.as_ref()?;
     let conditions = match &condition.kind {
@@ -152,7 +152,7 @@ fn all_but_one<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> Optio
         }
         missed
     };
-    // Of conditions that keep out equally many, the first.
+    // Of conditions that exclude equally many spans, the first wins.
     let missed = (0..conditions.len()).rev().map(|at| (at, missed(at)));
     let (at, missed) = missed.max_by_key(|(_, missed)| missed.count())?;
     (!missed.is_empty()).then(|| describe(&conditions[at], &world.places_of(&missed), world))
@@ -209,7 +209,7 @@ fn describe<'a>(condition: &'a Expr, missed: &Bits, world: &EvalContext<'a>) -> 
     }
 }
 
-/// The property that a condition asks for.
+/// Returns the property that a condition queries.
 fn asked(condition: &Expr) -> Option<(&Expr, &Property)> {
     let value = match &condition.kind {
         ExprKind::Compare { left, .. } => left,
@@ -223,7 +223,7 @@ fn asked(condition: &Expr) -> Option<(&Expr, &Property)> {
     }
 }
 
-/// Whether these bear the attribute under its older or newer name.
+/// Describes whether these spans have the attribute under its older or newer name.
 fn renamed_on(property: &Property, missed: &Bits, world: &EvalContext<'_>) -> Option<String> {
     let Property::Attribute { name, .. } = property else { return None };
     renamed::others(name).find_map(|(other, age)| {
@@ -240,7 +240,7 @@ fn renamed_on(property: &Property, missed: &Bits, world: &EvalContext<'_>) -> Op
     })
 }
 
-/// The attribute of a span under its older or newer name, in words.
+/// Describes the attribute of a span under its older or newer name.
 pub(crate) fn renamed_here(property: &Property, scene: &EvalScope<'_, '_>) -> Option<String> {
     let (Property::Attribute { name, .. }, Some(span)) = (property, scene.span) else {
         return None;

@@ -1,9 +1,9 @@
-//! What a tree says of a trace.
+//! Evaluates syntax trees on a trace.
 //!
-//! A [`World`](world::World) is a trace with everything that was found out about it. `select` finds the spans that a
-//! selector means, `truth` says whether a statement holds and whether further spans can change that, `expression` what a
-//! value is. Selections are computed on sets of places of the tree (`bits`), and what many selectors ask of single spans
-//! is found out in one pass over them (`index`).
+//! An [`EvalContext`](world::EvalContext) is a trace with all data that is derived from it. `select` returns the spans
+//! that a selector matches, `truth` evaluates whether a statement holds and whether further spans can change that,
+//! `expression` evaluates values. Selections are computed on sets of tree positions (`bits`), and the predicates that
+//! many selectors have on single spans are evaluated in one pass over the spans (`index`).
 
 pub(crate) mod aggregate;
 pub(crate) mod asked;

@@ -1,8 +1,7 @@
-//! The one pass over the spans that answers all atoms.
+//! Evaluates all atoms in one pass over the spans.
 //!
-//! Atoms that look at the same thing are asked together, and what they answer for a value is remembered as a row: for a
-//! value that was met before, answering them means setting a few bits. The bits of 64 spans at a time are kept side by
-//! side, so that all of them stay near.
+//! Atoms on the same property are evaluated together. Their results for a value are memoized as a row, so that a value that
+//! occurred before only sets a few bits. The bits of 64 spans at a time are adjacent in memory and stay in the cache.
 
 use std::collections::HashMap;
 
@@ -25,16 +24,16 @@ use crate::{
     value::{Number, Value},
 };
 
-/// Answers: three bits for each atom, which of them is set says which.
+/// Results as indexes of bits: each atom has three bits, and the bit that is set is its result.
 type Row = Vec<u16>;
 
-/// What looking at a span once costs, beside what is asked of it.
+/// The budget steps to visit a span once, in addition to the evaluation of atoms.
 const SPAN_STEPS: u64 = 64;
 
-/// How many rows a question remembers.
+/// The maximum number of rows that an atom group memoizes.
 const REMEMBERED: usize = 1024;
 
-/// The answers to all atoms, in their order.
+/// Returns the results of all atoms, in their order.
 pub(super) fn answer<'a>(atoms: &[Atom<'a>], world: &EvalContext<'a>) -> Vec<Extent> {
     let mut extents: Vec<_> = atoms.iter().map(|_| Extent::nowhere(world.len())).collect();
     if atoms.is_empty() {
@@ -62,12 +61,11 @@ pub(super) fn answer<'a>(atoms: &[Atom<'a>], world: &EvalContext<'a>) -> Vec<Ext
     extents
 }
 
-/// The answers for 64 spans.
+/// The results for 64 spans.
 struct Block {
     words: Vec<u64>,
-    /// What they are where nothing is said.
+    /// The initial results, before any value is found.
     absent: Vec<u64>,
-    /// The span that is spoken of.
     bit: u64,
 }
 
@@ -75,7 +73,7 @@ impl Block {
     fn of(atoms: &[Atom<'_>]) -> Self {
         let mut absent = vec![0; atoms.len() * 3];
         for (at, atom) in atoms.iter().enumerate() {
-            // What has no other source is absent until an attribute is met.
+            // An atom without another source is absent until an attribute is found.
             if atom.source() == Source::None
                 && let Some(plane) = plane(at, atom.absent())
             {
@@ -108,7 +106,7 @@ impl Block {
     }
 }
 
-/// Where the bit of an answer stands.
+/// Returns the index of the bit of a result.
 fn plane(at: usize, truth: Truth) -> Option<u16> {
     let kind = match truth {
         Truth::True => 0,
@@ -117,29 +115,28 @@ fn plane(at: usize, truth: Truth) -> Option<u16> {
         // Never unmet: an atom is one comparison.
         Truth::Undefined | Truth::Unmet => return None,
     };
-    // More atoms than this would take a document larger than any that is read.
     u16::try_from(at * 3 + kind).ok()
 }
 
-/// The questions that look at one thing.
+/// The atoms on one property.
 #[derive(Default)]
 struct AtomGroup {
     atoms: Vec<u16>,
-    /// Those of them to which something else may have answered before.
+    /// The atoms for which another source may have set a result before.
     later: Vec<u16>,
     texts: Rows,
     wholes: Rows,
 }
 
-/// The rows of values that were met, by their numbers.
+/// The memoized rows of values, by the numbers of the values.
 #[derive(Default)]
 struct Rows(Vec<(u64, Row)>);
 
 impl Rows {
-    /// The row of a value, which is made if it is not the last one that was met at its place.
+    /// Returns the row of a value. Computes it if the slot of the value holds the row of another value.
     fn get(&mut self, key: u64, make: impl FnOnce(&mut Row)) -> &Row {
         if self.0.is_empty() {
-            // No key stands at a place that is not its own.
+            // Each slot starts with a key that does not belong to it.
             self.0 = (0..REMEMBERED as u64).map(|at| (at + 1, Row::new())).collect();
         }
         let (known, row) = &mut self.0[key as usize % REMEMBERED];
@@ -161,7 +158,7 @@ impl AtomGroup {
         }
     }
 
-    /// Asks all atoms by `ask`.
+    /// Evaluates all atoms with the callback, and appends their results to the row.
     fn row<'a>(which: &[u16], atoms: &[Atom<'a>], row: &mut Row, ask: impl Fn(&Atom<'a>) -> Truth) {
         row.extend(which.iter().filter_map(|at| {
             let at = usize::from(*at);
@@ -207,7 +204,7 @@ impl AtomGroup {
         }
     }
 
-    /// Asks all atoms, and remembers nothing.
+    /// Evaluates all atoms, without memoizing the results.
     fn ask<'a>(
         which: &[u16],
         atoms: &[Atom<'a>],
@@ -223,20 +220,20 @@ impl AtomGroup {
     }
 }
 
-/// All questions.
+/// All atoms, by property.
 struct AtomIndex<'s, 'a> {
     atoms: &'s [Atom<'a>],
     world: &'s EvalContext<'a>,
     names: AtomGroup,
-    /// By the number of a kind, of a status, of a type.
+    /// Rows by the number of a kind, of a status, of a type.
     kinds: Vec<Row>,
     statuses: Vec<Row>,
     types: Vec<Row>,
     type_numbers: Types,
     durations: AtomGroup,
-    /// What is looked up for each span.
+    /// Atoms that are looked up for each span.
     others: AtomGroup,
-    /// What is looked up for spans whose kind or status is not one of those.
+    /// Atoms that are looked up for spans with any other kind or status.
     rare: AtomGroup,
     shared: SharedAnswers,
     attributes: AttributeIndex,
@@ -304,7 +301,7 @@ impl<'s, 'a> AtomIndex<'s, 'a> {
                 block.set(kind);
                 block.set(status);
             }
-            // One of them may not be asked for at all; or it is a kind or code of a later OTLP.
+            // One of them may not be queried at all; or it is a kind or code of a later OTLP version.
             _ => self.rare_of(span, block),
         }
         if !self.types.is_empty() {
@@ -321,7 +318,7 @@ impl<'s, 'a> AtomIndex<'s, 'a> {
         let (cleared, row) = self.shared.of(atoms, span, world);
         block.clear(cleared);
         block.set(row);
-        // From the last: of a key that stands twice the last value counts.
+        // From the last: if a key occurs twice, the last value counts.
         for attribute in world.trace.numbered_attributes(span.ix()).rev() {
             if let Some(question) = self.attributes.of_key(attribute.key(), span.ix().number()) {
                 question.attribute(attribute, atoms, world, block);
@@ -351,7 +348,7 @@ impl<'s, 'a> AtomIndex<'s, 'a> {
     }
 }
 
-/// The words of a status, and those of its code, by the number of the code.
+/// The names of a status, and those of its code, by the number of the code.
 const STATUSES: [(&str, &str); 3] = [
     (StatusCode::Unset.as_str(), "STATUS_CODE_UNSET"),
     (StatusCode::Ok.as_str(), "STATUS_CODE_OK"),
@@ -360,7 +357,7 @@ const STATUSES: [(&str, &str); 3] = [
 
 /// The types of spans, by the keys of their attributes.
 struct Types {
-    /// By the number of a key: 0 where it was not looked at, else one more than the number of its type.
+    /// By the number of a key: 0 if it was not classified yet, else one more than the number of its type.
     keys: Vec<u8>,
     browser_names: [Option<u32>; 3],
     browser_key: Option<u32>,
@@ -375,7 +372,7 @@ impl Types {
         }
     }
 
-    /// The number of a span's type; one beyond the last for those that have none.
+    /// Returns the number of a span's type; one beyond the last for spans that have none.
     fn of_span(&mut self, span: Span<'_>, world: &EvalContext<'_>) -> usize {
         let name = Some(world.trace.name_number(span.ix()));
         if self.browser_names.contains(&name) || world.is_trigger(span.ix()) {
@@ -405,11 +402,11 @@ impl Types {
     }
 }
 
-/// Who asks for an attribute, by the number of its key.
+/// The atoms on attributes, by the number of the key.
 struct AttributeIndex {
-    /// By key: one more than the number of its question; 0 for most.
+    /// By key: one more than the index of its atom group; 0 for most keys.
     slots: Vec<u16>,
-    /// With the span whose attribute was taken last, from 1: of two with one key the one that is met first counts.
+    /// Each with the last span that it was evaluated for, from 1: if a key occurs twice, the first one visited counts.
     questions: Vec<(AtomGroup, usize)>,
 }
 
@@ -445,11 +442,11 @@ impl AttributeIndex {
     }
 }
 
-/// What all spans of a resource and a scope have in common.
+/// The results that all spans of a resource and a scope share.
 #[derive(Default)]
 struct SharedAnswers {
     known: HashMap<(ResourceIx, ScopeIx), usize>,
-    /// To whom it answers, and what.
+    /// The atoms, and their results.
     answers: Vec<(Vec<u16>, Row)>,
     last: Option<((ResourceIx, ScopeIx), usize)>,
 }
@@ -488,7 +485,7 @@ fn shared<'a>(atoms: &[Atom<'a>], span: Span<'a>, world: &EvalContext<'a>) -> (V
     (whose, row)
 }
 
-/// What a resource says; nothing where each span has to be asked.
+/// Returns the result for a resource; `None` if the atom must be evaluated for each span.
 fn on_resource(atom: &Atom<'_>, attributes: Attributes<'_>) -> Option<Truth> {
     let found = |name: &str| attributes.get(name).map(|value| Lookup::One(value.into()));
     if let Some(lookup) = atom.attribute().and_then(found) {

@@ -1,4 +1,4 @@
-//! The patterns of a test: all of them are compiled before it is judged, and their memory is counted.
+//! Compiles all patterns of a test before the test is judged, and counts their memory.
 
 use super::lasting::parts;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     value::Literal,
 };
 
-/// Counts the patterns that stand in these, and says whether there is room for them.
+/// Counts the patterns in these expressions and selectors, and returns whether the budget has room for them.
 pub(super) fn hold_patterns(expressions: &[&Expr], selectors: &[&Selector]) -> bool {
     let mut found = Vec::new();
     expressions.iter().for_each(|expression| in_expression(expression, &mut found));

@@ -1,11 +1,11 @@
-//! How two selections stand to each other: `before`, `after`, `inside`, `overlaps`, `calls`, and the gap between two spans.
+//! Evaluates relations of two selections: `before`, `after`, `inside`, `overlaps`, `calls`, and the gap between two spans.
 //!
-//! Spans of one host are compared as they are. Between hosts a relation is true if it holds for every offset that their
-//! clocks may have (`clocks.rs`), false if for none, and open otherwise. `every` and `some` of the right side are decided
-//! from the extremes of each host, never from all pairs: for the span on the left, the right spans of one host are best
-//! or worst by one of their ends. Only `some … inside` and `some … overlaps` search them, in an order that makes it a binary
-//! search. A pair is two spans: where a span is in both selections, it is not held against itself, so that of each
-//! extreme the second is known as well.
+//! Spans of one host are compared as they are. Between hosts a relation is true if it holds for every possible offset
+//! of their clocks (`clocks.rs`), false if it holds for none, and open otherwise. `every` and `some` of the right side
+//! are decided from the extremes of each host, never from all pairs: for a left span, the best or worst right span of a
+//! host is determined by one of its ends. Only `some … inside` and `some … overlaps` search the spans, in an order that
+//! allows a binary search. A pair is two spans: a span in both selections is not compared with itself, so the second of
+//! each extreme is stored as well.
 
 use std::rc::Rc;
 
@@ -26,23 +26,23 @@ use crate::{
     value::shorten,
 };
 
-/// What a relation came to, and the pair that shows it.
+/// The result of a relation, and the pair that shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct RelationResult {
     pub(crate) found: Evaluation,
     pub(crate) pair: Option<(u32, u32)>,
 }
 
-/// How many questions of one span to one host are asked at the most.
+/// The maximum number of comparisons of one span with one host.
 const QUESTIONS_MAX: usize = 16_000_000;
 
-/// What such a question costs.
+/// The budget steps of such a comparison.
 const QUESTION_STEPS: u64 = 32;
 
-/// Why a relation to the one span on the right is not defined where that is the span on the left.
+/// Why a relation to the only right span is undefined if that is also the left span.
 pub(crate) const SAME_SPAN: &str = "no other span is there to compare it with";
 
-/// Whether a relation of two selections holds.
+/// Returns whether a relation of two selections holds.
 pub(crate) fn relate<'a>(
     left: &'a Subject,
     relation: Relation,
@@ -81,7 +81,7 @@ fn compute<'a>(
             _ => expect_spans(subject.quantifier, sure.len(), *is_lasting, &subject.selector),
         };
         if let Err(found) = expected {
-            // What lacks for good leaves it undefined, whatever becomes of the other side.
+            // A permanent lack makes the result undefined, whatever the other side becomes.
             let is_for_good = found.future.is_only(Truth::Undefined);
             lacking = lacking.filter(|_| !is_for_good).or(Some(found));
         }
@@ -104,13 +104,13 @@ fn compute<'a>(
         return open("too many spans on too many hosts to compare".to_owned());
     };
     let Some(reason) = reason else { return related };
-    // What may be selected besides is as what may still come, while everything else stays.
+    // Spans that are possibly selected count as spans that may still arrive, while everything else stays the same.
     let frozen = RelationQuery { are_lasting: (true, true), is_frozen: true, ..asked };
     let possible = frozen.relate(lefts, rights).map_or(Future::ANY, |frozen| frozen.found.future);
     RelationResult { found: related.found.doubted(possible, &reason), ..related }
 }
 
-/// What is asked of two selections.
+/// A relation to evaluate on two selections.
 #[derive(Clone, Copy)]
 struct RelationQuery<'w, 'a> {
     relation: Relation,
@@ -121,14 +121,14 @@ struct RelationQuery<'w, 'a> {
     is_frozen: bool,
 }
 
-/// What holds of one span on the left, and the span on the right that shows it.
+/// The result for one left span, and the right span that shows it.
 struct RelationAnswer {
     found: Evaluation,
     witness: u32,
 }
 
 impl RelationQuery<'_, '_> {
-    /// What holds of these spans; nothing where they are too many.
+    /// Evaluates the relation on these spans; returns `None` if there are too many.
     fn relate(&self, lefts: &[u32], rights: &[u32]) -> Option<RelationResult> {
         let Self { relation, world, quantifiers: (quantifier, _), .. } = *self;
         let answers: Box<dyn Fn(u32) -> RelationAnswer> = match relation {
@@ -165,7 +165,7 @@ impl RelationQuery<'_, '_> {
             }
         }
         let mut found = quantify(quantifier, &joined, self.are_lasting.0);
-        // A pair that breaks `every`, or that `no` must not have; otherwise one that holds.
+        // A pair that breaks `every`, or that `no` forbids; otherwise one that holds.
         let pair = match quantifier {
             Quantifier::Every | Quantifier::The => broken.or(open).or(held),
             Quantifier::Some | Quantifier::No => held.or(open).or(broken),
@@ -215,7 +215,7 @@ impl RelationQuery<'_, '_> {
         }
     }
 
-    /// What holds of the spans on the right, without the one on the left. All of none is not defined.
+    /// Returns the result over the right spans, without the left span. `every` of no span is undefined.
     fn quantified(&self, joined: &QuantifiedEvaluation, witness: Option<u32>) -> Evaluation {
         let is_every = matches!(self.quantifiers.1, Quantifier::Every | Quantifier::The);
         match witness {
@@ -224,11 +224,11 @@ impl RelationQuery<'_, '_> {
         }
     }
 
-    /// Whether the one calls the other is seen on the two alone, unless the other dropped links.
+    /// Whether one span calls another depends on these two alone, unless the other dropped links.
     fn calls(&self, left: u32, rights: &Callees) -> RelationAnswer {
         let called = called_by(left, self.world, self.world.links());
         budget::spend(QUESTION_STEPS * (1 + called.len()) as u64);
-        // One of the first is meant that the span does not call: there are not more of them than it calls, and itself.
+        // Finds the first one that the span does not call: the search skips at most the spans that it calls, and itself.
         let is_other = |place: &u32| *place != left && called.binary_search(place).is_err();
         let no = rights.sure.iter().copied().find(is_other);
         let open = rights.open.iter().copied().find(is_other);
@@ -252,7 +252,7 @@ impl RelationQuery<'_, '_> {
 /// The spans on the right of `calls`, sorted.
 struct Callees {
     sure: Vec<u32>,
-    /// Those that dropped links: whatever does not show that it calls them may still do so.
+    /// Spans that dropped links: a span that does not visibly call them may still do so.
     open: Vec<u32>,
 }
 
@@ -269,7 +269,7 @@ impl Callees {
     }
 }
 
-/// Why it is open how two spans relate.
+/// Describes why the relation of two spans is open.
 pub(super) fn why_open(relation: Relation, places: [u32; 2], world: &EvalContext<'_>) -> String {
     let spans = places.map(|place| world.span_at(place as usize));
     if relation == Relation::Calls {
@@ -285,7 +285,7 @@ pub(super) fn why_open(relation: Relation, places: [u32; 2], world: &EvalContext
     world.clocks().doubt(host, other)
 }
 
-/// What stands directly below a span, or links to it; sorted.
+/// Returns the spans directly below a span, and those that link to it; sorted.
 fn called_by(place: u32, world: &EvalContext<'_>, links: &Links) -> Vec<u32> {
     let children = world.tree.children_at(place as usize).map(|child| child as u32);
     let mut called: Vec<_> = children.chain(links.to(place)).collect();

@@ -1,7 +1,7 @@
-//! Attributes whose names the semantic conventions changed: the older and the newer one.
+//! Attributes that the semantic conventions renamed: the older and the newer name.
 //!
-//! Where a test asks for a name and the spans bear the other one, saying so is worth more than any number of other names
-//! that are near. It is no alias, and nothing is looked up by it.
+//! If a test queries one name and the spans have the other, a message about the rename helps more than any number of
+//! similar names. The other name is no alias, and no lookup uses it.
 
 /// The older name, the newer name.
 const RENAMED: &[(&str, &str)] = &[
@@ -70,14 +70,14 @@ const RENAMED: &[(&str, &str)] = &[
     ("telemetry.auto.version", "telemetry.distro.version"),
 ];
 
-/// Which of the two names another one is.
+/// Whether another name is the older or the newer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
     Older,
     Newer,
 }
 
-/// The other names of an attribute.
+/// Returns the other names of an attribute.
 pub(crate) fn others(name: &str) -> impl Iterator<Item = (&'static str, Age)> {
     RENAMED.iter().filter_map(move |(older, newer)| match name {
         _ if name == *older => Some((*newer, Age::Newer)),

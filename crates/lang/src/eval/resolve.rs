@@ -1,7 +1,7 @@
-//! What is known before a run, filled in: variables, functions of chance and time, and texts made of them.
+//! Substitutes all values that are known before a run: variables, functions of random and time, and texts made of them.
 //!
-//! From here on the tree holds none of them: what they stood for is [`ResolvedValue`], and remembers whether it came from a
-//! secret. Deliberately absent: what triggers are made of. In their texts stand expressions, which [`value`] takes.
+//! Afterwards the tree contains none of them: each is replaced by a [`ResolvedValue`], which records whether it comes from a
+//! secret. Deliberately absent: the parts of triggers. Their texts contain expressions, which [`value`] resolves.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,18 +28,18 @@ use crate::{
     },
 };
 
-/// What `${…}`, `var:` and `env:` may name.
+/// The values that `${…}`, `var:` and `env:` may name.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Vars {
-    /// The variables of the run: its variable set, and the outputs of earlier steps. `var:` and `env:` find them.
+    /// The variables of the run: its variable set, and the outputs of earlier steps. `var:` and `env:` read them.
     pub variables: BTreeMap<String, String>,
-    /// The environment that the run may see. Only `env:` finds it, and only what is not among the variables.
+    /// The environment that the run may read. Only `env:` reads it, and only names that are not among the variables.
     pub environment: BTreeMap<String, String>,
-    /// The names of those whose values nobody may see.
+    /// The names of the variables with secret values.
     pub secrets: BTreeSet<String>,
 }
 
-/// What could not be filled in, and where in the string it stands.
+/// A value that could not be substituted, with its range in the string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FillError {
     /// A variable without a value.
@@ -48,7 +48,7 @@ pub(crate) enum FillError {
     Valueless { reason: String, at: Range<usize> },
 }
 
-/// Fills in what is judged: specs, claims and outputs.
+/// Resolves the parts of a plan that are judged: specs, claims and outputs.
 pub fn resolve(plan: &Plan, vars: &Vars, seed: &Seed) -> Result<ResolvedPlan, ResolveError> {
     let mut draw = Draw::new(seed, Purpose::Judgement);
     let mut resolver = Resolver { vars, draw: &mut draw };
@@ -112,12 +112,12 @@ fn number(resolved: &mut ResolvedPlan) {
     }
 }
 
-/// An expression with nothing open in it but what the trace and the answer tell.
+/// Resolves an expression, so that it depends only on the trace and the response.
 fn resolve_expr(expr: &Expr, vars: &Vars, draw: &mut Draw) -> Result<Expr, FillError> {
     Resolver { vars, draw }.expr(expr)
 }
 
-/// What an expression in a text of a trigger stands for, with its variables filled in.
+/// Returns the value of an expression in a text of a trigger, with its variables substituted.
 pub(crate) fn value(expr: &Expr, vars: &Vars, draw: &mut Draw) -> Result<ResolvedValue, FillError> {
     let expr = resolve_expr(expr, vars, draw)?;
     known(&expr).map_err(|lack| {
@@ -137,7 +137,7 @@ impl Vars {
     }
 }
 
-/// Only names: any of the values may be a secret.
+/// Shows only names: any of the values may be a secret.
 impl std::fmt::Debug for Vars {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Vars")
@@ -149,7 +149,7 @@ impl std::fmt::Debug for Vars {
 }
 
 impl FillError {
-    /// The error, for people who see the place.
+    /// Converts the error to one with the location in the document.
     pub(crate) fn at(self, place: &Place) -> ResolveError {
         let place = place.clone();
         match self {
@@ -205,7 +205,7 @@ impl Resolver<'_> {
         Ok(Expr { kind, at: expr.at.clone() })
     }
 
-    /// The same kind of expression, with its parts resolved.
+    /// Returns the same kind of expression, with its parts resolved.
     fn within(&mut self, kind: &ExprKind) -> Result<ExprKind, FillError> {
         let mut kind = kind.clone();
         match &mut kind {
@@ -317,7 +317,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What the expression is known to be; itself where the trace has a say in it, or where it has no value.
+/// Returns the expression as a constant; the expression itself if it depends on the trace or has no value.
 fn folded(kind: ExprKind, at: &Expr) -> ExprKind {
     let expr = Expr { kind, at: at.at.clone() };
     known(&expr).map(ExprKind::Known).unwrap_or(expr.kind)
@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    /// The pieces of a trigger's text, filled in.
+    /// Substitutes the expressions in a text of a trigger.
     fn filled(source: &str) -> Result<ResolvedValue, FillError> {
         let template = parse::template(source).tree.expect(source);
         let (mut whole, mut is_secret) = (String::new(), false);

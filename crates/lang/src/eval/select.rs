@@ -1,12 +1,12 @@
-//! Which spans a selector selects.
+//! Evaluates which spans a selector selects.
 //!
-//! A step is computed once as a set over all places of the tree (its condition and pseudo-classes). A part then goes from
-//! hop to hop with the places reached so far, sorted. A position picks from what its own step matches, anew from each
-//! span of the step before. Matches come part by part, each in document order: depth first, siblings by start (`tree`); none
-//! comes twice.
+//! The matches of a step (its condition and pseudo-classes) are computed once, as a set over all positions of the tree.
+//! A part then goes from hop to hop with the spans reached so far, sorted. A position picks from the matches of its own
+//! step, separately for each span of the step before. Matches are ordered part by part, each in document order: depth
+//! first, siblings by start (`tree`); no span occurs twice.
 //!
-//! Everything in a trace is the trigger's doing, so the trigger span counts as above every other span, also above those
-//! whose parent is absent.
+//! The trigger causes everything in a trace, so the trigger span counts as an ancestor of every other span, also of
+//! spans with an absent parent.
 
 use std::{cell::OnceCell, collections::HashSet, rc::Rc};
 
@@ -27,22 +27,22 @@ use crate::{
     },
 };
 
-/// The spans that match one step, however it is reached.
+/// The spans that match one step, on any path to it.
 #[derive(Debug)]
 pub(crate) struct Matches {
     pub(crate) bits: Bits,
     ranks: OnceCell<Ranks>,
-    /// By place: how many of them stand above it.
+    /// By position: the number of ancestors that match.
     above: OnceCell<Vec<u32>>,
 }
 
-/// Who links to whom, by places: sorted pairs of a span and one that links to it.
+/// The links between spans, as sorted pairs of the position of a span and the position of one that links to it.
 #[derive(Debug)]
 pub(crate) struct Links {
     pairs: Vec<(u32, u32)>,
 }
 
-/// The places of the selected spans.
+/// Returns the positions of the selected spans.
 pub(crate) fn select<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> Rc<Vec<u32>> {
     let world = scene.world;
     if is_anchored(selector) {
@@ -51,7 +51,7 @@ pub(crate) fn select<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> R
     Rc::new(union(selector, scene))
 }
 
-/// How many spans are selected. What is below or above one span is counted without looking at each.
+/// Returns the number of selected spans. Descendants and ancestors of one span are counted without visiting each.
 pub(crate) fn count<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> usize {
     if let ([Part { anchor: Anchor::This, hops }], Some(place)) =
         (selector.parts.as_slice(), scene.place())
@@ -70,7 +70,7 @@ pub(crate) fn count<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> us
     select(selector, scene).len()
 }
 
-/// Whether any span is selected. From each of many spans it is found out for all of them at once.
+/// Whether any span is selected. A selector that starts at the current span is evaluated for all spans at once.
 pub(crate) fn is_any<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> bool {
     let is_from_here = |part: &Part| {
         let is_plain = |hop: &Hop| hop.step.position.is_none() && is_own(&hop.step);
@@ -91,14 +91,14 @@ pub(crate) fn is_any<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> b
     }
 }
 
-/// Whether the same spans are selected whichever span is spoken of.
+/// Whether the selection does not depend on the current span.
 pub(crate) fn is_anchored(selector: &Selector) -> bool {
     let hops = || selector.parts.iter().flat_map(|part| &part.hops);
     selector.parts.iter().all(|part| part.anchor == Anchor::Trace)
         && hops().all(|hop| is_own(&hop.step))
 }
 
-/// Whether a step matches the same spans whichever span is spoken of: `self` inside `:not(…)` is that span.
+/// Whether the matches of a step do not depend on the current span: `self` inside `:not(…)` is that span.
 pub(super) fn is_own(step: &CompoundSelector) -> bool {
     step.pseudos.iter().all(|pseudo| match pseudo {
         Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => true,
@@ -121,16 +121,16 @@ fn union<'a>(selector: &'a Selector, scene: &EvalScope<'_, 'a>) -> Vec<u32> {
     }
 }
 
+/// Returns the positions that the first hops of a part lead to, in document order.
 pub(super) fn select_part<'a>(
     part: &'a Part,
     hops: &'a [Hop],
     scene: &EvalScope<'_, 'a>,
-/// The places that the first hops of a part lead to, in document order.
 ) -> Vec<u32> {
     walk(part, hops, scene, |_, step| step.position)
 }
 
-/// As [`select_part`], with the positions that `position` gives.
+/// Like [`select_part`], with the positions that `position` returns.
 pub(super) fn walk<'a>(
     part: &'a Part,
     hops: &'a [Hop],
@@ -152,7 +152,7 @@ pub(super) fn walk<'a>(
         let matches = matches(step, scene);
         let position = position(number, step);
         at = Some(match at {
-            // From each of many spans it is picked for all of them at once.
+            // From the current span, the picks are computed for all spans at once.
             Some(from) if part.anchor == Anchor::This && may_pick_at_once(step, position) => {
                 let make = |position| {
                     budget::spend(16 * world.len() as u64);
@@ -180,7 +180,7 @@ pub(super) fn walk<'a>(
     at.unwrap_or_default()
 }
 
-/// Whether what a step picks is the same whoever asks, and there is something to remember it by.
+/// Whether the picks of a step do not depend on the scope, and the step has an id to memoize them by.
 fn may_pick_at_once(step: &CompoundSelector, position: Option<Position>) -> bool {
     position.is_some() && position == step.position && is_own(step) && step.at.id().is_some()
 }
@@ -189,7 +189,7 @@ pub(super) fn pick(found: &[u32], position: Position) -> Option<u32> {
     pick_index(found.len(), position).map(|index| found[index])
 }
 
-/// Which of so many a position picks.
+/// Returns the index that a position picks from this number of spans.
 pub(super) fn pick_index(len: usize, position: Position) -> Option<usize> {
     let index = match position {
         Position::First => 0,
@@ -199,7 +199,7 @@ pub(super) fn pick_index(len: usize, position: Position) -> Option<usize> {
     (index < len).then_some(index)
 }
 
-/// The spans that match a step.
+/// Returns the spans that match a step.
 pub(super) fn matches<'a>(step: &'a CompoundSelector, scene: &EvalScope<'_, 'a>) -> Rc<Matches> {
     let spans = scene.world.len() as u64;
     let make = || Matches {
@@ -214,7 +214,7 @@ pub(super) fn matches<'a>(step: &'a CompoundSelector, scene: &EvalScope<'_, 'a>)
     if is_own(step) { scene.world.step(step, make) } else { Rc::new(make()) }
 }
 
-/// The spans for which the condition of a step holds.
+/// Returns the spans for which the condition of a step holds.
 pub(super) fn match_condition<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> Bits {
     let all = Bits::all(world.len());
     match &step.condition {
@@ -223,7 +223,7 @@ pub(super) fn match_condition<'a>(step: &'a CompoundSelector, world: &EvalContex
     }
 }
 
-/// The numbers of the spans for which a condition holds.
+/// Returns the numbers of the spans for which a condition holds.
 pub(super) fn match_numbers<'a>(condition: &'a Expr, all: &Bits, world: &EvalContext<'a>) -> Bits {
     let Extent { yes: mut bits, mut open, .. } = extent(condition, all, &world.scene());
     if let Some(trigger) = world.trigger() {
@@ -251,7 +251,7 @@ fn match_step<'a>(step: &'a CompoundSelector, scene: &EvalScope<'_, 'a>) -> Bits
     bits
 }
 
-/// Keeps those for which a pseudo-class holds.
+/// Keeps the spans for which a pseudo-class holds.
 pub(super) fn narrow<'a>(bits: &mut Bits, pseudo: &'a Pseudo, scene: &EvalScope<'_, 'a>) {
     let world = scene.world;
     let keep = |bits: &mut Bits, holds: &dyn Fn(usize) -> bool| {
@@ -280,7 +280,7 @@ pub(super) fn narrow<'a>(bits: &mut Bits, pseudo: &'a Pseudo, scene: &EvalScope<
             for part in &selector.parts {
                 match spans_having(part, scene) {
                     Some(found) => having.add(&found),
-                    // Positions pick anew from each span, so that each is looked at.
+                    // Positions pick separately from each span, so that each is evaluated.
                     None => bits
                         .ones()
                         .filter(|place| {
@@ -294,7 +294,7 @@ pub(super) fn narrow<'a>(bits: &mut Bits, pseudo: &'a Pseudo, scene: &EvalScope<
     }
 }
 
-/// The spans from which a part finds something, backwards from what its last step matches; none with positions.
+/// Returns the spans from which a part finds a span, backwards from the last step; `None` if it has positions.
 fn spans_having<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<Bits> {
     let world = scene.world;
     if part.hops.iter().any(|hop| hop.step.position.is_some()) {
@@ -324,7 +324,7 @@ impl Matches {
 }
 
 impl Links {
-    /// Links of the trace into itself. A link to an id that two spans bear is one to the first.
+    /// Collects the links within the trace. A link to an id that two spans have leads to the first.
     pub(crate) fn of(world: &EvalContext<'_>) -> Self {
         let (trace, tree) = (world.trace, &world.tree);
         let place = |span: model::trace::SpanIx, tree: &Tree| tree.place(span) as u32;
@@ -340,13 +340,13 @@ impl Links {
         Self { pairs }
     }
 
-    /// The spans that link to one, in document order.
+    /// Returns the spans that link to one, in document order.
     pub(crate) fn to(&self, place: u32) -> impl Iterator<Item = u32> {
         let start = self.pairs.partition_point(|(to, _)| *to < place);
         self.pairs[start..].iter().take_while(move |(to, _)| *to == place).map(|(_, from)| *from)
     }
 
-    /// Pairs of a span and one that links to it.
+    /// Returns pairs of a span and one that links to it.
     pub(super) fn pairs(&self) -> &[(u32, u32)] {
         &self.pairs
     }
@@ -374,7 +374,7 @@ mod tests {
         },
     };
 
-    /// The number of the parent, which may be absent, and whether it is one of those that are looked for.
+    /// The number of the parent, which may be absent, and whether the span matches.
     type Drawn = (Option<usize>, bool);
 
     fn trace(spans: &[Drawn], has_trigger: bool) -> Trace {
@@ -397,7 +397,7 @@ mod tests {
         trace
     }
 
-    /// The selector that each span is asked for.
+    /// Returns the selector that the claim evaluates for each span.
     fn of_each(claim: &Expr) -> &Selector {
         let ExprKind::Quantified { predicate: Some(predicate), .. } = &claim.kind else {
             unreachable!("a claim about every span")
@@ -410,8 +410,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
-        /// What is found out for all spans at once is what each of them finds by itself: a tree without node ids is
-        /// evaluated anew for each span.
+        /// The evaluation of all spans at once returns the same results as that of each span by itself: a tree without
+        /// node ids is evaluated again for each span.
         #[test]
         fn all_at_once_is_each_alone(
             spans in vec((option::of(0usize..14), any::<bool>()), 1..12),

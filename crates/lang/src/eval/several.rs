@@ -1,7 +1,7 @@
-//! What filters find that may find nothing, one value or several.
+//! Handles filters that may find no value, one value or several.
 //!
-//! Documents written for Tracetest compare what `$.lines[*].sku` finds as one value where it is one. Where a list is spoken of,
-//! it is a list of one: otherwise `length` would count the letters of the only name.
+//! Documents written for Tracetest compare the result of `$.lines[*].sku` as one value if there is one. Where a list is
+//! expected, it is a list of one: otherwise `length` would count the letters of the only name.
 
 use super::{
     expression::{ExprValue, Lack, Values, value_of},
@@ -12,10 +12,10 @@ use crate::{
     value::{Json, Literal, Value},
 };
 
+/// Returns the value of an expression for a comparison: nothing, if a pattern has no match.
 pub(super) fn found_of<'a>(
     expr: &'a Expr,
     scene: &EvalScope<'_, 'a>,
-/// The value of an expression for a comparison, which has nothing to compare where a pattern found nothing.
 ) -> Result<ExprValue<'a>, Lack> {
     let valued = value_of(expr, scene)?;
     match found_nothing(expr, &valued) {
@@ -24,7 +24,7 @@ pub(super) fn found_of<'a>(
     }
 }
 
-/// Whether a path or a pattern found nothing.
+/// Whether a path or a pattern has no match.
 pub(super) fn found_nothing(expr: &Expr, valued: &ExprValue<'_>) -> bool {
     let is_pattern =
         matches!(&expr.kind, ExprKind::Filter { filter: Filter::Regex | Filter::RegexGroup, .. });
@@ -41,13 +41,13 @@ pub(super) fn finds_several(filter: Filter, path: Option<&Literal>) -> bool {
         && path.and_then(|path| path.path().ok()).is_some_and(|path| !path.is_singular())
 }
 
-/// Whether a filter speaks of the items of a list.
+/// Whether a filter operates on the items of a list.
 pub(super) fn counts_items(filter: Filter) -> bool {
     matches!(filter, Filter::Length | Filter::GetIndex)
 }
 
 impl ExprValue<'_> {
-    /// A list of one, where one value was found and several could have been.
+    /// Converts a value to a list of one, if one value was found and several could have been.
     pub(super) fn into_list(self) -> Self {
         match self.values {
             Values::One(value) if self.is_several && !is_items(&value) => {
@@ -57,7 +57,7 @@ impl ExprValue<'_> {
         }
     }
 
-    /// The same where it is compared with a list, or asked what it contains.
+    /// Returns the same, if the value is compared with a list by `=` or `contains`.
     pub(super) fn beside(&self, comparator: Comparator, other: &Values<'_>) -> Option<Self> {
         let is_list = match other {
             Values::One(Value::List(_) | Value::Json(Json::List(_))) => true,
@@ -71,7 +71,7 @@ impl ExprValue<'_> {
     }
 }
 
-/// What is a list already, or nothing. One list that was found stays that list, as Tracetest has it.
+/// Whether a value is a list already, or nothing. A single list that was found stays that list, as in Tracetest.
 fn is_items(value: &Value<'_>) -> bool {
     matches!(value, Value::List(_) | Value::Json(Json::List(_)) | Value::Nothing)
 }

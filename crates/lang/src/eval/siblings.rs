@@ -1,8 +1,8 @@
-//! In which order siblings stand, where their clocks may differ.
+//! The order of siblings with clocks that may differ.
 //!
-//! Siblings stand by their starts. On one host these are compared as they are; between hosts one stands before another if
-//! it started first for every offset that their clocks may have (`clocks.rs`), as with `before`. Most families are of one
-//! host, and their order is that of the tree. The others are kept here, unless every offset gives the order of the tree.
+//! Siblings are ordered by start. On one host the starts are compared as they are; between hosts a sibling precedes another if it
+//! started first for every possible offset of their clocks (`clocks.rs`), as with `before`. Most families are on one host, and
+//! have the order of the tree. The others are stored here, unless every offset gives the order of the tree.
 
 use std::collections::HashMap;
 
@@ -12,27 +12,27 @@ use super::{
 };
 use crate::{budget, syntax::ast::Combinator, value::shorten};
 
-/// The families whose order is not that of the tree for sure.
+/// The families for which the order of the tree is uncertain.
 #[derive(Debug, Default)]
 pub(crate) struct Siblings {
-    /// The places of the children, in the order of the tree.
+    /// The positions of the children, in the order of the tree.
     families: Vec<Vec<u32>>,
-    /// By place: which family a child belongs to.
+    /// The family of a child, by position.
     family_of: HashMap<u32, usize>,
     reason: Option<String>,
 }
 
-/// Which siblings are reached: only the next or all later ones, and those that are for sure or all that may be.
+/// The siblings to reach: only the next one or all later ones, and only the certain ones or all possible ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way {
     pub(super) is_next: bool,
     pub(super) is_sure: bool,
 }
 
-/// In larger families nothing is said of the order.
+/// The maximum size of a family with a known order.
 const FAMILY_MAX: usize = 256;
 
-/// What it costs to compare the order of two siblings.
+/// The budget steps to compare the order of two siblings.
 const PAIR_STEPS: u64 = 8;
 
 impl Siblings {
@@ -43,7 +43,7 @@ impl Siblings {
             return siblings;
         }
         budget::spend(PAIR_STEPS * world.len() as u64);
-        // What stands at the top has no siblings, and still an order.
+        // Top-level spans are not siblings, but have an order.
         siblings.add(world.tree.tops().map(|place| place as u32).collect(), world);
         for place in 0..world.len() {
             siblings.add(world.tree.children_at(place).map(|child| child as u32).collect(), world);
@@ -60,19 +60,19 @@ impl Siblings {
         self.families.push(family);
     }
 
-    /// Why the order of some siblings is not known.
+    /// Returns why the order of some siblings is unknown.
     pub(super) fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Those of the spans whose next and later siblings are not those of the tree for sure, and the rest.
+    /// Splits the spans into those with uncertain next and later siblings, and the rest.
     pub(super) fn split(&self, from: &[u32], combinator: Combinator) -> (Vec<u32>, Vec<u32>) {
         let is_ordered = matches!(combinator, Combinator::Adjacent | Combinator::Sibling);
         from.iter().partition(|place| is_ordered && self.family_of.contains_key(place))
     }
 
-    /// Whether spans, which are sorted, come in the same order whatever the offsets are: each before the next. All of them
-    /// together climb each edge of the tree at most once.
+    /// Whether sorted spans have the same order for all offsets: each precedes the next. All checks together climb each
+    /// edge of the tree at most once.
     pub(super) fn is_order_sure(&self, places: &[u32], world: &EvalContext<'_>) -> bool {
         let tree = &world.tree;
         let is_sure = |first: u32, second: u32| {
@@ -95,7 +95,7 @@ impl Siblings {
         self.families.is_empty() || places.windows(2).all(|pair| is_sure(pair[0], pair[1]))
     }
 
-    /// The siblings that a combinator leads to from some of these, for sure or possibly. What stands at the top has none.
+    /// Returns the siblings that a combinator leads to from some of these, certainly or possibly. Top-level spans have none.
     pub(super) fn reach(&self, from: &[u32], way: Way, world: &EvalContext<'_>) -> Vec<u32> {
         let family_of = |place: &u32| Some((*self.family_of.get(place)?, *place));
         let mut members: Vec<_> = from.iter().filter_map(family_of).collect();
@@ -132,12 +132,12 @@ impl Siblings {
     }
 }
 
+/// Marks the siblings that are reached from one span of a family.
 fn reach_from(
     place: u32,
     family: &[u32],
     (way, reached): (Way, &mut [bool]),
     world: &EvalContext<'_>,
-/// Marks what is reached from one span of a family.
 ) {
     let others = || (0..family.len()).filter(|at| family[*at] != place);
     let is_later = |at: usize| is_before(place, family[at], world);
@@ -149,7 +149,7 @@ fn reach_from(
         Way { is_next: false, is_sure: false } => {
             others().filter(|at| !is_earlier(*at)).for_each(|at| reached[at] = true);
         }
-        // The one that is later, and before all that are not earlier. If there is one, no other stays ahead of it.
+        // The sibling that is later, and precedes all that are not earlier. If there is one, no other precedes it.
         Way { is_next: true, is_sure: true } => {
             let rest: Vec<_> = others().filter(|at| !is_earlier(*at)).collect();
             let is_ahead = |a: usize, b: usize| is_before(family[a], family[b], world);
@@ -159,7 +159,7 @@ fn reach_from(
             };
             first.filter(|at| is_next(*at)).into_iter().for_each(|at| reached[at] = true);
         }
-        // Those that may be later, and before which no other has to be that has to be later. Of each host the first says it.
+        // Those that may be later, and that no certainly later one certainly precedes. The first of each host is enough.
         Way { is_next: true, is_sure: false } => {
             let host = |at: usize| host_at(family[at], world);
             let mut firsts: Vec<usize> = Vec::new();
@@ -183,7 +183,7 @@ fn host_at(place: u32, world: &EvalContext<'_>) -> u32 {
     world.clocks().host_of(world.tree.order()[place as usize])
 }
 
-/// Whether a span stands before another for sure. On one host the tree says it of two that start at once.
+/// Whether a span certainly precedes another. On one host the tree decides for equal starts.
 fn is_before(first: u32, second: u32, world: &EvalContext<'_>) -> bool {
     let spans = [first, second].map(|place| world.span_at(place as usize));
     let [Some(start), Some(other)] = spans.map(start_of) else { return false };
@@ -195,7 +195,7 @@ fn is_before(first: u32, second: u32, world: &EvalContext<'_>) -> bool {
     i128::from(start) < i128::from(other) + offset.low
 }
 
-/// Why it is not known which of two spans stands before the other.
+/// Describes why the order of two spans is unknown.
 fn why(first: u32, second: u32, world: &EvalContext<'_>) -> String {
     let spans = [first, second].map(|place| world.span_at(place as usize));
     if let Some(untimed) = spans.into_iter().find(|span| start_of(*span).is_none()) {

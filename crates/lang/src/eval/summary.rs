@@ -1,4 +1,4 @@
-//! Many values made one.
+//! Summarizes many values as one.
 
 use std::{cmp::Ordering, collections::HashSet};
 
@@ -13,18 +13,18 @@ use crate::{
     },
 };
 
-/// What came of it.
+/// The result of a summary.
 #[derive(Clone, Debug)]
 pub(crate) struct SummaryValue<'a> {
     pub(crate) value: Value<'a>,
-    /// Where some of the values are known between bounds: the greatest that it may be, if that is another.
+    /// The upper bound of the result, if some of the values are known between bounds and it differs.
     pub(crate) high: Option<Value<'a>>,
-    /// What was skipped or converted.
+    /// A note on skipped or converted values.
     pub(crate) note: Option<String>,
     pub(crate) is_secret: bool,
-    /// Why some of the values are not known.
+    /// Why some of the values are unknown.
     pub(crate) doubt: Option<String>,
-    /// Why some of the values are known between bounds.
+    /// Why some of the values are known only between bounds.
     pub(crate) between: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct SummaryValue<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct NoValue {
     pub(crate) lack: Lack,
-    /// Only where all that there is now stays: the selection has to be lasting.
+    /// Whether this is permanent. This holds only if the present spans stay: the selection has to be lasting.
     pub(crate) is_for_good: bool,
 }
 
@@ -42,13 +42,13 @@ impl<'a> SummaryValue<'a> {
     }
 }
 
-/// The values so far, and the memory that they take.
+/// The values so far, and their memory use.
 pub(super) struct ValueCollector<'a> {
     gathered: Option<ValueSet<'a>>,
     held: u64,
 }
 
-/// How many bytes a value takes beside its text.
+/// The size of a value without its text, in bytes.
 const VALUE_BYTES: u64 = size_of::<Value<'static>>() as u64;
 
 impl<'a> ValueCollector<'a> {
@@ -65,7 +65,7 @@ impl<'a> ValueCollector<'a> {
         }
     }
 
-    /// A duration that is known between bounds.
+    /// Adds a duration that is known between bounds.
     pub(super) fn add_between(&mut self, low: &Value<'_>, high: &Value<'_>) -> Result<(), NoValue> {
         let bytes = 2 * VALUE_BYTES;
         self.held += bytes;
@@ -86,7 +86,7 @@ impl Drop for ValueCollector<'_> {
     }
 }
 
-/// That the statement is over its budget.
+/// Returns the reason that the statement exceeds its budget.
 pub(super) fn over_budget() -> NoValue {
     NoValue { lack: Lack::Open(budget::OVER.to_owned()), is_for_good: false }
 }
@@ -94,16 +94,16 @@ pub(super) fn over_budget() -> NoValue {
 /// The values so far.
 struct ValueSet<'a> {
     function: Summary,
-    /// Those that are only compared with each other.
+    /// Values that are only compared with each other.
     values: Vec<Value<'a>>,
-    /// Those that are ordered or added up.
+    /// Values that are ordered or summed.
     amounts: Amounts,
 }
 
 #[derive(Default)]
 struct Amounts {
     numbers: Vec<Number>,
-    /// The greatest that each of them may be, where that is another for some.
+    /// The upper bounds of the numbers, if some of them differ.
     highs: Option<Vec<Number>>,
     are_durations: bool,
     skipped: usize,
@@ -137,7 +137,7 @@ impl<'a> ValueSet<'a> {
         Ok(())
     }
 
-    /// Makes one value of many.
+    /// Computes one value from many.
     fn summarize(self) -> Result<SummaryValue<'a>, NoValue> {
         let Self { function, values, amounts } = self;
         match function {
@@ -197,7 +197,7 @@ impl Amounts {
                 number => Value::Number(number),
             })
         };
-        // Each of these grows with each of its values, so that it lies between that of the least and of the greatest.
+        // Each of these grows with each of its values, so the result lies between those of the lower and the upper bounds.
         let high = highs.map(result).transpose()?;
         let value = result(numbers)?;
         let notes = [
@@ -210,12 +210,12 @@ impl Amounts {
     }
 }
 
-/// What one span more may change.
+/// Creates a lack of a value that one further span may change.
 fn for_now(reason: &str) -> NoValue {
     NoValue { lack: Lack::Undefined(reason.to_owned()), is_for_good: false }
 }
 
-/// What the spans that are there will always stand for.
+/// Creates a lack of a value that is permanent for the present spans.
 fn for_good(reason: &str) -> NoValue {
     NoValue { is_for_good: true, ..for_now(reason) }
 }
@@ -229,7 +229,7 @@ fn the_one(values: Vec<Value<'_>>) -> Result<Value<'_>, NoValue> {
     }
 }
 
-/// Each value once, in the order of their first.
+/// Returns each value once, in the order of the first occurrences.
 fn different(values: Vec<Value<'_>>) -> Vec<Value<'_>> {
     let mut texts = HashSet::new();
     let mut wholes = HashSet::new();
@@ -246,7 +246,7 @@ fn different(values: Vec<Value<'_>>) -> Vec<Value<'_>> {
     values.into_iter().filter(|value| is_first(value)).collect()
 }
 
-/// What is not a number has been left out, so that all have an order.
+/// Values that are not numbers were skipped, so that all values have an order.
 fn order(a: &Number, b: &Number) -> Ordering {
     compare_sizes(Size::Number(*a), Size::Number(*b)).unwrap_or(Ordering::Equal)
 }
@@ -255,7 +255,7 @@ fn least_by(numbers: &[Number], order: impl Fn(&Number, &Number) -> Ordering) ->
     numbers.iter().copied().min_by(order).unwrap_or(Number::Int(0))
 }
 
-/// Whole numbers exactly, doubles with the error of each step carried along.
+/// Sums integers exactly, and doubles with compensated summation.
 fn sum(numbers: &[Number]) -> Result<Number, NoValue> {
     let mut whole = 0_i128;
     let (mut double, mut error, mut has_double) = (0.0_f64, 0.0_f64, false);
@@ -287,7 +287,7 @@ fn sum(numbers: &[Number]) -> Result<Number, NoValue> {
     })
 }
 
-/// A duration to the nearest nanosecond.
+/// Returns the average. A duration is rounded to the nearest nanosecond.
 fn average(numbers: &[Number], is_duration: bool) -> Result<Number, NoValue> {
     let count = numbers.len() as i128;
     Ok(match sum(numbers)? {
@@ -298,10 +298,10 @@ fn average(numbers: &[Number], is_duration: bool) -> Result<Number, NoValue> {
     })
 }
 
-/// The value of which so many percent, counted up to it, are not larger.
+/// Returns the percentile by nearest rank: this percentage of the values, counted up to it, are not larger.
 fn at_rank(mut numbers: Vec<Number>, percent: Number) -> Number {
     let count = numbers.len() as i128;
-    // As a fraction of the digits that were written: 99.9 is not the double nearest to it.
+    // Computed as a fraction of the written digits: 99.9 is not the double nearest to it.
     let written = match percent {
         Number::Int(int) => int.to_string(),
         Number::Double(double) => double.to_string(),

@@ -1,14 +1,14 @@
-//! Where the time of a trace went: each span's own, and what the whole waited for.
+//! Computes the times of a trace: the self time of each span, and the time that the trace waited for it.
 //!
-//! *Self time* is a span's duration without the time in which one of its children was at work. *Critical time* is found
-//! by walking back from the end: of the children that ended by then, the one that ended last was waited for; its time
-//! counts as its own, recursively, and the walk goes on from its start. A child counts as far as it lies within its
-//! parent. What no child was waited for is the parent's. Roots stand side by side in the trace; with a trigger span, the
-//! others stand below it.
+//! *Self time* is the duration of a span without the time in which one of its children was active. *Critical time* is
+//! computed by walking back from the end: of the children that ended by then, the parent waited for the one that ended
+//! last; its time counts as its own, recursively, and the walk continues from its start. A child counts only within its
+//! parent. Time in which the parent waited for no child is the parent's. Roots are side by side in the trace; with a
+//! trigger span, the other roots are below it.
 //!
-//! A child on another host is moved by an offset that is known to lie in an interval (`clocks.rs`), and so is what comes
-//! of it: both times are known between two bounds, which are the same where the offset does not matter. A child without an
-//! end may have been at work until the end of its parent, or not at all.
+//! A child on another host is shifted by an offset that is known to lie in an interval (`clocks.rs`), and so is the
+//! result: both times are known between two bounds, which are equal if the offset does not matter. A child without an
+//! end may have been active until the end of its parent, or not at all.
 
 use std::ops::Range;
 
@@ -18,41 +18,42 @@ use super::{
     world::EvalContext,
 };
 
-/// Between which values a time lies, in nanoseconds.
+/// The bounds of a time, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimeBounds {
     pub(crate) low: i128,
     pub(crate) high: i128,
 }
 
-/// The critical time of each span, by place.
+/// The critical time of each span, by position.
 #[derive(Debug)]
 pub(crate) struct CriticalTimes {
     bounds: Vec<TimeBounds>,
-    /// Which places are not known to the nanosecond, sorted and apart from each other, and why.
+    /// The positions with times that are not known exactly, as sorted and disjoint ranges, and the causes.
     causes: Vec<(Range<usize>, Cause)>,
 }
 
-/// A span whose times leave open what was waited for, and one on whose clock they are asked for. Both are places.
+/// A span (`unsure`) with times that leave the critical time open, and the span (`above`) with the clock to convert
+/// them to. Both are positions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cause {
     pub(super) above: usize,
     pub(super) unsure: usize,
 }
 
-/// From start to end, in nanoseconds.
+/// An interval from start to end, in nanoseconds.
 type Stretch = (i128, i128);
 
-/// Later than any moment, on whichever clock.
+/// Later than any timestamp, on any clock.
 const NEVER: i128 = 1 << 100;
 
-/// A span below another, on the clock of that other.
+/// A child of a span, on the clock of that span.
 #[derive(Clone, Copy, Debug)]
 struct Child {
     place: usize,
     host: u32,
     offset: Offset,
-    /// On its own clock. Where it has no start or no end, when it may have been at work.
+    /// On its own clock. Without a start or an end, the interval in which it may have been active.
     stretch: Stretch,
     is_timed: bool,
 }
@@ -76,7 +77,7 @@ impl CriticalTimes {
         places.contains(&place).then_some(*cause)
     }
 
-    /// Of a span and all below it only that is known which their durations tell.
+    /// Sets the times of a span and its descendants to the bounds that follow from their durations alone.
     fn spread(&mut self, place: usize, cause: Cause, world: &EvalContext<'_>) {
         let subtree = place..world.tree.end_at(place);
         for place in subtree.clone() {
@@ -101,18 +102,18 @@ impl Child {
         }
     }
 
-    /// When it may have been at work.
+    /// Returns the interval in which it may have been active.
     fn possible(&self) -> Stretch {
         (self.stretch.0 + self.offset.low, self.stretch.1 + self.offset.high)
     }
 
-    /// When it was at work, whatever the offset is.
+    /// Returns the interval in which it was active for every offset.
     fn sure(&self) -> Option<Stretch> {
         let stretch = (self.stretch.0 + self.offset.high, self.stretch.1 + self.offset.low);
         (self.is_timed && stretch.0 < stretch.1).then_some(stretch)
     }
 
-    /// Where it stands if its clock is as far behind as it may be.
+    /// Returns its interval if its clock is as far behind as possible.
     fn earliest(&self) -> Stretch {
         (self.stretch.0 + self.offset.low, self.stretch.1 + self.offset.low)
     }
@@ -122,7 +123,7 @@ impl Child {
     }
 }
 
-/// The self time of each span, by place. Of one without a duration nothing is said.
+/// Returns the self time of each span, by position. The value for a span without a duration has no meaning.
 pub(super) fn own(world: &EvalContext<'_>) -> Vec<TimeBounds> {
     let own = |place: usize| {
         let span = world.span_at(place);
@@ -139,7 +140,7 @@ pub(super) fn own(world: &EvalContext<'_>) -> Vec<TimeBounds> {
     (0..world.len()).map(own).collect()
 }
 
-/// For how long of a window some child was at work.
+/// Returns for how long of a window some child was active.
 fn busy(window: Stretch, children: &[Child]) -> TimeBounds {
     let covered = |stretches: &mut dyn Iterator<Item = Stretch>| {
         Cover::of(stretches.map(|(from, to)| (from.max(window.0), to.min(window.1)))).total()
@@ -149,7 +150,7 @@ fn busy(window: Stretch, children: &[Child]) -> TimeBounds {
     }
     let mut low = covered(&mut children.iter().filter_map(Child::sure));
     let high = covered(&mut children.iter().map(Child::possible));
-    // The children of one host move together, so that those that stay inside cover the same wherever they are.
+    // The children of one host shift together, so those that stay inside cover the same time for every offset.
     let mut hosts: Vec<_> = children.iter().filter(|child| child.is_timed).copied().collect();
     hosts.sort_by_key(|child| child.host);
     let others = children.iter().filter(|child| !child.is_timed);
@@ -163,7 +164,7 @@ fn busy(window: Stretch, children: &[Child]) -> TimeBounds {
     TimeBounds { low, high: high.min(most) }
 }
 
-/// Stretches that do not touch, in their order, and how much the ones before each cover.
+/// Disjoint intervals, sorted, and the time that those before each cover.
 struct Cover {
     stretches: Vec<Stretch>,
     before: Vec<i128>,
@@ -196,17 +197,17 @@ impl Cover {
         self.before.last().copied().unwrap_or(0)
     }
 
-    /// How much of it lies before a moment.
+    /// Returns how much of it lies before a time.
     fn until(&self, moment: i128) -> i128 {
         let count = self.stretches.partition_point(|(from, _)| *from < moment);
         let cut = count.checked_sub(1).map_or(0, |last| (self.stretches[last].1 - moment).max(0));
         self.before[count] - cut
     }
 
-    /// How much of it lies within a window, at the least and at the most, moved by any offset of an interval.
+    /// Returns the minimum and the maximum that lies within a window, if it is shifted by any offset of an interval.
     fn within(&self, window: Stretch, offset: Offset) -> TimeBounds {
         let at = |moved: i128| self.until(window.1 - moved) - self.until(window.0 - moved);
-        // It grows and shrinks evenly from where an edge of a stretch meets an edge of the window to the next.
+        // The covered time changes linearly between the offsets at which an edge of an interval meets an edge of the window.
         let edges = self.stretches.iter().flat_map(|(from, to)| [*from, *to]);
         let turns = edges.flat_map(|edge| [window.0 - edge, window.1 - edge]);
         let inside = turns.filter(|moved| (offset.low..=offset.high).contains(moved));
@@ -220,7 +221,7 @@ impl Cover {
     }
 }
 
-/// The critical time of each span.
+/// Returns the critical time of each span.
 pub(super) fn critical(world: &EvalContext<'_>) -> CriticalTimes {
     let tree = &world.tree;
     let mut critical =
@@ -265,8 +266,8 @@ pub(super) fn critical(world: &EvalContext<'_>) -> CriticalTimes {
     critical
 }
 
-/// Which children the time of a window was spent waiting for, and when, each on its own clock; and what is left of it.
-/// Where that depends on an offset or on a time that is not known, a child of which it is.
+/// Returns the children that the time of a window was spent waiting for, each with the interval on its own clock; and the time
+/// that is left. If that depends on an unknown offset or time, the error is the child with that offset or time.
 fn waited_for(
     window: Stretch,
     mut children: Vec<Child>,
@@ -283,7 +284,7 @@ fn waited_for(
     {
         return Err(unsure);
     }
-    // Wherever the children of another host are: inside they are waited for in the same order, for the same time.
+    // For every offset of the children of another host: inside the window, the wait is in the same order for the same time.
     let clip = |child: &Child| {
         let (from, to) = child.earliest();
         (child.place, child.offset.low, (from.max(start), to.min(end)))

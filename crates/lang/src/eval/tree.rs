@@ -1,7 +1,7 @@
-//! The tree of a trace, in an order that does not depend on how its spans arrived.
+//! The tree of a trace, in an order that does not depend on the arrival of its spans.
 //!
-//! Two spans that started in the same nanosecond are ordered by their name, which is the same in every run, and then by their
-//! id. Not by their end, which a span may withhold. Only copies of one span are left in the order of arrival.
+//! Two spans that started in the same nanosecond are ordered by name, which is the same in every run, and then by id.
+//! They are not ordered by end, which a span may not report. Only copies of one span stay in the order of arrival.
 
 use model::{Trace, trace::Tree};
 
@@ -19,7 +19,7 @@ mod tests {
 
     use super::in_order;
 
-    /// Its id, its parent or 0, its start and its end.
+    /// The id, the parent or 0, the start and the end of a span.
     type Drawn = (u8, u8, u64, u64);
 
     fn trace(spans: &[Drawn]) -> Trace {
@@ -36,7 +36,7 @@ mod tests {
         trace
     }
 
-    /// Each span with its parent and its subtree, depth first.
+    /// Returns each span with its parent and its subtree, depth first.
     fn shape(spans: &[Drawn]) -> Vec<(String, Option<usize>, usize)> {
         let trace = trace(spans);
         let tree = in_order(&trace);

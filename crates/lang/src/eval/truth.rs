@@ -1,7 +1,6 @@
-//! Whether a statement holds in a scene, and what it may still become.
+//! Evaluates whether a statement holds in a scope, and the results that it may still get.
 //!
-//! A property with several values at once (`event.name`) compares true if one of them does; a negated comparator is the
-//! negation of that. Groups of an aggregate have to compare true each.
+//! A property with several values (`event.name`) compares true if one of them does, negated if none does; of groups each has to.
 
 use std::rc::Rc;
 
@@ -28,30 +27,29 @@ use crate::{
     value::Value,
 };
 
-/// What it costs to ask one statement of one span, beside what it asks for.
+/// The budget steps to evaluate one statement on one span, in addition to those of its parts.
 const STATEMENT_STEPS: u64 = 16;
 
-/// A value that belongs to the scene, or one that is the same in all of them.
+/// A value of the scope, or one that is the same in all scopes.
 #[derive(Clone, Debug)]
 pub(crate) enum ExprOperand<'a> {
     Own(ExprValue<'a>),
     Shared(Rc<Constant<'a>>),
 }
 
-/// Whether a statement holds. A value alone is no statement, and undefined.
+/// Returns whether a statement holds. A value alone is not a statement, and undefined.
 pub(crate) fn truth<'a>(expression: &'a Expr, scene: &EvalScope<'_, 'a>) -> Evaluation {
     if !budget::spend(STATEMENT_STEPS) {
         return Evaluation::open(budget::OVER, Future::ANY);
     }
-    // What is said of the whole trace is asked more than once: for the verdict, for the evidence, and of every span that a
-    // statement around it speaks of.
+    // A statement about the complete trace is evaluated several times: for the verdict, the evidence and enclosing statements.
     if (scene.span.is_none() && scene.count.is_none()) || is_of_trace(expression) {
         return (*scene.world.statement(expression, || evaluate(expression, scene))).clone();
     }
     evaluate(expression, scene)
 }
 
-/// Whether a statement is the same whichever span is spoken of.
+/// Whether a statement does not depend on the current span.
 fn is_of_trace(statement: &Expr) -> bool {
     match &statement.kind {
         ExprKind::Quantified { subject, .. } => is_anchored(&subject.selector),
@@ -93,8 +91,7 @@ fn evaluate<'a>(expression: &'a Expr, scene: &EvalScope<'_, 'a>) -> Evaluation {
     }
 }
 
-/// What was found, unless something that was dropped could change it. Where one of several values is enough, nothing can
-/// that was dropped, once one of those that were kept is.
+/// Returns the result, unless dropped data could change it: it cannot where one value is enough and a present one satisfies.
 fn unless_unseen<'a>(
     expression: &'a Expr,
     found: Evaluation,
@@ -109,7 +106,7 @@ fn unless_unseen<'a>(
     }
 }
 
-/// Stops where one part decides for good.
+/// Stops when one part makes the result final.
 fn fold<'a>(
     parts: &'a [Expr],
     scene: &EvalScope<'_, 'a>,
@@ -126,10 +123,10 @@ fn fold<'a>(
     all
 }
 
+/// Returns the value of an expression. A value that is the same for every span is computed once.
 pub(crate) fn held<'a>(
     expression: &'a Expr,
     scene: &EvalScope<'_, 'a>,
-/// The value of an expression; one that is the same for every span is computed once.
 ) -> Result<ExprOperand<'a>, NoValue> {
     match &expression.kind {
         ExprKind::Aggregate(aggregate) => match constant(aggregate, scene) {
@@ -171,7 +168,7 @@ fn compare_sides<'a>(
     }
 }
 
-/// The values of several expressions. What lacks for good leaves a statement undefined, whatever becomes of the others.
+/// Returns the values of several expressions. A permanent lack makes a statement undefined, whatever the others become.
 fn held_all<'a, const N: usize>(
     sides: [&'a Expr; N],
     scene: &EvalScope<'_, 'a>,
@@ -192,8 +189,7 @@ fn held_all<'a, const N: usize>(
     }
 }
 
-/// The comparison of two values, and whether it stays as it is while a list becomes longer. Whoever tells of it asks here
-/// too, so that it tells of the comparison that was made.
+/// Returns the comparison of two values, and whether it stays the same while a list grows. Reports call it too.
 pub(crate) fn contrast_held(
     [left_held, right_held]: [&ExprOperand<'_>; 2],
     comparator: Comparator,
@@ -230,11 +226,9 @@ fn compare_held<'a>(
     let is_kept = is_kept && is_held && steady == Steadiness::Total;
     let future = match steady {
         Steadiness::Fixed => Future::only(contrast.truth),
-        // A list that grows keeps what it has.
         _ if is_kept => Future::only(contrast.truth),
         _ => future_of(&contrast, (left_valued, comparator, right_valued), is_negated),
     };
-    // A group that is still to come may break what holds.
     let is_grouped = is_grouped(left) || is_grouped(right);
     let future = if is_grouped { Future::DEFINED_OR_OPEN.and(future) } else { future };
     let future = match steady {
@@ -247,7 +241,7 @@ fn compare_held<'a>(
     else {
         return found;
     };
-    // What may be there besides is as what may still come, while everything else stays.
+    // Values that are possibly missing count as values that may still arrive, while everything else stays the same.
     let moving = [left_valued, right_valued].map(|side| {
         let trend = side.doubt.as_ref().map_or(Trend::Fixed, |doubt| doubt.trend);
         ExprValue { trend, ..side.clone() }
@@ -261,7 +255,7 @@ fn compare_held<'a>(
     found.doubted(possible, &reason.reason)
 }
 
-/// Whether a value lies between two others. It is one comparison: undefined where either side of it is.
+/// Returns whether a value lies between two others. It is one comparison: undefined if either side of it is undefined.
 fn between<'a>(
     value: &'a Expr,
     is_negated: bool,
@@ -306,7 +300,7 @@ fn both_bounds([low, high]: [Evaluation; 2]) -> Evaluation {
     found
 }
 
-/// Whether an aggregate is taken in groups.
+/// Whether an expression is an aggregate with groups.
 pub(crate) fn is_grouped(expression: &Expr) -> bool {
     matches!(&expression.kind, ExprKind::Aggregate(aggregate) if !aggregate.by.is_empty())
 }
@@ -322,7 +316,7 @@ pub(super) fn lacking(missing: NoValue) -> Evaluation {
 fn exists<'a>(value: &'a Expr, scene: &EvalScope<'_, 'a>) -> Evaluation {
     let (truth, reason) = match held(value, scene) {
         Ok(held) => (Truth::from(is_something(&held.valued().values)), None),
-        // What is asked for itself may be absent; what is made of something absent is not defined.
+        // A property that is queried itself may be absent; a value computed from an absent one is undefined.
         Err(NoValue { lack: Lack::Undefined(reason), .. }) => match &value.kind {
             ExprKind::Property(_) | ExprKind::Response(_) | ExprKind::Aggregate(_) => {
                 (Truth::False, None)
@@ -330,7 +324,7 @@ fn exists<'a>(value: &'a Expr, scene: &EvalScope<'_, 'a>) -> Evaluation {
             _ => (Truth::Undefined, Some(reason)),
         },
         Err(NoValue { lack: Lack::Open(reason), .. }) => match looked_up(value, scene) {
-            // A time that the span was not told is absent; what is compared with it is open.
+            // A time that the span does not report is absent; a comparison with it is open.
             Some(Lookup::Untimed(_)) => (Truth::False, None),
             Some(Lookup::Encoded(_)) => (Truth::True, None),
             _ => (Truth::Open, Some(reason)),
@@ -344,7 +338,7 @@ fn exists<'a>(value: &'a Expr, scene: &EvalScope<'_, 'a>) -> Evaluation {
     Evaluation { truth, future, reason }
 }
 
-/// What was found of a property, or of a part of the answer, that is asked for itself.
+/// Looks up a property, or a part of the response, that is queried itself.
 fn looked_up<'a>(value: &'a Expr, scene: &EvalScope<'_, 'a>) -> Option<Lookup<'a>> {
     match &value.kind {
         ExprKind::Property(property) => Some(scene.world.look_up(property, scene)),
@@ -362,7 +356,7 @@ pub(crate) fn is_something(values: &Values<'_>) -> bool {
     }
 }
 
-/// `event[…]`, `link[…]`: what a span has of these never changes.
+/// Evaluates `event[…]` or `link[…]`: the events and links of a span never change.
 fn within<'a>(inner: Inner, condition: Option<&'a Expr>, scene: &EvalScope<'_, 'a>) -> Evaluation {
     let Some(span) = scene.span else {
         return Evaluation::undefined("no span is spoken of", Future::only(Truth::Undefined));
@@ -432,7 +426,7 @@ fn sentence<'a>(
     }
 }
 
-/// A sentence needs a span, and one without a quantifier exactly one.
+/// A quantified statement needs a span; one without a quantifier needs exactly one.
 pub(super) fn expect_spans(
     quantifier: Quantifier,
     count: usize,
@@ -454,11 +448,11 @@ pub(super) fn expect_spans(
     Ok(())
 }
 
+/// Returns the result over a selection from the results of its spans, which are joined by `and` and by `or`.
 pub(crate) fn quantify(
     quantifier: Quantifier,
     spans: &QuantifiedEvaluation,
     is_lasting: bool,
-/// What is said of a selection, from what holds of its spans: all of it joined by `and`, and by `or`.
 ) -> Evaluation {
     let (every, some) = (&spans.every, &spans.some);
     let found = match quantifier {
@@ -476,7 +470,7 @@ pub(crate) fn quantify(
     Evaluation { future: further, ..found }
 }
 
-/// What holds of several spans: of every one, and of some.
+/// The joined results of several spans: for every span, and for some.
 #[derive(Clone, Debug)]
 pub(crate) struct QuantifiedEvaluation {
     pub(crate) every: Evaluation,
@@ -488,7 +482,7 @@ impl QuantifiedEvaluation {
         Self { every: Evaluation::fixed(Truth::True), some: Evaluation::fixed(Truth::False) }
     }
 
-    /// Of spans about which nothing changes any more.
+    /// Joins the results of spans that do not change any more.
     pub(crate) fn frozen(truths: &[Truth]) -> Self {
         let mut joined = Self::nothing();
         for kind in Truth::ALL.into_iter().filter(|kind| truths.contains(kind)) {

@@ -1,8 +1,8 @@
-//! What there is to look at: the trace, its shape, the trigger's answer, and what was found out about them so far.
+//! The context of an evaluation: the trace, its tree, the trigger's response, and the data derived from them so far.
 //!
-//! A [`EvalScope`] is a world with the span that is spoken of. [`EvalContext::look_up`] says what a property is there. What is
-//! computed once for a trace (times, clocks, links, steps, selections, aggregates) is kept here, by the id of the node that
-//! it belongs to (`syntax::number`).
+//! An [`EvalScope`] is a context with the current span. [`EvalContext::look_up`] returns the value of a property there.
+//! Data that is computed once for a trace (times, clocks, links, steps, selections, aggregates) is stored here, by the id
+//! of the node that it belongs to (`syntax::number`).
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -38,15 +38,15 @@ use crate::{
     syntax::ast::{Aggregate, CompoundSelector, Expr, NodeId, Selector, Subject},
 };
 
-/// A trace and what is known about it.
+/// A trace and the data derived from it.
 #[derive(Debug)]
 pub(crate) struct EvalContext<'a> {
     pub(crate) trace: &'a Trace,
     pub(crate) tree: Tree,
     pub(super) trigger: Option<SpanIx>,
-    /// None where nothing was fired.
+    /// `None` if no trigger was fired.
     pub(super) answer: Option<&'a Answer>,
-    /// How many log records of the trace came, which are not kept.
+    /// The number of received log records of the trace, which are not stored.
     pub(super) logs: u64,
     pub(super) index: Index,
     self_times: OnceCell<Vec<TimeBounds>>,
@@ -65,7 +65,7 @@ pub(crate) struct EvalContext<'a> {
     relations: Memo<RelationResult>,
     held: MemoryUse,
     looks: Cell<usize>,
-    /// Conditions that leave open for some span whether it matches; those without an id share one entry.
+    /// Conditions that are open for some span; those without an id share one entry.
     doubts: RefCell<HashMap<Option<NodeId>, Rc<ConditionDoubt>>>,
     bounds: Memo<Selection>,
     step_bounds: Memo<[Bits; 2]>,
@@ -74,30 +74,30 @@ pub(crate) struct EvalContext<'a> {
     dropped_links: OnceCell<Option<(Bits, String)>>,
 }
 
-/// For which spans a condition is open.
+/// The spans for which a condition is open.
 #[derive(Clone, Debug)]
 pub(crate) struct ConditionDoubt {
     pub(crate) places: Bits,
-    /// Why, for the first of them.
+    /// The reason, for the first of them.
     pub(crate) reason: String,
 }
 
-/// How many spans all nested questions of a judgement may look at.
+/// The maximum number of spans that all nested evaluations of a judgement may visit.
 const LOOKS_MAX: usize = 100_000_000;
 
-/// Why a statement is open that would look at more.
+/// Why a statement that would visit more is open.
 pub(super) const TOO_MANY_LOOKS: &str = "it needs more descendants than are evaluated";
 
-/// A world and what is spoken of in it.
+/// A context and the current span in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EvalScope<'w, 'a> {
     pub(crate) world: &'w EvalContext<'a>,
     pub(crate) span: Option<Span<'a>>,
-    /// How many spans the spec selected.
+    /// The number of spans that the spec selected.
     pub(crate) count: Option<u64>,
-    /// The event or link that is spoken of inside `event[…]` and `link[…]`.
+    /// The current event or link inside `event[…]` and `link[…]`.
     pub(crate) inner: Option<InnerRef<'a>>,
-    /// Whether a selector asks: to it the trigger span answers to both its names.
+    /// Whether a selector is evaluated: the trigger span then matches both of its names.
     pub(crate) is_selecting: bool,
 }
 
@@ -107,15 +107,15 @@ pub(crate) enum InnerRef<'a> {
     Link(Link<'a>),
 }
 
-/// The name of the trigger span, and the one that it has in files written for Tracetest.
+/// The name of the trigger span, and its name in files written for Tracetest.
 pub(crate) const TRIGGER_NAMES: [&str; 2] = ["Qualitytrace trigger", "Tracetest trigger"];
 
-/// How many resources are searched for an attribute before it is taken as there.
+/// The maximum number of resources that are searched for an attribute; beyond it, the attribute counts as present.
 const RESOURCES_MAX: usize = 64;
 
 impl<'a> EvalContext<'a> {
-    /// The world of a trace. Of several spans with the trigger's id the first is the trigger; where nobody says which
-    /// one it is, it is a root that bears its name.
+    /// Creates the context of a trace. Of several spans with the trigger's id, the first is the trigger. Without an id, the
+    /// trigger is a root with one of the trigger's names.
     pub(crate) fn new(
         trace: &'a Trace,
         trigger: Option<SpanId>,
@@ -164,39 +164,39 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// The same where so many log records of the trace came.
+    /// Sets the number of received log records of the trace.
     pub(crate) fn with_logs(self, logs: u64) -> Self {
         Self { logs, ..self }
     }
 
-    /// Looks at every span once for all that these ask of single ones.
+    /// Evaluates all predicates on single spans in these, in one pass over the spans.
     pub(crate) fn prepare(&mut self, expressions: &[&'a Expr], selectors: &[&'a Selector]) {
         if hold_patterns(expressions, selectors) {
             self.index = Index::of(expressions, selectors, self);
         }
     }
 
-    /// How many spans there are.
+    /// Returns the number of spans.
     pub(crate) fn len(&self) -> usize {
         self.tree.order().len()
     }
 
-    /// The span at a place of the tree.
+    /// Returns the span at a position of the tree.
     pub(crate) fn span_at(&self, place: usize) -> Span<'a> {
         self.trace.span(self.tree.order()[place])
     }
 
-    /// The scene at a place of the tree.
+    /// Returns the scope at a position of the tree.
     pub(crate) fn scene_at(&self, place: usize) -> EvalScope<'_, 'a> {
         EvalScope { span: Some(self.span_at(place)), ..self.scene() }
     }
 
-    /// The scene of a span.
+    /// Returns the scope of a span.
     pub(crate) fn scene_of(&self, span: Span<'a>) -> EvalScope<'_, 'a> {
         EvalScope { span: Some(span), ..self.scene() }
     }
 
-    /// The places of these numbers.
+    /// Returns the positions of the spans with these numbers.
     pub(crate) fn places_of(&self, numbers: &Bits) -> Bits {
         let mut places = Bits::none(numbers.len());
         for number in numbers.ones() {
@@ -205,7 +205,7 @@ impl<'a> EvalContext<'a> {
         places
     }
 
-    /// The numbers of the spans that have events, and of those that have links; also where all of them were dropped.
+    /// Returns the numbers of the spans with events, and of those with links; also if all of them were dropped.
     pub(super) fn inner(&self) -> (&Bits, &Bits) {
         let (events, links) = self.inner.get_or_init(|| {
             let (mut events, mut links) = (Bits::none(self.len()), Bits::none(self.len()));
@@ -222,19 +222,19 @@ impl<'a> EvalContext<'a> {
         (events, links)
     }
 
-    /// Whether the resource of some span may have this attribute; of many nobody looks.
+    /// Whether the resource of some span may have this attribute; true if there are too many resources to search.
     pub(super) fn is_resource_key(&self, name: &str) -> bool {
         let mut resources = self.trace.resources();
         let mut some = resources.by_ref().take(RESOURCES_MAX);
         some.any(|resource| resource.attributes().get(name).is_some()) || resources.next().is_some()
     }
 
-    /// When the first span started.
+    /// Returns the start of the first span.
     pub(crate) fn first_start(&self) -> u64 {
         *self.first.get_or_init(|| self.trace.spans().filter_map(start_of).min().unwrap_or(0))
     }
 
-    /// The scene without a span.
+    /// Returns the scope without a span.
     pub(crate) fn scene(&self) -> EvalScope<'_, 'a> {
         EvalScope { world: self, span: None, count: None, inner: None, is_selecting: false }
     }
@@ -244,17 +244,17 @@ impl<'a> EvalContext<'a> {
         self.trigger == Some(span)
     }
 
-    /// The place of the trigger span.
+    /// Returns the position of the trigger span.
     pub(crate) fn trigger(&self) -> Option<usize> {
         self.trigger.map(|span| self.tree.place(span))
     }
 
-    /// The duration of the span at a place without the time of its children.
+    /// Returns the duration of the span at a position without the time of its children.
     pub(super) fn self_time(&self, place: usize) -> TimeBounds {
         self.self_times.get_or_init(|| times::own(self))[place]
     }
 
-    /// What the whole trace waited for of each span.
+    /// Returns the time that the complete trace waited for each span.
     pub(super) fn critical_times(&self) -> &CriticalTimes {
         self.critical_times.get_or_init(|| times::critical(self))
     }
@@ -267,7 +267,7 @@ impl<'a> EvalContext<'a> {
         self.links.get_or_init(|| Links::of(self))
     }
 
-    /// How many spans stand above the one at a place.
+    /// Returns the number of ancestors of the span at a position.
     pub(crate) fn depth_at(&self, place: usize) -> u32 {
         let depths = self.depths.get_or_init(|| {
             let mut depths = Vec::with_capacity(self.len());
@@ -282,14 +282,14 @@ impl<'a> EvalContext<'a> {
         depths[place] + u32::from(is_elsewhere)
     }
 
-    /// How many spans stand directly below the one at a place.
+    /// Returns the number of children of the span at a position.
     pub(crate) fn children_at(&self, place: usize) -> usize {
         let count = self.tree.children_at(place).count();
         budget::spend(count as u64);
         count
     }
 
-    /// What the index knows of a comparison, if it is one that the plan makes.
+    /// Returns the results of a comparison from the index, if the plan contains it.
     pub(crate) fn indexed(&self, expression: &'a Expr) -> Option<&Extent> {
         self.index.get(expression)
     }
@@ -310,16 +310,16 @@ impl<'a> EvalContext<'a> {
         self.held.remember(&self.selections, &selector.at, make)
     }
 
+    /// Returns the spans that the position of a step picks from each span, on any path to it.
     pub(super) fn picks(
         &self,
         step: &'a CompoundSelector,
         make: impl FnOnce() -> Vec<u32>,
-    /// What the position of a step picks from each span, however that is reached.
     ) -> Rc<Vec<u32>> {
         self.held.remember(&self.picks, &step.at, make)
     }
 
-    /// From which spans a selector selects something.
+    /// Returns the spans from which a selector selects a span.
     pub(super) fn having(&self, selector: &'a Selector, make: impl FnOnce() -> Bits) -> Rc<Bits> {
         self.held.remember(&self.having, &selector.at, make)
     }
@@ -332,7 +332,7 @@ impl<'a> EvalContext<'a> {
         self.held.remember(&self.constants, &aggregate.of.at, make)
     }
 
-    /// Remembers that a condition leaves open for some spans whether they match.
+    /// Stores that a condition is open for some spans.
     pub(super) fn doubt(&self, condition: &'a Expr, doubt: ConditionDoubt) {
         if budget::is_over() {
             return;
@@ -351,12 +351,12 @@ impl<'a> EvalContext<'a> {
         doubts.insert(id, Rc::new(doubt));
     }
 
-    /// For which spans a condition that was asked for is open, if for any.
+    /// Returns the spans for which an evaluated condition is open, if there are any.
     pub(super) fn condition_doubt(&self, condition: &Expr) -> Option<Rc<ConditionDoubt>> {
         self.doubts.borrow().get(&condition.at.id()).cloned()
     }
 
-    /// What a selector of the whole trace selects, where that is in doubt.
+    /// Returns the selection of a selector over the complete trace, if it is uncertain.
     pub(super) fn bounds(
         &self,
         selector: &'a Selector,
@@ -365,7 +365,7 @@ impl<'a> EvalContext<'a> {
         self.held.remember(&self.bounds, &selector.at, make)
     }
 
-    /// The spans that match a step for sure, and those that may.
+    /// Returns the spans that certainly match a step, and those that possibly match.
     pub(super) fn step_bounds(
         &self,
         step: &'a CompoundSelector,
@@ -374,7 +374,7 @@ impl<'a> EvalContext<'a> {
         self.held.remember(&self.step_bounds, &step.at, make)
     }
 
-    /// From which spans a selector selects something for sure, and from which it may.
+    /// Returns the spans from which a selector certainly selects a span, and those from which it possibly does.
     pub(super) fn having_bounds(
         &self,
         selector: &'a Selector,
@@ -383,12 +383,12 @@ impl<'a> EvalContext<'a> {
         self.held.remember(&self.having_bounds, &selector.at, make)
     }
 
-    /// The siblings whose order is in doubt.
+    /// Returns the siblings with an uncertain order.
     pub(super) fn siblings(&self) -> &Siblings {
         self.siblings.get_or_init(|| Siblings::of(self))
     }
 
-    /// The places of the spans that dropped links, and what the first of them says; nothing where none did.
+    /// Returns the positions of the spans that dropped links, and the reason for the first; `None` if there are none.
     pub(super) fn dropped_links(&self) -> Option<&(Bits, String)> {
         let dropped = self.dropped_links.get_or_init(|| {
             let mut places = Bits::none(self.len());
@@ -404,27 +404,27 @@ impl<'a> EvalContext<'a> {
         dropped.as_ref()
     }
 
-    /// Whether so many spans may be looked at from another span. What is nested could ask for any number.
+    /// Whether this number of spans may be visited from another span. Nested statements could visit any number.
     pub(super) fn may_look(&self, spans: usize) -> bool {
         self.looks.set(self.looks.get().saturating_add(spans));
         self.looks.get() <= LOOKS_MAX
     }
 
+    /// Returns the result of a statement about the complete trace.
     pub(super) fn statement(
         &self,
         statement: &'a Expr,
         make: impl FnOnce() -> Evaluation,
-    /// A statement about the whole trace.
     ) -> Rc<Evaluation> {
         self.held.remember(&self.statements, &statement.at, make)
     }
 
-    /// Counts the memory of something that is kept with what is remembered.
+    /// Counts the memory of data that is stored with the memoized results.
     pub(super) fn hold(&self, bytes: u64) {
         self.held.add(bytes);
     }
 
-    /// Forgets what can be computed again, where little memory is left.
+    /// Discards the results that can be recomputed, if little memory is left.
     pub(crate) fn make_room(&self) {
         if !budget::is_tight() {
             return;
@@ -443,7 +443,7 @@ impl<'a> EvalContext<'a> {
         self.held.release();
     }
 
-    /// A relation between selections of the whole trace, by its left side.
+    /// Returns a relation between selections of the complete trace, by its left side.
     pub(super) fn relation(
         &self,
         left: &'a Subject,
@@ -454,18 +454,12 @@ impl<'a> EvalContext<'a> {
 }
 
 impl<'w, 'a> EvalScope<'w, 'a> {
-    /// The same scene about another span.
+    /// Returns the same scope for another span.
     pub(crate) fn at(&self, place: usize) -> Self {
         EvalScope { span: Some(self.world.span_at(place)), count: None, inner: None, ..*self }
     }
 
-    /// The place of the span that is spoken of.
-/// Which of its times a span lacks. OTLP sends what is not known as 0.
-    /// It says that it ended before it started, so that one of the two is wrong.
-/// When a span started, in nanoseconds.
-/// When a span ended, in nanoseconds.
-/// Which of its times a span lacks, if any.
-/// From start to end in nanoseconds.
+    /// Returns the position of the current span.
     pub(crate) fn place(&self) -> Option<usize> {
         self.span.map(|span| self.world.tree.place(span.ix()))
     }

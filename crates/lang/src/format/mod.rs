@@ -1,7 +1,7 @@
-//! Formatting: selectors, assertions, claims and values of outputs in their one form, every other byte as it was.
+//! Formatter: prints selectors, assertions, claims and values of outputs in canonical form and keeps every other byte.
 //!
-//! A string keeps its scalar: style, indentation, line breaks and the comments around it. What the scalar cannot hold
-//! in the one form stays as it is, and a note says so. Deliberately absent: any opinion on YAML.
+//! A string keeps its scalar: style, indentation, line breaks and the comments around it. A string that its scalar cannot hold in
+//! canonical form stays unchanged, with a note. Deliberately absent: formatting of YAML.
 
 mod rewrite;
 
@@ -18,22 +18,22 @@ use crate::{
     },
 };
 
-/// A text in its one form.
+/// A text in canonical form.
 #[derive(Clone, Debug)]
 pub struct FormattedText {
-    /// The whole text.
+    /// The complete text.
     pub text: String,
-    /// What was left as it is, and why.
+    /// Notes about the strings that stay unchanged, and the reason.
     pub notes: Vec<Diagnostic>,
 }
 
-/// Formats a text. One with mistakes is left alone: they are what is given back.
+/// Formats a text. A text with errors stays unchanged; the function then returns its diagnostics.
 pub fn format(text: &Text) -> Result<FormattedText, Vec<Diagnostic>> {
     let documents = right(text)?;
     let strings: Vec<_> = documents.iter().flat_map(strings).collect();
     let notes = Diagnostics::new(text);
     let mut formatter = Formatter { text, notes: &notes, uses: uses(text), edits: BTreeMap::new() };
-    // By an alias one scalar may be several strings.
+    // With an alias, one scalar may be several strings.
     let mut scalars: BTreeMap<Span, Vec<&Language>> = BTreeMap::new();
     for string in &strings {
         scalars.entry(string.scalar.span).or_default().push(string);
@@ -43,7 +43,7 @@ pub fn format(text: &Text) -> Result<FormattedText, Vec<Diagnostic>> {
     if is_same(&strings, &Text::new(text.name(), formatted.as_str())) {
         return Ok(FormattedText { text: formatted, notes: notes.into_vec() });
     }
-    // Nothing is known that leads here. A file that would mean something else is worse than one that is not formatted.
+    // No input is known that leads here. A file with a changed meaning is worse than one that is not formatted.
     let note = notes.note(None, "this file cannot be formatted without changing what it means");
     Ok(FormattedText { text: text.content().to_owned(), notes: vec![note] })
 }
@@ -62,7 +62,7 @@ enum Tree {
     Expr(Expr),
 }
 
-/// The tests of a text, if nothing is wrong with it.
+/// Returns the tests of a text, or its diagnostics.
 fn right(text: &Text) -> Result<Vec<Test>, Vec<Diagnostic>> {
     let found = Diagnostics::new(text);
     let (documents, mistakes) = read(text);
@@ -77,7 +77,7 @@ fn right(text: &Text) -> Result<Vec<Test>, Vec<Diagnostic>> {
     if found.has_errors() { Err(found.into_vec()) } else { Ok(tests) }
 }
 
-/// The strings of the language in a test, in the order of their keys here.
+/// Returns the strings of the language in a test, in the order of their keys here.
 fn strings(test: &Test) -> Vec<Language> {
     let selectors = |scalar: &Option<Scalar>| scalar.clone().and_then(selector);
     let mut strings = Vec::new();
@@ -106,14 +106,14 @@ fn selector(scalar: Scalar) -> Option<Language> {
 fn expr(scalar: &Scalar, parse: fn(&str) -> parse::ParseResult<Expr>) -> Option<Language> {
     let parsed = parse(&scalar.text);
     let tree = parsed.tree?;
-    // The quote that the scalar need not escape.
+    // The quote that needs no escape in the scalar.
     let quote = if scalar.style == Style::DoubleQuoted { '\'' } else { '"' };
     let printed = print::expression_in(&tree, quote);
     let (scalar, has_comments) = (scalar.clone(), parsed.has_comments);
     Some(Language { scalar, tree: Tree::Expr(tree), printed, has_comments })
 }
 
-/// How often each scalar of a text is used: more than once where an alias stands for it.
+/// Counts the uses of each scalar of a text: more than one if there is an alias for it.
 fn uses(text: &Text) -> BTreeMap<Span, usize> {
     let mut uses = BTreeMap::new();
     let (nodes, _) = read_yaml(text);
@@ -121,7 +121,7 @@ fn uses(text: &Text) -> BTreeMap<Span, usize> {
     uses
 }
 
-/// As deep as the document: that has a bound.
+/// Recurses as deep as the document, and that depth is bounded.
 fn count(node: &Node, uses: &mut BTreeMap<Span, usize>) {
     match &node.value {
         Value::Scalar(scalar) => *uses.entry(scalar.span).or_default() += 1,
@@ -134,12 +134,12 @@ struct Formatter<'a> {
     text: &'a Text,
     notes: &'a Diagnostics,
     uses: BTreeMap<Span, usize>,
-    /// What to put in the place of which bytes.
+    /// The replacement of each span.
     edits: BTreeMap<Span, String>,
 }
 
 impl Formatter<'_> {
-    /// Formats the scalar that is these strings.
+    /// Formats the scalar of these strings.
     fn format(&mut self, strings: &[&Language]) {
         let Some(string) = strings.first() else { return };
         let is_shared = self.uses.get(&string.scalar.span) != Some(&strings.len())
@@ -168,7 +168,7 @@ fn applied(content: &str, edits: &BTreeMap<Span, String>) -> String {
     let mut formatted = String::with_capacity(content.len());
     let mut at = 0;
     for (span, raw) in edits {
-        // Scalars do not overlap; should two edits ever do, the second is left out.
+        // Scalars do not overlap; if two edits ever did, the second would be skipped.
         if let Some(between) = content.get(at..span.start) {
             formatted.push_str(between);
             formatted.push_str(raw);
@@ -179,7 +179,7 @@ fn applied(content: &str, edits: &BTreeMap<Span, String>) -> String {
     formatted
 }
 
-/// Whether a text holds the same strings of the language.
+/// Whether a text has the same strings of the language.
 fn is_same(strings: &[Language], formatted: &Text) -> bool {
     right(formatted).is_ok_and(|tests| {
         let again: Vec<_> = tests.iter().flat_map(self::strings).collect();

@@ -1,18 +1,18 @@
-//! A scalar with another text in it, written as before: same style, same line breaks, same escapes.
+//! Rewrites a scalar with another text in the same notation: same style, same line breaks, same escapes.
 //!
-//! The new text is laid along the old one, sign by sign, blanks aside. What stands in both is copied from the file, and
-//! so is what breaks a line, with the indentation behind it.
+//! The new text is aligned with the old one, character by character, ignoring whitespace. Characters in both are copied from the
+//! file, and so are line breaks, with the indentation after them.
 
 use std::ops::Range;
 
 use source::{Scalar, Span, Style, Text};
 
-/// Bytes of a file, and what to put in their place.
+/// A span of a file, and its replacement.
 pub(super) type Edit = (Span, String);
 
 const BREAKS: [char; 2] = ['\n', '\r'];
 
-/// What changes in the file so that the scalar holds `text`, if anything; or why it cannot.
+/// Returns the edit that changes the content of the scalar to `text`, if one is needed; or the reason why that is impossible.
 pub(super) fn rewrite(
     scalar: &Scalar,
     file: &Text,
@@ -45,13 +45,13 @@ pub(super) fn rewrite(
     Ok(Some((span, raw)))
 }
 
-/// A sign of the old text that is no blank, and where it stands in the file.
+/// A non-whitespace character of the old text, and its span in the file.
 struct Sign {
     sign: char,
     span: Span,
 }
 
-/// The signs of the old text; none if a place is not exact.
+/// Returns the characters of the old text; `None` if a span is not exact.
 fn signs(scalar: &Scalar, core: Range<usize>) -> Option<Vec<Sign>> {
     let mut signs: Vec<Sign> = Vec::new();
     for (at, sign) in scalar.text[core.clone()].char_indices() {
@@ -68,7 +68,7 @@ fn signs(scalar: &Scalar, core: Range<usize>) -> Option<Vec<Sign>> {
     Some(signs)
 }
 
-/// What is replaced: the signs, and in quotes the blanks around them on the same line.
+/// Returns the span to replace: the characters, and inside quotes the whitespace around them on the same line.
 fn outer(scalar: &Scalar, core: Range<usize>) -> Span {
     let whole = scalar.span_of(0..scalar.text.len());
     let inner = scalar.span_of(core.clone());
@@ -80,7 +80,7 @@ fn outer(scalar: &Scalar, core: Range<usize>) -> Span {
     }
 }
 
-/// The new text in the file's bytes, where it can be laid along the old one.
+/// Returns the new text in the bytes of the file, if it can be aligned with the old one.
 fn lay(old: &[Sign], style: Style, file: &Text, text: &str) -> Option<String> {
     let mut raw = String::new();
     let mut at = 0;
@@ -92,9 +92,9 @@ fn lay(old: &[Sign], style: Style, file: &Text, text: &str) -> Option<String> {
         }
         let place = next(old, at, sign)?;
         match line_break(old, at..place.unwrap_or(at) + 1, file) {
-            // What stood in front of it is left out: the scalar cannot begin with a break.
+            // The character before it was dropped: the scalar cannot start with a line break.
             Some(_) if raw.is_empty() => return None,
-            // Between the same two signs it can stand as well as before.
+            // The line break stays between the same two characters.
             Some(gap) => raw.push_str(gap),
             None => raw.push_str(&blanks),
         }
@@ -109,8 +109,8 @@ fn lay(old: &[Sign], style: Style, file: &Text, text: &str) -> Option<String> {
     old[at..].iter().all(|sign| is_dropped(sign.sign)).then_some(raw)
 }
 
-/// Where the sign stands among the old ones: at `at`, or behind such as formatting leaves out. `Some(None)`: it is one
-/// that formatting puts in.
+/// Finds the character among the old ones: at `at`, or after characters that the formatter drops. `Some(None)`: the formatter
+/// inserts it.
 fn next(old: &[Sign], at: usize, sign: char) -> Option<Option<usize>> {
     let is_quote = |sign: char| sign == '"' || sign == '\'';
     let mut place = at;
@@ -126,12 +126,12 @@ fn next(old: &[Sign], at: usize, sign: char) -> Option<Option<usize>> {
     matches!(sign, '(' | ')').then_some(None)
 }
 
-/// Signs that formatting leaves out.
+/// Whether the formatter may drop the character.
 fn is_dropped(sign: char) -> bool {
     matches!(sign, ',' | '(' | ')' | '-')
 }
 
-/// What stands in front of one of these signs, if it breaks the line.
+/// Returns the text before one of these characters, if it contains a line break.
 fn line_break<'a>(old: &[Sign], signs: Range<usize>, file: &'a Text) -> Option<&'a str> {
     signs.filter_map(|at| Some((old.get(at.checked_sub(1)?)?, old.get(at)?))).find_map(
         |(before, behind)| {
@@ -141,7 +141,7 @@ fn line_break<'a>(old: &[Sign], signs: Range<usize>, file: &'a Text) -> Option<&
     )
 }
 
-/// A text on one line, as it stands in a scalar of this style.
+/// Encodes a text on one line for a scalar of this style.
 fn encoded(text: &str, style: Style) -> String {
     text.chars().map(|sign| encoded_sign(sign, style)).collect()
 }
@@ -159,7 +159,7 @@ fn encoded_sign(sign: char, style: Style) -> String {
     }
 }
 
-/// Whether a plain scalar can be this, given that it could be what it was before.
+/// Whether a plain scalar can have this text, given that it could have the text before.
 fn is_plain(raw: &str, before: &str) -> bool {
     let first = raw.chars().next().unwrap_or(' ');
     let second = raw.chars().nth(1).unwrap_or(' ');
@@ -167,7 +167,7 @@ fn is_plain(raw: &str, before: &str) -> bool {
         '-' | '?' | ':' => !second.is_whitespace(),
         _ => !"\"'[]{},#&*!|>%@`".contains(first),
     };
-    // Between brackets of YAML some signs end a scalar; one that was there before does not.
+    // In a flow collection of YAML some characters end a scalar; a character that was there before does not.
     let ends = |sign: char| ",[]{}".contains(sign);
     let is_flow_safe = !raw.contains(ends) || before.contains(ends);
     let is_text = !matches!(raw, "null" | "Null" | "NULL" | "~");

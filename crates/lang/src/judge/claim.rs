@@ -1,4 +1,4 @@
-//! Claims: what is said of the whole trace.
+//! Judges claims: statements about the complete trace.
 
 use model::{ClaimJudgement, SpanEvidence, Verdict};
 
@@ -30,7 +30,7 @@ use crate::{
     value::shorten,
 };
 
-/// How many groups that break a comparison are listed.
+/// The maximum number of listed groups that break a comparison.
 const GROUPS_MAX: usize = 5;
 
 pub(super) fn judge<'a>(
@@ -66,18 +66,18 @@ pub(super) fn judge<'a>(
         verdict: decision.verdict,
         decided: decision.decided,
         reason: together(decision.reason.into_iter().chain(misses).chain(conflict)),
-        // What was never measured is no evidence.
+        // A value that was never measured is no evidence.
         spans: if is_nothing { Vec::new() } else { looked.spans },
         more_spans: if is_nothing { 0 } else { looked.more_spans },
     }
 }
 
-/// What was looked at.
+/// The spans that a claim was evaluated on, as evidence.
 struct ClaimSpans<'a> {
     source: &'a str,
     spans: Vec<SpanEvidence>,
     more_spans: u64,
-    /// Selections that match nothing.
+    /// Selectors that match no span.
     empty: Vec<&'a Selector>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> ClaimSpans<'a> {
         Self { source, spans: Vec::new(), more_spans: 0, empty: Vec::new() }
     }
 
-    /// A statement, and the spans that decide it.
+    /// Adds the evidence for a statement: the spans that decide it.
     fn at(&mut self, statement: &'a Expr, role: Role, scene: &EvalScope<'_, 'a>) {
         match &statement.kind {
             ExprKind::Not(part) => {
@@ -128,20 +128,20 @@ impl<'a> ClaimSpans<'a> {
         }
     }
 
+    /// Adds the result of a statement, at the span that shows it.
     fn say(
         &mut self,
         statement: &'a Expr,
         role: Role,
         place: Option<u32>,
         scene: &EvalScope<'_, 'a>,
-    /// What a statement came to, at the span that shows it.
     ) {
         let said = StatementText { source: self.source, is_negated: role.is_negated };
         let found = describe(statement, said, scene);
         self.add(place, verdict(statement, role, scene), found, scene);
     }
 
-    /// The right one of a pair.
+    /// Adds the right span of a pair.
     fn add_other(
         &mut self,
         pair: Option<(u32, u32)>,
@@ -201,7 +201,7 @@ impl<'a> ClaimSpans<'a> {
         };
         let inner = EvalScope { count: None, inner: None, ..*scene };
         let tally = tally(predicate, &places, &inner);
-        // Those that decide it come first.
+        // The spans that decide the result come first.
         let is_every = matches!(subject.quantifier, Quantifier::Every | Quantifier::The);
         let order: &[Truth] = match is_every {
             true => &[Truth::False, Truth::Undefined, Truth::Unmet, Truth::Open, Truth::True],
@@ -230,7 +230,7 @@ impl<'a> ClaimSpans<'a> {
         self.more_spans += places.len().saturating_sub(room) as u64;
     }
 
-    /// The spans behind a value, where it breaks something or leaves it open.
+    /// Adds the spans behind a value, if the value breaks a statement or leaves it open.
     fn at_value(
         &mut self,
         value: &'a Expr,
@@ -265,7 +265,7 @@ impl<'a> ClaimSpans<'a> {
         }
     }
 
-    /// What each of several spans gave to an aggregate.
+    /// Adds the value that each of several spans contributes to an aggregate.
     fn add_values(
         &mut self,
         aggregate: &'a Aggregate,
@@ -286,7 +286,7 @@ impl<'a> ClaimSpans<'a> {
         self.more_spans += places.len().saturating_sub(room) as u64;
     }
 
-    /// Which groups break a comparison, and some of their spans.
+    /// Adds the groups that break a comparison, and some of their spans.
     fn at_groups(
         &mut self,
         statement: &'a Expr,
@@ -339,23 +339,23 @@ impl<'a> ClaimSpans<'a> {
     }
 }
 
-/// What a part of a claim says for it.
+/// Returns the verdict of a part of a claim, with the negation of the part applied.
 fn verdict<'a>(statement: &'a Expr, role: Role, scene: &EvalScope<'_, 'a>) -> Verdict {
     let truth = truth(statement, scene).truth;
     if role.is_negated { truth.negated().verdict() } else { truth.verdict() }
 }
 
-/// How a part of a claim stands to the whole.
+/// The role of a part within its claim.
 #[derive(Clone, Copy)]
 struct Role {
-    /// Whether `not` stands before it.
+    /// Whether `not` applies to the part.
     is_negated: bool,
-    /// Whether the whole is what it is because of this part.
+    /// Whether this part decides the result of the claim.
     is_deciding: bool,
 }
 
 impl Role {
-    /// What is worth a closer look, since it breaks the claim.
+    /// Returns the role of a part that is examined further only if it breaks the claim.
     fn broken(self, is_broken: bool) -> Self {
         Self { is_deciding: self.is_deciding && is_broken, ..self }
     }

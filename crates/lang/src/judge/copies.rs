@@ -1,12 +1,13 @@
-//! Traces in which several spans bear one id with different content.
+//! Judges traces in which several spans have the same id with different content.
 //!
-//! They are copies of one span, such as one that came directly and once more through a Collector that added to it. Which is true is
-//! not ours to guess, and they are never several spans. So the trace is read in every way, with one copy of each, and what
-//! the readings do not agree on is inconclusive. Copies between which the test can see no difference are one. Where the
-//! readings are too many, nothing that spans decide is concluded; nor before the trace was waited for, since where one
-//! span came twice, others will.
+//! Such spans are copies of one span, for example one copy that arrived directly and one that arrived through a
+//! Collector that added attributes. The judge does not guess which copy is correct, and never counts copies as several
+//! spans. It evaluates every reading of the trace: the trace with one copy of each span. A statement on which the
+//! readings disagree is inconclusive. Copies that the test cannot distinguish count as one. If there are too many
+//! readings, every statement that spans decide is inconclusive. The same applies before the run waited for the trace:
+//! where one span arrived twice, others will.
 //!
-//! A span that bears the trigger's id is none of these: the trigger span is ours, and so is known.
+//! A span with the trigger's id is not a copy: Qualitytrace creates the trigger span itself, so its content is known.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -25,17 +26,17 @@ use crate::{
     syntax::ast::Property,
 };
 
-/// In how many ways a trace is read.
+/// The maximum number of readings of a trace.
 const READINGS_MAX: usize = 64;
-/// How many spans all readings have. A large trace is read in a few ways.
+/// The maximum number of spans in all readings together. A large trace has only a few readings.
 const SPANS_MAX: usize = 2_000_000;
 
 /// The copies in a trace.
 struct Copies<'a> {
     trace: &'a Trace,
-    /// Of each span whose copies are different to the test: one of each kind, in the order of arrival.
+    /// For each span with copies that differ for the test: one copy of each kind, in the order of arrival.
     choices: Vec<Vec<SpanIx>>,
-    /// Copies that are like one before them.
+    /// Copies that the test cannot distinguish from an earlier copy.
     alike: HashSet<SpanIx>,
 }
 
@@ -47,7 +48,7 @@ struct Statement<'j> {
     spans: &'j [SpanEvidence],
 }
 
-/// The judgement of a trace with copies.
+/// Judges a trace with copies.
 pub(super) fn judge(resolved: &ResolvedPlan, evidence: &Evidence<'_>, trace: &Trace) -> Judgement {
     let copies = Copies::of(resolved, evidence, trace);
     let readings = copies.readings(evidence);
@@ -75,11 +76,11 @@ pub(super) fn judge(resolved: &ResolvedPlan, evidence: &Evidence<'_>, trace: &Tr
     judgement
 }
 
+/// Returns the outputs of a trace with copies: those on which all readings agree.
 pub(super) fn outputs(
     resolved: &ResolvedPlan,
     evidence: &Evidence<'_>,
     trace: &Trace,
-/// The outputs of a trace with copies: those on which all readings agree.
 ) -> Vec<StepOutput> {
     let copies = Copies::of(resolved, evidence, trace);
     let Some(count) = copies.readings(evidence) else { return Vec::new() };
@@ -95,7 +96,7 @@ pub(super) fn outputs(
     agreed
 }
 
-/// That spans of the evidence bear ids which others bear with other content.
+/// Reports that a span of the evidence shares its id with spans of different content.
 pub(super) fn conflict(spans: &[SpanEvidence], trace: &Trace) -> Option<String> {
     let conflicts = trace.conflicts();
     if conflicts.is_empty() {
@@ -125,7 +126,7 @@ impl<'a> Copies<'a> {
             };
             let known = kinds.entry(first.ix()).or_insert_with(|| vec![first.ix()]);
             let is_alike = |known: &SpanIx| is_alike(trace.span(*known), copy, &asked, &world);
-            // Of too many kinds nobody looks which one it is.
+            // Copies beyond the maximum number of kinds are not compared further.
             if known.len() > READINGS_MAX || known.iter().any(is_alike) {
                 alike.insert(copy.ix());
             } else {
@@ -136,7 +137,7 @@ impl<'a> Copies<'a> {
         Self { trace, choices, alike }
     }
 
-    /// In how many ways the trace is read; none where nobody knows what it says.
+    /// Returns the number of readings; `None` if there are too many, or if the run did not wait for the trace.
     fn readings(&self, evidence: &Evidence<'_>) -> Option<usize> {
         let counts = self.choices.iter().map(Vec::len);
         let count = counts.fold(1usize, usize::saturating_mul);
@@ -147,7 +148,7 @@ impl<'a> Copies<'a> {
         (count == 1 || (is_few && is_waited)).then_some(count)
     }
 
-    /// The trace with one copy of each span. The first reading has the first copies.
+    /// Returns the trace with one copy of each span. Reading 0 has the first copies.
     fn reading(&self, mut number: usize) -> Trace {
         let mut left_out = self.alike.clone();
         for choice in &self.choices {
@@ -165,7 +166,7 @@ impl<'a> Copies<'a> {
         judge_reading(resolved, &Evidence { trace: Some(&reading), ..*evidence })
     }
 
-    /// Leaves open what another reading does not say too.
+    /// Makes every statement and output inconclusive on which the other reading disagrees.
     fn join(&self, judgement: &mut Judgement, other: &mut Judgement) {
         for (one, other) in statements(judgement).into_iter().zip(statements(other)) {
             if *one.verdict != *other.verdict {
@@ -181,7 +182,7 @@ impl<'a> Copies<'a> {
         }
     }
 
-    /// Leaves open what spans decide.
+    /// Makes every statement that spans decide, and every output, inconclusive.
     fn leave_open(&self, judgement: &mut Judgement) {
         let open = statements(judgement).into_iter();
         open.filter(|one| *one.decided != DecisionBasis::Response).for_each(|one| self.open(one));
@@ -226,7 +227,7 @@ fn statements(judgement: &mut Judgement) -> Vec<Statement<'_>> {
     assertions.chain(claims).collect()
 }
 
-/// The properties that the test asks for, each once.
+/// Returns the properties that the test queries, each once.
 fn asked(resolved: &ResolvedPlan) -> Vec<&Property> {
     let (expressions, selectors) = parts(resolved);
     let mut found = Vec::new();
@@ -241,12 +242,12 @@ fn asked(resolved: &ResolvedPlan) -> Vec<&Property> {
     asked
 }
 
+/// Whether the test cannot distinguish two copies: they are equal except for attributes that the test does not query.
 fn is_alike<'a>(
     one: Span<'a>,
     other: Span<'a>,
     asked: &[&Property],
     world: &EvalContext<'a>,
-/// Whether the test sees no difference: all but attributes is the same, and so is each that it asks for.
 ) -> bool {
     let bare = |span: Span<'_>| {
         let attributes = Vec::new();

@@ -1,15 +1,15 @@
-//! What decides a statement: spans that are there, spans that are not, or the answer.
+//! Decides a statement: by spans that are present, by spans that are absent, or by the response.
 //!
 //! | statement | decided by presence | decided by absence |
 //! | --- | --- | --- |
-//! | something of every span | broken by one span | held by all; no span matches |
+//! | a condition on every span | broken by one span | held by all; no span matches |
 //! | `count >= n`, `count > n`, `some` | held | not reached |
 //! | `count <= n`, `count < n`, `no` | exceeded | held |
 //! | `count = n`, `count != n` | more than `n` | `n` or fewer |
-//! | whatever else further spans can change | never | always |
+//! | any other statement that further spans can change | never | always |
 //!
-//! A comparison that was not made, because of the clocks or because the values are too large, neither holds nor breaks
-//! anything.
+//! A comparison that was not evaluated, because of the clocks or because the values are too large, neither holds nor
+//! breaks a statement.
 
 use model::{DecisionBasis, Verdict};
 
@@ -18,26 +18,26 @@ use crate::eval::{
     world::EvalContext,
 };
 
-/// How much of the trace is known.
+/// The extent to which the trace is known.
 #[derive(Clone, Debug)]
 pub(super) enum TraceKnowledge {
     Whole,
-    /// Further spans may exist, and why.
+    /// Further spans may exist; holds the reason.
     Part(String),
-    /// Not one span of the system.
+    /// No span of the system was received.
     NoTelemetry,
-    /// The test asks for no trace.
+    /// The test requests no trace.
     NotAsked,
-    /// The test asks for no trace, and the trigger has no answer: nothing is known at all.
+    /// The test requests no trace, and the trigger has no response: nothing is known.
     Nothing,
 }
 
-/// What a statement speaks of.
+/// The subject of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
-    /// The trigger's answer, and nothing else.
+    /// Only the response of the trigger.
     Response,
-    /// The answer as well as spans.
+    /// The response and spans.
     Both,
     Spans,
 }
@@ -50,18 +50,18 @@ pub(super) struct Decision {
 }
 
 impl TraceKnowledge {
-    /// Whether there is a trace to look at.
+    /// Whether there is a trace to evaluate.
     pub(super) fn is_known(&self) -> bool {
         matches!(self, Self::Whole | Self::Part(_))
     }
 }
 
+/// Returns the verdict on a statement, for the known extent of the trace.
 pub(super) fn decide(
     found: &Evaluation,
     about: About,
     seen: &TraceKnowledge,
     world: &EvalContext<'_>,
-/// The verdict, given how much of the trace is known.
 ) -> Decision {
     let reason = found.reason.as_deref().map(super::words::named);
     match seen {
@@ -75,7 +75,7 @@ pub(super) fn decide(
         _ if found.truth == Truth::Open && about == About::Both && !world.is_answered() => {
             by_response(found, world)
         }
-        // Not by presence: a span that is still to come may decide it.
+        // Not decided by presence: a later span may decide it.
         _ if found.truth == Truth::Open => {
             Decision { verdict: Verdict::Inconclusive, decided: DecisionBasis::Absence, reason }
         }
@@ -91,7 +91,7 @@ pub(super) fn decide(
     }
 }
 
-/// The verdict of what the trigger's answer decides.
+/// Returns the verdict on a statement that the response of the trigger decides.
 pub(super) fn by_response(found: &Evaluation, world: &EvalContext<'_>) -> Decision {
     let reason = match found.truth {
         Truth::Open if !world.is_answered() => Some(world.why_unknown().to_owned()),

@@ -1,7 +1,8 @@
-//! Required gates of the analyzer: each is judged like a claim about the whole trace, and reported as the last of them.
+//! Judges the required gates of the analyzer: each like a claim about the complete trace. The report lists them as the
+//! last claims.
 //!
-//! A rule is broken, holds, or is open. It is open where a span that is still to come, or what a producer dropped of one,
-//! could break it or mend it. A score is then known within bounds only, and a gate is met or missed where both bounds agree.
+//! A rule is broken, holds, or is open. It is open if a later span, or content that a producer dropped from a span,
+//! could break or fix it. The score is then known only within bounds. A gate passes or fails if both bounds agree.
 
 use std::collections::HashSet;
 
@@ -17,10 +18,10 @@ use crate::{
     plan::ResolvedPlan,
 };
 
-/// What a gate is called beside the claims of a test.
+/// The name of a gate in the list of claims.
 const NAME: &str = "required gate";
 
-/// Adds a judgement for each gate that is required, and makes them count.
+/// Adds a judgement for each required gate, and includes it in the verdict.
 pub(super) fn judge(resolved: &ResolvedPlan, evidence: &Evidence<'_>, judgement: &mut Judgement) {
     let gates = &resolved.gates;
     if gates.required.is_empty() {
@@ -39,7 +40,7 @@ pub(super) fn judge(resolved: &ResolvedPlan, evidence: &Evidence<'_>, judgement:
     resolved.secrets.hide_all(judgement.said_mut());
 }
 
-/// What the analyzer says of the trace of a run, where one is asked and there is a trace to look at.
+/// Analyzes the trace of a run. Returns `None` if the plan requests no analysis, or if there is no trace to evaluate.
 pub fn analysis(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Option<Analysis> {
     let AnalysisMode::By(rules) = &resolved.gates.analysis else { return None };
     let trace = evidence.trace.filter(|_| seen(resolved, evidence).is_known())?;
@@ -48,7 +49,7 @@ pub fn analysis(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Option<Anal
     Some(analysis)
 }
 
-/// How a gate was decided.
+/// The decision on a gate.
 #[derive(Clone, Debug)]
 struct GateDecision {
     verdict: Verdict,
@@ -58,15 +59,15 @@ struct GateDecision {
     more_spans: u64,
 }
 
-/// The analysis of a trace, and how sure it is.
+/// The analysis of a trace, and the limits of its certainty.
 struct AnalysisEvidence {
     analysis: Analysis,
     seen: TraceKnowledge,
-    /// Spans of which something was dropped, or of which there are several.
+    /// Spans with dropped content, or with several copies.
     doubtful: HashSet<SpanId>,
 }
 
-/// Whether a rule holds.
+/// The state of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Holds,
@@ -74,10 +75,10 @@ enum State {
     Open,
 }
 
+/// Returns the analysis that decides all gates, or, without an analysis, the decision that applies to each of them.
 fn standing(
     resolved: &ResolvedPlan,
     evidence: &Evidence<'_>,
-/// The analysis that all gates are judged by, or the decision that holds for each of them without one.
 ) -> Result<AnalysisEvidence, GateDecision> {
     let rules = match &resolved.gates.analysis {
         AnalysisMode::By(rules) => rules,
@@ -105,7 +106,7 @@ fn standing(
     Ok(AnalysisEvidence { analysis: analyze(trace, rules), seen, doubtful: doubtful(trace) })
 }
 
-/// The spans of which the trace does not tell all.
+/// Returns the spans with incomplete or ambiguous content.
 fn doubtful(trace: &Trace) -> HashSet<SpanId> {
     let has_dropped = |span: &Span<'_>| {
         span.dropped_attributes() > 0
@@ -121,14 +122,14 @@ fn doubtful(trace: &Trace) -> HashSet<SpanId> {
 impl AnalysisEvidence {
     fn judge(&self, gate: AnalyzerGate) -> GateDecision {
         let (verdict, reason) = self.verdict(gate, &self.seen);
-        // What is decided whatever may still come, spans that are there decide.
+        // If the verdict is the same with any further spans, present spans decide it.
         let (early, _) = self.verdict(gate, &TraceKnowledge::Part(String::new()));
         let decided = if early == Verdict::Inconclusive {
             DecisionBasis::Absence
         } else {
             DecisionBasis::Presence
         };
-        // Told once: a score is made of rules.
+        // Listed once, by the gate on rules: a score is computed from the same rules.
         let (spans, more_spans) = match (gate, verdict) {
             (AnalyzerGate::Rules, Verdict::Failed) => self.findings(),
             _ => (Vec::new(), 0),
@@ -136,7 +137,7 @@ impl AnalysisEvidence {
         GateDecision { verdict, decided, reason, spans, more_spans }
     }
 
-    /// The verdict on a gate if so much of the trace is known.
+    /// Returns the verdict on a gate for this extent of the trace.
     fn verdict(&self, gate: AnalyzerGate, seen: &TraceKnowledge) -> (Verdict, String) {
         match gate {
             AnalyzerGate::Score => self.score(seen),
@@ -171,7 +172,7 @@ impl AnalysisEvidence {
         (Verdict::Passed, format!("all rules of level `error` hold, {} of them", states.len()))
     }
 
-    /// The rules of level `error`.
+    /// Returns the rules of level `error`.
     fn counting(&self) -> impl Iterator<Item = &RuleAnalysis> {
         let rules = self.analysis.plugins.iter().flat_map(|plugin| &plugin.rules);
         rules.filter(|rule| rule.level == Level::Error)
@@ -194,12 +195,12 @@ impl AnalysisEvidence {
         if is_sure { State::Broken } else { State::Open }
     }
 
-    /// The rules that are broken for sure.
+    /// Returns the rules that are certainly broken.
     fn all_broken(&self) -> impl Iterator<Item = &RuleAnalysis> {
         self.counting().filter(|rule| self.state(rule, &self.seen) == State::Broken)
     }
 
-    /// Which rules are broken, in words.
+    /// Describes the broken rules.
     fn broken(&self) -> String {
         let broken: Vec<_> = self.all_broken().map(|rule| format!("`{}`", rule.id)).collect();
         match broken.as_slice() {
@@ -208,7 +209,7 @@ impl AnalysisEvidence {
         }
     }
 
-    /// Why it is not known whether all rules hold.
+    /// Describes why it is unknown whether all rules hold.
     fn doubt(&self) -> String {
         match &self.seen {
             TraceKnowledge::Part(why) => format!("the trace is not known to be complete: {why}"),
@@ -219,7 +220,7 @@ impl AnalysisEvidence {
         }
     }
 
-    /// What breaks the rules that are broken, as much as is listed, and how much is not.
+    /// Returns the findings of the broken rules, up to the maximum of listed spans, and the number of the other findings.
     fn findings(&self) -> (Vec<SpanEvidence>, u64) {
         let (mut spans, mut more) = (Vec::new(), 0_u64);
         for rule in self.all_broken() {

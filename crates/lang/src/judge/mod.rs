@@ -1,11 +1,11 @@
-//! From evidence to verdicts.
+//! Computes verdicts from evidence.
 //!
-//! Each statement tells with its value whether further spans can change it (`eval::truth`). What spans decide by being there
-//! is final at once; what they decide by not being there is final for a whole trace only, and inconclusive before.
-//! Without any telemetry nothing is concluded from it, in either direction. What speaks of the trigger's response alone is
-//! decided by the answer alone.
+//! The value of each statement includes whether further spans can change it (`eval::truth`). A result that present
+//! spans decide is final at once. A result that absent spans decide is final only for a complete trace, and
+//! inconclusive before. Without any telemetry, the judge concludes nothing from its absence, in either direction. The
+//! response alone decides a statement that refers only to the trigger's response.
 //!
-//! Deliberately absent: the diagnosis of what is missing.
+//! Deliberately absent: the diagnosis of missing telemetry.
 
 mod claim;
 mod copies;
@@ -40,23 +40,23 @@ use decide::TraceKnowledge;
 pub use gate::analysis;
 use silent::Silence;
 
-/// How many spans the evidence of an assertion or a claim lists.
+/// The maximum number of spans that the evidence of an assertion or a claim lists.
 const SPANS_LISTED_MAX: usize = 20;
 
-/// How many bytes the value of an output may have.
+/// The maximum size of the value of an output, in bytes.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// What a run, or a recording, has brought to light.
+/// The evidence of a run or of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
-    /// The trace, with the trigger span in it where one was fired; none where none was asked for.
+    /// The trace, with the trigger span if a trigger was fired; `None` if the test requests no trace.
     pub trace: Option<&'a Trace>,
-    /// The trigger span's id; none where nothing was fired.
+    /// The id of the trigger span; `None` if no trigger was fired.
     pub trigger: Option<SpanId>,
-    /// How the trigger ended; none where nothing was fired. What the trigger span of a recorded trace says of the
-    /// response is taken instead.
+    /// The result of the trigger; `None` if no trigger was fired. The judge then reads the response from the trigger
+    /// span of the recorded trace.
     pub answer: Option<&'a Answer>,
-    /// Why the trace was taken as whole, or not; none where none was asked for.
+    /// Why the trace counts as complete, or not; `None` if the test requests no trace.
     pub settlement: Option<&'a Settlement>,
 }
 
@@ -65,9 +65,9 @@ pub struct Evidence<'a> {
 pub struct StepOutput {
     /// The output's name.
     pub name: String,
-    /// Its value as text.
+    /// The value as text.
     pub value: String,
-    /// Whether nobody may see it.
+    /// Whether the value is a secret.
     pub is_secret: bool,
 }
 
@@ -78,12 +78,12 @@ impl std::fmt::Debug for StepOutput {
     }
 }
 
-/// Judges all assertions, claims and required gates, and takes the outputs.
+/// Judges all assertions, claims and required gates, and evaluates the outputs.
 pub fn judge(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Judgement {
     judge_measured(resolved, evidence).0
 }
 
-/// The same, and what it took of the budget.
+/// Judges like [`judge`], and returns the consumed budget too.
 pub fn judge_measured(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> (Judgement, Work) {
     budget::judgement(|| {
         let mut judgement = match evidence.trace {
@@ -97,7 +97,7 @@ pub fn judge_measured(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> (Judg
     })
 }
 
-/// The same where each span is there once.
+/// Judges a trace in which each span occurs once.
 fn judge_reading(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Judgement {
     let alone;
     let trace = match evidence.trace {
@@ -137,11 +137,11 @@ fn judge_reading(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Judgement 
     judgement
 }
 
+/// Judges a claim. A claim that exceeds the budget is inconclusive, and its evidence is discarded.
 fn judge_claim<'a>(
     one: &'a Claim,
     world: &EvalContext<'a>,
     seen: &TraceKnowledge,
-/// The judgement of a claim; one that is over the budget is inconclusive, and nothing that was found of it is shown.
 ) -> ClaimJudgement {
     let (judged, over) = within_budget(world, || claim::judge(one, world, seen));
     let Some(over) = over else { return judged };
@@ -155,13 +155,13 @@ fn judge_claim<'a>(
     }
 }
 
-/// Evaluates one statement, and says whether it is over the budget.
+/// Evaluates one statement, and returns whether it exceeds the budget.
 fn within_budget<T>(world: &EvalContext<'_>, work: impl FnOnce() -> T) -> (T, Option<Over>) {
     world.make_room();
     budget::statement(work)
 }
 
-/// The outputs that have a value, as later steps get them: what a report masks is not masked here.
+/// Returns the outputs that have a value, for later steps. Values that a report masks are not masked here.
 pub fn outputs(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Vec<StepOutput> {
     let taken = || match evidence.trace {
         _ if resolved.outputs.is_empty() => Vec::new(),
@@ -171,7 +171,7 @@ pub fn outputs(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Vec<StepOutp
     budget::judgement(taken).0
 }
 
-/// The same where each span is there once.
+/// Returns the outputs of a trace in which each span occurs once.
 fn take_outputs(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Vec<StepOutput> {
     let alone;
     let trace = match evidence.trace {
@@ -193,8 +193,8 @@ fn take_outputs(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Vec<StepOut
 }
 
 impl ResolvedPlan {
-    /// Whether the trigger's command failed and the test says nothing of its response: then nobody knows whether that is
-    /// right.
+    /// Whether the trigger's command failed and no statement of the test refers to the response: it is then unknown
+    /// whether the failure is expected.
     pub fn is_failure_unsaid(&self, answer: &Answer) -> bool {
         let is_failed = matches!(answer, Answer::Exit(exit) if exit.code != 0);
         let assertions = self.specs.iter().flat_map(|spec| &spec.assertions);
@@ -203,13 +203,13 @@ impl ResolvedPlan {
     }
 }
 
-/// What every part of the plan asks of single spans is found out in one pass.
+/// Evaluates the conditions of the complete plan on single spans in one pass.
 fn prepare<'a>(world: &mut EvalContext<'a>, resolved: &'a ResolvedPlan) {
     let (expressions, selectors) = parts(resolved);
     world.prepare(&expressions, &selectors);
 }
 
-/// All that the plan says and asks for.
+/// Returns all expressions and all selectors of the plan.
 fn parts(resolved: &ResolvedPlan) -> (Vec<&Expr>, Vec<&Selector>) {
     let assertions = resolved.specs.iter().flat_map(|spec| &spec.assertions);
     let claims = resolved.claims.iter().map(|claim| &claim.claim);
@@ -221,11 +221,11 @@ fn parts(resolved: &ResolvedPlan) -> (Vec<&Expr>, Vec<&Selector>) {
     (expressions, specs.chain(outputs).collect())
 }
 
-/// The one verdict, over all specs and claims.
+/// Returns the verdict over all specs and claims.
 ///
-/// A trigger without an answer leaves the run open even where its spans satisfy everything; so does a command that failed
-/// where the test does not speak of its response. So does what the test expects and what did not come. So does a trace that is
-/// not whole where the test says nothing: nothing is there to tell that something is missing.
+/// A run that did not fail is inconclusive, even if its spans satisfy every statement, if the trigger has no response,
+/// if the command failed and no statement refers to the response, or if expected telemetry is absent. The same applies
+/// if the trace is not complete and the test has no statements, since then no statement can detect a missing span.
 fn over_all(
     verdict: Verdict,
     resolved: &ResolvedPlan,
@@ -242,7 +242,7 @@ fn over_all(
     verdict
 }
 
-/// Whether what a test expects did not come.
+/// Whether telemetry that the test expects is absent.
 fn lacks_expected(settlement: &Settlement) -> bool {
     let is_lack = |it: &UnsettledReason| {
         matches!(it, UnsettledReason::ExpectedAbsent(_) | UnsettledReason::NoTelemetry)
@@ -305,7 +305,7 @@ fn reason(unsettled: &UnsettledReason) -> String {
     }
 }
 
-/// The servers by their names, the first of many.
+/// Lists the names of the first servers, and the number of the others.
 fn named(servers: &[String]) -> String {
     const NAMED_MAX: usize = 3;
     let first: Vec<_> = servers.iter().take(NAMED_MAX).map(|name| format!("`{name}`")).collect();
@@ -315,13 +315,13 @@ fn named(servers: &[String]) -> String {
     }
 }
 
-/// Several reasons as one; none of none.
+/// Joins several reasons into one; returns `None` if there are none.
 fn together(reasons: impl IntoIterator<Item = String>) -> Option<String> {
     let reasons: Vec<_> = reasons.into_iter().collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// The outputs as they are reported: without what nobody may see.
+/// Returns an output for the report, with secrets masked.
 fn reported<'a>(output: &'a Output, world: &EvalContext<'a>) -> OutputValue {
     let name = output.name.clone();
     match take(output, world) {
@@ -333,13 +333,13 @@ fn reported<'a>(output: &'a Output, world: &EvalContext<'a>) -> OutputValue {
     }
 }
 
-/// The value of an output, unless it is over the budget.
+/// Evaluates an output, unless it exceeds the budget.
 fn take<'a>(output: &'a Output, world: &EvalContext<'a>) -> Result<StepOutput, String> {
     let (taken, over) = within_budget(world, || take_first(output, world));
     over.map_or(taken, |over| Err(over.reason()))
 }
 
-/// The value of an output on the first span that its selector matches.
+/// Evaluates an output on the first span that its selector matches.
 fn take_first<'a>(output: &'a Output, world: &EvalContext<'a>) -> Result<StepOutput, String> {
     let places = select(&output.selector, &world.scene());
     let Some(place) = places.first() else {
@@ -367,7 +367,7 @@ fn text(values: Values<'_>) -> Result<String, String> {
     }
 }
 
-/// The value of an output, if the record has room for it. A part of it would be another value.
+/// Returns the value of an output, if it fits the database. A truncated value would be a different value.
 fn fitting(value: String) -> Result<String, String> {
     match value.len() {
         0..=OUTPUT_BYTES_MAX => Ok(value),
@@ -377,13 +377,13 @@ fn fitting(value: String) -> Result<String, String> {
     }
 }
 
-/// The trace of a test that asks for none: the trigger span, which lasted as long as the exchange.
+/// Builds the trace of a test that requests none: the trigger span, with the duration of the exchange.
 fn trigger_alone(evidence: &Evidence<'_>) -> Trace {
     let id = TraceId::from_bytes([1; 16]).expect("bytes that are not zero make an id");
     let mut trace = Trace::new(id);
     let Some(trigger) = evidence.trigger else { return trace };
     let mut span = SpanData::new(trigger, None, TRIGGER_NAMES[0]);
-    // When it started is not known here, only how long it took; and 0 would be no start.
+    // The start is not known here, only the duration. A start of 0 would mean that the span has no start.
     let nanos = evidence.answer.and_then(Answer::duration_ns);
     span.start = Timestamp::from_nanos(1);
     span.end = nanos.map_or_else(Timestamp::default, |nanos| Timestamp::from_nanos(1 + nanos));

@@ -1,7 +1,7 @@
-//! Statements about services that sent nothing, while something that was called sent nothing either.
+//! Statements about services without spans, while a peer that was called has no spans either.
 //!
-//! A peer that was called and is silent may be the very service that a statement names: its absence from the trace is then no
-//! evidence about what it did. Peers that the test declares absent (`settle.absent`) leave nothing open.
+//! A called peer without spans may be the service that a statement names: its absence from the trace is then no evidence about
+//! its behavior. Peers that the test declares absent (`settle.absent`) do not make a statement inconclusive.
 
 use std::collections::BTreeSet;
 
@@ -18,17 +18,17 @@ use crate::{
     value::Value,
 };
 
-/// How many silent peers are named in a reason.
+/// The maximum number of silent peers that a reason names.
 const PEERS_NAMED_MAX: usize = 3;
 
-/// The peers that were called and sent nothing, and the services that sent something.
+/// The peers that were called and sent no spans, and the services that sent spans.
 pub(super) struct Silence<'a> {
     peers: Vec<&'a UnansweredPeer>,
     services: BTreeSet<&'a str>,
 }
 
 impl<'a> Silence<'a> {
-    /// None where every peer answered, or is declared absent.
+    /// Returns `None` if every peer sent spans, or is declared absent.
     pub(super) fn of(settlement: Option<&'a Settlement>, trace: &'a Trace) -> Option<Self> {
         let peers = settlement?.unanswered.iter().filter(|peer| !peer.declared);
         let peers: Vec<_> = peers.collect();
@@ -41,7 +41,7 @@ impl<'a> Silence<'a> {
         (!peers.is_empty()).then(|| Self { peers, services: named.collect() })
     }
 
-    /// How much is known of the trace for statements with these parts: less, where one names a service that is not there.
+    /// Returns the known extent of the trace for these parts of a statement: partial, if one names a service that sent no spans.
     pub(super) fn seen<'e>(
         &self,
         seen: &TraceKnowledge,
@@ -109,7 +109,7 @@ impl<'a> Silence<'a> {
     }
 }
 
-/// The texts with which a comparison compares the service of a span, or the services of several.
+/// The strings with which a comparison compares the service of a span, or the services of several spans.
 struct Names {
     comparator: Comparator,
     is_negated: bool,
@@ -117,23 +117,23 @@ struct Names {
 }
 
 impl Names {
-    /// None where nothing is said of a service, or it is not compared with texts of the test.
+    /// Returns `None` if neither operand is a service, or if the other operand has no strings of the test.
     fn of(left: &Expr, comparator: Comparator, is_negated: bool, right: &Expr) -> Option<Self> {
         let is_list = matches!(left.kind, ExprKind::Aggregate(_));
         let (texts, comparator) = match (speaks_of_service(left), speaks_of_service(right)) {
-            // A list contains what equals one of its items.
+            // A list contains a text if one of its items equals it.
             (true, false) if is_list && comparator == Comparator::Contains => {
                 (texts(right), Comparator::Equal)
             }
             (true, false) => (texts(right), comparator),
-            // From this side a text or a list holds the service, or equals it.
+            // With the service as right operand, a text or a list contains the service, or equals it.
             (false, true) => (texts(left), Comparator::Equal),
             _ => return None,
         };
         (!texts.is_empty()).then_some(Self { comparator, is_negated, texts })
     }
 
-    /// The services that are named and sent nothing; where the comparison is negated, also another one than these.
+    /// Returns the named services that sent no spans; for a negated comparison, also a service other than the named ones.
     fn absent(&self, services: &BTreeSet<&str>) -> Option<String> {
         let is_met = |text: &&String| services.iter().any(|service| self.is_so(service, text));
         let unmet = self.texts.iter().filter(|text| !is_met(text));
@@ -159,7 +159,7 @@ impl Names {
     }
 }
 
-/// The texts that an expression is, whatever span is spoken of.
+/// Returns the strings in an expression that is constant for all spans.
 fn texts(expression: &Expr) -> Vec<String> {
     let text = |value: &Value<'_>| match value {
         Value::Text(_) | Value::Quoted(_) => Some(value.text().into_owned()),
@@ -172,7 +172,7 @@ fn texts(expression: &Expr) -> Vec<String> {
     }
 }
 
-/// Whether a value is the service of a span, or made of those of one or several.
+/// Whether a value is the service of a span, or is computed from the services of one or several spans.
 fn speaks_of_service(value: &Expr) -> bool {
     match &value.kind {
         ExprKind::Property(property) => is_service(property),

@@ -1,4 +1,4 @@
-//! Specs: what is said of each span that a selector matches.
+//! Judges specs: assertions about each span that a selector matches.
 
 use std::rc::Rc;
 
@@ -30,21 +30,21 @@ use crate::{
     value::shorten,
 };
 
-/// For how many counts of selected spans an assertion is asked, where it is not known which it is.
+/// The maximum number of counts for which an assertion is evaluated, if the number of selected spans is uncertain.
 const COUNTS_MAX: u64 = 64;
 
-/// What a spec's selector brought.
+/// The result of a spec's selector.
 struct SpecSelection<'a> {
     selector: &'a Selector,
-    /// Those that match for sure.
+    /// The spans that certainly match.
     places: Rc<Vec<u32>>,
-    /// If it selects nothing: what comes nearest.
+    /// The nearest misses, if no span matches.
     misses: Option<String>,
-    /// Why nobody can say which others match.
+    /// Why it is uncertain which other spans match.
     doubt: Option<Rc<SelectionDoubt>>,
 }
 
-/// What an assertion came to, and on which spans.
+/// The result of an assertion, with spans as evidence.
 struct AssertionResult {
     found: Evaluation,
     spans: Vec<SpanEvidence>,
@@ -98,7 +98,7 @@ fn judge_assertion<'a>(
 ) -> AssertionJudgement {
     let meaning = &assertion.meaning;
     let about = about(meaning, matched, world);
-    // An assertion holds for every selected span, so it needs one, also where it says nothing of it.
+    // An assertion holds for every selected span, so it needs at least one, even if it does not refer to the span.
     let needs_span = about != About::Response && !speaks_of_count(meaning);
     let is_of_spans = speaks_of_span(meaning) || (needs_span && matched.places.is_empty());
     let looked = if is_of_spans {
@@ -108,7 +108,7 @@ fn judge_assertion<'a>(
     };
     let is_asked = matches!(seen, TraceKnowledge::NotAsked) && !matched.places.is_empty();
     let decision = match about {
-        // The one span that a test without a trace knows.
+        // The trigger span, the only span of a test without a trace.
         _ if is_asked => by_response(&looked.found, world),
         _ => decide(&looked.found, about, seen, world),
     };
@@ -121,13 +121,13 @@ fn judge_assertion<'a>(
         verdict: decision.verdict,
         decided: decision.decided,
         reason: together(decision.reason.into_iter().chain(misses).chain(conflict)),
-        // What was never measured is no evidence.
+        // A value that was never measured is no evidence.
         spans: if matches!(seen, TraceKnowledge::Nothing) { Vec::new() } else { looked.spans },
         more_spans: looked.more_spans,
     }
 }
 
-/// Whether the answer alone decides: it is named itself, or asked of the trigger span, which is asked for by name.
+/// The response alone decides an assertion that refers to it directly, or on a trigger span that is selected by name.
 fn about(assertion: &Expr, matched: &SpecSelection<'_>, world: &EvalContext<'_>) -> About {
     if !speaks_of_response(assertion) {
         return About::Spans;
@@ -146,7 +146,7 @@ fn about(assertion: &Expr, matched: &SpecSelection<'_>, world: &EvalContext<'_>)
     }
 }
 
-/// Whether properties are asked for that are not the response's.
+/// Whether an expression queries properties other than those of the response.
 fn speaks_of_others(expression: &Expr) -> bool {
     match &expression.kind {
         ExprKind::Property(property) => !matches!(property, Property::Response(_)),
@@ -155,7 +155,7 @@ fn speaks_of_others(expression: &Expr) -> bool {
     }
 }
 
-/// Whether the trigger span is asked for by its name, and nothing else.
+/// Whether a selector selects the trigger span by its name, and nothing else.
 fn is_trigger(selector: &Selector) -> bool {
     let names =
         |step: &CompoundSelector| match step.condition.as_ref().map(|condition| &condition.kind) {
@@ -169,7 +169,7 @@ fn is_trigger(selector: &Selector) -> bool {
         })
 }
 
-/// Whether this is `name = "Tracetest trigger"`, in any of its spellings.
+/// Whether a condition is `name = "Tracetest trigger"`, in any of its spellings.
 fn is_trigger_name(condition: &Expr) -> bool {
     let ExprKind::Compare { left, comparator: Comparator::Equal, is_negated: false, right } =
         &condition.kind
@@ -180,11 +180,11 @@ fn is_trigger_name(condition: &Expr) -> bool {
         && matches!(&right.kind, ExprKind::Text(text) if TRIGGER_NAMES.contains(&text.as_str()))
 }
 
+/// Evaluates an assertion that refers to no span once, for any number of selected spans.
 fn look_once<'a>(
     assertion: &'a SourceNode<Expr>,
     matched: &SpecSelection<'a>,
     world: &EvalContext<'a>,
-/// What speaks of no span is asked once, however many there are.
 ) -> AssertionResult {
     let SourceNode { meaning: assertion, source, .. } = assertion;
     let scene = EvalScope { count: Some(matched.places.len() as u64), ..world.scene() };
@@ -201,12 +201,12 @@ fn look_once<'a>(
         verdict: found.truth.verdict(),
         found: describe(assertion, StatementText { source, is_negated: false }, &scene),
     };
-    // The evidence says it.
+    // The evidence already contains the reason.
     found.reason = found.reason.filter(|_| found.truth == Truth::Open);
     AssertionResult { found, spans: vec![evidence], more_spans: 0 }
 }
 
-/// What was found, if it is the same however many of the spans are selected of which that is not known.
+/// Returns `found`, if the result is the same for every possible number of selected spans.
 fn for_every_count(
     found: Evaluation,
     assertion: &Expr,
@@ -222,7 +222,7 @@ fn for_every_count(
     if is_same { found } else { Evaluation::open(&*doubt.reason, Future::ANY) }
 }
 
-/// Every span has to satisfy the assertion.
+/// Evaluates an assertion that every selected span must satisfy.
 fn look_at_spans<'a>(
     assertion: &'a SourceNode<Expr>,
     matched: &SpecSelection<'a>,
@@ -255,17 +255,17 @@ fn look_at_spans<'a>(
     AssertionResult { found, spans, more_spans }
 }
 
-/// What is listed of spans.
+/// The parameters of a list of evidence.
 pub(super) struct Listing<'s, 'a> {
     pub(super) statement: &'a Expr,
     pub(super) source: &'s str,
-    /// Which come first.
+    /// The truth values, those listed first at the front.
     pub(super) order: &'s [Truth],
-    /// Whether it is better for a span if the statement does not hold.
+    /// Whether a span passes if the statement does not hold.
     pub(super) is_negated: bool,
 }
 
-/// Evidence of spans in the order of what was found, failures and doubts before the rest; and how many are left out.
+/// Returns the evidence of spans by result, failures and open results first, and the number of spans that are left out.
 pub(super) fn list<'a>(
     listing: &Listing<'_, 'a>,
     places: &[u32],
@@ -273,7 +273,7 @@ pub(super) fn list<'a>(
     scene: &EvalScope<'_, 'a>,
 ) -> (Vec<SpanEvidence>, u64) {
     let Listing { statement, source, order, is_negated } = *listing;
-    // False and undefined fail alike, and come in document order.
+    // False and undefined both fail, and stay in document order.
     let rank = |truth: &Truth| {
         let verdict = |truth: &Truth| truth.verdict();
         order.iter().position(|one| verdict(one) == verdict(truth))

@@ -1,4 +1,4 @@
-//! The part of the trace that evidence names, for a picture of it.
+//! Selects the part of the trace that evidence names, to render it.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::{
     value::{Value, shorten},
 };
 
-/// How many spans the picture has.
+/// The maximum number of rendered spans.
 const SPANS_MAX: usize = 200;
 
-/// The spans that evidence names, what they stand under, and the trigger span; depth first.
+/// Returns the spans that evidence names, their ancestors, and the trigger span, depth first.
 pub(super) fn of(
     specs: &[SpecJudgement],
     claims: &[ClaimJudgement],

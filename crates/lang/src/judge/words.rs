@@ -1,4 +1,4 @@
-//! What was found, in words: the comparison that was made, with both values, or what stood in its way.
+//! Describes results: the evaluated comparison with both values, or the reason why it could not be evaluated.
 
 use model::trace::Span;
 
@@ -22,17 +22,17 @@ use crate::{
     value::{Value, shorten, show_duration},
 };
 
-/// How many parts of a statement are described.
+/// The maximum number of parts of a statement that are described.
 const PARTS_MAX: usize = 3;
 
-/// How many values or names are listed.
+/// The maximum number of values or names that are listed.
 const LISTED_MAX: usize = 5;
 
-/// How a statement stands in its source.
+/// The source of a statement.
 #[derive(Clone, Copy)]
 pub(super) struct StatementText<'s> {
     pub(super) source: &'s str,
-    /// Whether `not` stands before it.
+    /// Whether `not` applies to the statement.
     pub(super) is_negated: bool,
 }
 
@@ -42,11 +42,11 @@ impl StatementText<'_> {
     }
 }
 
+/// Describes the result of a statement in a scope, with the reason if it is open.
 pub(super) fn describe<'a>(
     statement: &'a Expr,
     said: StatementText<'_>,
     scene: &EvalScope<'_, 'a>,
-/// A statement in a scene: what was looked at, and where it is open, why.
 ) -> String {
     let told = tell(statement, said, scene);
     let found = truth(statement, scene);
@@ -83,7 +83,7 @@ fn tell<'a>(statement: &'a Expr, said: StatementText<'_>, scene: &EvalScope<'_, 
         }
         ExprKind::Not(part) => describe(part, said.turned(), scene),
         ExprKind::And(parts) | ExprKind::Or(parts) => {
-            // The parts that decided.
+            // Only the parts that decide the result.
             let whole = truth(statement, scene).truth;
             let deciding = parts.iter().filter(|part| truth(part, scene).truth.decides(whole));
             let said: Vec<_> =
@@ -127,7 +127,7 @@ fn compared<'a>(statement: &'a Expr, said: StatementText<'_>, scene: &EvalScope<
     let ExprKind::Compare { left, comparator, is_negated, right } = &statement.kind else {
         return String::new();
     };
-    // What has to hold in every group is denied as a whole, not in each of them.
+    // `not` negates a comparison of groups as a whole, not in each group.
     let word = match said.is_negated && (is_grouped(left) || is_grouped(right)) {
         true => format!("not in every group {}", spelled(*comparator, *is_negated)),
         false => spelled(*comparator, *is_negated != said.is_negated).to_owned(),
@@ -167,7 +167,7 @@ fn compared<'a>(statement: &'a Expr, said: StatementText<'_>, scene: &EvalScope<
     format!("{left}, expected {word} {right}{remark}")
 }
 
-/// What the value of an expression is, or why there is none.
+/// Describes the value of an expression. The error describes why there is none.
 fn found<'a>(value: &'a Expr, source: &str, scene: &EvalScope<'_, 'a>) -> Result<String, String> {
     match held(value, scene) {
         Ok(held) => Ok(operand(value, held.valued(), (" is", source))),
@@ -175,12 +175,12 @@ fn found<'a>(value: &'a Expr, source: &str, scene: &EvalScope<'_, 'a>) -> Result
     }
 }
 
-/// The value of an expression on a span.
+/// Describes the value of an expression on a span.
 pub(super) fn value<'a>(value: &'a Expr, source: &str, scene: &EvalScope<'_, 'a>) -> String {
     found(value, source, scene).unwrap_or_else(|lack| lack)
 }
 
-/// Why there is no value; and where the span has it under another name, that.
+/// Describes why there is no value, and whether the span has it under another name.
 fn lacking(value: &Expr, lack: Lack, scene: &EvalScope<'_, '_>) -> String {
     let (Lack::Undefined(reason) | Lack::Open(reason)) = lack;
     let reason = named(&reason);
@@ -194,7 +194,7 @@ fn lacking(value: &Expr, lack: Lack, scene: &EvalScope<'_, '_>) -> String {
     }
 }
 
-/// A side of a comparison: a literal as it is, anything else with its name.
+/// Formats an operand of a comparison: a literal as it is, any other expression with its name.
 fn operand(expression: &Expr, valued: &ExprValue<'_>, (verb, source): (&str, &str)) -> String {
     let shown = if valued.is_secret { "***".to_owned() } else { show(&valued.values) };
     let is_literal = matches!(
@@ -213,7 +213,7 @@ fn operand(expression: &Expr, valued: &ExprValue<'_>, (verb, source): (&str, &st
     }
 }
 
-/// Values for people.
+/// Formats values for users.
 pub(super) fn show(values: &Values<'_>) -> String {
     match values {
         Values::One(value) => value.show(),
@@ -239,7 +239,7 @@ pub(super) fn show(values: &Values<'_>) -> String {
     }
 }
 
-/// An expression as it was written, without the `attr:` that only the parser needs.
+/// Returns an expression as written, without the prefix `attr:` that only the parser needs.
 pub(super) fn name(expression: &Expr, source: &str) -> String {
     let written = match source.get(expression.at.0.clone()) {
         Some(written) if !written.is_empty() => written.to_owned(),
@@ -248,7 +248,7 @@ pub(super) fn name(expression: &Expr, source: &str) -> String {
     shorten(written.strip_prefix("attr:").unwrap_or(&written)).into_owned()
 }
 
-/// A reason with its names as they are shown.
+/// Returns a reason with names as they are shown.
 pub(super) fn named(reason: &str) -> String {
     reason.replace("`attr:", "`")
 }
@@ -315,13 +315,13 @@ fn within<'a>(
     }
 }
 
-/// A moment, from the start of the trace.
+/// Formats a time as the offset from the start of the trace.
 fn moment(nanos: u64, scene: &EvalScope<'_, '_>) -> String {
     let first = scene.world.first_start();
     format!("+{}", show_duration(i128::from(nanos) - i128::from(first)))
 }
 
-/// Two spans and the times that a relation compares.
+/// Describes two spans with the times that a relation compares.
 fn times(relation: Relation, (left, right): (u32, u32), scene: &EvalScope<'_, '_>) -> String {
     let [a, b] = [left, right].map(|place| scene.world.span_at(place as usize));
     let [a_name, b_name] = [a, b].map(|span| shorten(span.name()).into_owned());
@@ -341,11 +341,11 @@ fn times(relation: Relation, (left, right): (u32, u32), scene: &EvalScope<'_, '_
     }
 }
 
+/// Describes the bounds of the clock offset between two spans that were compared, if they are on two hosts.
 fn offset(
     relation: Relation,
     (left, right): (u32, u32),
     scene: &EvalScope<'_, '_>,
-/// Between what offsets of their clocks two spans were compared, where they stand on two hosts.
 ) -> Option<String> {
     let clocks = scene.world.clocks();
     let [host, other] =
@@ -353,7 +353,7 @@ fn offset(
     (relation != Relation::Calls && host != other).then(|| clocks.doubt(host, other))
 }
 
-/// Which offsets of clocks a value depends on: of a time that a span spent, those to the hosts of its children.
+/// Describes the clock offsets that a value depends on: for a time that a span spent, those to the hosts of its children.
 fn applied_offsets<'a>(value: &'a Expr, scene: &EvalScope<'_, 'a>) -> Option<String> {
     match &value.kind {
         ExprKind::Property(property) => {
@@ -380,7 +380,7 @@ fn is_spent(property: &Property) -> bool {
     }
 }
 
-/// What a relation looks at on either side.
+/// Describes the times that a relation compares, for each side.
 pub(super) fn side_times(
     relation: Relation,
     (left, right): (u32, u32),

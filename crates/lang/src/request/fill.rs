@@ -1,6 +1,6 @@
-//! Texts filled in, and what is made of them.
+//! Fills in texts and builds requests from them.
 //!
-//! Every text that was computed from a secret is noted, in each form in which it is sent.
+//! Every text that was computed from a secret is recorded, in each form in which it is sent.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use model::{Body, HttpRequest, Identity, Place, Secret, Tls, TraceId, Verify};
@@ -25,25 +25,25 @@ use crate::{
     value::function::Draw,
 };
 
-/// Fills in texts.
+/// The state for filling in texts.
 pub(super) struct Filler<'a> {
     pub(super) vars: &'a Vars,
     pub(super) files: &'a Files,
     pub(super) draw: Draw,
     /// Texts that were computed from secrets.
     pub(super) secrets: Secrets,
-    /// How often a secret was filled in.
+    /// The number of times that a secret was filled in.
     pub(super) noted: usize,
 }
 
-/// Where a request goes, and who asks: what a URL, headers and an authentication come to.
+/// The URL, the headers and the authentication header of a request, with all variables filled in.
 struct RequestHead {
     url: String,
     headers: Vec<(String, String)>,
     auth: Option<(String, String)>,
 }
 
-/// Names and values.
+/// Header names and values.
 type Headers = Vec<(String, String)>;
 
 impl Filler<'_> {
@@ -76,7 +76,7 @@ impl Filler<'_> {
         })
     }
 
-    /// A query is a request like any other, with a body of a certain form.
+    /// Builds the HTTP request of a GraphQL query: a POST with a JSON body.
     pub(super) fn graphql(
         &mut self,
         graphql: &Graphql<OpenText>,
@@ -152,7 +152,7 @@ impl Filler<'_> {
         text.map(|text| self.text(text)).transpose()
     }
 
-    /// Who asks goes into a header, or into the URL.
+    /// Puts the authentication into a header or into the URL.
     fn asking(
         &mut self,
         url: String,
@@ -212,7 +212,7 @@ impl Filler<'_> {
         })
     }
 
-    /// The URL, with `http://` in front where it has no scheme.
+    /// Fills in the URL and prepends `http://` if it has no scheme.
     fn url(&mut self, url: &OpenText) -> Result<String, ResolveError> {
         let filled = self.text(url)?;
         let written = filled.trim();
@@ -228,7 +228,7 @@ impl Filler<'_> {
         Ok(format!("{scheme}://{rest}"))
     }
 
-    /// The headers, and the names of those that hold a secret.
+    /// Fills in the headers. Also returns the names of those that contain a secret.
     fn headers(
         &mut self,
         headers: &[Header<OpenText>],
@@ -246,7 +246,7 @@ impl Filler<'_> {
         Ok((filled, secret))
     }
 
-    /// A text, or what a file holds: text with its `${…}` filled in, or any bytes as they are.
+    /// Fills in a text or loads a file: a UTF-8 file with its `${…}` filled in, any other file as bytes.
     fn content(&mut self, content: &Content<OpenText>) -> Result<Body, ResolveError> {
         let file = match content {
             Content::Text(text) => return self.text(text).map(|text| Body::Text(text.into())),
@@ -284,7 +284,7 @@ impl Filler<'_> {
         self.files.get(file).ok_or_else(unread)
     }
 
-    /// A value as JSON. It is as deep as the document, and that has a bound.
+    /// Encodes a value as JSON. Its depth is bounded by the depth limit of the document.
     fn json(&mut self, json: &JsonTemplate<OpenText>) -> Result<String, ResolveError> {
         Ok(match json {
             JsonTemplate::Bare(bare) => bare_json(bare),
@@ -307,7 +307,7 @@ impl Filler<'_> {
         Ok(self.told(open)?.0)
     }
 
-    /// A text, and whether a secret is in it.
+    /// Fills in a text. Also returns whether it contains a secret.
     fn told(&mut self, open: &OpenText) -> Result<(String, bool), ResolveError> {
         self.pieces(&open.template, &open.pieces)
     }
@@ -341,7 +341,7 @@ impl Filler<'_> {
     }
 }
 
-/// A header that can be sent.
+/// Returns the header, or an error if it cannot be sent.
 fn checked(key: String, value: String, place: &Place) -> Result<(String, String), ResolveError> {
     let refused = |reason| Err(ResolveError::Header { place: place.clone(), reason });
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
@@ -354,7 +354,7 @@ fn checked(key: String, value: String, place: &Place) -> Result<(String, String)
     Ok((key, value))
 }
 
-/// What YAML writes without quotes, as JSON writes it. What only YAML knows, such as `.inf`, becomes a text.
+/// Converts an unquoted YAML scalar to JSON. A value that JSON does not have, such as `.inf`, becomes a string.
 fn bare_json(bare: &str) -> String {
     let small = bare.to_ascii_lowercase();
     if serde_json::from_str::<serde_json::Value>(&small).is_ok() {

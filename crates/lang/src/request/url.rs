@@ -1,6 +1,6 @@
-//! URLs, as far as a request is made of them.
+//! The URL functions that building a request needs.
 
-/// The scheme of a URL and what stands behind it; nothing where `://` belongs to something further on.
+/// Splits a URL into its scheme and the rest; `None` if the `://` belongs to a later part of the URL.
 pub(crate) fn split_scheme(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     scheme
@@ -9,7 +9,7 @@ pub(crate) fn split_scheme(url: &str) -> Option<(&str, &str)> {
         .then_some((scheme, rest))
 }
 
-/// The port behind a scheme, where one is written that is none. What has a `${…}` in it is not known yet.
+/// Returns the port of the URL if it is invalid. A port that contains a `${…}` is not known yet.
 pub(crate) fn wrong_port(rest: &str, is_all: bool) -> Option<&str> {
     let authority = match rest.split_once(['/', '?', '#']) {
         Some((authority, _)) => authority,
@@ -22,7 +22,7 @@ pub(crate) fn wrong_port(rest: &str, is_all: bool) -> Option<&str> {
     (!is_port && !port.is_empty()).then_some(port)
 }
 
-/// The URL with one more parameter, in front of the fragment.
+/// Adds a query parameter to the URL, before the fragment.
 pub(super) fn with_query(url: &str, key: &str, value: &str) -> String {
     let (head, fragment) = match url.split_once('#') {
         Some((head, fragment)) => (head, format!("#{fragment}")),
@@ -36,7 +36,7 @@ pub(super) fn with_query(url: &str, key: &str, value: &str) -> String {
     format!("{head}{joint}{}={}{fragment}", escaped(key), escaped(value))
 }
 
-/// Percent-encoded for a query: all but what no URL gives a meaning.
+/// Percent-encodes a query value: all bytes except the unreserved characters.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {

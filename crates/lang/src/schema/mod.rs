@@ -1,7 +1,7 @@
-//! A JSON Schema of the documents, for editors: made of one table that names every key.
+//! A JSON Schema of the documents, for editors, generated from one table of all keys.
 //!
-//! Deliberately absent: what a schema cannot say, such as what a selector is. The reader (`document`) is written by
-//! hand; tests hold it and the table together.
+//! Deliberately absent: rules that a schema cannot express, such as the syntax of a selector. The parser (`document`) is
+//! handwritten; tests keep it and the table consistent.
 
 mod keys;
 
@@ -16,42 +16,42 @@ use crate::document::KINDS;
 /// A key of a document.
 #[derive(Clone, Copy, Debug)]
 struct Key {
-    /// Its path behind a kind of document, or behind a part that several share. `[]` stands for each element of a
-    /// list, `*` for a name that the user chooses.
+    /// Its path below a kind of document, or below a part that several kinds share. `[]` is each element of a list, `*` is a name
+    /// that the user chooses.
     path: &'static str,
     kind: Kind,
-    /// What holds without it, in words; [`REQUIRED`] if it cannot be left out, empty if nothing does.
+    /// The default, in words; [`REQUIRED`] if the key is mandatory, empty if it has no default.
     default: &'static str,
-    /// What it is for, in a sentence.
+    /// The purpose, in one sentence.
     meaning: &'static str,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Any single value, taken as text.
+    /// Any scalar, read as text.
     Text,
-    /// The same, and not to be shown.
+    /// The same, but secret.
     Secret,
     Boolean,
     Integer {
         min: u64,
         max: u64,
     },
-    /// Such as `10s`.
+    /// A duration such as `10s`.
     Duration,
-    /// One of these.
+    /// One of these words.
     Words(&'static [&'static str]),
-    /// A part that several share.
+    /// A part that several kinds of document share.
     Part(&'static str),
     Anything,
-    /// Only what stands under it.
+    /// A table or list that only has children.
     Inner,
 }
 
 const REQUIRED: &str = "required";
 
-/// The schema (draft 2020-12) of a document.
+/// Returns the schema (draft 2020-12) of a document.
 pub fn schema() -> String {
     let mut parts: BTreeMap<&str, Branch> = BTreeMap::new();
     for key in KEYS {
@@ -89,7 +89,7 @@ pub fn schema() -> String {
     format!("{schema:#}\n")
 }
 
-/// `a.b[].c` in its parts: `a`, `b`, `[]`, `c`.
+/// Splits `a.b[].c` into its segments: `a`, `b`, `[]`, `c`.
 fn segments(path: &'static str) -> impl Iterator<Item = &'static str> {
     path.split('.').flat_map(|segment| {
         let name = segment.trim_end_matches("[]");
@@ -98,7 +98,7 @@ fn segments(path: &'static str) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// A key, what stands under it, or both.
+/// A key, its children, or both.
 #[derive(Default)]
 struct Branch {
     key: Option<&'static Key>,
@@ -127,7 +127,7 @@ impl Branch {
         schema
     }
 
-    /// The list or the table that stands here.
+    /// Returns the schema of the list or the table with these children.
     fn container(&self) -> Value {
         if let Some(items) = self.children.get("[]") {
             return json!({ "type": ["array", "null"], "items": items.schema() });
@@ -140,7 +140,7 @@ impl Branch {
             .filter(|(_, child)| child.key.is_some_and(|key| key.default == REQUIRED))
             .map(|(name, _)| *name)
             .collect();
-        // An empty key in YAML is nothing, and counts as absent.
+        // An empty key in YAML is null, and counts as absent.
         json!({
             "type": ["object", "null"],
             "properties": properties,

@@ -1,37 +1,37 @@
-//! Many texts, found in another one in one walk over it, by Aho and Corasick.
+//! Finds many texts in another text in one pass (Aho-Corasick).
 //!
-//! Written here since nothing at hand answers the two questions that masking has in one step a byte, whatever the texts are:
-//! how far back the longest of them that ends here begins, and how much of one of them has been seen so far. A search that
-//! tells every match costs as many steps as there are matches, and whoever writes the texts can make them many.
+//! Implemented here since no available library gives the two results that masking needs in one step a byte, whatever the texts
+//! are: how far back the longest text that ends here begins, and how much of a text has been matched so far. A search that
+//! reports every match costs as many steps as there are matches, and the author of the texts can make them many.
 
 use std::{collections::VecDeque, ops::Range};
 
-/// A node of the tree of all texts. Those that follow it lie side by side.
+/// A node of the trie of all texts. The children of a node are adjacent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
-    /// The byte that leads here.
+    /// The byte on the edge to this node.
     byte: u8,
-    /// How many follow, and the first of them.
+    /// The number of children, and the index of the first one.
     children: u16,
     child: u32,
-    /// Where a walk goes on if its byte follows nowhere: at the longest end of what leads here that begins a text.
+    /// The failure link: the node of the longest suffix of this path that is a prefix of a text.
     otherwise: u32,
-    /// How many bytes lead here.
+    /// The length of the path to this node in bytes.
     depth: u32,
-    /// Bytes of the longest text that ends here; zero where none does.
+    /// The length in bytes of the longest text that ends here; zero if none does.
     longest: u32,
 }
 
-/// All texts, ready to be found.
+/// The automaton of all texts.
 #[derive(Debug)]
 pub(super) struct Automaton {
     nodes: Vec<Node>,
-    /// What follows the root, by its byte: most of what is read leads nowhere.
+    /// The child of the root for each byte: most bytes of the input match nothing.
     first: Box<[u32; 256]>,
     depth_max: usize,
 }
 
-/// Where a walk is.
+/// The state of a pass: a node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place(u32);
 
@@ -42,7 +42,7 @@ impl Automaton {
         let depth_max = texts.iter().map(|text| text.len()).max().unwrap_or_default();
         let nodes = vec![Node::default()];
         let mut automaton = Self { nodes, first: Box::new([0; 256]), depth_max };
-        // Level by level: where a walk goes on is always nearer to the root.
+        // Breadth first: a failure link always points to a node nearer to the root.
         let mut waiting = VecDeque::from([(0, 0..texts.len())]);
         while let Some((node, of)) = waiting.pop_front() {
             automaton.follow(node, of, &texts, &mut waiting);
@@ -50,7 +50,7 @@ impl Automaton {
         automaton
     }
 
-    /// Adds what follows a node, of which these texts go through it.
+    /// Adds the children of a node; `of` are the texts with a path through it.
     fn follow(
         &mut self,
         node: u32,
@@ -60,7 +60,7 @@ impl Automaton {
     ) {
         let Node { depth, otherwise, .. } = self.nodes[node as usize];
         let child = self.nodes.len() as u32;
-        // A text that ends here is the first of them, since they are sorted.
+        // A text that ends here is the first one, since the texts are sorted.
         let mut from = of.start
             + usize::from(
                 texts[of.start..of.end].first().is_some_and(|text| text.len() == depth as usize),
@@ -87,7 +87,7 @@ impl Automaton {
         (node.child, node.children) = (child, children as u16);
     }
 
-    /// One byte further.
+    /// Advances by one byte.
     pub(super) fn step(&self, Place(mut at): Place, byte: u8) -> Place {
         while at != 0 {
             let Node { child, children, otherwise, .. } = self.nodes[at as usize];
@@ -100,18 +100,18 @@ impl Automaton {
         Place(self.first[usize::from(byte)])
     }
 
-    /// Bytes of the longest text that ends here.
+    /// Returns the length in bytes of the longest text that ends here.
     pub(super) fn ended(&self, Place(at): Place) -> Option<usize> {
         let longest = self.nodes[at as usize].longest;
         (longest > 0).then_some(longest as usize)
     }
 
-    /// How many bytes of one of the texts have been seen.
+    /// Returns how many bytes of a text have been matched.
     pub(super) fn begun(&self, Place(at): Place) -> usize {
         self.nodes[at as usize].depth as usize
     }
 
-    /// Bytes of the longest text.
+    /// Returns the length in bytes of the longest text.
     pub(super) fn depth_max(&self) -> usize {
         self.depth_max
     }

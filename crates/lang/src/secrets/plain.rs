@@ -1,31 +1,31 @@
-//! A text without the ways to write it: what JSON, Rust and URLs escape, once or more often.
+//! Decodes a text to a plain form: undoes the escapes of JSON, Rust and URLs, applied once or several times.
 //!
-//! Every way to write a character comes to the same bytes. A backslash is left out, and a line break is the letter that stands
-//! for it behind one (`n`), so that it does not matter how often a text was escaped, nor what stands before it. Two texts that
-//! differ may become the same; for what hides secrets that is the safe side.
+//! All encodings of a character decode to the same bytes. A backslash is dropped, and a line break becomes the letter of its
+//! escape (`n`), so that the number of escapings and the text before it do not matter. Two different texts may get the same plain
+//! form; for masking secrets that is the safe side.
 
 use std::ops::Range;
 
-/// A byte of the plain text, and where it was written.
+/// A byte of the plain text, and its range in the original text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
     pub(super) byte: u8,
     pub(super) at: Range<usize>,
 }
 
-/// Which ways to write a text are read.
+/// The set of escapes to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escapes {
-    /// Backslashes alone: what looks like the code of a character may be a backslash, and then a text that begins so.
+    /// Drops backslashes only: `\u…` may also be a backslash followed by a text that looks like the digits of an escape.
     Letters,
-    /// Those behind a backslash.
+    /// Decodes the escapes after a backslash.
     Backslash,
-    /// Those of URLs as well.
+    /// Decodes the escapes of URLs as well.
     All,
 }
 
 impl Escapes {
-    /// The ways that are worth a walk over a text.
+    /// Returns the sets of escapes that can occur in a text.
     pub(super) fn in_text(bytes: &[u8]) -> impl Iterator<Item = Self> {
         let has = |sought: &[u8]| bytes.iter().any(|byte| sought.contains(byte));
         let letters = bytes.windows(2).any(|pair| pair == b"\\u").then_some(Self::Letters);
@@ -34,7 +34,7 @@ impl Escapes {
     }
 }
 
-/// Tells each byte of the plain text.
+/// Calls `tell` with each byte of the plain text.
 pub(super) fn each(bytes: &[u8], escapes: Escapes, mut tell: impl FnMut(Unit)) {
     let mut at = 0;
     while at < bytes.len() {
@@ -63,7 +63,7 @@ pub(super) fn each(bytes: &[u8], escapes: Escapes, mut tell: impl FnMut(Unit)) {
     }
 }
 
-/// All of the plain text.
+/// Returns the complete plain text.
 pub(super) fn plain(text: &str, escapes: Escapes) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     each(text.as_bytes(), escapes, |unit| bytes.push(unit.byte));
@@ -75,7 +75,7 @@ enum Char {
     Unicode(char),
 }
 
-/// The byte that stands for all ways to write it.
+/// Returns the byte that represents all encodings of this byte.
 fn folded(byte: u8, escapes: Escapes) -> Option<u8> {
     match byte {
         b'\\' => None,
@@ -85,13 +85,13 @@ fn folded(byte: u8, escapes: Escapes) -> Option<u8> {
         0x08 => Some(b'b'),
         0x0c => Some(b'f'),
         0 => Some(b'0'),
-        // As a form sends it.
+        // `+` is a space in form encoding.
         b'+' if escapes == Escapes::All => Some(b' '),
         byte => Some(byte),
     }
 }
 
-/// `u00e9`, two of them for what UTF-16 has in two, or `u{e9}`; and where it ends.
+/// Decodes `u00e9`, a UTF-16 surrogate pair of them, or `u{e9}`. Also returns the end.
 fn unicode(bytes: &[u8], at: usize) -> Option<(Char, usize)> {
     if bytes.get(at + 1) == Some(&b'{') {
         let digits = bytes[at + 2..].iter().take(7).position(|byte| *byte == b'}')?;
@@ -113,7 +113,7 @@ fn unicode(bytes: &[u8], at: usize) -> Option<(Char, usize)> {
     Some((Char::Unicode(char), second + 5))
 }
 
-/// `%e9`, `%25e9` and so on; and where it ends.
+/// Decodes `%e9`, `%25e9` and so on. Also returns the end.
 fn percent(bytes: &[u8], at: usize) -> Option<(Char, usize)> {
     let pair = |at: usize| hex(bytes.get(at..at + 2)?);
     let mut digits = at + 1;

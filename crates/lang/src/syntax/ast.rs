@@ -1,17 +1,16 @@
-//! The syntax tree of selectors, expressions and claims: one tree, since each may stand inside the others.
+//! The syntax tree of selectors, expressions and claims: one tree, since each may be nested in the others.
 //!
-//! Ranges are bytes of the string that was read; they are for pictures and evidence, and two trees that differ in
-//! nothing else are the same tree. So are node ids, which `number` gives. Deliberately absent: places in a file, which
-//! whoever holds the scalar knows.
+//! Ranges are byte ranges of the source string, for snippets and evidence. Trees that differ only in ranges are equal. The same
+//! applies to node ids, which `number` assigns. Deliberately absent: locations in a file, which the owner of the scalar has.
 
 use crate::value::{Literal, Number};
 
-/// Where something stands in the string that was read, and its number among the nodes that are evaluated together. All
-/// of these are equal, so that trees compare by content.
+/// The range of a node in the source string, and its number among the nodes that are evaluated together. All values are equal, so
+/// that trees compare by content.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct At(pub(crate) std::ops::Range<usize>, pub(super) Option<NodeId>);
 
-/// The number of a node: no two nodes that are evaluated together have the same.
+/// The number of a node, unique among the nodes that are evaluated together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(super) std::num::NonZeroU32);
 
@@ -20,7 +19,7 @@ impl At {
         Self(range, None)
     }
 
-    /// The node's number; none before `number` has given one.
+    /// Returns the number of the node; `None` before `number` has assigned one.
     pub(crate) fn id(&self) -> Option<NodeId> {
         self.1
     }
@@ -32,31 +31,31 @@ impl PartialEq for At {
     }
 }
 
-/// The union of its parts; none at all selects every span.
+/// The union of its parts; without parts it selects every span.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selector {
     pub(crate) parts: Vec<Part>,
     pub(crate) at: At,
 }
 
-/// A way through the tree, from the outside in.
+/// A path through the span tree, from the outside in.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     pub(crate) anchor: Anchor,
-    /// Empty only behind [`Anchor::This`], where it means the span itself.
+    /// Empty only after [`Anchor::This`], where it means the span itself.
     pub(crate) hops: Vec<Hop>,
 }
 
-/// Where a part begins.
+/// The start of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
-    /// At the whole trace: the first hop is a descendant of it.
+    /// The complete trace: the first hop is a descendant of it.
     Trace,
-    /// At the span that is spoken of: `self`, and every part of `:has(…)`.
+    /// The current span: `self`, and every part of `:has(…)`.
     This,
 }
 
-/// One step of a part, and how it is reached from the one before.
+/// One step of a part, and the combinator from the previous step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hop {
     pub(crate) combinator: Combinator,
@@ -65,46 +64,46 @@ pub(crate) struct Hop {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Combinator {
-    /// Nothing, or `>>`: anywhere below.
+    /// Whitespace, or `>>`: a descendant.
     Descendant,
-    /// `>`: directly below.
+    /// `>`: a child.
     Child,
     /// `+`: the next sibling in document order.
     Adjacent,
     /// `~`: a later sibling.
     Sibling,
-    /// `<`: the span directly above.
+    /// `<`: the parent.
     Parent,
-    /// `<<`: anywhere above.
+    /// `<<`: an ancestor.
     Ancestor,
-    /// `=>`: a span with a link to it.
+    /// `=>`: a span with a link to the previous one.
     Linked,
 }
 
-/// `span[…]` with what stands behind it.
+/// `span[…]` with its pseudo-classes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CompoundSelector {
-    /// None for `span[]`.
+    /// `None` for `span[]`.
     pub(crate) condition: Option<Expr>,
-    /// All but positions have to hold, in any order.
+    /// All pseudo-classes except positions; all have to hold, in any order.
     pub(crate) pseudos: Vec<Pseudo>,
-    /// Picks from what matches; of several written ones the last.
+    /// Picks one of the matching spans; if several are written, the last one counts.
     pub(crate) position: Option<Position>,
-    /// `span[…]` and the pseudo-classes.
+    /// The range of `span[…]` and the pseudo-classes.
     pub(crate) at: At,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Pseudo {
-    /// Names no parent.
+    /// The span has no parent id.
     Root,
-    /// Nothing stands below it.
+    /// The span has no children.
     Leaf,
-    /// Names a parent that is not in the trace.
+    /// The span has a parent id that is not in the trace.
     Orphan,
-    /// Something is found from here; all parts are anchored at [`Anchor::This`].
+    /// The selector matches from this span; all its parts have the anchor [`Anchor::This`].
     Has(Selector),
-    /// Is not among these.
+    /// The selector does not select this span.
     Not(Selector),
 }
 
@@ -112,11 +111,11 @@ pub(crate) enum Pseudo {
 pub(crate) enum Position {
     First,
     Last,
-    /// From 1.
+    /// Counted from 1.
     Nth(u64),
 }
 
-/// An expression: a value, or a statement that holds or does not.
+/// An expression: a value, or a statement that holds or fails.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
@@ -135,9 +134,9 @@ pub(crate) enum ExprKind {
     },
     /// In nanoseconds.
     Duration(i128),
-    /// A text in quotes, without `${…}`.
+    /// A quoted text without `${…}`.
     Text(Literal),
-    /// A text in quotes with `${…}` in it.
+    /// A quoted text with `${…}`.
     Template(Template),
     List(Vec<Expr>),
     Property(Property),
@@ -145,7 +144,7 @@ pub(crate) enum ExprKind {
         scope: VariableScope,
         name: String,
     },
-    /// What a variable or a function of chance and time stood for; only `resolve` makes it.
+    /// The value of a variable or of a random or time function; only `resolve` creates it.
     Known(ResolvedValue),
     Response(ResponsePart),
     Call {
@@ -165,7 +164,7 @@ pub(crate) enum ExprKind {
         right: Box<Expr>,
     },
     Aggregate(Box<Aggregate>),
-    /// `gap(from, to)`: from the end of the one to the start of the other.
+    /// `gap(from, to)`: the time from the end of `from` to the start of `to`.
     Gap {
         from: Box<Selector>,
         to: Box<Selector>,
@@ -175,7 +174,7 @@ pub(crate) enum ExprKind {
     Compare {
         left: Box<Expr>,
         comparator: Comparator,
-        /// `!=` is `=` negated, `!~` is `=~` negated, `not-contains` and `not in` likewise.
+        /// `!=` is a negated `=`, `!~` is a negated `=~`, `not-contains` and `not in` likewise.
         is_negated: bool,
         right: Box<Expr>,
     },
@@ -193,7 +192,7 @@ pub(crate) enum ExprKind {
     /// At least two; nested ones of the same kind are flattened.
     And(Vec<Expr>),
     Or(Vec<Expr>),
-    /// `event[…]`, `link[…]`: one of them for which the condition holds (any, where there is none).
+    /// `event[…]`, `link[…]`: at least one event or link meets the condition (any one without a condition).
     Within {
         inner: Inner,
         condition: Option<Box<Expr>>,
@@ -210,7 +209,7 @@ pub(crate) enum ExprKind {
     },
 }
 
-/// Texts and values in turn.
+/// A sequence of texts and values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Template {
     pub(crate) pieces: Vec<Piece>,
@@ -222,11 +221,11 @@ pub(crate) enum Piece {
     Value(Expr),
 }
 
-/// A value that was drawn or looked up before the run.
+/// A value that was generated or looked up before the run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResolvedValue {
     pub(crate) text: Literal,
-    /// It came from a secret, or from something that did.
+    /// Whether it comes from a secret, or was computed from one.
     pub(crate) is_secret: bool,
 }
 
@@ -236,10 +235,10 @@ pub(crate) enum VariableScope {
     Env,
 }
 
-/// What can be asked of a span.
+/// A property of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Property {
-    /// An attribute of the span, else of its resource, else what else the name means.
+    /// An attribute of the span, else of its resource, else `otherwise`.
     Attribute {
         name: String,
         otherwise: Option<Box<Property>>,
@@ -247,19 +246,19 @@ pub(crate) enum Property {
     Intrinsic(Intrinsic, Spelling),
     /// `resource.NAME`
     Resource(String),
-    /// `scope.NAME`; `scope.name` and `scope.version` are the scope's own.
+    /// `scope.NAME`; `scope.name` and `scope.version` are fields of the scope itself.
     Scope(String),
-    /// `event.NAME`: of each event; `event.name` is the event's own.
+    /// `event.NAME`: of each event; `event.name` is the name of the event itself.
     Event(String),
-    /// `link.NAME`: of each link; `link.trace_id` and `link.span_id` are the link's own.
+    /// `link.NAME`: of each link; `link.trace_id` and `link.span_id` are fields of the link itself.
     Link(String),
-    /// `tracetest.response.*`: on the trigger span alone.
+    /// `tracetest.response.*`: only on the trigger span.
     Response(ResponsePart),
     /// `tracetest.selected_spans.count`
     Count,
 }
 
-/// What every span has.
+/// A property that every span has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Intrinsic {
     Name,
@@ -267,7 +266,7 @@ pub(crate) enum Intrinsic {
     Kind,
     /// `unset`, `ok`, `error`.
     Status,
-    /// As the predecessor spells it: `STATUS_CODE_ERROR`.
+    /// In Tracetest's spelling: `STATUS_CODE_ERROR`.
     StatusCode,
     StatusMessage,
     Duration,
@@ -279,26 +278,26 @@ pub(crate) enum Intrinsic {
     Type,
     Id,
     ParentId,
-    /// How many spans stand above it.
+    /// The number of its ancestors.
     Depth,
-    /// How many spans stand directly below it.
+    /// The number of its children.
     Children,
-    /// Its duration without the time in which a child was at work.
+    /// Its duration without the time in which a child was active.
     SelfTime,
     /// All attributes of the span itself, as one object.
     Attributes,
-    /// The part of its time that the whole trace waited for.
+    /// The part of its duration that is on the critical path of the trace.
     CriticalTime,
     /// `span.events`: all events as JSON.
     Events,
 }
 
-/// How an intrinsic was called. It means nothing: Tracetest knows the one and not the other, so files keep theirs.
+/// The spelling of an intrinsic. It has no meaning: Tracetest accepts only one of them, so files keep theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// Its own word: `duration`.
+    /// As a keyword: `duration`.
     Word,
-    /// The name of an attribute: `tracetest.span.duration`.
+    /// As the name of an attribute: `tracetest.span.duration`.
     Name,
 }
 
@@ -306,11 +305,11 @@ pub(crate) enum Spelling {
 pub(crate) enum ResponsePart {
     Status,
     Body,
-    /// All of them, as a JSON list of `{key, value}`.
+    /// All headers, as a JSON list of `{key, value}`.
     Headers,
-    /// One of them, by its name in small letters.
+    /// One header, by its name in lower case.
     Header(String),
-    /// As measured at the client.
+    /// The duration measured at the client.
     Duration,
 }
 
@@ -359,7 +358,7 @@ pub(crate) enum Comparator {
     Contains,
     StartsWith,
     EndsWith,
-    /// `=~` in a selector, `matches` in an expression; each is read in both.
+    /// `=~` in a selector, `matches` in an expression; the parser accepts both in both.
     Matches,
     In,
 }
@@ -368,7 +367,7 @@ pub(crate) enum Comparator {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Aggregate {
     pub(crate) function: Summary,
-    /// None for `count` alone.
+    /// `None` only for `count`.
     pub(crate) value: Option<Expr>,
     pub(crate) of: Selector,
     pub(crate) by: Vec<Expr>,
@@ -381,11 +380,11 @@ pub(crate) enum Summary {
     Min,
     Max,
     Average,
-    /// From 0 to 100, by nearest rank.
+    /// From 0 to 100, nearest-rank method.
     Percentile(Number),
-    /// The one value that all have.
+    /// The single value that all spans share.
     Value,
-    /// The different values, in document order.
+    /// The distinct values, in document order.
     Values,
 }
 
@@ -403,7 +402,7 @@ pub(crate) struct Subject {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantifier {
-    /// No word: exactly one span.
+    /// No keyword: exactly one span.
     The,
     Every,
     Some,
@@ -412,15 +411,15 @@ pub(crate) enum Quantifier {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
-    /// The one ends before, or as, the other starts.
+    /// The left span ends before the right one starts, or at that moment.
     Before,
-    /// The one starts after, or as, the other ended.
+    /// The left span starts after the right one ended, or at that moment.
     After,
-    /// The one starts and ends within the other.
+    /// The left span starts and ends within the right one.
     Inside,
-    /// Some moment belongs to both.
+    /// The spans share at least one moment.
     Overlaps,
-    /// The other stands directly below the one, or links to it.
+    /// The right span is a child of the left one, or links to it.
     Calls,
 }
 
@@ -429,7 +428,7 @@ impl Expr {
         Self { kind, at: At::new(at) }
     }
 
-    /// The text that it is, written in the test or filled in before the run.
+    /// Returns the text of a literal, written in the test or filled in before the run.
     pub(crate) fn literal(&self) -> Option<&Literal> {
         match &self.kind {
             ExprKind::Text(text) => Some(text),
@@ -438,7 +437,7 @@ impl Expr {
         }
     }
 
-    /// Whether it holds or does not hold; anything else is a value.
+    /// Whether it is a statement, which holds or fails; anything else is a value.
     pub(crate) fn is_statement(&self) -> bool {
         matches!(
             self.kind,

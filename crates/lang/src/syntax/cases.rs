@@ -1,4 +1,4 @@
-//! Strings of every kind and what becomes of them: the one form, and the pictures of all that is wrong.
+//! Golden tests: strings of every kind, their canonical form and their rendered diagnostics.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const FILES: &[(&str, &str)] = &[
     ("triggers", include_str!("../../tests/golden/syntax/triggers.yaml")),
 ];
 
-/// A string: how it is printed, if it is taken, and what is wrong with it.
+/// Renders one string: its canonical form, if the parser accepts it, and its diagnostics.
 fn case(kind: &str, text: &Text, scalar: &Scalar) -> String {
     let source = scalar.text.as_str();
     let (printed, mistakes) = match kind {
@@ -75,7 +75,7 @@ fn strings_are_taken_or_refused_with_pictures() {
     golden.finish(FILES.len());
 }
 
-/// Every example of the grammar's page is what the page says it is.
+/// Checks that the parser accepts or rejects every example in the grammar document as the document states.
 #[test]
 fn the_examples_of_the_grammar_hold() {
     let page = include_str!("../../../../docs/language/grammar.md");

@@ -1,22 +1,22 @@
-//! The one lexer, for selectors and expressions.
+//! The lexer for selectors and expressions.
 //!
-//! Both dialects share words, numerals and symbols. They differ, as they did in Tracetest, in two things: a selector
-//! has comments (`//`, `/* */`) and texts with escapes, and its texts end on their line; in an expression a backslash
-//! stands for itself unless the text's own quote follows. In an expression `span`, `event` or `link` before a `[` begins
-//! a piece of selector, which ends at the bracket's fellow.
+//! Both dialects share words, numerals and symbols. They differ in two points, as in Tracetest: a selector has comments (`//`,
+//! `/* */`) and texts with escapes, and its texts end on their line; in an expression a backslash is literal unless the quote of
+//! the text follows. In an expression `span`, `event` or `link` before a `[` starts a selector fragment, which ends at the
+//! matching bracket.
 //!
-//! Deliberately absent: meaning. A numeral is any run of letters and digits that starts with a digit, an operator
-//! any run of `= ! < > ~ &`, so that a parser can name the whole of what it refuses. What `${…}` in a text holds
-//! is read by the parser, as a string of its own whose tokens know where they really stand.
+//! Deliberately absent: meaning. A numeral is any run of letters and digits that starts with a digit, an operator any run of `= !
+//! < > ~ &`, so that a parser can name the complete token that it rejects. The parser parses the content of `${…}` in a text as a
+//! separate string with tokens that keep their original range.
 
 use std::ops::Range;
 
 use super::mistake::Mistake;
 
-/// The longest selector, assertion or value that is read, in bytes.
+/// The maximum length of a selector, assertion or value, in bytes.
 pub(crate) const SOURCE_BYTES_MAX: usize = 64 * 1024;
 
-/// Which of the two dialects is spoken.
+/// The dialect of the string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Selector,
@@ -26,14 +26,14 @@ pub(crate) enum Dialect {
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
-    /// Where it stands in the string that was read first.
+    /// The range in the outermost string.
     pub(crate) range: Range<usize>,
-    /// Where it stands in the string that the lexer was given.
+    /// The range in the string of this lexer.
     local: Range<usize>,
     pub(crate) gap: Gap,
 }
 
-/// What stands in front of a token.
+/// The whitespace before a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gap {
     Nothing,
@@ -46,14 +46,14 @@ pub(crate) enum Gap {
 pub(crate) enum TokenKind {
     /// Letters, digits, `_` and inner `-`, starting with a letter or `_`.
     Word,
-    /// `attr:`, `var:` or `env:` with the name behind it, quoted or bare.
+    /// `attr:`, `var:` or `env:` followed by a name, quoted or bare.
     Scoped {
         scope: Scope,
         name: String,
     },
     /// Starts with a digit; letters, digits, `_` and `.` follow.
     Numeral,
-    /// A text, decoded.
+    /// A decoded text.
     Text {
         text: String,
         quote: char,
@@ -62,7 +62,7 @@ pub(crate) enum TokenKind {
     Operator,
     /// Any other character.
     Symbol(char),
-    /// A text or comment that cannot be read.
+    /// An invalid text or comment.
     Bad(Mistake),
     End,
 }
@@ -74,12 +74,12 @@ pub(crate) enum Scope {
     Env,
 }
 
-/// Where the bytes of the lexer's string stand in the string that was read first.
+/// The mapping from bytes of the lexer's string to bytes of the outermost string.
 #[derive(Debug)]
 pub(crate) enum Origin {
-    /// So many bytes further.
+    /// A constant offset.
     Shift(usize),
-    /// Each byte at its own place; one more for the end.
+    /// One position for each byte; one more for the end.
     Table(Vec<usize>),
 }
 
@@ -92,14 +92,14 @@ impl Origin {
     }
 }
 
-/// The tokens of a string, and how far a parser has come. Never empty: the last token is `End`.
+/// The tokens of a string, and the position of the parser. Never empty: the last token is `End`.
 #[derive(Debug)]
 pub(crate) struct Tokens<'a> {
     source: &'a str,
     pub(crate) origin: Origin,
     tokens: Vec<Token>,
     at: usize,
-    /// Whether comments stand between the tokens.
+    /// Whether there are comments between the tokens.
     pub(crate) has_comments: bool,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Those of the empty string.
+    /// Returns the tokens of the empty string.
     pub(crate) fn none() -> Self {
         let end = Token { kind: TokenKind::End, range: 0..0, local: 0..0, gap: Gap::Nothing };
         let (source, origin) = ("", Origin::Shift(0));
@@ -150,33 +150,33 @@ impl<'a> Tokens<'a> {
         token
     }
 
-    /// The written text of a token.
+    /// Returns the source text of a token.
     pub(crate) fn text(&self, token: &Token) -> &'a str {
         &self.source[token.local.clone()]
     }
 
-    /// The written text of a token that stands `count` tokens ahead, if it is a word.
+    /// Returns the source text of the token `count` tokens ahead, if it is a word.
     pub(crate) fn word_ahead(&self, count: usize) -> Option<&'a str> {
         let token = self.ahead(count);
         (token.kind == TokenKind::Word).then(|| self.text(token))
     }
 
-    /// The next token, if it is a word.
+    /// Returns the next token, if it is a word.
     pub(crate) fn peek_word(&self) -> Option<&'a str> {
         self.word_ahead(0)
     }
 
-    /// Where a byte of a token's written text stands in the string that was read first.
+    /// Returns the position of a byte of a token in the outermost string.
     pub(crate) fn place_in(&self, token: &Token, offset: usize) -> usize {
         self.origin.place(token.local.start + offset)
     }
 
-    /// Everything as written from one token to another, the blanks between included.
+    /// Returns the source text from one token to another, including the whitespace between them.
     pub(crate) fn written(&self, from: &Token, to: &Token) -> &'a str {
         &self.source[from.local.start..to.local.end.max(from.local.start)]
     }
 
-    /// The mistake of finding the next token where something else should stand.
+    /// Returns the error for an unexpected next token.
     pub(crate) fn unexpected(&self, expected: &str) -> Mistake {
         let token = self.peek();
         match &token.kind {
@@ -197,9 +197,9 @@ struct Lexer<'a> {
     source: &'a str,
     at: usize,
     dialect: Dialect,
-    /// The token before is `span`, `event` or `link`.
+    /// Whether the previous token is `span`, `event` or `link`.
     opens: bool,
-    /// Brackets that are open inside a piece of selector in an expression.
+    /// The number of open brackets inside a selector fragment in an expression.
     brackets: usize,
     has_comments: bool,
 }
@@ -253,7 +253,7 @@ impl Lexer<'_> {
         Token { kind, range: start..self.at, local: start..self.at, gap }
     }
 
-    /// The dialect at this place.
+    /// Returns the dialect at the current position.
     fn dialect(&self) -> Dialect {
         if self.brackets > 0 { Dialect::Selector } else { self.dialect }
     }
@@ -309,7 +309,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A `-` belongs to a word where a letter or digit follows it.
+    /// Skips a word. A `-` belongs to the word if a letter or digit follows.
     fn skip_word(&mut self) {
         loop {
             self.skip_while(is_word_char);
@@ -346,7 +346,7 @@ impl Lexer<'_> {
         Err(mistake.label("begins here").help(format!("close it with `{quote}`")).cut())
     }
 
-    /// What an escape of a selector's text stands for; `start` is where its backslash stands.
+    /// Decodes an escape of a selector text; `start` is the position of its backslash.
     fn escape(&mut self, start: usize) -> Result<char, Mistake> {
         let letter = self.peek();
         self.at += letter.map_or(0, char::len_utf8);
@@ -388,12 +388,12 @@ impl Lexer<'_> {
     }
 }
 
-/// Whether a selector may name it without quotes: words with points between.
+/// Whether a name needs no quotes in a selector: words separated by dots.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     name.split('.').all(is_word)
 }
 
-/// Whether it may stand without quotes behind `attr:` and its like.
+/// Whether a name needs no quotes after `attr:`, `var:` or `env:`.
 pub(crate) fn is_scoped_name(name: &str) -> bool {
     name.starts_with(is_word_char) && name.chars().all(|c| is_word_char(c) || ".-".contains(c))
 }

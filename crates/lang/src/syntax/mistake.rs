@@ -1,12 +1,12 @@
-//! A mistake inside one string of a document, at a range of its decoded bytes.
+//! A diagnostic inside one string of a document, at a range of its decoded bytes.
 //!
-//! Parsers know the string alone. Where it stands in the file is added by whoever holds its scalar.
+//! Parsers know only the string. The owner of the scalar adds its location in the file.
 
 use std::ops::Range;
 
 use source::{Diagnostic, Scalar, Severity, Span, Style, Text};
 
-/// What is wrong with a part of a string, and what to do about it.
+/// An error or warning at a range of a string, with a help text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mistake {
     pub(crate) range: Range<usize>,
@@ -14,7 +14,7 @@ pub(crate) struct Mistake {
     message: String,
     label: String,
     help: Option<String>,
-    /// The string ended too early.
+    /// Whether the string ended too early.
     is_cut: bool,
 }
 
@@ -46,18 +46,18 @@ impl Mistake {
         }
     }
 
-    /// Tells that the string ended too early.
+    /// Marks that the string ended too early.
     pub(crate) fn cut(mut self) -> Self {
         self.is_cut = true;
         self
     }
 
-    /// Whether it is more than a warning.
+    /// Whether it is an error and not a warning.
     pub(crate) fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// The mistake at its place in the file.
+    /// Returns the diagnostic with its location in the file.
     pub(crate) fn in_scalar(self, text: &Text, scalar: &Scalar) -> Diagnostic {
         let span = scalar.span_of(self.range.clone());
         match cut_by(text, scalar).filter(|_| self.is_cut) {
@@ -66,7 +66,7 @@ impl Mistake {
         }
     }
 
-    /// The mistake in a text that is nothing but the string.
+    /// Returns the diagnostic for a text that consists only of the string.
     pub(crate) fn in_text(self, text: &Text) -> Diagnostic {
         let span = self.range.clone().into();
         self.at(text, span)
@@ -82,7 +82,7 @@ impl Mistake {
     }
 }
 
-/// Why YAML may have ended a scalar without quotes too early, and what to do.
+/// Returns the reason why YAML may have ended a plain scalar too early, and what to do.
 fn cut_by(text: &Text, scalar: &Scalar) -> Option<&'static str> {
     let rest = text.content().get(scalar.span.end..).unwrap_or_default();
     match rest.trim_start_matches([' ', '\t']).chars().next() {

@@ -1,9 +1,9 @@
-//! From strings to syntax trees and back.
+//! Parses strings into syntax trees and prints them.
 //!
-//! [`parse`] reads a selector, an assertion, a claim, a value or a template, [`mod@print`] writes the tree in its one form.
-//! Both know the string alone. The grammar is in `docs/language/grammar.md`.
+//! [`parse`] parses a selector, an assertion, a claim, a value or a template, [`mod@print`] prints the tree in canonical form.
+//! Both work on the string alone. The grammar is in `docs/language/grammar.md`.
 //!
-//! Deliberately absent: meaning. What a tree says of a trace is in `eval`.
+//! Deliberately absent: semantics. `eval` evaluates a tree on a trace.
 
 pub(crate) mod ast;
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The words of the language and what they stand for: properties, filters, functions, summaries, relations.
+//! The keywords of the language and their meaning: properties, filters, functions, aggregates, relations.
 //!
-//! Each table is read in both directions, by the parser and by the printer, so that a word is written down once.
+//! The parser and the printer use the same tables, so that each keyword is written once.
 
 use std::ops::Range;
 
@@ -14,16 +14,16 @@ use super::{
     mistake::Mistake,
 };
 
-/// How many spans the selector of a spec matched.
+/// The number of spans that the selector of a spec selected.
 pub(crate) const COUNT: &str = "tracetest.selected_spans.count";
 
-/// Tracetest has no such property, so an attribute of this name comes first.
+/// Tracetest has no such property, so an attribute of this name takes precedence.
 const TRACETEST_KIND: &str = "tracetest.span.kind";
 
-/// Names under these are ours: one that is not known is a mistake, not an absent attribute.
+/// Reserved prefixes: an unknown name under them is an error, not a missing attribute.
 const RESERVED: &[&str] = &["tracetest.span.", "tracetest.response.", "tracetest.selected_spans."];
 
-/// What an expression calls by a bare word.
+/// The intrinsics that an expression names by a keyword.
 pub(crate) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("name", Intrinsic::Name),
     ("kind", Intrinsic::Kind),
@@ -43,7 +43,7 @@ pub(crate) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("attributes", Intrinsic::Attributes),
 ];
 
-/// What Tracetest calls by the name of an attribute.
+/// The intrinsics that Tracetest names like an attribute.
 const TRACETEST: &[(&str, Intrinsic)] = &[
     ("tracetest.span.name", Intrinsic::Name),
     ("tracetest.span.type", Intrinsic::Type),
@@ -62,7 +62,7 @@ const TRACETEST_RESPONSE: &[(&str, ResponsePart)] = &[
     ("tracetest.response.headers", ResponsePart::Headers),
 ];
 
-/// Behind `response.`.
+/// The parts after `response.`.
 pub(crate) const RESPONSE: &[(&str, ResponsePart)] = &[
     ("status", ResponsePart::Status),
     ("body", ResponsePart::Body),
@@ -70,10 +70,10 @@ pub(crate) const RESPONSE: &[(&str, ResponsePart)] = &[
     ("duration", ResponsePart::Duration),
 ];
 
-/// Makes a property of the name behind its scope.
+/// Builds a property from the name after its scope.
 type PropertyFn = fn(String) -> Property;
 
-/// What may stand in front of a point, besides `response`.
+/// The scopes before a dot, except `response`.
 pub(crate) const SCOPES: &[(&str, PropertyFn)] = &[
     ("resource", Property::Resource),
     ("scope", Property::Scope),
@@ -89,8 +89,8 @@ pub(crate) const RELATIONS: &[(&str, Relation)] = &[
     ("calls", Relation::Calls),
 ];
 
-/// Comparators, and whether each is negated. Any word among them may have `not` or `not-` in front; of several
-/// spellings the printer takes the first.
+/// The comparators, and whether each is negated. Each comparator that is a word accepts a `not` or `not-` prefix. If there are
+/// several spellings, the printer uses the first.
 pub(crate) const COMPARATORS: &[(&str, (Comparator, bool))] = &[
     ("=", (Comparator::Equal, false)),
     ("!=", (Comparator::Equal, true)),
@@ -107,7 +107,7 @@ pub(crate) const COMPARATORS: &[(&str, (Comparator, bool))] = &[
     ("in", (Comparator::In, false)),
 ];
 
-/// With the number of arguments.
+/// The filters, with their number of arguments.
 pub(crate) const FILTERS: &[(&str, Filter, usize)] = &[
     ("json_path", Filter::JsonPath, 1),
     ("regex", Filter::Regex, 1),
@@ -118,7 +118,7 @@ pub(crate) const FILTERS: &[(&str, Filter, usize)] = &[
     ("keys", Filter::Keys, 0),
 ];
 
-/// With the least and the greatest number of arguments.
+/// The functions, with their minimum and maximum number of arguments.
 pub(crate) const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
     ("uuid", Function::Uuid, 0, 0),
     ("firstName", Function::FirstName, 0, 0),
@@ -134,7 +134,7 @@ pub(crate) const FUNCTIONS: &[(&str, Function, usize, usize)] = &[
     ("randomInt", Function::RandomInt, 2, 2),
 ];
 
-/// Percentiles are not among them: their word holds a number.
+/// The aggregates. Percentiles are not in the table: their keyword contains a number.
 pub(crate) const SUMMARIES: &[(&str, Summary)] = &[
     ("count", Summary::Count),
     ("sum", Summary::Sum),
@@ -145,24 +145,24 @@ pub(crate) const SUMMARIES: &[(&str, Summary)] = &[
     ("values", Summary::Values),
 ];
 
-/// Words that no value begins with.
+/// Words that start no value.
 const KEYWORDS: &[&str] = &[
     "and", "or", "not", "has", "of", "by", "every", "some", "no", "self", "span", "between",
     "exists",
 ];
 
-/// Whether a word joins or compares, and so begins no value.
+/// Whether a word is a connective or a comparator, so that it starts no value.
 pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word) || found(COMPARATORS, word).is_some()
 }
 
-/// Whether a word means something where a name may stand, so that the name needs quotes.
+/// Whether a word is reserved where a name is expected, so that the name needs quotes.
 pub(crate) fn is_reserved(word: &str) -> bool {
     let others = ["true", "false", "null", "event", "link"];
     is_keyword(word) || others.contains(&word) || word.strip_prefix("not-").is_some_and(is_keyword)
 }
 
-/// What a bare name means in `span[…]`; `range` is where it stands.
+/// Resolves a bare name in `span[…]`; `range` is its range.
 pub(crate) fn in_selector(name: &str, range: Range<usize>) -> Result<Property, Mistake> {
     match name {
         "name" => Ok(Property::Intrinsic(Intrinsic::Name, Spelling::Word)),
@@ -178,7 +178,7 @@ pub(crate) fn in_selector(name: &str, range: Range<usize>) -> Result<Property, M
     }
 }
 
-/// What `attr:NAME` means in an expression; `range` is where the name stands.
+/// Resolves `attr:NAME` in an expression; `range` is the range of the name.
 pub(crate) fn in_expression(name: &str, range: Range<usize>) -> Result<Property, Mistake> {
     match name {
         "name" => Ok(attribute(name, intrinsic(name))),
@@ -187,7 +187,7 @@ pub(crate) fn in_expression(name: &str, range: Range<usize>) -> Result<Property,
     }
 }
 
-/// What a bare name means in `event[…]` or `link[…]`.
+/// Resolves a bare name in `event[…]` or `link[…]`.
 pub(crate) fn of_inner(inner: Inner, name: &str) -> Property {
     match inner {
         Inner::Event => Property::Event(name.to_owned()),
@@ -195,18 +195,18 @@ pub(crate) fn of_inner(inner: Inner, name: &str) -> Property {
     }
 }
 
-/// The property that a bare word is in an expression.
+/// Returns the property for a bare word in an expression.
 pub(crate) fn intrinsic(word: &str) -> Option<Property> {
     found(INTRINSICS, word).map(|found| Property::Intrinsic(found, Spelling::Word))
 }
 
-/// The property that a name with a scope in front is in an expression: `resource.NAME`.
+/// Returns the property for a name with a scope in an expression: `resource.NAME`.
 pub(crate) fn scoped(name: &str) -> Option<Property> {
     let (scope, name) = name.split_once('.')?;
     found(SCOPES, scope).map(|property| property(name.to_owned()))
 }
 
-/// What an intrinsic is called in this spelling.
+/// Returns the name of an intrinsic in this spelling.
 pub(crate) fn intrinsic_name(intrinsic: Intrinsic, spelling: Spelling) -> &'static str {
     let table = match spelling {
         Spelling::Word => INTRINSICS,
@@ -215,22 +215,22 @@ pub(crate) fn intrinsic_name(intrinsic: Intrinsic, spelling: Spelling) -> &'stat
     word_of(table, &intrinsic).unwrap_or_default()
 }
 
-/// The name of an attribute that means this part of the trigger's answer.
+/// Returns the attribute name for this part of the trigger's response.
 pub(crate) fn response_name(part: &ResponsePart) -> Option<&'static str> {
     word_of(TRACETEST_RESPONSE, part)
 }
 
-/// What a word stands for in a table.
+/// Looks up the value for a word in a table.
 pub(crate) fn found<T: Clone>(table: &[(&str, T)], word: &str) -> Option<T> {
     table.iter().find(|(known, _)| *known == word).map(|(_, what)| what.clone())
 }
 
-/// The word for something in a table.
+/// Looks up the word for a value in a table.
 pub(crate) fn word_of<T: PartialEq>(table: &[(&'static str, T)], what: &T) -> Option<&'static str> {
     table.iter().find(|(_, known)| known == what).map(|(word, _)| *word)
 }
 
-/// The properties that carry a name of ours; nothing for an ordinary attribute.
+/// Resolves a reserved name; `None` for an ordinary attribute.
 fn ours(name: &str, range: Range<usize>) -> Result<Option<Property>, Mistake> {
     if name == TRACETEST_KIND {
         return Ok(Some(attribute(name, intrinsic("kind"))));

@@ -1,20 +1,20 @@
-//! Numbers for the nodes of trees that are evaluated together.
+//! Assigns numbers to the nodes of trees that are evaluated together.
 //!
-//! What an evaluation remembers of a node it remembers by this number, and never by where the node lies in memory. What
-//! changes a tree, or makes one of parts of others, numbers it again; a node without a number is evaluated each time.
+//! An evaluation memoizes results of a node by this number, never by the memory address of the node. Code that changes a tree, or
+//! builds one from parts of others, has to number it again. A node without a number is evaluated each time.
 
 use std::num::NonZeroU32;
 
 use super::ast::{Aggregate, At, Expr, ExprKind, NodeId, Piece, Pseudo, Selector, Subject};
 
-/// The numbers that were given so far.
+/// The state of the numbering.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     last: u32,
 }
 
 impl Numbers {
-    /// Numbers an expression and all that is in it.
+    /// Numbers an expression and all nodes in it.
     pub(crate) fn expression(&mut self, expression: &mut Expr) {
         self.give(&mut expression.at);
         match &mut expression.kind {
@@ -71,7 +71,7 @@ impl Numbers {
         }
     }
 
-    /// Numbers a selector and all that is in it.
+    /// Numbers a selector and all nodes in it.
     pub(crate) fn selector(&mut self, selector: &mut Selector) {
         self.give(&mut selector.at);
         for hop in selector.parts.iter_mut().flat_map(|part| &mut part.hops) {
@@ -99,7 +99,7 @@ impl Numbers {
         self.expressions(&mut aggregate.by);
     }
 
-    /// Beyond the last number there is none; no document that is read has so many nodes.
+    /// Assigns the next number. After the last number a node gets none; no accepted document has that many nodes.
     fn give(&mut self, at: &mut At) {
         self.last = self.last.saturating_add(1);
         at.1 = NonZeroU32::new(self.last).filter(|number| number.get() < u32::MAX).map(NodeId);

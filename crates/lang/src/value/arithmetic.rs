@@ -1,15 +1,15 @@
-//! Numbers and durations added, subtracted, multiplied and divided, exactly as far as they can be.
+//! Adds, subtracts, multiplies and divides numbers and durations, exactly as far as possible.
 //!
-//! Whole numbers stay whole up to 128 bits, and a quotient of them that is not whole becomes the nearest double. A number
-//! beside a duration counts as nanoseconds, as in a comparison; what comes out is a duration where it is a whole number of
-//! nanoseconds, and otherwise their number. A text takes part if it holds a number or a duration.
+//! Integers stay integers up to 128 bits; a quotient that is not an integer becomes the nearest double. A number in an operation
+//! with a duration counts as nanoseconds, as in a comparison. The result is a duration if it is a whole number of nanoseconds,
+//! otherwise a number of nanoseconds. A text is a valid operand if it contains a number or a duration.
 
 use super::{Number, Size, Value, numeral::WHOLE_DOUBLE_MAX};
 use crate::syntax::ast::Arithmetic;
 
 const TOO_LARGE: &str = "the result is too large";
 
-/// Calculates, or says why that cannot be done.
+/// Calculates; the error is the reason why that is impossible.
 pub(crate) fn calculate(
     left: &Value<'_>,
     operator: Arithmetic,
@@ -42,7 +42,7 @@ pub(crate) fn calculate(
     }
 }
 
-/// The same with the other sign.
+/// Negates a value.
 pub(crate) fn negate(value: &Value<'_>) -> Result<Value<'static>, &'static str> {
     calculate(&Value::Number(Number::Int(0)), Arithmetic::Subtract, value)
 }
@@ -77,7 +77,7 @@ fn numbers(a: Number, operator: Arithmetic, b: Number) -> Result<Number, &'stati
     Ok(simplest(Number::Double(result)))
 }
 
-/// A double that is a whole number as that number, so that nothing is rounded which need not be.
+/// Converts a double without a fraction to an integer, to avoid unnecessary rounding.
 fn simplest(number: Number) -> Number {
     match number {
         Number::Double(double) if double.abs() <= WHOLE_DOUBLE_MAX && double.fract() == 0.0 => {

@@ -1,20 +1,20 @@
-//! How two values are compared: exact, typed, and with every conversion named.
+//! Comparison of two values: exact, typed, and with every conversion reported.
 //!
 //! | | equal when |
 //! | --- | --- |
-//! | numbers | they are the same number; integers and doubles compare exactly, and with what is not a number (NaN) it is undefined |
-//! | durations | they are the same count of nanoseconds; a number beside a duration counts as nanoseconds |
-//! | a text and a number | the text is spelled like the number, or, unless it is a literal in quotes, holds it (`numeral.rs`); or it holds a duration of that many nanoseconds |
-//! | a text and a duration | the text holds the duration, or its nanoseconds |
+//! | numbers | they are the same number; integers and doubles compare exactly; a comparison with NaN is undefined |
+//! | durations | they are the same count of nanoseconds; a number compared with a duration counts as nanoseconds |
+//! | a text and a number | the text has its spelling or, unless quoted, its value (`numeral.rs`), or is a duration of that many ns |
+//! | a text and a duration | the text contains the duration, or its nanoseconds |
 //! | a text and a boolean or null | the text is `true`, `false` or `null` |
-//! | a text and a list or object | the text is JSON of the same content |
-//! | two lists | their items are equal, one by one; in JSON of two documents without any conversion |
-//! | nothing, and something | that is the empty text or an empty list; with anything else it cannot be compared |
+//! | a text and a list or object | the text is JSON with the same content |
+//! | two lists | their items are equal, one by one; without any conversion if both are JSON |
+//! | nothing, and a value | the value is the empty text or an empty list; any other comparison is undefined |
 //!
-//! Order is of numbers and durations only: a text takes part if it holds one; between others it is undefined. A list
-//! `contains` what equals one of its items, and a list whose items all do; a JSON document contains another by
-//! `json::contains`; everything else is searched as text. A pattern matches where it is found anywhere in the text. A text that
-//! would be read as JSON and is beyond its limits leaves the comparison open.
+//! Only numbers and durations have an order: a text has one if it contains a number or a duration; for other values it is
+//! undefined. A list `contains` a value that equals one of its items, and a list if all items of that list do; a JSON document
+//! contains another by `json::contains`; any other value is searched as text. A pattern may match anywhere in the text. A text
+//! that would be parsed as JSON but exceeds its limits leaves the comparison open.
 
 use std::{borrow::Cow, cmp::Ordering};
 
@@ -25,11 +25,11 @@ use super::{
 };
 use crate::{budget, syntax::ast::Comparator};
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ComparisonResult {
     pub(crate) outcome: Outcome,
-    /// The conversion that was made.
+    /// The conversion that the comparison applied.
     pub(crate) remark: Option<&'static str>,
 }
 
@@ -37,36 +37,36 @@ pub(crate) struct ComparisonResult {
 pub(crate) enum Outcome {
     True,
     False,
-    /// The two cannot be compared so, and why.
+    /// The two values cannot be compared this way, with the reason.
     Undefined(Cow<'static, str>),
-    /// It was not found out, and why.
+    /// The result is unknown, with the reason.
     Open(&'static str),
 }
 
-/// What a comparison costs beside the bytes of its sides.
+/// The fixed cost of a comparison, in addition to the bytes of its sides.
 const COMPARE_STEPS: u64 = 4;
 
-/// How many pairs of items are compared at the most.
+/// The maximum number of item pairs to compare.
 const PAIRS_MAX: usize = 1_000_000;
 
-/// A path or pattern that finds nothing is as an absent attribute: neither equal nor unequal, so that a misspelt one does
-/// not pass by being negated.
+/// A path or pattern that finds nothing behaves like an absent attribute: neither equal nor unequal, so that a misspelled one
+/// does not pass by negation.
 const NOTHING_FOUND: &str = "nothing was found to compare; `exists` tests for that";
 
 const NOT_A_NUMBER: &str = "NaN is not a number, so that it cannot be compared with one";
 
 const NO_ORDER: &str = "only numbers and durations have an order";
 
+/// Compares the two sides.
 pub(crate) fn compare(
     left: &Value<'_>,
     comparator: Comparator,
     right: &Value<'_>,
-/// Compares the two sides.
 ) -> ComparisonResult {
     compare_literal(left, comparator, right, None)
 }
 
-/// The same where the right side stands in the test, with what was made of it there.
+/// Does the same for a right side that is a literal of the test, with its compiled forms.
 pub(crate) fn compare_literal(
     left: &Value<'_>,
     comparator: Comparator,
@@ -212,7 +212,7 @@ fn ordered(left: &Value<'_>, comparator: Comparator, right: &Value<'_>) -> Compa
     sized(holds, a, b)
 }
 
-/// Which is larger; nothing where one of them is not a number.
+/// Compares two sizes; `None` if one of them is NaN.
 pub(crate) fn compare_sizes(a: Size, b: Size) -> Option<Ordering> {
     let number = |size| match size {
         Size::Number(number) => number,
@@ -232,7 +232,7 @@ fn contains(whole: &Value<'_>, part: &Value<'_>) -> ComparisonResult {
     try_contains(whole, part).unwrap_or_else(open)
 }
 
-/// The error is the limit of JSON that one of them is beyond.
+/// The error is the JSON limit that one of them exceeds.
 fn try_contains(whole: &Value<'_>, part: &Value<'_>) -> Result<ComparisonResult, &'static str> {
     Ok(match (whole, part) {
         (Value::Null, _) => with(false, "there is no value"),
@@ -280,12 +280,12 @@ fn any_equal(items: &[Value<'_>], value: &Value<'_>) -> ComparisonResult {
     any_of(items.iter().map(|item| equal(item, value)))
 }
 
-/// One that holds decides; then one that is not known, and one that cannot be compared.
+/// A true result decides; then an open one, then an undefined one.
 fn any_of(each: impl Iterator<Item = ComparisonResult>) -> ComparisonResult {
     worst_of(each, &Outcome::True)
 }
 
-/// One that does not hold decides; then one that is not known, and one that cannot be compared.
+/// A false result decides; then an open one, then an undefined one.
 fn all_of(each: impl Iterator<Item = ComparisonResult>) -> ComparisonResult {
     worst_of(each, &Outcome::False)
 }
@@ -346,7 +346,7 @@ fn is_in(value: &Value<'_>, list: &Value<'_>) -> ComparisonResult {
     }
 }
 
-/// The items of a list, of whatever kind.
+/// Returns the items of a list of any kind.
 fn items<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [Value<'v>]>> {
     match value {
         Value::List(items) => Some(Cow::Borrowed(items)),
@@ -357,7 +357,7 @@ fn items<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [Value<'v>]>> {
     }
 }
 
-/// The list or object that a value is, or holds as text.
+/// Returns the list or object of a value, or of its text.
 fn document<'v>(value: &'v Value<'_>) -> Result<Option<Cow<'v, Json>>, &'static str> {
     match value {
         Value::Json(json) => Ok(Some(Cow::Borrowed(json))),
@@ -471,7 +471,7 @@ mod tests {
                 assert!(!compare(other, comparator, &nan).holds(), "{other:?} {comparator:?} NaN");
             }
         }
-        // It cannot be compared, so that neither `!=` holds nor `not (x < 1)`, nor that it is in no list.
+        // NaN cannot be compared: neither `!=` nor `not (x < 1)` nor `not in` holds.
         let nan = double(f64::NAN);
         let list = Value::List(vec![int(1), text("a")]);
         for (left, comparator, right) in [

@@ -1,7 +1,7 @@
-//! Filters: what stands behind `|`.
+//! Filters: the functions after `|`.
 //!
-//! A filter that finds one thing gives it, one that finds several gives a list of them. Such a list is no document: only
-//! `get_index`, `length` and `type` take it.
+//! A filter that finds one value returns it, one that finds several returns a list. Such a list is not a document: only
+//! `get_index`, `length` and `type` accept it.
 
 use super::{
     Json, Lack, Literal, Number, Size, Value,
@@ -10,19 +10,19 @@ use super::{
 };
 use crate::{budget, syntax::ast::Filter};
 
-/// How many things a pattern may find.
+/// The maximum number of matches of a pattern.
 const MATCHES_MAX: usize = 100_000;
 
-/// What keeping one of them costs.
+/// The cost of storing one match.
 const FOUND_STEPS: u64 = 32;
 
-/// How much a path may find, by [`Json::weight`]: `$..*` finds the innermost value once for each level. It looks at no more
-/// values than that either.
+/// The maximum weight of the results of a path, by [`Json::weight`]: `$..*` finds the innermost value once for each level. A path
+/// visits no more values than that either.
 const FOUND_WEIGHT_MAX: usize = 2_000_000;
 
 const TOO_MUCH: &str = "too large to be filtered";
 
-/// What the filter makes of `input`. Where its argument stands in the test, `literal` is that.
+/// Applies the filter to `input`. If its argument is a literal of the test, `literal` is that.
 pub(crate) fn apply<'a>(
     filter: Filter,
     input: &Value<'a>,
@@ -85,7 +85,7 @@ fn regex<'a>(input: &Value<'a>, source: &Literal) -> Result<Value<'a>, Lack> {
     bounded(pattern.find_all(&text))
 }
 
-/// The groups of all matches; one that took no part is the empty text.
+/// Returns the groups of all matches; a group that did not participate is the empty text.
 fn regex_group<'a>(input: &Value<'a>, source: &Literal) -> Result<Value<'a>, Lack> {
     let text = searched(input)?;
     let pattern = source.pattern().map_err(undefined)?;
@@ -110,7 +110,7 @@ fn bounded<'a, 't>(found: impl Iterator<Item = &'t str>) -> Result<Value<'a>, La
     Ok(one_or_list(found))
 }
 
-/// Anything but a list is a list of one.
+/// Returns an item by index. A value that is not a list counts as a list of one.
 fn get_index<'a>(input: &Value<'a>, index: &Value<'_>) -> Result<Value<'a>, Lack> {
     let count = match input {
         Value::Nothing => 0,
@@ -135,7 +135,7 @@ fn get_index<'a>(input: &Value<'a>, index: &Value<'_>) -> Result<Value<'a>, Lack
     })
 }
 
-/// The names in an object, in their order: always a list, since one name is still a list of names.
+/// Returns the keys of an object, in document order: always a list, even for a single key.
 fn keys<'a>(input: &Value<'_>) -> Result<Value<'a>, Lack> {
     let names = |document: &Json| match document {
         Json::Object(entries) => Some(Value::List(
@@ -154,7 +154,7 @@ fn keys<'a>(input: &Value<'_>) -> Result<Value<'a>, Lack> {
     found.ok_or_else(|| undefined("only an object has keys"))
 }
 
-/// Items of a list, or bytes of a text.
+/// Returns the number of items of a list, or of bytes of a text.
 fn length<'a>(input: &Value<'_>) -> Result<Value<'a>, Lack> {
     let length = match input {
         Value::Nothing => 0,
@@ -171,7 +171,7 @@ fn length<'a>(input: &Value<'_>) -> Result<Value<'a>, Lack> {
     Ok(Value::whole(length as u64))
 }
 
-/// What a value is, or what a text holds, in the words of Tracetest, which knows texts only: a boolean is one.
+/// Returns the type of a value, or of the content of a text, in Tracetest's terms. Tracetest only has texts: a boolean is one.
 fn type_of(input: &Value<'_>) -> Result<&'static str, Lack> {
     Ok(match input {
         Value::Nothing | Value::Null => "nil",

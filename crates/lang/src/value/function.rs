@@ -1,8 +1,8 @@
-//! Functions of chance and time: `uuid()`, `firstName()`, `date("YYYY-MM-DD")` …
+//! Random and time functions: `uuid()`, `firstName()`, `date("YYYY-MM-DD")` …
 //!
-//! They draw from a seed that the run keeps, so that the same seed gives the same request. Each occurrence in a test draws
-//! its own. Nothing that is drawn belongs to anybody: mail goes to `example.com`, telephone numbers are those that are
-//! reserved for fiction, card numbers are the ones that payment services publish for tests.
+//! They generate values from a seed that the run stores, so that the same seed gives the same request. Each occurrence in a test
+//! gets its own value. No generated value belongs to a real person: mail goes to `example.com`, phone numbers are those reserved
+//! for fiction, card numbers are those that payment services publish for tests.
 
 use std::hash::Hasher;
 
@@ -12,16 +12,16 @@ use siphasher::sip::SipHasher24;
 use super::{Number, Size, Value};
 use crate::syntax::ast::Function;
 
-/// What chance and time a run draws from.
+/// The source of random and time values of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// The moment that `date()` tells.
+    /// The time that `date()` returns.
     pub now: Timestamp,
-    /// From which everything else follows.
+    /// The seed of all other values.
     pub random: [u8; 32],
 }
 
-/// Draws for one occurrence after the other.
+/// Generates the values for one occurrence after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct Draw {
     seed: Seed,
@@ -29,14 +29,14 @@ pub(crate) struct Draw {
     occurrences: u64,
 }
 
-/// What is drawn for: what is fired and what is judged are resolved apart, and draw apart.
+/// The purpose of a value: the request and the judgement are resolved separately, and get separate values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Request,
     Judgement,
 }
 
-/// Numbers for one occurrence.
+/// The random number generator for one occurrence.
 struct Dice<'s> {
     random: &'s [u8; 32],
     purpose: Purpose,
@@ -44,7 +44,7 @@ struct Dice<'s> {
     thrown: u64,
 }
 
-/// The tokens of a format, each before its beginnings, and what they are for `jiff`. Times are told in UTC.
+/// The tokens of a format, each before its prefixes, and their equivalent in `jiff`. Times are in UTC.
 const TOKENS: &[(&str, &str)] = &[
     ("YYYY", "%Y"),
     ("YY", "%y"),
@@ -103,7 +103,7 @@ impl Draw {
         Self { seed: *seed, purpose, occurrences: 0 }
     }
 
-    /// What the next occurrence of the function draws. Functions with arguments make their value of it by [`finish`].
+    /// Generates the value for the next occurrence of the function. Functions with arguments complete it in [`finish`].
     pub(crate) fn draw(&mut self, function: Function) -> String {
         let mut dice = Dice {
             random: &self.seed.random,
@@ -123,7 +123,7 @@ impl Draw {
                 let name = format!("{}.{}", dice.one_of(FIRST_NAMES), dice.one_of(LAST_NAMES));
                 format!("{}{}@example.com", name.to_ascii_lowercase(), dice.below(10_000))
             }
-            // Any area, and a subscriber from 555-0100 to 555-0199.
+            // Any area code, and a subscriber number from 555-0100 to 555-0199.
             Function::Phone => format!("{}55501{:02}", 200 + dice.below(800), dice.below(100)),
             Function::CreditCard => dice.one_of(CARDS).to_owned(),
             Function::CreditCardCvv => format!("{:03}", dice.below(1_000)),
@@ -137,7 +137,7 @@ impl Draw {
     }
 }
 
-/// The value of a function, from its arguments and what it drew.
+/// Returns the value of a function, from its arguments and its generated value.
 pub(crate) fn finish(
     function: Function,
     arguments: &[Value<'_>],
@@ -217,7 +217,7 @@ impl Dice<'_> {
         u128::from(self.throw()) << 64 | u128::from(self.throw())
     }
 
-    /// A number below `end`. Of 64 bits the part that does not come out even is too small to be seen.
+    /// Returns a number below `end`. The modulo bias of 64 bits is negligible.
     fn below(&mut self, end: u64) -> u64 {
         self.throw() % end
     }
@@ -319,7 +319,7 @@ mod tests {
         let mut seen = BTreeSet::new();
         for _ in 0..100 {
             let drawn = draw.draw(Function::RandomInt);
-            // Either bound may come first.
+            // The bounds may be in any order.
             let number = finish(Function::RandomInt, &[int(2), int(-2)], &drawn).expect("a number");
             seen.insert(number.parse::<i8>().expect("a number"));
             assert_eq!(finish(Function::RandomInt, &[int(7), int(7)], &drawn).as_deref(), Ok("7"));

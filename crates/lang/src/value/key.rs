@@ -1,13 +1,13 @@
-//! What values are told apart by, where there are many: equal ones have one key.
+//! Keys for distinguishing many values: equal values have the same key.
 //!
-//! Numbers are equal by their value, whatever type they came in, and objects whatever the order of their keys. A text and a
-//! number are two values, also where the text holds the number: `"7"` and `"7.0"` both equal 7, and not each other.
+//! Numbers are equal by value, whatever their type, and objects are equal whatever the order of their keys. A text and a number
+//! are different values, also if the text contains the number: `"7"` and `"7.0"` both equal 7, but not each other.
 
 use std::fmt::Write;
 
 use super::{Json, Number, Value};
 
-/// The key of a value. No two values that are not equal have the same.
+/// Returns the key of a value. Values that are not equal never have the same key.
 pub(crate) fn key(value: &Value<'_>) -> String {
     let mut key = String::new();
     write_value(value, &mut key);
@@ -59,7 +59,7 @@ fn write_list<T>(items: &[T], key: &mut String, write_item: impl Fn(&T, &mut Str
     key.push(']');
 }
 
-/// A double that is a whole number as that number.
+/// Writes a double without a fraction as an integer.
 fn write_number(number: Number, key: &mut String) {
     match number.whole() {
         Some(int) => write_all(key, format_args!("{int}")),

@@ -1,4 +1,4 @@
-//! A text that is written in the test, or stands for something written there, with what was made of it.
+//! A text that is written in the test, or replaces one that is, with its compiled forms.
 
 use std::{
     fmt,
@@ -11,8 +11,8 @@ use super::{
     pattern::{self, Pattern},
 };
 
-/// A text of the test. As a pattern and as a path it is compiled once, by whoever asks first: both belong to the text, so
-/// that the thousandth pattern of a test costs what the first does.
+/// A text of the test. It is compiled as a pattern and as a path at most once, on first use. The text owns both, so that the
+/// thousandth pattern of a test costs the same as the first.
 #[derive(Clone, Default)]
 pub(crate) struct Literal {
     text: String,
@@ -25,13 +25,13 @@ impl Literal {
         &self.text
     }
 
-    /// The text as a regular expression, or what is wrong with it.
+    /// Returns the text as a regular expression; the error is the reason why it is invalid.
     pub(crate) fn pattern(&self) -> Result<&Pattern, &str> {
         let compiled = self.pattern.get_or_init(|| Arc::new(pattern::compile(&self.text)));
         (**compiled).as_ref().map_err(String::as_str)
     }
 
-    /// The text as a JSON path, or what is wrong with it.
+    /// Returns the text as a JSON path; the error is the reason why it is invalid.
     pub(crate) fn path(&self) -> Result<&Query, &str> {
         let compiled = self.path.get_or_init(|| Arc::new(json_path::parse(&self.text)));
         (**compiled).as_ref().map_err(String::as_str)
@@ -86,7 +86,7 @@ mod tests {
         let compiled = |literal: &Literal| std::ptr::from_ref(literal.pattern().expect("one"));
         let first: Vec<_> = literals.iter().map(compiled).collect();
         assert_eq!(literals.iter().map(compiled).collect::<Vec<_>>(), first);
-        // A copy of a tree shares what was compiled for it.
+        // A clone of a tree shares the compiled forms.
         assert_eq!(literals.clone().iter().map(compiled).collect::<Vec<_>>(), first);
         for (number, literal) in literals.iter().enumerate() {
             let pattern = literal.pattern().expect("one");

@@ -1,7 +1,7 @@
-//! Typed values, as selectors and expressions see them, and what can be done with them: compare, add, filter.
+//! Typed values of selectors and expressions, and the operations on them: compare, calculate, filter.
 //!
-//! Deliberately absent: where values come from (`eval`), and how they are written in a test (`syntax`). No reason that
-//! is given here holds a value, since it may be a secret.
+//! Deliberately absent: the sources of values (`eval`), and their notation in a test (`syntax`). No error message from here
+//! contains a value, since the value may be a secret.
 
 pub(crate) mod arithmetic;
 pub(crate) mod compare;
@@ -22,13 +22,13 @@ pub(crate) use json::Json;
 pub(crate) use literal::Literal;
 pub(crate) use numeral::{Number, read_duration, read_loose, read_number, show_duration};
 
-/// A value of a span, of the trigger's answer, of a literal, or of what was made from them.
+/// A value of a span, of the trigger's response, of a literal, or a value computed from them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
-    /// What a filter gives that found nothing. It equals the empty text and the empty list, is not unequal to anything
-    /// else, and does not exist.
+    /// The result of a filter that found nothing. It equals the empty text and the empty list, is not unequal to anything else,
+    /// and does not exist.
     Nothing,
-    /// The literal, a null of JSON, an attribute that was sent without a value.
+    /// The literal, a JSON null, or an attribute that was sent without a value.
     Null,
     Bool(bool),
     Number(Number),
@@ -36,46 +36,46 @@ pub(crate) enum Value<'a> {
     Duration(i128),
     Text(Cow<'a, str>),
     Bytes(Cow<'a, [u8]>),
-    /// Several values: a list as written, or what a filter or an aggregate found.
+    /// Several values: a list as written, or the results of a filter or an aggregate.
     List(Vec<Self>),
-    /// A list or an object of one document, or of one attribute; never anything smaller.
+    /// A list or an object of a document or of an attribute; never a scalar.
     Json(Json),
-    /// A text as it stands in quotes in the test: it is compared as it is spelled.
+    /// A quoted text of the test: it is compared by its spelling.
     Quoted(&'a str),
-    /// A number as it stands in the test: `007` equals the text `007` as well as the number 7.
+    /// A number of the test: `007` equals the text `007` as well as the number 7.
     Numeral {
         number: Number,
         spelling: &'a str,
     },
 }
 
-/// Why an expression has no value.
+/// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// There is none: something is absent, or cannot be done with what is there.
+    /// The value is undefined: an input is absent, or the operation is invalid for it.
     Undefined(String),
-    /// Nobody knows.
+    /// The value is unknown.
     Open(String),
 }
 
-/// What has an order: how large a value is.
+/// The size of a value that has an order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Size {
     Number(Number),
     Nanos(i128),
 }
 
-/// Why something was not found out that could have been, with more time.
+/// The reason for an unknown result that more time could have determined.
 pub(crate) const TOO_LARGE: &str = "too large to compare";
 
-/// How many bytes a value of a document takes, by [`Json::weight`].
+/// The number of bytes of a JSON value for each unit of [`Json::weight`].
 const JSON_BYTES: usize = 2 * size_of::<Json>();
 
-/// How many characters of a value evidence shows.
+/// The maximum number of characters of a value in evidence.
 const SHOWN_CHARS_MAX: usize = 200;
 
 impl<'a> Value<'a> {
-    /// The value as plain text: what `contains` searches, and what an output gives.
+    /// Returns the value as plain text: for `contains` and for outputs.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Nothing => Cow::Borrowed(""),
@@ -96,7 +96,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// About how many bytes it has.
+    /// Returns its approximate size in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// How many of them are its own and not those of the trace or the test.
+    /// Returns how many of these bytes it owns, and does not borrow from the trace or the test.
     pub(crate) fn owned_len(&self) -> usize {
         match self {
             Self::Text(Cow::Borrowed(_)) | Self::Bytes(Cow::Borrowed(_)) | Self::Quoted(_) => 0,
@@ -120,7 +120,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value for people, with its type to be seen and not longer than fits.
+    /// Renders the value for evidence: with its type visible, and truncated if it is too long.
     pub(crate) fn show(&self) -> String {
         match self {
             Self::Nothing => "nothing".to_owned(),
@@ -130,7 +130,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as JSON: durations as their nanoseconds, bytes as their hexadecimal digits.
+    /// Returns the value as JSON: durations in nanoseconds, bytes as hexadecimal digits.
     pub(crate) fn to_json(&self) -> Json {
         match self {
             Self::Nothing | Self::Null => Json::Null,
@@ -145,7 +145,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// How large it is; none for what has no order. A text has one if it holds a number or a duration.
+    /// Returns its size; `None` for a value without an order. A text has an order if it contains a number or a duration.
     pub(crate) fn size(&self) -> Option<Size> {
         match self {
             Self::Number(number) | Self::Numeral { number, .. } => Some(Size::Number(*number)),
@@ -159,17 +159,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A whole number.
+    /// Returns an integer value.
     pub(crate) fn whole(number: u64) -> Self {
         Self::Number(Number::Int(number.into()))
     }
 
-    /// Text that somebody else holds.
+    /// Returns a borrowed text.
     pub(crate) fn borrowed(text: &'a str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
 
-    /// Text that was made.
+    /// Returns an owned text.
     pub(crate) fn owned(text: String) -> Self {
         Self::Text(Cow::Owned(text))
     }
@@ -214,7 +214,7 @@ impl From<Json> for Value<'_> {
     }
 }
 
-/// The beginning of a text that may be too long for evidence.
+/// Truncates a text that may be too long for evidence.
 pub(crate) fn shorten(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

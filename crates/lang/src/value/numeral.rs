@@ -1,4 +1,4 @@
-//! Numbers and durations as text: the grammar of literals, and of texts that hold one.
+//! Numbers and durations as text: the grammar of literals, and of texts that contain one.
 //!
 //! ```text
 //! number   = [ "-" ] whole [ "." digits ]             whole = "0" | a digit from 1 to 9 and digits
@@ -7,33 +7,32 @@
 //! unit     = "ns" | "us" | "µs" | "ms" | "s" | "m" | "h"
 //! ```
 //!
-//! A text attribute is read as a number where it is compared with one. For `=` and `!=` it has to be written like
-//! `number`: `"200"` is 200 and `"12.50"` is 12.5, but `"007"` and `"+5"` are codes that happen to be made of digits. For
-//! `<` and its kin, which ask about nothing but size, `loose` is enough. Blanks, exponents, hexadecimal digits,
-//! thousands separators and words such as `Infinity` are never part of a number. A whole number has to fit 128 bits; one with
-//! a fraction becomes the nearest double. A text written like `duration` is a duration, without a blank, if it is a
-//! whole number of nanoseconds.
+//! A text attribute is parsed as a number if it is compared with one. For `=` and `!=` it must match `number`: `"200"` is 200 and
+//! `"12.50"` is 12.5, but `"007"` and `"+5"` are codes that consist of digits. For `<` and the other order comparisons, `loose`
+//! is sufficient. Whitespace, exponents, hexadecimal digits, thousands separators and words such as `Infinity` are never part of
+//! a number. An integer must fit 128 bits; a number with a fraction becomes the nearest double. A text that matches `duration`,
+//! without whitespace, is a duration if it is a whole number of nanoseconds.
 
 use std::{cmp::Ordering, fmt};
 
 use source::duration_nanos;
 
-/// Up to here, 2^53, every whole number is a double too.
+/// Up to this value, 2^53, every integer is exact as a double.
 pub(super) const WHOLE_DOUBLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// 2^127, the first power of two that `i128` cannot hold.
 const INT_LIMIT: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 
-/// A number, exact to its last bit.
+/// An exact number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
-    /// Larger than any number of a span: texts and JSON hold what 64 bits do not.
+    /// Wider than any number of a span: texts and JSON contain numbers that do not fit 64 bits.
     Int(i128),
     Double(f64),
 }
 
 impl Number {
-    /// Nothing where one of them is not a number.
+    /// Compares two numbers; `None` if one of them is NaN.
     pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => Some(a.cmp(&b)),
@@ -43,12 +42,12 @@ impl Number {
         }
     }
 
-    /// Whether they are the same number, neither of them rounded.
+    /// Whether both are the same number, without rounding.
     pub(crate) fn equals(self, other: Self) -> bool {
         self.compare(other).is_some_and(Ordering::is_eq)
     }
 
-    /// The whole number that it is, where it is one that fits 128 bits.
+    /// Returns the value as an integer, if it is one that fits 128 bits.
     pub(crate) fn whole(self) -> Option<i128> {
         match self {
             Self::Int(int) => Some(int),
@@ -64,14 +63,14 @@ impl Number {
     }
 }
 
-/// All its digits, so that what is written is the same number when it is read again; an exponent only beyond 128 bits.
+/// Prints all digits, so that parsing returns the same number; with an exponent only beyond 128 bits.
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Int(int) => write!(f, "{int}"),
             Self::Double(double) if !double.is_finite() => write!(f, "{double}"),
             Self::Double(double) if double.abs() >= INT_LIMIT => write!(f, "{double:e}"),
-            // The shortest digits that mean this double would be another whole number.
+            // The shortest digits for this double would be another integer.
             Self::Double(double) if double.abs() > WHOLE_DOUBLE_MAX => {
                 write!(f, "{}", double as i128)
             }
@@ -80,14 +79,14 @@ impl fmt::Display for Number {
     }
 }
 
-/// The number that a text holds, for equality.
+/// Parses a text as a number, for equality.
 pub(crate) fn read_number(text: &str) -> Option<Number> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let padded = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
     if padded { None } else { read_loose(text).filter(|_| !text.starts_with('+')) }
 }
 
-/// The number that a text holds, for order.
+/// Parses a text as a number, for order.
 pub(crate) fn read_loose(text: &str) -> Option<Number> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, fraction) = match unsigned.split_once('.') {
@@ -106,7 +105,7 @@ pub(crate) fn read_loose(text: &str) -> Option<Number> {
     text.parse().ok().filter(|double: &f64| double.is_finite()).map(Number::Double)
 }
 
-/// The nanoseconds of a text that holds a duration.
+/// Parses a text as a duration, in nanoseconds.
 pub(crate) fn read_duration(text: &str) -> Option<i128> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -125,7 +124,7 @@ pub(crate) fn read_duration(text: &str) -> Option<i128> {
     }
 }
 
-/// A duration in the largest unit that leaves it at least one, exact.
+/// Formats a duration exactly, in the largest unit in which it is at least one.
 pub(crate) fn show_duration(nanos: i128) -> String {
     let (unit, size) = match nanos.unsigned_abs() {
         0..1_000 => ("ns", 1),
@@ -143,7 +142,7 @@ pub(crate) fn show_duration(nanos: i128) -> String {
     format!("{sign}{whole}.{}{unit}", fraction.trim_end_matches('0'))
 }
 
-/// Compares a whole number with a double, neither of them rounded.
+/// Compares an integer with a double, without rounding.
 fn compare_whole(whole: i128, double: f64) -> Option<Ordering> {
     if double.is_nan() {
         return None;

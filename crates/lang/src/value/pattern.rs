@@ -1,58 +1,57 @@
 //! Regular expressions.
 //!
-//! They take time in proportion to the text, whatever the pattern is; how large a pattern may become is bounded here. A
-//! pattern of the test is compiled once and belongs to its [`Literal`](super::Literal); one that a span gives is compiled
-//! for the one search.
+//! Their time is linear in the text, whatever the pattern is; the size of a pattern is bounded here. A pattern of the test is
+//! compiled once and cached in its [`Literal`](super::Literal); a pattern from a span is compiled for a single search.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Hir, HirKind};
 
 use crate::budget;
 
-/// How many bytes a pattern may take when compiled, and again while it searches.
+/// The maximum size of a compiled pattern in bytes, and of its search memory.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// The sizes of patterns, in bytes: each costs the budget as if it were as large as the least of these that it fits.
+/// The size classes of patterns, in bytes: each pattern costs the budget as much as the smallest class that it fits.
 const SIZES: [usize; 4] = [1 << 14, 1 << 16, 1 << 18, PATTERN_BYTES_MAX];
 
-/// What compiling the smallest costs; others by their size.
+/// The cost of compiling a pattern of the smallest class; larger ones cost by their size.
 const COMPILE_STEPS: u64 = 8192;
 
-/// For so many positions of a pattern a byte of the text costs a step. A position is a character or class of it, as often as
-/// it is repeated: as many may be possible at once, and then each byte is held against all of them.
+/// The number of positions of a pattern for which one byte of text costs one step. A position is a character or a class of the
+/// pattern, counted with its repetitions: all of them may be active at once, and then each byte is matched against all of them.
 const POSITIONS_BY_STEP: u64 = 4;
 
-/// With more positions than this, what was found out for one byte is rarely of use for the next.
+/// With more positions than this, states computed for one byte are rarely reusable for the next.
 const POSITIONS_QUICK_MAX: u64 = 256;
 
-/// What a position costs then for each byte.
+/// The cost of a position for each byte in that case.
 const POSITION_STEPS: u64 = 12;
 
-/// What a search costs beside its bytes.
+/// The fixed cost of a search.
 const SEARCH_STEPS: u64 = 16;
 
-/// A pattern that was compiled.
+/// A compiled pattern.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     regex: Regex,
-    /// The bytes that it fits.
+    /// The size class in bytes.
     size: usize,
-    /// What a byte of a text costs.
+    /// The cost of a byte of text.
     byte_steps: u64,
 }
 
 impl Pattern {
-    /// Whether it is found in a text. It is not where the budget has no room for the search.
+    /// Whether the pattern matches anywhere in a text; `false` if the search exceeds the budget.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         self.may_search(text) && self.regex.is_match(text)
     }
 
-    /// How many bytes it takes at the most, with what it needs to search.
+    /// Returns its maximum size in bytes, including the search memory.
     pub(crate) fn bytes(&self) -> u64 {
         2 * self.size as u64
     }
 
-    /// What it costs to compile it.
+    /// Returns the cost of compiling it.
     pub(crate) fn compile_steps(&self) -> u64 {
         if self.size == SIZES[0] { COMPILE_STEPS } else { 2 * self.size as u64 }
     }
@@ -63,15 +62,15 @@ impl Pattern {
         )
     }
 
-    /// What it finds, from left to right.
+    /// Returns all matches, from left to right.
     pub(crate) fn find_all<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
         let text = if self.may_search(text) { text } else { "" };
         self.regex.find_iter(text).map(|found| found.as_str())
     }
 
-    /// The groups of all that it finds; one that took no part is the empty text.
+    /// Returns the groups of all matches; a group that did not participate is the empty text.
     pub(crate) fn groups_of_all<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
-        // Groups are found by a slower way than matches.
+        // The engine finds groups by a slower method than matches.
         let text = if self.may_search(text) && self.may_search(text) { text } else { "" };
         self.regex.captures_iter(text).flat_map(|captures| {
             let group = |index| captures.get(index).map_or("", |group| group.as_str());
@@ -80,12 +79,12 @@ impl Pattern {
     }
 }
 
-/// What is wrong with a pattern, for the test that holds it.
+/// Validates a pattern of a test; the error is the reason.
 pub(crate) fn check(source: &str) -> Result<(), String> {
     compile(source).map(|_| ())
 }
 
-/// Compiles a pattern, or says what is wrong with it.
+/// Compiles a pattern; the error is the reason why it is invalid.
 pub(crate) fn compile(source: &str) -> Result<Pattern, String> {
     let mut size = SIZES[0];
     loop {
@@ -99,7 +98,7 @@ pub(crate) fn compile(source: &str) -> Result<Pattern, String> {
                 return Ok(Pattern { regex, size, byte_steps });
             }
             Err(regex::Error::CompiledTooBig(_)) if size < PATTERN_BYTES_MAX => size *= 4,
-            // Its text shows the pattern, line by line; the last line says what is wrong.
+            // The error text shows the pattern line by line; its last line is the reason.
             Err(regex::Error::Syntax(text)) => {
                 let what = text.rsplit_once("error: ").map_or("it is malformed", |(_, what)| what);
                 return Err(format!("the pattern is no regular expression: {}", what.trim()));
@@ -113,7 +112,7 @@ fn positions_of(source: &str) -> u64 {
     regex_syntax::parse(source).map_or(0, |hir| positions(&hir))
 }
 
-/// Recursion is as deep as a pattern may nest.
+/// Counts positions. The recursion is as deep as a pattern may nest.
 fn positions(hir: &Hir) -> u64 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 0,
@@ -128,7 +127,7 @@ fn positions(hir: &Hir) -> u64 {
     }
 }
 
-/// Compiles a pattern that is searched for once.
+/// Compiles a pattern for a single search.
 pub(crate) fn compile_for_once(source: &str) -> Result<Pattern, String> {
     let pattern = compile(source)?;
     budget::spend(pattern.compile_steps());

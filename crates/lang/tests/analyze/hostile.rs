@@ -1,4 +1,4 @@
-//! Traces made to be too much: what is told of them stays small, and they are done with in seconds, in a debug build.
+//! Oversized traces: their analysis stays small, and takes seconds in a debug build.
 
 use lang::{Rules, analyze};
 use model::{
@@ -26,7 +26,7 @@ fn a_chain_of_spans() {
     bounded(&analyze(&made, &Rules::default()));
 }
 
-/// Half of the spans are calls below the first, the others statements that hang loose.
+/// Half of the spans are calls below the first, the others are statements without a parent in the trace.
 #[test]
 fn a_fan_that_breaks_everything() {
     let made = made(SPANS, |number| {
@@ -61,12 +61,12 @@ fn a_fan_that_breaks_everything() {
     assert_eq!(told("no-api-key-leak"), SPANS / 2);
     assert_eq!(told("no-secrets"), SPANS / 2 * 3);
     assert_eq!(told("no-orphans"), SPANS / 2 - 1);
-    // Each loose statement is a request of its own.
+    // Each orphaned statement counts as a separate request.
     assert_eq!(told("repeated-statements"), 0);
     assert_eq!(told("repeated-calls"), 1);
 }
 
-/// One span with as many attributes, and texts that ask for a second look at every character.
+/// One span with equally many attributes, and texts that force a second check of every character.
 #[test]
 fn attributes_and_texts_without_end() {
     let mut span = SpanData::new(id(1), None, "a/1-2_3".repeat(100_000));
@@ -115,7 +115,7 @@ proptest! {
     }
 }
 
-/// Pieces that rules look for, and characters of every length between.
+/// Generates texts of fragments that rules search for, with characters of every length between.
 fn any_text() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "GET",

@@ -1,5 +1,5 @@
-//! The analyzer over written traces: what each rule says of which span, what scores come out, and that no trace is too
-//! much for it.
+//! Tests of the analyzer on written traces: the findings of each rule for each span, the scores, and no trace is too large for
+//! it.
 
 mod hostile;
 mod notation;
@@ -11,8 +11,8 @@ use golden::Golden;
 use lang::{RULES, RuleInfo, Rules, analyze};
 use model::{Level, RuleAnalysis, Trace};
 
-/// `cases/RULE.case`, or `cases/RULE.WHAT.case`, is a trace and what the rule says of it. Of each rule there is one
-/// where it says something of some spans and nothing of others.
+/// `cases/RULE.case`, or `cases/RULE.WHAT.case`, has a trace and the findings of the rule. Each rule has a case with findings for
+/// some spans and none for others.
 #[test]
 fn each_rule_says_what_its_cases_show() {
     let mut golden = Golden::default();
@@ -36,7 +36,7 @@ fn each_rule_says_what_its_cases_show() {
     assert_eq!(shown, all, "each rule has a case where it holds for some spans");
 }
 
-/// The documentation has a line for each rule, with what it is by default.
+/// The documentation has a line for each rule, with its default.
 #[test]
 fn the_documentation_is_about_these_rules() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/analyzer.md");
@@ -56,7 +56,7 @@ fn the_documentation_is_about_these_rules() {
     assert_eq!(told.count(), RULES.len(), "a line about a rule that is not there");
 }
 
-/// What one rule says.
+/// Returns the findings of one rule.
 fn only(trace: &Trace, info: &RuleInfo) -> RuleAnalysis {
     let mut rules = Rules::without_plugins();
     let plugin = rules.plugin_mut(info.plugin).expect("it is in the table");

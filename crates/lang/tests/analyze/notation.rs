@@ -28,7 +28,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("consumer", Kind::Consumer),
 ];
 
-/// The trace that `text` writes down. Its spans have the ids 1, 2, 3 and so on.
+/// Parses a trace. Its spans have the ids 1, 2, 3 and so on.
 pub(crate) fn trace(text: &str) -> Trace {
     let mut spans: Vec<(ResourceData, SpanData)> = Vec::new();
     let mut resource = ResourceData::default();
@@ -92,7 +92,7 @@ fn service(line: &str) -> ResourceData {
     }
 }
 
-/// `name [kind 0..5ms error] {…}`.
+/// Parses `name [kind 0..5ms error] {…}`.
 fn span(line: &str) -> SpanData {
     let starts = KINDS.iter().filter_map(|(word, _)| line.find(&format!(" [{word}")));
     let start = starts.min().unwrap_or_else(|| panic!("no kind: {line}"));
@@ -117,7 +117,7 @@ fn span(line: &str) -> SpanData {
     span
 }
 
-/// What stands before the first `{`, and the attributes from there on.
+/// Returns the text before the first `{`, and the attributes from there on.
 fn attributes(text: &str) -> (&str, Vec<(String, Value)>) {
     let (before, json) = text.split_at(text.find('{').unwrap_or(text.len()));
     let attributes = match json {

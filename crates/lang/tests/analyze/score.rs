@@ -1,11 +1,11 @@
-//! Scores against values worked out by hand.
+//! Tests scores against values calculated by hand.
 
 use lang::{Rules, analyze};
 use model::Level;
 
 use crate::notation::trace;
 
-/// A span that breaks nothing.
+/// A span that breaks no rule.
 const GOOD: &str = r#"@shop
 GET /cart [server] {"http.request.method": "GET", "http.route": "/cart", "url.path": "/cart", "url.scheme": "https"}"#;
 
@@ -23,7 +23,7 @@ fn scores_of_the_default_rules() {
             100,
             91,
         ),
-        // The old form without `net.host.name`, and in the open. (75 + 100 + 70) / 3 = 81.67.
+        // The old semantic conventions without `net.host.name`, and without TLS. (75 + 100 + 70) / 3 = 81.67.
         (
             r#"GET /cart [server] {"http.method": "GET", "http.route": "/cart", "http.target": "/cart", "http.scheme": "http"}"#,
             75,
@@ -31,7 +31,7 @@ fn scores_of_the_default_rules() {
             70,
             81,
         ),
-        // An address, and a header. (100 + 0 + 30) / 3 = 43.33.
+        // An IP address, and a header. (100 + 0 + 30) / 3 = 43.33.
         (
             r#"GET [client] {"http.request.method": "GET", "url.full": "https://10.0.0.7/", "server.address": "10.0.0.7", "http.request.header.authorization": ["Digest x"]}"#,
             100,
@@ -66,7 +66,7 @@ c [internal]"#,
 
 #[test]
 fn a_score_is_of_what_takes_part() {
-    // Breaks `span-naming`, `secure-https-protocol` and, as an orphan beside a root, `no-orphans`.
+    // Breaks `span-naming`, `secure-https-protocol` and, as an orphan next to a root, `no-orphans`.
     let trace = trace(
         r#"a [internal]
   ? cart [server] {"http.request.method": "GET", "http.route": "/cart", "url.path": "/cart", "url.scheme": "http"}"#,
@@ -85,17 +85,17 @@ fn a_score_is_of_what_takes_part() {
     };
     // (75 + 100 + 70) / 3.
     assert_eq!(score(&|_| ()), (5, 81));
-    // Plugins that are off: (75 + 70) / 2.
+    // With plugins disabled: (75 + 70) / 2.
     let off = |rules: &mut Rules| {
         for id in ["common", "structure", "repetition"] {
             rules.plugin_mut(id).expect("it is there").is_enabled = false;
         }
     };
     assert_eq!(score(&off), (2, 72));
-    // A rule that is only told: (100 + 100 + 70) / 3.
+    // With a rule that only warns: (100 + 100 + 70) / 3.
     let told = |rules: &mut Rules| set(rules, "standards", "span-naming", Some(Level::Warning), 25);
     assert_eq!(score(&told), (5, 90));
-    // A rule that is off, the others weigh the same: 50 of 75, then (66 + 100 + 70) / 3.
+    // With a disabled rule and the same weights for the others: 50 of 75, then (66 + 100 + 70) / 3.
     let heavier = |rules: &mut Rules| {
         set(rules, "standards", "no-empty-attributes", None, 25);
         set(rules, "standards", "span-naming", Some(Level::Error), 25);

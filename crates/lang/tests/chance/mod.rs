@@ -1,11 +1,11 @@
-//! Chance for proofs: dice that a seed decides, and traces that they throw.
+//! Random numbers for property tests: a seeded generator, and traces generated with it.
 //!
-//! Deliberately absent: any knowledge of the language, and proptest: the same dice serve the short form in the tests and
-//! the long one in `cargo xtask prove lang`, where only numbers and seeds are printed.
+//! Deliberately absent: any knowledge of the language, and proptest: the same generator serves the short tests and the long run
+//! in `cargo xtask prove lang`, which prints only numbers and seeds.
 
 pub(crate) mod sample;
 
-/// Dice that a seed decides (splitmix64).
+/// A seeded random number generator (splitmix64).
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 
@@ -22,12 +22,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
 
-    /// Whether a throw that succeeds once in `times` did.
+    /// Returns `true` with a probability of 1 in `times`.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

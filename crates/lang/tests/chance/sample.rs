@@ -1,5 +1,5 @@
-//! Small traces with everything that goes wrong in large ones: orphans, circles, spans that are their own parent, ids
-//! that come twice with other content, equal starts, ends before starts, several roots and several resources.
+//! Small traces with all defects of large ones: orphans, cycles, spans that are their own parent, duplicate ids with other
+//! content, equal starts, ends before starts, several roots and several resources.
 
 use model::{
     SpanId, Timestamp, Trace, TraceId,
@@ -13,11 +13,11 @@ use super::Dice;
 /// A trace as a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    /// In the order of arrival, each once.
+    /// The spans in the order of arrival, each one once.
     pub(crate) spans: Vec<One>,
 }
 
-/// A span with what is around it.
+/// A span with its resource and scope.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct One {
     pub(crate) resource: ResourceData,
@@ -25,11 +25,11 @@ pub(crate) struct One {
     pub(crate) span: SpanData,
 }
 
-/// The id of every sample.
+/// The trace id of every sample.
 pub(crate) const TRACE: [u8; 16] = [7; 16];
 
 const NAMES: &[&str] = &["a", "b", "ab", "GET /x", "query", "exception"];
-/// Some are also names of what every span has.
+/// Some are also names of intrinsics.
 const KEYS: &[&str] = &[
     "a",
     "b",
@@ -43,7 +43,7 @@ const KEYS: &[&str] = &[
     "resource.a",
     "event.a",
 ];
-/// Of events and links, so that several of a span have the same.
+/// Keys for events and links, so that several of a span share a key.
 const FEW_KEYS: &[&str] = &["a", "b", "http.method"];
 const TEXTS: &[&str] = &[
     "a",
@@ -71,7 +71,7 @@ const DOUBLES: &[f64] =
     &[0.0, 0.5, 1.0, -1.0, 2.5, 200.0, 9_007_199_254_740_992.0, f64::NAN, f64::INFINITY];
 
 impl Sample {
-    /// A trace of 1 to 40 spans.
+    /// Generates a trace of 1 to 40 spans.
     pub(crate) fn throw(dice: &mut Dice) -> Self {
         let len = 1 + if dice.once_in(4) { dice.below(40) } else { dice.below(12) };
         let mut sample = Self { spans: Vec::new() };
@@ -144,7 +144,7 @@ fn resource(dice: &mut Dice) -> ResourceData {
         3 => vec![("a".to_owned(), Value::Empty)],
         _ => Vec::new(),
     };
-    // One host, so that nothing depends on clocks.
+    // A single host, so that no result depends on clocks.
     attributes.push(text("host.id", "h1"));
     ResourceData { attributes, ..ResourceData::default() }
 }
@@ -172,7 +172,7 @@ fn link(len: usize, dice: &mut Dice) -> LinkData {
     LinkData { trace_id, span_id, attributes: attributes(3, FEW_KEYS, dice), ..LinkData::default() }
 }
 
-/// Keys may come twice, the last of them counts.
+/// Generates attributes. A key may be repeated; the last one counts.
 fn attributes(end: usize, keys: &[&str], dice: &mut Dice) -> Vec<(String, Value)> {
     (0..dice.below(end)).map(|_| (dice.pick(keys).to_owned(), value(dice, 2))).collect()
 }

@@ -1,6 +1,6 @@
-//! The classes that fields are in.
+//! The classes of fields.
 
-/// A field that changes a run: a document, and what of it is written otherwise.
+/// A field that changes a run: a document, and a replacement in it.
 pub(crate) struct Change {
     pub(crate) kind: &'static str,
     pub(crate) field: &'static str,
@@ -9,7 +9,7 @@ pub(crate) struct Change {
     pub(crate) to: &'static str,
 }
 
-/// Fields that no run does anything with, by how their paths begin: a document with them, and the words that say so.
+/// Fields without an effect on runs, by the prefix of their paths: a document with them, and the words of the warning or error.
 pub(crate) struct Refused {
     pub(crate) kind: &'static str,
     pub(crate) field: &'static str,
@@ -281,7 +281,7 @@ pub(crate) const CHANGES: &[Change] = &[
     change(("TraceStore", "azureappinsights.connectionType"), AZURE, "connectionType: direct", "connectionType: collector"),
 ];
 
-/// What is told of runs and documents, and what Tracetest writes into its exports.
+/// Why a field has no effect: it is only shown in reports, or it is one that Tracetest writes into its exports.
 const EXPORTED: &str = "Tracetest writes it into exports by itself, and nobody can mean it";
 const PEOPLE: &str = "shown in lists and reports";
 const POLLING: &str =

@@ -1,4 +1,4 @@
-//! What a run would do with a document, as a text: what is fired, how long is waited, what is judged and how.
+//! Renders the effect of a document on a run as text: the request, the wait times, the judgement.
 
 use std::fmt::Write;
 
@@ -13,10 +13,10 @@ use model::{
 };
 use source::{Colour, Diagnostic, Text, draw};
 
-/// Where OTLP is received.
+/// The address of the OTLP receiver.
 const RECEIVER: &str = "127.0.0.1:4317";
 
-/// A test that names a profile, uses a variable, and is held to gates.
+/// A test that names a profile, uses a variable, and has to pass gates.
 const TEST: &str = "type: Test
 spec:
   name: fixed
@@ -25,7 +25,7 @@ spec:
   trace: ['some span[name=\"charge\"]']
 ";
 
-/// What a run would do. The document, and the others of its text, have to be right.
+/// Renders the effect on a run. The document, and the others of its text, have to be valid.
 pub(crate) fn effect(text: &str) -> String {
     let text = Text::new("it.yaml", text);
     let (documents, found) = read(&text);
@@ -54,7 +54,7 @@ pub(crate) fn effect(text: &str) -> String {
     out + &of_gates(analyzer, runner)
 }
 
-/// Everything that is told of a document where it is checked or stored.
+/// Renders all diagnostics of the commands that check or store a document.
 pub(crate) fn told(text: &str) -> String {
     let text = Text::new("it.yaml", text);
     draw(&storable_documents(&text, RECEIVER).1, Colour::Never)
@@ -92,7 +92,7 @@ fn of_test(test: &Test) -> String {
     )
 }
 
-/// The verdicts, why, and the outputs.
+/// Renders the verdicts with their reasons, and the outputs.
 fn judged(plan: &Plan) -> String {
     let resolved = resolve(plan, &Vars::default(), &seed()).expect("nothing is open");
     let (trace, answer) = (trace(), answer());
@@ -143,7 +143,7 @@ fn of_variables(set: &VariableSet) -> String {
     Secrets::of(&vars).hide(&fired).into_owned()
 }
 
-/// A profile counts for the test that names it, and for one that names none if it is the default.
+/// A profile applies to the test that names it, and to one that names none if it is the default.
 fn of_profile(profile: &SettleProfile) -> String {
     let mut plan = fixed();
     if profile.key().as_deref() == Some("slow") || profile.is_default {
@@ -176,7 +176,7 @@ fn answer() -> Answer {
     Answer::Response(Response { status: 200, headers: Vec::new(), body, duration_ns: 1_000_000 })
 }
 
-/// Two calls, one of them by an address and with an empty attribute, which breaks rules of two plugins.
+/// Returns a trace of two client spans. One has an IP address and an empty attribute, which breaks rules of two plugins.
 fn trace() -> Trace {
     let mut trace = Trace::new(TraceId::from_bytes([7; 16]).expect("not zero"));
     let service = vec![("service.name".to_owned(), Value::Str("shop".to_owned()))];

@@ -1,7 +1,7 @@
-//! Every field of every kind of document does something, is for people, or is refused in words; none is passed over.
+//! Checks that every field of every kind of document has an effect, is descriptive, or is rejected; none is silently ignored.
 //!
-//! The fields are those of the schema, so that one that joins stands in no class and fails here. What changes a run is shown by
-//! changing it: `effect` tells what a run would do with a document, and has to tell something else.
+//! The fields come from the schema, so that a new field without a class fails here. A field that changes a run is tested by
+//! changing it: `effect` renders the effect of a document on a run, and its result has to differ.
 
 #![expect(clippy::panic, reason = "a document that cannot be read is a broken test")]
 
@@ -36,7 +36,7 @@ fn every_field_is_in_one_class() {
     assert!(classes.len() >= 240, "{} fields", classes.len());
 }
 
-/// The other way round: nothing is classed that the schema does not know.
+/// The reverse: checks that no class has a field that is not in the schema.
 #[test]
 fn every_class_is_about_fields_that_exist() {
     let fields = fields();
@@ -88,7 +88,7 @@ fn what_is_refused_is_named_at_its_place() {
     }
 }
 
-/// All fields of all kinds, as the schema has them: `[]` for an element of a list, `*` for a name that is chosen freely.
+/// Returns all fields of all kinds from the schema: `[]` for an element of a list, `*` for a name that the user chooses.
 fn fields() -> BTreeSet<(String, String)> {
     let schema: Json = serde_json::from_str(&lang::schema()).expect("JSON");
     let mut fields = BTreeSet::new();

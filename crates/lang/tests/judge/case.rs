@@ -15,10 +15,10 @@
 //! + GET [client 9ms]                          has the id of the span above that has one of its own
 //! ```
 //!
-//! The trigger span stands above all of these, unless the trace was recorded. Behind `@` stands the start in milliseconds;
-//! without it a span starts a millisecond after the one before. Among the attributes, `resource` holds those of the
-//! resource, `events` a list of events with their names, `links` the numbers of spans that are linked to, from 1, and
-//! `again` attributes whose keys stand a second time. `{"double": "NaN"}` is a double that JSON cannot hold.
+//! The trigger span is above all of these, unless the trace was recorded. After `@` is the start in milliseconds; by default a
+//! span starts a millisecond after the previous one. Among the attributes, `resource` has those of the resource, `events` a list
+//! of events with their names, `links` the numbers of the linked spans, from 1, and `again` attributes with repeated keys.
+//! `{"double": "NaN"}` is a double that JSON cannot represent.
 //!
 //! ```text
 //! POST /orders [server 9ms no-end]            its end is 0; so `no-start`
@@ -26,7 +26,7 @@
 //! GET [client 9ms dropped=5,3,2,0]            it dropped so many attributes, events and links, its resource so many attributes
 //! ```
 //!
-//! Behind the inner part of the test and a line `===` may stand the documents of the gates, with such lines between.
+//! After the inner part of the test and a line `===` the documents of the gates may follow, with such lines between.
 
 #![expect(clippy::panic, reason = "a case that cannot be read is a broken test")]
 
@@ -42,10 +42,10 @@ use model::{
 };
 use source::{Colour, Text, draw};
 
-/// When traces begin: a span that starts at 0 has no start.
+/// The start of traces: a span that starts at 0 has no start.
 const BEGIN_NANOS: u64 = 1_000_000_000;
 
-/// The judgement of `specs` (the inner part of a test) over `evidence`, as text.
+/// Judges `specs` (the inner part of a test) on `evidence` and renders the judgement as text.
 pub(crate) fn judge(evidence: &str, specs: &str) -> String {
     let resolved = resolved(specs);
     let given = Given::read(evidence);
@@ -54,7 +54,7 @@ pub(crate) fn judge(evidence: &str, specs: &str) -> String {
     show(&judgement)
 }
 
-/// The inner part of a test, ready to be judged.
+/// Compiles and resolves the inner part of a test.
 pub(crate) fn resolved(specs: &str) -> ResolvedPlan {
     let (specs, beside) = specs.split_once("\n===\n").unwrap_or((specs, ""));
     let specs: String = specs.lines().map(|line| format!("  {line}\n")).collect();
@@ -78,7 +78,7 @@ pub(crate) fn resolved(specs: &str) -> ResolvedPlan {
     resolve(&plan, &vars, &seed).expect("all variables are there")
 }
 
-/// What the documents beside a test ask of its run.
+/// Returns the gates from the documents next to a test.
 fn gates(documents: &str) -> Gates {
     let (documents, found) = read(&Text::new("gates", documents.replace("\n===\n", "\n---\n")));
     assert!(!found.iter().any(source::Diagnostic::is_error), "{}", pictures(&found));
@@ -107,7 +107,7 @@ fn id(number: usize) -> SpanId {
 
 pub(crate) struct Given {
     pub(crate) trace: Trace,
-    /// None where nothing was fired.
+    /// `None` if no request was sent.
     answer: Option<Answer>,
     settlement: Option<Settlement>,
 }
@@ -121,7 +121,7 @@ impl Given {
         let is_recorded = lines.contains(&"answer recorded");
         if !is_recorded {
             let mut trigger_span = SpanData::new(trigger(), None, "Qualitytrace trigger");
-            // As it is in a run; most cases are about other spans alone.
+            // As in a run; most cases are only about other spans.
             if lines.contains(&"trigger client") {
                 trigger_span.kind = Kind::Client;
             }
@@ -254,7 +254,7 @@ fn read_settlement(text: &str) -> Option<Settlement> {
     Some(Settlement { unsettled, logs, ..Settlement::default() })
 }
 
-/// A span and its resource, whose attributes stand under `resource`.
+/// Parses a span and its resource, with its attributes under `resource`.
 fn read_span(line: &str, number: usize, parent: Option<SpanId>) -> (SpanData, ResourceData) {
     let (name, rest) = line.split_once(" [").expect("a span has brackets");
     let (inside, attributes) = rest.split_once(']').expect("a span has brackets");

@@ -1,4 +1,4 @@
-//! Evidence beside the judgement that has to come of it. A file that does not fit any more is shown as it should be.
+//! Golden tests of judgements. A golden file that differs is reported with its new content.
 
 use std::{fs, path::Path};
 
@@ -6,7 +6,7 @@ use ::golden::Golden;
 
 use crate::case;
 
-/// Each `judge/*.case` holds evidence, specs and the judgement that has to come of them.
+/// Each `judge/*.case` has evidence, specs and the expected judgement.
 #[test]
 fn judgements() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/judge");

@@ -1,4 +1,4 @@
-//! From evidence to verdicts.
+//! Tests of judging: from evidence to verdicts.
 
 mod case;
 mod golden;

@@ -1,5 +1,5 @@
-//! A verdict that was final stays, whatever further spans come; where several spans bear one id, it is that of each of them;
-//! and whatever the trace is, nothing panics.
+//! Checks that a final verdict stays the same when further spans arrive; that it is the verdict for each span if several spans
+//! have one id; and that no trace causes a panic.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn settlement(unsettled: Vec<UnsettledReason>) -> Settlement {
     Settlement { unsettled, ..Settlement::default() }
 }
 
-/// The judgement of the first spans, as a part of a trace or as a whole one.
+/// Judges the first spans, as a partial or as a complete trace.
 fn judged(
     resolved: &lang::ResolvedPlan,
     spans: &[Drawn],
@@ -36,7 +36,7 @@ fn judged(
     judge(resolved, &evidence)
 }
 
-/// Each verdict with what it is about.
+/// Returns each verdict with its statement.
 pub(crate) fn verdicts(judgement: &Judgement) -> Vec<(String, Verdict, String)> {
     let specs = judgement.specs.iter().flat_map(|spec| {
         spec.assertions.iter().map(|one| {
@@ -70,14 +70,14 @@ pub(crate) fn strategy() -> impl Strategy<Value = (String, Vec<String>, Vec<Stri
         })
 }
 
-/// A span that starts when no span of another id does, so that no order depends on which came first.
+/// Returns the span with a start that no span of another id has, so that no order depends on arrival.
 fn apart(mut span: Drawn) -> Drawn {
     let (start, lasted) = span.times;
     span.times = (start * 16 + u64::from(span.id), lasted * 16);
     span
 }
 
-/// One span of each id, in every way.
+/// Returns every combination with one span for each id.
 fn readings(spans: &[Drawn]) -> Vec<Vec<Drawn>> {
     let mut copies: BTreeMap<u8, Vec<&Drawn>> = BTreeMap::new();
     for span in spans {
@@ -108,8 +108,8 @@ proptest! {
         for count in 1..=spans.len() {
             let now = verdicts(&judged(&resolved, &spans[..count], trigger, false));
             let whole = verdicts(&judged(&resolved, &spans[..count], trigger, true));
-            // A copy with other content takes back what was said of the first, and so does a span that withholds
-            // something; neither says the opposite.
+            // A copy with other content revokes the verdict on the first one, and so does a span with missing data; neither
+            // reverses it.
             let given = trace(&spans[..count]);
             let is_doubted =
                 !given.conflicts().is_empty() || given.spans().any(|span| span.end() < span.start());

@@ -8,11 +8,11 @@ use model::{
 };
 use proptest::prelude::{BoxedStrategy, Just, Strategy, prop, prop_oneof};
 
-/// A span as it is drawn.
+/// A generated span.
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) id: u8,
-    /// 0 for none.
+    /// 0 for no parent.
     pub(crate) parent: u8,
     pub(crate) name: usize,
     kind: i32,
@@ -24,7 +24,7 @@ pub(crate) struct Drawn {
     link: Option<u8>,
 }
 
-/// Whether parents may form circles.
+/// Whether parents may form cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Circles {
     Allowed,
@@ -45,7 +45,7 @@ pub(crate) fn span(circles: Circles) -> impl Strategy<Value = Drawn> {
 }
 
 impl Drawn {
-    /// On the one host on which clocks and the order of siblings are what they say.
+    /// Puts the span on the only host, so that clocks and the order of siblings are reliable.
     pub(crate) fn on_one_host(self) -> Self {
         Self { host: 1, ..self }
     }
@@ -55,12 +55,12 @@ pub(crate) fn id(number: u8) -> Option<SpanId> {
     SpanId::from_bytes(u64::from(number).to_be_bytes())
 }
 
-/// The trace of these spans, in this order.
+/// Returns the trace of these spans, in this order.
 pub(crate) fn trace(spans: &[Drawn]) -> Trace {
     trace_of(spans.iter().map(Drawn::data))
 }
 
-/// The trace of these, in this order.
+/// Returns the trace of these spans, in this order.
 pub(crate) fn trace_of(spans: impl Iterator<Item = (ResourceData, SpanData)>) -> Trace {
     let mut trace = Trace::new(TraceId::from_bytes([7; 16]).expect("not zero"));
     for (resource, span) in spans {
@@ -72,7 +72,7 @@ pub(crate) fn trace_of(spans: impl Iterator<Item = (ResourceData, SpanData)>) ->
 }
 
 impl Drawn {
-    /// The span, and what produced it.
+    /// Returns the span and its resource.
     pub(crate) fn data(&self) -> (ResourceData, SpanData) {
         let span = self;
         let text = |text: &str| Value::Str(text.to_owned());
@@ -106,7 +106,7 @@ impl Drawn {
     }
 }
 
-/// One of these.
+/// Generates one of these words.
 fn any_of(words: &'static [&'static str]) -> BoxedStrategy<String> {
     prop::sample::select(words).prop_map(str::to_owned).boxed()
 }
@@ -162,7 +162,7 @@ fn step(depth: u32) -> BoxedStrategy<String> {
     (condition, pseudo).prop_map(|(condition, pseudo)| format!("span[{condition}]{pseudo}")).boxed()
 }
 
-/// A part of a selector.
+/// Generates a part of a selector.
 pub(crate) fn part() -> BoxedStrategy<String> {
     let combinator = any_of(&[" ", " > ", " + ", " ~ ", " < ", " << ", " => "]);
     let more = prop::collection::vec((combinator, step(1)), 0..3);
@@ -183,7 +183,7 @@ fn comparator() -> BoxedStrategy<String> {
     any_of(&["=", "!=", "<", "<=", ">", ">="])
 }
 
-/// What can be said of one span.
+/// Generates a predicate on one span.
 pub(crate) fn predicate() -> BoxedStrategy<String> {
     let property = any_of(&[
         "attr:a",
@@ -223,7 +223,7 @@ fn subject() -> BoxedStrategy<String> {
         .boxed()
 }
 
-/// What can be said of a trace.
+/// Generates a claim about a trace.
 pub(crate) fn claim() -> BoxedStrategy<String> {
     let counted = (part(), comparator(), 0u8..4)
         .prop_map(|(part, comparator, number)| format!("count({part}) {comparator} {number}"));
@@ -265,7 +265,7 @@ pub(crate) fn claim() -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// The inner part of a test.
+/// Returns the inner part of a test.
 pub(crate) fn test(selector: &str, assertions: &[String], claims: &[String]) -> String {
     let quoted = |text: &String| serde_json::Value::String(text.clone()).to_string();
     let list = |texts: &[String]| texts.iter().map(quoted).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! Selectors select what their definition says, spelled out span by span.
+//! Checks that selectors select the spans of their definition, written out span by span.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const COMBINATORS: [&str; 7] = ["", ">", "+", "~", "<", "<<", "=>"];
 const CONDITIONS: [&str; 5] = ["", "name=\"x\"", "a=1", "a!=1 or b exists", "kind=\"client\""];
 const POSITIONS: [&str; 4] = ["", ":first", ":last", ":nth_child(2)"];
 
-/// A step as it is drawn, with how it is reached.
+/// A generated step, with its combinator.
 #[derive(Clone, Debug)]
 struct Hop {
     combinator: usize,
@@ -66,7 +66,7 @@ fn hop(depth: u32) -> BoxedStrategy<Hop> {
         .boxed()
 }
 
-/// The hops as they are written; the first without its combinator unless `has` stands around.
+/// Prints the hops; the first without its combinator unless it is inside `has`.
 fn written(hops: &[Hop], is_relative: bool) -> String {
     let mut text = String::new();
     for (at, hop) in hops.iter().enumerate() {
@@ -87,7 +87,7 @@ fn written(hops: &[Hop], is_relative: bool) -> String {
     text
 }
 
-/// A trace by places, with everything that the definition needs.
+/// A trace by tree positions, with all data that the definition needs.
 struct Naive<'a> {
     trace: &'a Trace,
     tree: Tree,
@@ -195,7 +195,7 @@ proptest! {
         spans in prop::collection::vec(span(Circles::Allowed), 0..20),
         trigger in prop::option::weighted(0.4, 1u8..12),
     ) {
-        // Of several that bear one id, one alone is selected at a time.
+        // Of several spans with one id, only one is selected at a time.
         let mut ids = BTreeSet::new();
         let spans = spans.into_iter().filter(|span| ids.insert(span.id));
         let spans: Vec<_> = spans.map(Drawn::on_one_host).collect();
@@ -211,7 +211,7 @@ proptest! {
             settlement: Some(&settlement),
         };
         let judgement = judge(&resolved, &evidence);
-        // Arrival decides nothing: the definition is held against the same spans in their order.
+        // The order of arrival must not matter: the definition is evaluated on the same spans in sorted order.
         let mut ordered = spans.clone();
         ordered.sort_by_key(|span| (span.times.0, span.name, span.id));
         let trace = self::trace(&ordered);

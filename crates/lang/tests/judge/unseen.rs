@@ -1,8 +1,8 @@
-//! What is concluded from a trace that withholds something is what the trace says that does not.
+//! Checks that a verdict on a trace with missing data agrees with the verdict on the complete trace.
 //!
-//! A trace is drawn, and then made to withhold: attributes, events, links and ends, which are counted as dropped; or the
-//! one clock that all its spans were measured by, for one on each host. A verdict on what is left is inconclusive, or that
-//! of the trace as it was.
+//! The test generates a trace and then removes data: attributes, events, links and ends, which are counted as dropped; or the
+//! common clock of all spans, which is replaced by one clock for each host. A verdict on the rest is inconclusive, or that of the
+//! original trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,8 +28,8 @@ fn judged(resolved: &ResolvedPlan, trace: &Trace) -> Vec<(String, Verdict, Strin
     verdicts(&judge(resolved, &evidence))
 }
 
-/// Whether a verdict stands beside that of the trace as it was. A part that is undefined fails a statement also where it is
-/// denied, although another part that is open may decide it otherwise.
+/// Whether a verdict is consistent with that of the original trace. An undefined part fails a statement even under a negation,
+/// although another part that is open may decide it otherwise.
 fn stands((what, seen, _): &(String, Verdict, String), truth: Verdict) -> bool {
     let is_denied = what.contains("not (") || what.contains("no ");
     match (*seen, truth) {
@@ -39,13 +39,13 @@ fn stands((what, seen, _): &(String, Verdict, String), truth: Verdict) -> bool {
     }
 }
 
-/// One span of each id.
+/// Returns one span of each id.
 fn unlike(spans: Vec<Drawn>) -> Vec<Drawn> {
     let mut ids = BTreeSet::new();
     spans.into_iter().filter(|span| ids.insert(span.id)).collect()
 }
 
-/// The span without what these bits say.
+/// Returns the span without the data that these bits select.
 fn withhold((resource, mut span): Given, what: u8) -> Given {
     if what & 1 != 0 {
         span.dropped_attributes = span.attributes.len() as u32;
@@ -69,8 +69,8 @@ fn withhold((resource, mut span): Given, what: u8) -> Given {
     (resource, span)
 }
 
-/// The spans with times that could have been: none ends before it starts, none starts before its parent, and none ends
-/// behind a client that waited for it.
+/// Returns the spans with causally possible times: none ends before it starts, none starts before its parent, and none ends after
+/// a client that waited for it.
 fn causal(spans: &[Drawn]) -> Vec<Given> {
     let mut given: BTreeMap<SpanId, Given> = BTreeMap::new();
     // A parent has a smaller id than its child.
@@ -126,7 +126,7 @@ proptest! {
         skews in [0u64..40, 0u64..40, 0u64..40, 0u64..40],
         is_skewed in any::<bool>(),
     ) {
-        // What speaks of hosts, or of moments, is not the same.
+        // Statements about hosts or absolute times give other results.
         let is_told = |text: &String| !text.contains("host.name") && !text.contains("start");
         let assertions: Vec<_> = assertions.into_iter().filter(is_told).collect();
         let claims: Vec<_> = claims.into_iter().filter(is_told).collect();

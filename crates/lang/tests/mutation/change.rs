@@ -1,4 +1,4 @@
-//! What can be changed in a trace, one line each.
+//! The changes of a trace, one line each.
 //!
 //! ```text
 //! drop ID                   without the span
@@ -17,7 +17,7 @@ use model::{
     trace::{Kind, ResourceData, ScopeData, SpanData, StatusCode, Value},
 };
 
-/// A span with what is around it.
+/// A span with its resource and scope.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct One {
     pub(crate) resource: ResourceData,
@@ -25,7 +25,7 @@ pub(crate) struct One {
     pub(crate) span: SpanData,
 }
 
-/// Makes one change.
+/// Applies one change.
 pub(crate) fn apply(spans: &mut Vec<One>, change: &str) {
     let (verb, rest) = change.split_once(' ').unwrap_or((change, ""));
     let (id, rest) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -85,7 +85,7 @@ fn change_span(span: &mut SpanData, verb: &str, rest: &str) {
     }
 }
 
-/// Renames every attribute that the text does not name; a prefix tells the type of a span, so it stays.
+/// Renames every attribute that the text does not name. Prefixes stay: they determine the type of a span.
 pub(crate) fn rename_all_but(spans: &mut [One], text: &str) {
     for (key, _) in spans.iter_mut().flat_map(|one| &mut one.span.attributes) {
         if !text.contains(key.as_str()) {

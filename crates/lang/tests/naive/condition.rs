@@ -1,4 +1,4 @@
-//! Whether a condition holds: `Some(true)`, `Some(false)`, or nothing where an attribute is absent.
+//! Evaluates a condition: `Some(true)`, `Some(false)`, or `None` if an attribute is absent.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use super::{
     value::{Side, Val, contains, equal, has_edge, is_among, matches, ordered},
 };
 
-/// What a condition is asked of.
+/// The subject of a condition.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'a> {
     Span(usize),
@@ -54,7 +54,7 @@ pub(crate) fn truth(condition: &Condition, world: &World<'_>, of: Subject<'_>) -
                         compare(value, Comparator::AtLeast, low),
                         compare(value, Comparator::AtMost, high),
                     ];
-                    // It is one comparison: what cannot be compared with a bound lies neither within nor without.
+                    // It is one comparison: a value that cannot be compared with a bound is neither inside nor outside.
                     any.push(if sides.contains(&None) { None } else { both(&sides) });
                 }
             }
@@ -83,7 +83,7 @@ pub(crate) fn either(any: &[Option<bool>]) -> Option<bool> {
     negated(both(&any.iter().map(|one| negated(*one, true)).collect::<Vec<_>>()), true)
 }
 
-/// As [`either`], but where there is nothing to compare, nothing is said.
+/// Like [`either`], but `None` if there is nothing to compare.
 fn one_of(any: &[Option<bool>]) -> Option<bool> {
     if any.is_empty() { None } else { either(any) }
 }
@@ -92,7 +92,7 @@ fn negated(truth: Option<bool>, is_negated: bool) -> Option<bool> {
     truth.map(|holds| holds != is_negated)
 }
 
-/// One of them for which the condition holds; any, where there is no condition.
+/// Whether the condition holds for one of them; without a condition, whether there is one.
 fn within(condition: Option<&Condition>, world: &World<'_>, all: &[Subject<'_>]) -> Option<bool> {
     let Some(condition) = condition else { return Some(!all.is_empty()) };
     let any: Vec<Option<bool>> = all.iter().map(|one| truth(condition, world, *one)).collect();
@@ -143,7 +143,7 @@ fn literal(literal: &Literal) -> Side {
     Side { val, spelling: Some(spelling) }
 }
 
-/// The values of a name; none where it is absent, several where there are several events or links.
+/// Returns the values of a name; none if it is absent, several if there are several events or links.
 fn look_up(name: &Name, world: &World<'_>, of: Subject<'_>) -> Vec<Val> {
     let name = name.0.as_str();
     match of {
@@ -196,7 +196,7 @@ fn of_link(name: &str, link: &LinkData) -> Option<Val> {
     }
 }
 
-/// Of several with one key the last.
+/// Returns the last one if a key is repeated.
 fn attribute(attributes: &[(String, Value)], name: &str) -> Option<Val> {
     attributes.iter().rfind(|(key, _)| key == name).map(|(_, value)| Val::of(value))
 }
@@ -232,7 +232,7 @@ fn intrinsic(name: &str, world: &World<'_>, at: usize) -> Option<Val> {
     })
 }
 
-/// The samples hold no browser's spans, and no attribute of the other types.
+/// The samples have no browser spans, and no attribute of the other types.
 fn type_of<'a>(keys: impl Iterator<Item = &'a str>) -> &'static str {
     let keys: Vec<&str> = keys.collect();
     let has = |prefix: &str| keys.iter().any(|key| key.starts_with(prefix));
@@ -245,7 +245,7 @@ fn type_of<'a>(keys: impl Iterator<Item = &'a str>) -> &'static str {
     }
 }
 
-/// Counts the stretches between any two neighbouring moments in which no child is at work.
+/// Adds up the intervals between neighbouring timestamps in which no child is active.
 fn self_time(world: &World<'_>, at: usize) -> i128 {
     let times = |at: usize| {
         let span = &world.sample.spans[at].span;

@@ -1,4 +1,4 @@
-//! Selectors that dice throw, about what a sample holds, so that many of them select something.
+//! Generates random selectors about the content of a sample, so that many of them select something.
 
 use model::trace::Value;
 
@@ -23,7 +23,7 @@ const COMBINATORS: &[Combinator] = &[
     Combinator::Ancestor,
     Combinator::Linked,
 ];
-/// How many of the comparators ask which side is larger; they stand first.
+/// The number of order comparators; they are first.
 const ORDERS: usize = 4;
 const COMPARATORS: &[Comparator] = &[
     Comparator::Less,
@@ -37,7 +37,7 @@ const COMPARATORS: &[Comparator] = &[
     Comparator::EndsWith,
     Comparator::Matches,
 ];
-/// What is asked of spans beside what they hold.
+/// The intrinsics to query in addition to attributes.
 const NAMES: &[&str] = &[
     "name",
     "kind",
@@ -81,7 +81,7 @@ const NAMES: &[&str] = &[
 const INNER_NAMES: &[&str] = &["name", "a", "b", "http.method", "db.system", "no.such.name"];
 const PATTERNS: &[&str] = &["a", "^a", "b$", "^ab$", "a.a", "^GET|query", ".", "^$", "0", "é"];
 
-/// What a throw knows: the sample it speaks of, and how deep it may still nest.
+/// The state of the generator: the sample, and the random numbers.
 pub(crate) struct Grower<'a> {
     pub(crate) sample: &'a Sample,
     pub(crate) dice: Dice,
@@ -144,10 +144,10 @@ impl Grower<'_> {
         }
     }
 
-    /// One comparison, about something that is so or nearly so.
+    /// Generates one comparison that is true or nearly true.
     fn statement(&mut self, inside: Inside) -> Condition {
         let (name, value) = self.fact(inside);
-        // One of a few words: another is refused.
+        // The property has a fixed set of words: the parser rejects another one.
         let words = ["kind", "tracetest.span.type", "tracetest.span.status_code"];
         let is_word = inside == Inside::Span && words.contains(&name.as_str());
         let is_taken = |literal: &Literal| {
@@ -158,7 +158,7 @@ impl Grower<'_> {
         match self.dice.below(12) {
             0 => return Condition::Exists { value: left, is_negated },
             1 => {
-                // Where there are several values, one of them has to be between both.
+                // If there are several values, a single one has to be between both bounds.
                 let is_many = inside == Inside::Span && self.dice.once_in(2);
                 let name = if is_many {
                     self.dice.pick(&["event.a", "event.b", "link.a"])
@@ -196,7 +196,7 @@ impl Grower<'_> {
                 operand => operand,
             },
         };
-        // An order has no word to negate.
+        // An order comparator has no negated form.
         let can_negate = matches!(
             comparator,
             Comparator::Equal
@@ -208,7 +208,7 @@ impl Grower<'_> {
         Condition::Compare { left, comparator, is_negated: is_negated && can_negate, right }
     }
 
-    /// A name, and the value that it has somewhere, if that can be written.
+    /// Returns a name, and a value that it has in the sample, if the value has a literal form.
     fn fact(&mut self, inside: Inside) -> (String, Option<Literal>) {
         let at = self.dice.below(self.sample.spans.len());
         let One { resource, scope, span } = self.sample.spans[at].clone();
@@ -233,7 +233,7 @@ impl Grower<'_> {
             Inside::Span => NAMES,
             Inside::Event | Inside::Link => INNER_NAMES,
         };
-        // How long a child was at work that ends before it starts nobody knows, nor then the self time of its parent.
+        // The active time of a child that ends before it starts is unknown, and so is the self time of its parent.
         let is_timed = self.sample.spans.iter().all(|one| one.span.start <= one.span.end);
         let name = match self.dice.pick(known) {
             "self_time" if !is_timed => "duration".to_owned(),
@@ -265,7 +265,7 @@ impl Grower<'_> {
         }
     }
 
-    /// An operand that has an order, as far as its spelling tells.
+    /// Generates an operand with an order, as far as its spelling shows.
     fn sized(&mut self, value: Option<Literal>, inside: Inside) -> Operand {
         match self.operand(value, inside) {
             name @ Operand::Name(_) => name,
@@ -311,7 +311,7 @@ impl Grower<'_> {
         Literal::Int(int, spelling)
     }
 
-    /// A value of a span as a literal; nothing where there is none.
+    /// Returns a value of a span as a literal; `None` if it has no literal form.
     fn spelled(&mut self, value: &Value) -> Option<Literal> {
         Some(match value {
             Value::Empty => Literal::Null,
@@ -330,7 +330,7 @@ impl Grower<'_> {
     }
 }
 
-/// What the names of a condition are of.
+/// The subject of the names of a condition.
 #[derive(Clone, Copy, PartialEq)]
 enum Inside {
     Span,

@@ -1,8 +1,8 @@
-//! A second evaluator of selectors, so simple that reading it is enough to believe it.
+//! A second evaluator of selectors, simple enough to verify by reading.
 //!
-//! It shares no code with the language: it has a tree of its own (`selector.rs`) whose text the language reads, and
-//! walks lists and loops over every span where the language has indexes and sets of bits. What both must agree on is
-//! the specification. Deliberately absent: speed, and everything but selectors.
+//! It shares no code with the language: it has its own syntax tree (`selector.rs`), prints it for the parser of the language, and
+//! loops over lists of all spans where the language uses indexes and bit sets. Both must agree on the specification. Deliberately
+//! absent: speed, and everything except selectors.
 
 mod condition;
 mod grow;
@@ -22,23 +22,23 @@ use grow::Grower;
 use select::World;
 use selector::Selector;
 
-/// How often a selector is thrown for one case, until it tells spans apart.
+/// The number of selectors to generate for one case, until one selects some spans but not all.
 const THROWS: usize = 4;
 
-/// A trace, a selector, and what both evaluators say.
+/// A trace, a selector, and the results of both evaluators.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) spans: usize,
-    /// How many spans the naive evaluator selects.
+    /// The number of spans that the naive evaluator selects.
     pub(crate) selected: usize,
-    /// In words and as small as possible, where the two differ.
+    /// A minimized description of the difference, if there is one.
     pub(crate) difference: Option<String>,
 }
 
-/// What is asked: the spans that a selector selects, or why it is refused.
+/// The function under test: returns the spans that a selector selects, or why the selector is rejected.
 pub(crate) type Answer = fn(&str, &Trace) -> Result<Vec<SpanIx>, Vec<Diagnostic>>;
 
-/// Throws the case of this number and compares the two answers.
+/// Generates the case with this number and compares the two results.
 pub(crate) fn check(number: u64, answer: Answer) -> Case {
     let mut dice = Dice::new(number);
     let sample = Sample::throw(&mut dice);
@@ -56,7 +56,7 @@ pub(crate) fn check(number: u64, answer: Answer) -> Case {
     Case { spans, selected, difference }
 }
 
-/// A selector that selects some spans and not all, if a few throws give one; and how many it selects.
+/// Generates a selector that selects some spans but not all, if a few attempts give one; also returns how many it selects.
 fn telling(sample: &Sample, dice: Dice) -> (Selector, usize) {
     let world = World::new(sample);
     let mut grower = Grower { sample, dice };
@@ -75,14 +75,14 @@ fn telling(sample: &Sample, dice: Dice) -> (Selector, usize) {
     last
 }
 
-/// What the two say.
+/// The two results.
 struct Difference {
     words: String,
-    /// The language does not take the selector at all.
+    /// Whether the language rejects the selector.
     is_refusal: bool,
 }
 
-/// What the two say, where it is not the same.
+/// Returns the two results, if they differ.
 fn difference(
     sample: &Sample,
     selector: &Selector,

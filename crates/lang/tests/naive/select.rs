@@ -1,4 +1,4 @@
-//! Which spans a selector selects: recursion and loops over all spans, nothing remembered.
+//! Evaluates a selector: recursion and loops over all spans, without memoization.
 
 use model::{SpanId, Timestamp, TraceId};
 
@@ -8,7 +8,7 @@ use super::{
     selector::{Combinator, Part, Position, Pseudo, Selector, Step},
 };
 
-/// The spans of a sample by their numbers, with the tree that they form.
+/// The spans of a sample by index, with their tree.
 #[derive(Debug)]
 pub(crate) struct World<'a> {
     pub(crate) sample: &'a Sample,
@@ -33,7 +33,7 @@ impl<'a> World<'a> {
         world
     }
 
-    /// The spans of the circle of parents on which a span stands, if it stands on one.
+    /// Returns the spans of the cycle of parents that contains a span, if there is one.
     fn circle(&self, start: usize) -> Vec<usize> {
         let mut circle = vec![start];
         let mut at = start;
@@ -50,7 +50,7 @@ impl<'a> World<'a> {
         Vec::new()
     }
 
-    /// The spans directly below one, or those below none.
+    /// Returns the children of a span, or the spans without a parent.
     fn directly_below(&self, parent: Option<usize>) -> Vec<usize> {
         let mut found: Vec<usize> =
             (0..self.parents.len()).filter(|at| self.parents[*at] == parent).collect();
@@ -82,7 +82,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The selected spans, each once: part by part, each part in the order of the tree.
+    /// Returns the selected spans, each one once: part by part, each part in tree order.
     pub(crate) fn select(&self, selector: &Selector) -> Vec<usize> {
         let mut selected = Vec::new();
         for part in &selector.parts {
@@ -95,7 +95,7 @@ impl<'a> World<'a> {
         selected
     }
 
-    /// Each hop picks anew from every span that the hop before arrived at.
+    /// Each hop selects again from every span that the previous hop reached.
     fn select_part(&self, part: &Part, from: Option<usize>) -> Vec<usize> {
         let mut sources = vec![from];
         let mut arrived: Vec<usize> = Vec::new();
@@ -120,7 +120,7 @@ impl<'a> World<'a> {
             Combinator::Parent => self.parents[from] == Some(to),
             Combinator::Ancestor => self.ancestors(from).contains(&to),
             Combinator::Sibling | Combinator::Adjacent => {
-                // What stands below nothing has no siblings.
+                // A span without a parent has no siblings.
                 let Some(parent) = self.parents[from] else { return false };
                 let siblings = self.children(parent);
                 let place = |of: usize| siblings.iter().position(|at| *at == of);
@@ -167,17 +167,17 @@ fn pick(found: &[usize], position: Option<Position>) -> Vec<usize> {
     picked.copied().into_iter().collect()
 }
 
-/// The span that bears an id; of several the first that came.
+/// Returns the span with an id; if there are several, the first that arrived.
 fn first(sample: &Sample, id: SpanId) -> Option<usize> {
     sample.spans.iter().position(|one| one.span.id == id)
 }
 
-/// The span that a span names as its parent, if it is there and another one.
+/// Returns the parent of a span, if it is in the trace and is another span.
 fn named_parent(sample: &Sample, at: usize) -> Option<usize> {
     first(sample, sample.spans[at].span.parent?).filter(|parent| *parent != at)
 }
 
-/// By what siblings are ordered.
+/// Returns the sort key of siblings.
 fn key(sample: &Sample, at: usize) -> (Timestamp, &str, SpanId, usize) {
     let span = &sample.spans[at].span;
     (span.start, &span.name, span.id, at)

@@ -1,6 +1,6 @@
-//! A tree of selectors of its own, and how it is written.
+//! A separate syntax tree of selectors, and its printer.
 //!
-//! What means the same may be written in several ways; dice choose.
+//! If there are several notations with the same meaning, the generator chooses one at random.
 
 use super::super::chance::Dice;
 
@@ -12,7 +12,7 @@ pub(crate) struct Selector {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// At least one. The first combinator counts only where there is something to begin at.
+    /// At least one. The first combinator only counts if there is a start span.
     pub(crate) hops: Vec<(Combinator, Step)>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum Condition {
     Link(Option<Box<Condition>>),
 }
 
-/// A bare name, as it stands in `span[…]`.
+/// A bare name in `span[…]`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Name(pub(crate) String);
 
@@ -90,7 +90,7 @@ pub(crate) enum Operand {
 pub(crate) enum Literal {
     Null,
     Bool(bool),
-    /// By its spelling, in a form that means the same.
+    /// With its spelling, in a notation with the same meaning.
     Int(i128, String),
     Double(f64, String),
     /// In nanoseconds.
@@ -166,7 +166,7 @@ impl Step {
     }
 }
 
-/// What stands between brackets; there an `and` may be a blank or a comma.
+/// Prints the content of brackets; there an `and` may be a space or a comma.
 fn inside(condition: Option<&Condition>, dice: &mut Dice) -> String {
     match condition {
         None => String::new(),
@@ -179,7 +179,7 @@ fn inside(condition: Option<&Condition>, dice: &mut Dice) -> String {
     }
 }
 
-/// How tightly something has to bind to stand without parentheses.
+/// The minimum precedence to print without parentheses.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Binding {
     Or,
@@ -278,7 +278,7 @@ impl Operand {
     fn write(&self) -> String {
         match self {
             Self::Literal(literal) => literal.write(),
-            // A bare word on this side would be a text that lacks its quotes.
+            // A bare word on this side would be a text without its quotes.
             Self::Name(name) => format!("attr:{}", name.0),
         }
     }

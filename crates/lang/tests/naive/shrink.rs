@@ -1,11 +1,11 @@
-//! The smallest case that still fails, by leaving things out for as long as it does.
+//! Minimizes a failing case: removes parts as long as it still fails.
 
 use super::{
     super::chance::sample::{One, Sample},
     selector::{Condition, Part, Pseudo, Selector, Step},
 };
 
-/// Leaves out spans, what spans hold, and pieces of the selector, while `fails` says that the rest still fails.
+/// Removes spans, data of spans, and parts of the selector, while `fails` returns `true` for the rest.
 pub(crate) fn shrink(
     mut sample: Sample,
     mut selector: Selector,

@@ -1,4 +1,4 @@
-//! Values and comparisons, spelled out: what equals what, what is smaller, what contains what.
+//! Values and comparisons, written out: equality, order, containment.
 
 use std::cmp::Ordering;
 
@@ -17,10 +17,10 @@ pub(crate) enum Val {
     Nanos(i128),
     Text(String),
     Bytes(Vec<u8>),
-    /// A list of an attribute, or of a text that holds JSON.
+    /// A list of an attribute, or of a text that contains JSON.
     List(Vec<Val>),
     Map(Vec<(String, Val)>),
-    /// A list as it stands in a selector.
+    /// A list as written in a selector.
     Written(Vec<Side>),
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Val {
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
     pub(crate) val: Val,
-    /// How it is written, where it is a literal.
+    /// The spelling, if it is a literal.
     pub(crate) spelling: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Val {
         }
     }
 
-    /// Within a list or map, bytes are their digits.
+    /// Within a list or map, bytes become their hexadecimal digits.
     fn of_inner(value: &Value) -> Self {
         match Self::of(value) {
             bytes @ Self::Bytes(_) => Self::Text(bytes.plain()),
@@ -61,7 +61,7 @@ impl Val {
         Self::Text(text.to_owned())
     }
 
-    /// As plain text.
+    /// Returns the value as plain text.
     fn plain(&self) -> String {
         match self {
             Self::Null => "null".to_owned(),
@@ -74,7 +74,7 @@ impl Val {
         }
     }
 
-    /// As JSON without blanks.
+    /// Returns the value as JSON without whitespace.
     fn json(&self) -> String {
         match self {
             Self::Text(text) => Json::String(text.clone()).to_string(),
@@ -94,7 +94,7 @@ impl Val {
         }
     }
 
-    /// The list or map that it is, or holds as text.
+    /// Returns the list or map of a value, or of its text.
     fn document(&self) -> Option<Self> {
         match self {
             Self::List(_) | Self::Map(_) => Some(self.clone()),
@@ -144,7 +144,7 @@ impl Side {
     }
 }
 
-/// Whether they are equal; nothing where one of them is not a number, and the other a number or a text.
+/// Whether they are equal; `None` if one is NaN and the other a number or a text.
 pub(crate) fn equal(left: &Side, right: &Side) -> Option<bool> {
     use Val::{Bool, Bytes, Double, Int, List, Map, Nanos, Null, Text, Written};
     Some(match (&left.val, &right.val) {
@@ -187,14 +187,13 @@ pub(crate) fn is_among(side: &Side, items: &[Side]) -> Option<bool> {
     either(&items.iter().map(|item| equal(item, side)).collect::<Vec<_>>())
 }
 
-/// Whether the first is smaller, the same or larger: `Err` where one of them has no size, `Ok(None)` where one of them
-/// is not a number.
+/// Compares by size: `Err` if one of them has no size, `Ok(None)` if one of them is NaN.
 pub(crate) fn ordered(left: &Side, right: &Side) -> Result<Option<Ordering>, NoSize> {
     let (a, b) = (size(&left.val).ok_or(NoSize)?, size(&right.val).ok_or(NoSize)?);
     Ok(order(&a, &b))
 }
 
-/// Only numbers and durations have a size, and texts that hold one.
+/// The value has no size. Only numbers and durations have one, and texts that contain one.
 #[derive(Debug)]
 pub(crate) struct NoSize;
 
@@ -224,7 +223,7 @@ pub(crate) fn contains(left: &Side, right: &Side) -> Option<bool> {
     }
 }
 
-/// Whether one begins or ends with the other; nothing where one is a list or a map.
+/// Whether one starts or ends with the other; `None` if one is a list or a map.
 pub(crate) fn has_edge(
     left: &Side,
     right: &Side,
@@ -235,7 +234,7 @@ pub(crate) fn has_edge(
     has_edges.then(|| is_there(&left.plain(), &right.plain()))
 }
 
-/// Whether one of the words, `^` and `$` at their ends minded and `.` for any character, is found in the text.
+/// Whether the text contains one of the words, with `^` and `$` as anchors and `.` for any character.
 pub(crate) fn matches(left: &Side, pattern: &str) -> bool {
     let text: Vec<char> = left.plain().chars().collect();
     pattern.split('|').any(|word| {
@@ -266,7 +265,7 @@ fn is_same(left: &Val, right: &Val) -> bool {
     order(left, right) == Some(Ordering::Equal)
 }
 
-/// Of numbers, a duration counting as its nanoseconds.
+/// Compares numbers; a duration counts as its nanoseconds.
 fn order(left: &Val, right: &Val) -> Option<Ordering> {
     match (left, right) {
         (Val::Int(a) | Val::Nanos(a), Val::Int(b) | Val::Nanos(b)) => Some(a.cmp(b)),
@@ -276,7 +275,7 @@ fn order(left: &Val, right: &Val) -> Option<Ordering> {
             if b.is_nan() || b.is_infinite() {
                 return 0.0.partial_cmp(b);
             }
-            // Samples hold nothing near the ends of `i128`.
+            // The samples have no values near the limits of `i128`.
             let whole = a.cmp(&(b.trunc() as i128));
             Some(whole.then(0.0.partial_cmp(&b.fract())?))
         }
@@ -290,7 +289,7 @@ enum Spelled {
     Loosely,
 }
 
-/// `-`, digits and perhaps a fraction; loosely also with `+` or zeros in front.
+/// Parses `-`, digits and an optional fraction; loosely also a leading `+` or leading zeros.
 fn number(text: &str, spelled: Spelled) -> Option<Val> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
@@ -312,7 +311,7 @@ fn number(text: &str, spelled: Spelled) -> Option<Val> {
     text.parse().ok().map(Val::Double)
 }
 
-/// The samples hold durations of one part only.
+/// Parses a duration. The samples only have durations of one part.
 fn duration(text: &str) -> Option<i128> {
     let unit = text.find(|c: char| c.is_ascii_alphabetic())?;
     let nanos = match &text[unit..] {
@@ -325,7 +324,7 @@ fn duration(text: &str) -> Option<i128> {
     text[..unit].parse::<i128>().ok().map(|count| count * nanos)
 }
 
-/// Two documents: numbers by their value, nothing converted.
+/// Compares two documents: numbers by value, without conversion.
 fn same_document(a: &Val, b: &Val) -> bool {
     match (a, b) {
         (Val::Null, Val::Null) => true,
@@ -344,7 +343,7 @@ fn same_document(a: &Val, b: &Val) -> bool {
     }
 }
 
-/// Maps by their keys, everything else by being equal.
+/// Whether an item contains the wanted value: maps by their keys, all other values by equality.
 fn is_found(wanted: &Val, item: &Val) -> bool {
     match (wanted, item) {
         (Val::Map(wanted), Val::Map(item)) => wanted

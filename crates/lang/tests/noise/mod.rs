@@ -1,7 +1,7 @@
-//! Whatever is read, nothing panics: inputs that are noise, soup of right words, or right once and then changed.
+//! Checks that no input causes a panic: inputs that are noise, random sequences of valid words, or valid inputs with changes.
 //!
-//! Each kind of input goes through everything that takes it, and what is accepted goes on: a selector selects, a test
-//! is formatted, resolved and judged, a trace is analyzed or written again. Deliberately absent: what the answers should be.
+//! Each kind of input passes through every function that accepts it, and an accepted input goes further: a selector selects, a
+//! test is formatted, resolved and judged, a trace is analyzed or encoded again. Deliberately absent: the expected results.
 
 mod text;
 mod words;
@@ -19,7 +19,7 @@ use super::chance::{
 use text::{bytes, line, lines};
 use words::{ASSERTIONS, CLAIMS, DOCUMENT, JSON, SELECTORS, URLS, VALUES};
 
-/// What an input is.
+/// The kind of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Selector,
@@ -45,14 +45,14 @@ pub(crate) const KINDS: [Kind; 9] = [
     Kind::Judgement,
 ];
 
-/// What became of an input.
+/// The result for an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Accepted,
     Refused,
 }
 
-/// Throws an input of a kind and sends it through all that takes it.
+/// Generates an input of a kind and passes it to every function that accepts it.
 pub(crate) fn run(kind: Kind, dice: &mut Dice) -> Fate {
     match kind {
         Kind::Selector => {
@@ -101,7 +101,7 @@ fn test(body: &str, dice: &mut Dice) -> Fate {
     judged(&format!("{}{body}", head("http://x")), dice)
 }
 
-/// Reads, compiles, draws and writes anew; what compiles is filled and judged, and twice the same.
+/// Parses, compiles, renders and formats a document. A plan is resolved and judged twice, with the same result.
 fn judged(yaml: &str, dice: &mut Dice) -> Fate {
     let text = Text::new("t.yaml", yaml.to_owned());
     let (documents, mut found) = lang::read(&text);
@@ -163,7 +163,7 @@ fn fate(is_accepted: bool) -> Fate {
     if is_accepted { Fate::Accepted } else { Fate::Refused }
 }
 
-/// A scalar of YAML that holds any text.
+/// Returns a YAML scalar for any text.
 fn quoted(text: &str) -> String {
     serde_json::Value::String(text.to_owned()).to_string()
 }

@@ -1,8 +1,8 @@
-//! How inputs are made: noise, soup, and right ones that are changed.
+//! Generates inputs: noise, random sequences of words, and valid inputs with changes.
 
 use super::{super::chance::Dice, words::PIECES};
 
-/// A line of one of the languages.
+/// Generates a line of one of the languages.
 pub(super) fn line(right: &[&str], dice: &mut Dice) -> String {
     match dice.below(8) {
         0 => noise(dice),
@@ -19,7 +19,7 @@ pub(super) fn line(right: &[&str], dice: &mut Dice) -> String {
     }
 }
 
-/// A document whose lines are changed, exchanged and left out.
+/// Generates a document with lines that are changed, swapped or dropped.
 pub(super) fn lines(right: &str, dice: &mut Dice) -> String {
     if dice.once_in(16) {
         return noise(dice);
@@ -40,7 +40,7 @@ pub(super) fn lines(right: &str, dice: &mut Dice) -> String {
     lines.join("\n")
 }
 
-/// Bytes of which some are others, gone or new.
+/// Returns the bytes with some of them changed, dropped or inserted.
 pub(super) fn bytes(right: &[u8], dice: &mut Dice) -> Vec<u8> {
     if dice.once_in(16) {
         return (0..dice.below(64)).map(|_| dice.next() as u8).collect();
@@ -74,7 +74,7 @@ fn soup(between: &str, dice: &mut Dice) -> String {
     pieces.join(between)
 }
 
-/// The text with one word or character left out, doubled, exchanged or new.
+/// Returns the text with one word or character dropped, doubled, swapped or inserted.
 fn changed(text: &str, dice: &mut Dice) -> String {
     let chars: Vec<char> = text.chars().collect();
     let at = dice.below(chars.len() + 1);

@@ -1,6 +1,6 @@
-//! Right words, from which wrong inputs are made.
+//! Valid words, from which invalid inputs are generated.
 
-/// Pieces of all languages, right and wrong.
+/// Fragments of all languages, valid and invalid.
 #[rustfmt::skip]
 pub(super) const PIECES: &[&str] = &[
     "span", "[", "]", "span[]", "event", "event[", "link[", "name", "kind", "status", "duration", "service", "=", "!=",
@@ -67,7 +67,7 @@ pub(super) const URLS: &[&str] = &[
     "http://${env:HOST}:80/${date('2006-01-02')}", "$${", "http://x/${", "http://x/${'a' + \"}\"}",
 ];
 
-/// A test that says a little of everything.
+/// A test that uses a little of every feature.
 pub(super) const DOCUMENT: &str = "\
 type: Test
 spec:
@@ -124,5 +124,5 @@ spec:
   steps: [shop]
 ";
 
-/// A trace as OTLP in JSON.
+/// A trace in OTLP/JSON.
 pub(super) const JSON: &str = include_str!("../mutation/traces/clocks.json");

@@ -1,4 +1,4 @@
-//! A mutant as a trace.
+//! Applies a mutant to a trace.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use model::{
 
 use super::{Mutant, Operator, Parts};
 
-/// How many times as long a slowed span takes.
+/// The factor for the duration of a slowed span.
 const SLOWER: u32 = 10;
-/// How much longer it takes at the least.
+/// The minimum additional duration.
 const SLOWER_MIN: Duration = Duration::from_secs(1);
 
 impl Mutant {
-    /// The trace with this one thing wrong.
+    /// Returns the trace with this single change.
     pub fn apply(&self, parts: &Parts) -> Result<Trace, TraceFull> {
         let mut spans = parts.spans.clone();
         let at = self.span.number();
@@ -60,7 +60,7 @@ impl Parts {
     }
 }
 
-/// An id like this one that no span has.
+/// Returns an unused id close to this one.
 fn unused(id: SpanId, parts: &Parts) -> SpanId {
     let mut number = u64::from_be_bytes(*id.as_bytes());
     loop {
@@ -72,8 +72,8 @@ fn unused(id: SpanId, parts: &Parts) -> SpanId {
     }
 }
 
-/// Ends a span later. Whoever waited for it ends later too, and what came after either comes later, with all below it. What
-/// went on beside it is left alone.
+/// Ends a span later. The ancestors that waited for it end later too, and spans after it or after those start later, with all
+/// their descendants. Concurrent spans stay unchanged.
 fn slow(parts: &Parts, slowed: SpanIx, spans: &mut [(usize, usize, SpanData)]) {
     let tree = &parts.tree;
     let order = tree.order();
@@ -93,7 +93,7 @@ fn slow(parts: &Parts, slowed: SpanIx, spans: &mut [(usize, usize, SpanData)]) {
             }
         }
         if old(parent).end < ended {
-            // It did not wait.
+            // The parent did not wait.
             break;
         }
         let waiting = &mut spans[order[parent].number()].2;

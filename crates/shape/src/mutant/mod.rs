@@ -1,12 +1,12 @@
-//! How a trace could have been otherwise: one thing wrong at a time.
+//! Mutants: variations of a trace with one change each.
 //!
-//! Mutants are listed, never drawn: every operator on every kind of span, in the order of the tree, so that the same trace
-//! has the same mutants with the same names, and so has the next trace of the same operation. Spans that are alike, with
-//! the same way down to them and the same below them, are one kind, and the first of them is mutated: what is said of three
-//! equal queries is said of them together.
+//! Mutants are enumerated, never random: every operator on every class of span, in tree order, so that the same trace has the
+//! same mutants with the same names, and so has the next trace of the same operation. Spans with the same label, ancestors and
+//! set of child labels are one class, and the first span of a class is mutated: a result for one of three equal queries applies
+//! to all three.
 //!
-//! Deliberately absent: mutants of the trigger span, which is ours and not the system's; of resources; of events and links;
-//! and a span that loses its parent altogether, which would be in another trace. And any judgement.
+//! Deliberately absent: mutants of the trigger span, which belongs to this program and not to the system; of resources; of events
+//! and links; and a span without any parent, which would be in another trace. And any judgement.
 
 mod apply;
 mod naming;
@@ -20,59 +20,59 @@ use model::{
 
 use crate::{Keep, diff::name, node::What, of::head};
 
-/// One way in which a trace could have been otherwise.
+/// A single change of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// Its name, the same for the next trace of the same operation: `drop:orders/reserve`.
+    /// The name, stable for the next trace of the same operation: `drop:orders/reserve`.
     pub id: String,
-    /// What is done.
+    /// The change.
     pub operator: Operator,
-    /// The span it is done to.
+    /// The changed span.
     pub span: SpanIx,
-    /// What is then wrong, in a sentence.
+    /// A description of the resulting defect, in one sentence.
     pub says: String,
 }
 
-/// What is done to a span.
+/// A change of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// It is gone; what stood under it stands under its parent.
+    /// The span is removed; its children move to its parent.
     Drop,
-    /// It stands under another span.
+    /// The span moves to another parent.
     Reparent(SpanId),
-    /// An error is none, anything else is one.
+    /// An error status is cleared, any other status becomes an error.
     Status(StatusCode),
-    /// An attribute is gone.
+    /// An attribute is removed.
     Attribute(String),
-    /// It takes much longer, and what came after it comes later.
+    /// The span takes much longer, and later spans start later.
     Slow,
-    /// It is there twice.
+    /// The span is duplicated.
     Duplicate,
 }
 
 /// All mutants of a trace, or an even sample of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutants {
-    /// In the order of the tree.
+    /// The mutants in tree order.
     pub list: Vec<Mutant>,
-    /// The names of those that are not in the sample.
+    /// The names of the mutants outside the sample.
     pub left_out: Vec<String>,
-    /// Spans that are like an earlier one, and not mutated themselves.
+    /// The number of spans that are equal to an earlier one, and not mutated themselves.
     pub alike: usize,
 }
 
-/// A trace taken apart once, so that each mutant is put together quickly.
+/// A trace split into its parts once, so that each mutant is assembled quickly.
 #[derive(Debug)]
 pub struct Parts {
     id: TraceId,
     tree: Tree,
     resources: Vec<ResourceData>,
     scopes: Vec<ScopeData>,
-    /// Each with the numbers of its resource and its scope.
+    /// Each span with the indexes of its resource and its scope.
     spans: Vec<(usize, usize, SpanData)>,
 }
 
-/// The mutants of a trace: no more than `most`, of the attributes only these, and nothing of one span, the trigger's.
+/// Returns the mutants of a trace: at most `most`, only for these attributes, and none of the span `except`, the trigger span.
 pub fn mutants(trace: &Trace, attributes: &Keep, most: usize, except: Option<SpanIx>) -> Mutants {
     let tree = Tree::of(trace);
     let (names, alike) = naming::names(trace, &tree, except);
@@ -88,7 +88,7 @@ pub fn mutants(trace: &Trace, attributes: &Keep, most: usize, except: Option<Spa
     Mutants { list, left_out, alike }
 }
 
-/// Leaves an even sample; gives the names of the others.
+/// Keeps an even sample, and returns the names of the others.
 fn thin(list: &mut Vec<Mutant>, most: usize) -> Vec<String> {
     let all = list.len();
     let mut left_out = Vec::new();
@@ -123,7 +123,7 @@ fn operators(trace: &Trace, tree: &Tree, place: usize, attributes: &Keep) -> Vec
     operators
 }
 
-/// Where a span could stand instead: above its parent, else beside it.
+/// Returns another parent for a span: its grandparent, else a sibling.
 fn elsewhere(trace: &Trace, tree: &Tree, place: usize) -> Option<SpanId> {
     let parent = tree.parent_at(place)?;
     let id = |place: usize| trace.span(tree.order()[place]).id();
@@ -153,7 +153,7 @@ fn says(trace: &Trace, span: SpanIx, operator: &Operator) -> String {
 }
 
 impl Operator {
-    /// What is done, in one word.
+    /// Returns the name of the operator.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Drop => "drop",
@@ -176,7 +176,7 @@ impl fmt::Display for Operator {
 }
 
 impl Parts {
-    /// The parts of a trace.
+    /// Splits a trace into its parts.
     pub fn of(trace: &Trace) -> Self {
         let (mut resources, mut scopes) = (Vec::new(), Vec::new());
         let (mut known_resources, mut known_scopes) = (HashMap::new(), HashMap::new());
@@ -195,7 +195,7 @@ impl Parts {
         Self { id: trace.id(), tree: Tree::of(trace), resources, scopes, spans }
     }
 
-    /// The span itself, then its parent and its children.
+    /// Returns the span itself, then its parent and its children.
     pub fn neighbours(&self, span: SpanIx) -> Vec<SpanIx> {
         let place = self.tree.place(span);
         let order = self.tree.order();

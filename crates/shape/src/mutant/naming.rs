@@ -1,5 +1,5 @@
-//! Which spans are alike, and a name for each kind: as short as tells it from the others, and made of nothing that changes
-//! from run to run.
+//! Groups equal spans into classes and names each class: with the shortest distinct name, and without parts that change from run
+//! to run.
 
 use std::{
     cmp::Ordering,
@@ -13,9 +13,9 @@ use model::{
 
 use crate::{Keep, literal::bare_or_quoted, of::head};
 
-/// A kind of span.
+/// A class of equal spans.
 struct Class {
-    /// The first span of it.
+    /// The position of its first span.
     place: usize,
     above: Option<usize>,
     label: String,
@@ -23,7 +23,7 @@ struct Class {
     below: Vec<String>,
 }
 
-/// The first span of each kind by its place, with the name of the kind; and how many spans are like an earlier one.
+/// Returns the position of the first span of each class with the name of the class; and how many spans equal an earlier one.
 pub(super) fn names(
     trace: &Trace,
     tree: &Tree,
@@ -46,7 +46,7 @@ pub(super) fn names(
             }
         }
     }
-    // What no name tells apart is numbered among its label, by what stands above it and not by the order in which it came.
+    // Classes without a distinct name are numbered per label, ordered by their ancestors and not by arrival.
     let mut open: Vec<_> = (0..classes.len()).filter(|at| names[*at].is_none()).collect();
     open.sort_by(|one, other| compare(&classes, *one, *other));
     for alike in open.chunk_by(|one, other| classes[*one].label == classes[*other].label) {
@@ -83,7 +83,7 @@ fn classes(trace: &Trace, tree: &Tree) -> Vec<Class> {
     classes
 }
 
-/// Compares two kinds by themselves, then by what stands above them: two that differ, differ in one of these.
+/// Compares two classes by their own content, then by their ancestors: two different classes differ in one of these.
 fn compare(classes: &[Class], one: usize, other: usize) -> Ordering {
     let (mut one, mut other) = (Some(one), Some(other));
     while let (Some(a), Some(b)) = (one, other)
@@ -105,9 +105,9 @@ fn label(trace: &Trace, span: SpanIx) -> String {
     format!("{}/{}", bare_or_quoted(service, "\"/"), bare_or_quoted(&head.name, "\""))
 }
 
-/// Ways to tell one kind from the others, from the shortest.
+/// The number of naming schemes to make a name distinct, from the shortest.
 const STAGES: usize = 5;
-/// How many of those above a name tells.
+/// The maximum number of ancestors in a name.
 const LEVELS_MAX: usize = 8;
 
 fn name(classes: &[Class], at: usize, stage: usize) -> String {

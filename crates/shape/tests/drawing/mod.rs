@@ -1,4 +1,4 @@
-//! Traces drawn at random: few names and services, so that spans are alike, and every link and event there is.
+//! Random traces: few names and services, so that spans are similar, and every kind of link and event.
 
 use model::{
     SpanId, Timestamp, Trace, TraceId,
@@ -11,7 +11,7 @@ use proptest::{
     prelude::{Just, Strategy, any, prop_oneof},
 };
 
-/// A span before it has an id or a time.
+/// A generated span without an id and a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
     pub(crate) parent: u16,
@@ -66,7 +66,7 @@ pub(crate) fn spans(most: usize) -> impl Strategy<Value = Vec<Drawn>> {
     vec(one, 0..most)
 }
 
-/// The trace: ids made from `seed`, times from `start`, arriving in the order of `order`.
+/// Returns the trace: with ids from `seed`, times from `start`, and arrival in the order of `order`.
 pub(crate) fn trace(drawn: &[Drawn], seed: u64, start: u64, order: &[usize]) -> Trace {
     let trace_id = TraceId::from_random([(seed % 251) as u8 + 1; 16]);
     let id = |number: usize| {
@@ -84,7 +84,7 @@ pub(crate) fn trace(drawn: &[Drawn], seed: u64, start: u64, order: &[usize]) -> 
         let scope = trace.scope(ScopeData::default()).expect("room");
         let parent = match usize::from(one.parent) % (number + 2) {
             0 => None,
-            // Of another trace, or lost.
+            // The parent belongs to another trace, or is lost.
             at if at == number + 1 => Some(SpanId::from_random([255; 8])),
             at => Some(id(at - 1)),
         };
@@ -92,7 +92,7 @@ pub(crate) fn trace(drawn: &[Drawn], seed: u64, start: u64, order: &[usize]) -> 
         span.kind = Kind::from_number(one.kind);
         span.status =
             Status { code: StatusCode::from_number(one.status), message: seed.to_string() };
-        // Concurrent or one after the other, as the seed has it.
+        // Concurrent or sequential, depending on the seed.
         let begins = start.wrapping_add((number as u64).wrapping_mul(seed % 7)) % (1 << 60);
         span.start = Timestamp::from_nanos(begins);
         span.end = Timestamp::from_nanos(begins + 1 + seed % 1000);

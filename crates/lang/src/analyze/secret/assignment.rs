@@ -1,5 +1,5 @@
-//! Secrets that are known by the name in front of them, within a text: `name=value` as in a query or a connection
-//! string, and `"name": "value"` as in JSON.
+//! Recognizes secrets by the name in front of them, within a text: `name=value` as in a query or a connection string,
+//! and `"name": "value"` as in JSON.
 
 use super::{
     Secret,
@@ -7,13 +7,13 @@ use super::{
     secret_by_key,
 };
 
-/// Names of parameters that hold a signature: whoever has one may do what it was made for.
+/// Names of parameters that hold a signature. A signature grants its holder the permission that it was made for.
 const SIGNATURES: &[&str] = &["sig", "signature"];
-/// Characters of a signature.
+/// The minimum number of characters of a signature.
 const SIGNATURE_CHARS_MIN: usize = 16;
-/// Bytes in front of a sign that can be a name.
+/// The maximum number of bytes before the separator that can be a name.
 const NAME_BYTES_MAX: usize = 64;
-/// Characters of a value that are read.
+/// The maximum number of characters of a value that are read.
 const VALUE_CHARS_MAX: usize = 4096;
 
 pub(super) fn find(text: &str) -> Option<Secret> {
@@ -27,7 +27,7 @@ pub(super) fn find(text: &str) -> Option<Secret> {
 
 fn in_parameter(before: &str, behind: &str) -> Option<Secret> {
     let what = meaning(name_at_end(before))?;
-    // The next sign ends a value, so that none is read twice; of a padding nothing is lost but its length.
+    // The next `=` ends a value, so the search reads no value twice. Only the length of a `=` padding is lost.
     let ends = |c: &char| c.is_whitespace() || "=&;,\"')}]".contains(*c);
     let value: String = behind.chars().take(VALUE_CHARS_MAX).take_while(|c| !ends(c)).collect();
     judged(what, &value)
@@ -50,7 +50,7 @@ fn judged(what: &'static str, value: &str) -> Option<Secret> {
     (what != "a signature" || secret.chars >= SIGNATURE_CHARS_MIN).then_some(secret)
 }
 
-/// The word at the end of a text, as far as a name may be long.
+/// Returns the word at the end of a text, up to the maximum length of a name.
 fn name_at_end(text: &str) -> &str {
     let text = &text[text.ceil_char_boundary(text.len().saturating_sub(NAME_BYTES_MAX))..];
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');

@@ -1,8 +1,8 @@
-//! Numbers of payment cards: digits that a network gives out, of the right length, with the right check digit.
+//! Recognizes payment card numbers: digits that a card network issues, of the right length, with a valid check digit.
 
 use super::Secret;
 
-/// What a number begins with, from and to, by its first four digits; and how many digits it has.
+/// The range of the first four digits of a number (first and last value), and the allowed numbers of digits.
 const NETWORKS: &[(u32, u32, &[usize])] = &[
     (4000, 4999, &[13, 16, 19]),
     (5100, 5599, &[16]),
@@ -17,7 +17,7 @@ const NETWORKS: &[(u32, u32, &[usize])] = &[
     (3800, 3899, &[14]),
 ];
 
-/// How the digits of a number are grouped when they are.
+/// The allowed groupings of the digits of a number.
 const GROUPINGS: &[&[usize]] = &[&[4, 4, 4, 4], &[4, 6, 5], &[4, 6, 4]];
 const DIGITS_MIN: usize = 13;
 const DIGITS_MAX: usize = 19;
@@ -30,7 +30,7 @@ pub(super) fn find(text: &str) -> Option<Secret> {
             at += 1;
             continue;
         }
-        // All of `12 34-56`, the longest that may be one number.
+        // All of `12 34-56`: the longest piece that can be one card number.
         let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b' ' | b'-');
         let len = bytes[at..].iter().take_while(|byte| is_part(byte)).count();
         let end = at + text[at..at + len].trim_end_matches([' ', '-']).len();
@@ -43,7 +43,7 @@ pub(super) fn find(text: &str) -> Option<Secret> {
     None
 }
 
-/// What makes digits a part of something else, such as an id.
+/// Whether a character next to digits makes them part of something else, such as an id.
 fn joins(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '$')
 }
@@ -72,7 +72,7 @@ fn is_of_a_network(digits: &[u32]) -> bool {
     NETWORKS.iter().any(fits)
 }
 
-/// Luhn: every second digit from the right is doubled, its digits added, and the sum ends in zero.
+/// Checks the Luhn sum: every second digit from the right is doubled, its digits are added, and the sum ends in zero.
 fn has_check_digit(digits: &[u32]) -> bool {
     let add = |(place, digit): (usize, &u32)| match place % 2 {
         0 => *digit,

@@ -1,6 +1,6 @@
-//! What the name of an attribute, a parameter or a field says about its value.
+//! Classifies a value as a secret by the name of its attribute, parameter or field.
 
-/// Endings of names, in small letters with `_` between words, and what a value under them is.
+/// Endings of names, in lower case with `_` between words, and the kind of the value under them.
 const ENDINGS: &[(&str, &str)] = &[
     ("password", "a password"),
     ("passwd", "a password"),
@@ -21,11 +21,11 @@ const ENDINGS: &[(&str, &str)] = &[
     ("credentials", "a credential"),
 ];
 
-/// Tokens that only say where a list goes on.
+/// Words in front of `token` that make it a position in a list, such as a pagination cursor, and not a secret.
 const HARMLESS_TOKENS: &[&str] =
     &["next", "page", "continuation", "cursor", "sync", "start", "skip", "max", "stop", "end"];
 
-/// Values that say something about a secret instead of being one.
+/// Values that describe a secret instead of being one.
 const PLAIN_WORDS: &[&str] = &[
     "",
     "null",
@@ -55,12 +55,12 @@ const PLAIN_WORDS: &[&str] = &[
     "undefined",
 ];
 
-/// Characters of a value that is neither a word nor a name.
+/// The minimum number of characters of a secret: a shorter value may be a word or a name.
 const CHARS_MIN: usize = 6;
-/// Bytes of a name that are looked at, from its end.
+/// The maximum number of bytes of a name that are read, from its end.
 const KEY_BYTES_MAX: usize = 64;
 
-/// What a value under `key` is, if it has to stay secret.
+/// Returns the kind of the value under `key`, if that value must stay secret.
 pub(in super::super) fn secret_key(key: &str) -> Option<&'static str> {
     let words = words(key);
     let (ending, what) = ENDINGS.iter().find(|(ending, _)| ends_with(&words, ending))?;
@@ -70,12 +70,12 @@ pub(in super::super) fn secret_key(key: &str) -> Option<&'static str> {
     (!is_harmless).then_some(*what)
 }
 
-/// Whether `words` is `ending`, or has it behind a `_`.
+/// Whether `words` is `ending`, or ends with it after a `_`.
 pub(super) fn ends_with(words: &str, ending: &str) -> bool {
     words.strip_suffix(ending).is_some_and(|before| before.is_empty() || before.ends_with('_'))
 }
 
-/// A name in small letters, with `_` between its words: `accessToken` and `access-token` are `access_token`.
+/// Converts a name to lower case with `_` between its words: `accessToken` and `access-token` become `access_token`.
 pub(super) fn words(key: &str) -> String {
     let start = key.ceil_char_boundary(key.len().saturating_sub(KEY_BYTES_MAX));
     let mut words = String::with_capacity(KEY_BYTES_MAX);
@@ -99,7 +99,7 @@ pub(super) fn is_plain_word(text: &str) -> bool {
     PLAIN_WORDS.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// Whether a text can be `what`. Sentences and paths are not; passwords and headers may look like anything.
+/// Whether a text can be a secret of the kind `what`. Sentences and paths cannot; passwords and headers have any format.
 pub(super) fn fits(what: &str, text: &str) -> bool {
     match what {
         "a password" => !text.starts_with('/'),

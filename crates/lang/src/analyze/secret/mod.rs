@@ -1,9 +1,9 @@
-//! Whether an attribute holds something that should not be told: by its key, or by how its value looks.
+//! Detects secrets in attributes: by the key, or by the format of the value.
 //!
-//! A secret is named by its kind and its length, never by its characters. What is masked already is none, and what
-//! could be a word, an id or a placeholder counts as such: a rule that cries wolf is switched off.
+//! A finding names the kind and the length of a secret, never its characters. A masked value is not a secret. A value that could
+//! be a word, an id or a placeholder is not a secret either: users disable a rule that reports false positives.
 //!
-//! Deliberately absent: measures of randomness. They find ids as often as keys.
+//! Deliberately absent: measures of randomness. They match ids as often as keys.
 
 mod assignment;
 mod card;
@@ -12,37 +12,37 @@ mod shape;
 
 pub(super) use key::secret_key;
 
-/// Bytes of a value that are looked at.
+/// The maximum number of bytes of a value that are searched.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
-/// A secret, told without it.
+/// A description of a secret that does not contain the secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Secret {
-    /// What it is, such as `a password`.
+    /// The kind of secret, such as `a password`.
     pub(super) what: &'static str,
-    /// How many characters it has.
+    /// The number of characters.
     pub(super) chars: usize,
 }
 
-/// The first secret within a text, by how it looks.
+/// Returns the first secret within a text that is recognized by its format.
 pub(super) fn secret_within(text: &str) -> Option<Secret> {
     let text = &text[..text.floor_char_boundary(VALUE_BYTES_MAX)];
     shape::find(text).or_else(|| assignment::find(text))
 }
 
-/// The first number of a payment card within a text.
+/// Returns the first payment card number within a text.
 pub(super) fn card_within(text: &str) -> Option<Secret> {
     card::find(&text[..text.floor_char_boundary(VALUE_BYTES_MAX)])
 }
 
-/// The secret that a text is, given that its key says that it is `what`.
+/// Returns the secret in a text under a key that marks it as `what`, unless the text is masked or a plain word.
 pub(super) fn secret_by_key(what: &'static str, text: &str) -> Option<Secret> {
     let text = text.trim();
     let is_secret = !is_masked(text) && !key::is_plain_word(text) && key::fits(what, text);
     is_secret.then(|| Secret { what, chars: text.chars().count() })
 }
 
-/// Whether somebody put something else in the place of a secret.
+/// Whether a mask or a placeholder replaces the secret.
 fn is_masked(text: &str) -> bool {
     let lower = text.get(..text.floor_char_boundary(256)).unwrap_or_default().to_ascii_lowercase();
     let says = |word: &str| lower.contains(word);

@@ -1,10 +1,10 @@
-//! Secrets that are known by their looks wherever they stand.
+//! Recognizes secrets by their format, anywhere in a text.
 //!
-//! Each search runs over the text once: what follows a candidate is only read where a candidate begins.
+//! Each search scans the text once: it reads the characters after a candidate only where a candidate begins.
 
 use super::{Secret, is_masked};
 
-/// How keys of well-known makers begin, and how many characters of a key follow at least.
+/// Prefixes of the keys of well-known vendors, and the minimum number of characters that follow.
 const PREFIXES: &[(&str, usize, &str)] = &[
     ("AKIA", 16, "an AWS access key"),
     ("ASIA", 16, "an AWS access key"),
@@ -22,21 +22,21 @@ const PREFIXES: &[(&str, usize, &str)] = &[
     ("AIza", 35, "a Google key"),
 ];
 
-/// The shortest of these, with its beginning, and of JSON web tokens.
+/// The minimum number of bytes of such a key, prefix included, and of a JSON web token.
 const TOKEN_BYTES_MIN: usize = 20;
-/// Characters of a token behind `Bearer` or `Basic`.
+/// The minimum number of characters of a token after `Bearer` or `Basic`.
 const CREDENTIAL_CHARS_MIN: usize = 16;
-/// `{\"` in base 64: how a part of a JSON web token begins.
+/// `{\"` in base 64: the start of a part of a JSON web token.
 const JWT_PREFIX: &str = "eyJ";
-/// Characters of each part of a JSON web token.
+/// The minimum number of characters of each part of a JSON web token.
 const JWT_CHARS_MIN: usize = 10;
-/// Bytes of the line that a private key begins with.
+/// The maximum number of bytes of the first line of a private key.
 const KEY_LINE_BYTES_MAX: usize = 48;
-/// Characters of `user:password` in a URL that are looked at.
+/// The maximum number of characters of `user:password` in a URL that are read.
 const USER_CHARS_MAX: usize = 256;
 
 pub(super) fn find(text: &str) -> Option<Secret> {
-    // Shorter than any of them.
+    // No secret is shorter.
     if text.len() < 8 {
         return None;
     }
@@ -57,7 +57,7 @@ fn private_key(text: &str) -> Option<Secret> {
 }
 
 fn known_token(text: &str) -> Option<Secret> {
-    // Nearly all texts have none of these, and searching a text for another is much faster than taking it apart.
+    // Nearly all texts contain none of these prefixes, and a substring search is much faster than splitting into tokens.
     if text.len() < TOKEN_BYTES_MIN {
         return None;
     }
@@ -68,7 +68,7 @@ fn known_token(text: &str) -> Option<Secret> {
     tokens(text).find_map(|token| web_token(token).or_else(|| prefixed(token)))
 }
 
-/// The rest of `text` from each token on.
+/// Returns the rest of `text` from the start of each token on.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -79,7 +79,7 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Two parts that are JSON, and a signature.
+/// Recognizes a JSON web token: two parts that are JSON, and a signature.
 fn web_token(text: &str) -> Option<Secret> {
     let header = token_len(text.starts_with(JWT_PREFIX).then_some(text)?);
     let payload =
@@ -106,8 +106,8 @@ fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
 }
 
-/// A word of the header `authorization` with what follows it. A sentence goes on with words, a credential with a text
-/// that has both letters and digits, or signs.
+/// Finds an authorization scheme (`Bearer` or `Basic`) with a credential after it. In a sentence, plain words follow; a
+/// credential contains a digit, or one of the signs `+`, `/` and `=`.
 fn credential(text: &str, word_end: &str, what: &'static str) -> Option<Secret> {
     text.match_indices(word_end).find_map(|(at, _)| {
         let is_word = text[..at].ends_with(['b', 'B']);
@@ -125,7 +125,7 @@ fn credential(text: &str, word_end: &str, what: &'static str) -> Option<Secret> 
     })
 }
 
-/// `scheme://user:password@host`.
+/// Finds the password in `scheme://user:password@host`.
 fn in_url(text: &str) -> Option<Secret> {
     text.match_indices("://").find_map(|(at, sign)| {
         let rest = &text[at + sign.len()..];

@@ -1,4 +1,4 @@
-//! Reading triggers.
+//! Parses triggers.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use super::{
     KeyPlace, PlaywrightEngine, Trigger, TriggerKind, TriggerTls,
 };
 
-/// How long a trigger may take if its document does not say.
+/// The default timeout of a trigger.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many redirects a document may have followed, and how many are if it does not say.
+/// The maximum number of redirects that a document may allow, and the default.
 pub(crate) const REDIRECTS_MAX: u32 = 20;
 pub(crate) const REDIRECTS: u32 = 10;
 
-/// Where the fields of each type stand.
+/// The section of each type.
 const SECTIONS: &[(&str, &str)] = &[
     ("http", "httpRequest"),
     ("graphql", "graphql"),
@@ -31,16 +31,16 @@ const SECTIONS: &[(&str, &str)] = &[
     ("exec", "exec"),
 ];
 
-/// Programs that start the trace themselves and leave its id in the environment.
+/// Programs that start the trace themselves and put its id into the environment.
 const TOOLS: &[&str] = &["cypress", "playwright", "artillery", "k6"];
 
-/// Types that are read and that no run fires yet.
+/// Types that are parsed but not supported by runs yet.
 const UNFIRED: &[&str] = &["grpc", "kafka", "playwrightengine"];
 
-/// Where such a program leaves the id.
+/// The variable with the trace id of such a program.
 const TOOL_TRACE_ID: &str = "${env:TRACE_ID}";
 
-/// The methods that the predecessor knows.
+/// The methods that Tracetest accepts.
 pub(crate) const METHODS: &[&str] = &[
     "GET", "PUT", "POST", "PATCH", "DELETE", "COPY", "HEAD", "OPTIONS", "LINK", "UNLINK", "PURGE",
     "LOCK", "UNLOCK", "PROPFIND", "VIEW",
@@ -71,7 +71,7 @@ impl Trigger<Scalar> {
             tell_other(tls.as_ref(), "trigger", found);
         }
         if key == "traceid" {
-            // Nothing is fired, so that nothing is told of the trace and no answer is waited for.
+            // No request is sent, so there is no trace context to propagate and no response to wait for.
             tell_other(propagation.as_ref(), "trigger", found);
             tell_other(timeout.as_ref(), "trigger", found);
         }
@@ -93,7 +93,7 @@ impl Trigger<Scalar> {
     }
 }
 
-/// Tells of a type that no run fires yet, and of one that somebody else fires.
+/// Warns of a type that no run supports yet, and of one that another program has to start.
 fn tell_unfired(name: &Scalar, has_section: bool, found: &Diagnostics) {
     let kind = &name.text;
     if UNFIRED.contains(&kind.as_str()) {
@@ -115,7 +115,7 @@ fn speaks_tls(key: &str) -> bool {
     !matches!(key, "traceid" | "exec")
 }
 
-/// In which forms a trigger tells of the trace, each once.
+/// Parses the propagation formats of a trigger and removes duplicates.
 fn read_propagation(item: &Item<'_>) -> Option<Vec<Propagator>> {
     let options = Propagator::ALL.map(|form| (form.as_str(), form));
     let mut forms = Vec::new();
@@ -234,7 +234,7 @@ fn read_kafka(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Kafka<Scala
     Some(Kafka { broker_urls, topic, headers, message_key, message_value, plain, ssl_verification })
 }
 
-/// The user and the password of a Kafka client.
+/// Parses the user name and the password of a Kafka client.
 fn read_plain(item: &Item<'_>) -> Option<(Scalar, Scalar)> {
     if is_blank(item.node) {
         return None;
@@ -347,7 +347,7 @@ fn scalar(item: Option<Item<'_>>) -> Option<Scalar> {
     item?.text().cloned()
 }
 
-/// A text, or a file where it begins like the path of one.
+/// Returns a text, or a file reference if the text starts like a path.
 fn content(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<Scalar>> {
     let scalar = scalar(item)?;
     Some(match is_relative_path(&scalar.text) {
@@ -356,7 +356,7 @@ fn content(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<Scalar
     })
 }
 
-/// A text that never is one word, such as a program, or the file that holds it.
+/// Returns a text that is never a single word, such as a program, or a reference to its file.
 fn word_or_text(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<Scalar>> {
     let scalar = scalar(item)?;
     let is_word = !scalar.text.trim().is_empty()
@@ -367,7 +367,7 @@ fn word_or_text(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<S
     })
 }
 
-/// A value of JSON. The reader of YAML has bounded how deep it is.
+/// Converts a node to a JSON value. The YAML parser bounds its depth.
 fn json(node: &Node) -> JsonTemplate<Scalar> {
     match &node.value {
         Value::Scalar(scalar) if scalar.as_str().is_some() => JsonTemplate::Text(scalar.clone()),

@@ -32,7 +32,7 @@ fn value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Kind and status, its own attributes, those of its resource.
+/// The kind and status, the span's own attributes, and those of its resource.
 type SpanParts = ((i32, i32), Vec<(String, Value)>, Vec<(String, Value)>);
 
 fn attributes() -> impl Strategy<Value = Vec<(String, Value)>> {
@@ -108,7 +108,7 @@ fn statements() -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 
-    /// What is answered for all spans at once is what each of them answers by itself.
+    /// The evaluation of all spans at once returns the same results as the evaluation of each span by itself.
     #[test]
     fn one_pass_says_what_each_span_says(
         spans in vec(((0i32..8, 0i32..5), attributes(), attributes()), 1..70)

@@ -1,4 +1,4 @@
-//! Strings and their tokens.
+//! Tests of the lexer: strings and their tokens.
 
 use super::{Dialect, Origin, TokenKind, Tokens, is_plain_name, is_scoped_name};
 
@@ -53,7 +53,7 @@ fn selectors_and_expressions_become_tokens() {
         (expression, "1 == 2", &["numeral 1", "operator ==", "numeral 2"]),
         (expression, "a // b", &["word a", "symbol /", "symbol /", "word b"]),
         (expression, "'a", &["bad"]),
-        // The dialect changes inside the brackets of `span`, and back behind them.
+        // The dialect changes inside the brackets of `span`, and back after them.
         (
             expression,
             "span[\"\\t\" [\"\\t\"] \"\\t\"] \"\\t\"",

@@ -1,4 +1,4 @@
-//! What the grammar allows and no trace can answer, and what looks like a slip.
+//! Checks for statements that the grammar allows but that no trace can decide, and for probable typing errors.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::{
     value::{Number, json_path, pattern, read_duration, read_loose},
 };
 
-/// Below this many nanoseconds a number without a unit is hardly meant as nanoseconds.
+/// A number without a unit below this many nanoseconds is probably not meant as nanoseconds.
 const NANOS_PLAUSIBLE: i128 = 1_000_000;
 
 const KINDS: &[&str] = &["internal", "server", "client", "producer", "consumer", "unspecified"];
@@ -25,14 +25,14 @@ const STATUS_CODES: &[&str] = &["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_C
 
 const TYPES: &[&str] = &["http", "database", "rpc", "messaging", "faas", "exception", "general"];
 
-/// A property that has one of a few words, and no other.
+/// A property with a fixed set of values (words).
 struct Words {
-    /// The words, and what the property is called.
+    /// The words, and the name of the property.
     known: &'static [&'static str],
     what: &'static str,
-    /// What stands in front of the word elsewhere.
+    /// The prefix of the word in other notations.
     prefix: &'static str,
-    /// Whether a word stands for a number that a later OTLP may add.
+    /// Whether a word represents an enum number that a later OTLP version may add.
     is_later: fn(&str) -> bool,
 }
 
@@ -69,7 +69,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A literal that no order knows makes the comparison fail whatever the trace is.
+    /// Reports a literal without an order: the comparison would fail on every trace.
     fn check_order(&mut self, side: &Expr) {
         let range = side.at.0.clone();
         let mistake = match &side.kind {
@@ -101,7 +101,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `duration < 100` means a hundred nanoseconds, which nobody means.
+    /// Warns of `duration < 100`: that is a hundred nanoseconds, probably not the intention.
     fn check_unit(&mut self, value: &Expr, number: &Expr) {
         let ExprKind::Number { value: count, spelling } = &number.kind else { return };
         let is_small = count.compare(Number::Int(NANOS_PLAUSIBLE)).is_some_and(|o| o.is_lt())
@@ -113,8 +113,9 @@ impl Parser<'_> {
         }
     }
 
-    /// `kind = "SERVER"` never holds, and so its negation always does: a kind and a status are one of a few words. A bare
-    /// word in a selector may also be the name of an attribute, which may hold anything but another spelling of one.
+    /// Checks a value against the words of a property. `kind = "SERVER"` never holds, and so its negation always does: a kind and
+    /// a status have a fixed set of words. A bare word in a selector may also be the name of an attribute; its value may be any
+    /// text that is not another spelling of one of the words.
     fn check_word(&mut self, value: &Expr, word: &Expr) {
         let value = match &value.kind {
             ExprKind::Aggregate(aggregate) => match (&aggregate.value, aggregate.function) {
@@ -151,7 +152,7 @@ impl Parser<'_> {
         self.note(mistake);
     }
 
-    /// Tracetest computes from left to right.
+    /// Warns of a precedence that differs from Tracetest, which computes from left to right.
     pub(super) fn warn_of_precedence(&mut self, right: &Expr, right_start: usize, start: usize) {
         let is_product = matches!(
             right.kind,
@@ -216,7 +217,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A pattern that no text can be held against.
+    /// Reports an invalid pattern.
     fn check_pattern(&mut self, pattern: &Expr) {
         match &pattern.kind {
             ExprKind::Text(text) => {
@@ -241,7 +242,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A range of a text, if the text stands in the string as it is; else all of it.
+    /// Returns a range inside a text, if the source contains the text without escapes; else the range of the complete text.
     fn inside(&self, expr: &Expr, text: &str, range: Range<usize>) -> Range<usize> {
         let start = expr.at.0.start + 1;
         let is_plain = self.source.get(start..start + text.len()) == Some(text)
@@ -252,7 +253,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A text that is no number cannot be counted with, whatever the trace is.
+    /// Reports a literal that is not a number: arithmetic with it fails on every trace.
     pub(super) fn check_arithmetic(&mut self, side: &Expr) {
         let message = match &side.kind {
             ExprKind::Text(text) if read_loose(text).is_none() && read_duration(text).is_none() => {
@@ -265,7 +266,7 @@ impl Parser<'_> {
     }
 }
 
-/// The words that a property may be.
+/// Returns the fixed words of a property.
 fn words(intrinsic: Intrinsic) -> Option<Words> {
     let is_other: fn(&str) -> bool = |word| word == "other";
     Some(match intrinsic {
@@ -288,7 +289,7 @@ fn words(intrinsic: Intrinsic) -> Option<Words> {
     })
 }
 
-/// Whether a value is surely a duration.
+/// Whether a value is certainly a duration.
 pub(super) fn is_duration(value: &Expr) -> bool {
     match &value.kind {
         ExprKind::Property(Property::Intrinsic(intrinsic, _)) => is_time(*intrinsic),

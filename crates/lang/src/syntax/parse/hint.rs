@@ -1,4 +1,4 @@
-//! What to tell about something that is not right: what was probably meant.
+//! Help texts of diagnostics: what the author probably meant.
 
 use source::did_you_mean;
 
@@ -10,7 +10,7 @@ use crate::syntax::{
     name::{self, COMPARATORS, INTRINSICS, RELATIONS},
 };
 
-/// What other languages write for a comparator, and what is meant.
+/// Comparators of other languages, and their equivalent here.
 pub(super) const COMPARATOR_SPELLINGS: &[(&str, &str)] = &[
     ("==", "="),
     ("===", "="),
@@ -34,11 +34,11 @@ pub(super) const COMPARATOR_SPELLINGS: &[(&str, &str)] = &[
     ("NOT-CONTAINS", "not-contains"),
 ];
 
-/// What CSS puts in front of `=`, and what is meant.
+/// The characters that CSS puts before `=`, and their equivalent here.
 const CSS_SPELLINGS: &[(char, &str)] =
     &[('^', "starts-with"), ('$', "ends-with"), ('*', "contains")];
 
-/// What people write for a property, and what is meant.
+/// Common wrong names of properties, and the correct ones.
 const PROPERTY_SPELLINGS: &[(&str, &str)] = &[
     ("status_code", "status"),
     ("span_id", "id"),
@@ -53,7 +53,7 @@ const PROPERTY_SPELLINGS: &[(&str, &str)] = &[
     ("parent", "parent_id"),
 ];
 
-/// What people write for a relation, and what is meant.
+/// Common wrong names of relations, and the correct ones.
 const RELATION_SPELLINGS: &[(&str, &str)] = &[
     ("then", "before"),
     ("precedes", "before"),
@@ -64,7 +64,7 @@ const RELATION_SPELLINGS: &[(&str, &str)] = &[
     ("invokes", "calls"),
 ];
 
-/// What people write for a quantifier, and what is meant.
+/// Common wrong quantifiers, and the correct ones.
 const QUANTIFIER_SPELLINGS: &[(&str, &str)] = &[
     ("all", "every"),
     ("each", "every"),
@@ -76,7 +76,7 @@ const QUANTIFIER_SPELLINGS: &[(&str, &str)] = &[
 ];
 
 impl Parser<'_> {
-    /// What stands here although the string should be over.
+    /// Returns the error for a token after the expected end of the string.
     pub(super) fn behind_end(&self, expected: &str) -> Mistake {
         let token = self.tokens.peek();
         let mistake = self.tokens.unexpected(expected);
@@ -101,7 +101,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Why a value is no statement.
+    /// Returns the error for a value in place of a statement.
     pub(super) fn not_a_statement(&self, value: &Expr) -> Mistake {
         let written = self.written(value);
         let mistake =
@@ -128,7 +128,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Why no value starts here.
+    /// Returns the error for a token that starts no value.
     pub(super) fn no_value(&self) -> Mistake {
         let token = self.tokens.peek();
         let is_name = self.scene.names_are_bare();
@@ -155,7 +155,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Why no step starts here.
+    /// Returns the error for a token that starts no step.
     pub(super) fn no_step(&self) -> Mistake {
         let token = self.tokens.peek();
         let mistake = self.tokens.unexpected("`span[…]`");
@@ -176,15 +176,15 @@ impl Parser<'_> {
         }
     }
 
-    /// The step that is meant by a selector that is all condition.
+    /// Returns the step that the author meant by a selector that is only a condition.
     fn step_around(&self) -> Option<String> {
         let is_all = self.scene.root == Root::Selector && self.notes.end == 0;
         let step = format!("span[{}]", self.source.trim());
-        // What begins with a step does not come here again.
+        // A text that starts with a step does not reach this function again.
         is_all.then(|| super::selector(&step)).and_then(|parsed| parsed.tree).map(|_| step)
     }
 
-    /// What stands where a comparator should, and the comparator that is meant beyond doubt.
+    /// Returns the error for a token in place of a comparator, and the intended comparator if it is obvious.
     pub(super) fn no_comparator(&self, left: &Expr) -> (Mistake, Option<&'static str>) {
         let token = self.tokens.peek();
         let written = self.tokens.text(token);
@@ -218,7 +218,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The comparator that is meant by `^=` and its like, as CSS has them.
+    /// Returns the comparator for `^=` and other operators of CSS.
     pub(super) fn css_comparator(&self) -> Option<&'static str> {
         let behind = self.tokens.ahead(1);
         let is_equal = behind.gap == Gap::Nothing && self.tokens.text(behind) == "=";
@@ -227,7 +227,7 @@ impl Parser<'_> {
         known.filter(|_| is_equal).map(|(_, meant)| *meant)
     }
 
-    /// A symbol that runs into a bare name of a selector: the name lacks its quotes.
+    /// Rejects a symbol directly inside a bare name of a selector: the name lacks its quotes.
     pub(super) fn refuse_unusual_name(&mut self, left: &Expr) -> Result<(), Stop> {
         let (token, behind) = (self.tokens.peek(), self.tokens.ahead(1));
         let is_inside = token.gap == Gap::Nothing
@@ -244,7 +244,7 @@ impl Parser<'_> {
         Err(self.stop(mistake.help(format!("write `\"{name}\"`"))))
     }
 
-    /// What a selection is followed by, where something has to be said of it.
+    /// Returns the error for a token after a selection where a predicate or a relation is required.
     pub(super) fn no_relation(&self, subject: &Subject) -> Mistake {
         let mistake = self.tokens.unexpected("`has` or a relation such as `before`");
         let token = self.tokens.peek();
@@ -270,7 +270,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A word in the place of a value, in an expression.
+    /// Parses a word in place of a value, in an expression.
     pub(super) fn bare_word(&mut self) -> Result<Expr, Stop> {
         let token = self.tokens.peek().clone();
         let word = self.tokens.text(&token);
@@ -316,7 +316,7 @@ impl Parser<'_> {
         Ok(Expr::new(ExprKind::Null, token.range))
     }
 
-    /// `attribute:NAME`, `attr: NAME` and their like; the `:` comes next.
+    /// Rejects `attribute:NAME`, `attr: NAME` and similar; the `:` is the next token.
     fn foreign_scope(&mut self, word: &std::ops::Range<usize>) -> Stop {
         self.bump();
         let name = self.tokens.peek().clone();
@@ -333,7 +333,7 @@ impl Parser<'_> {
         self.stop(mistake.help(format!("an attribute is written `attr:{meant}`{blank}")))
     }
 
-    /// A word in the place of a value, in a selector: a text whose quotes are absent.
+    /// Parses a word in place of a value, in a selector: a text without its quotes.
     pub(super) fn text_without_quotes(&mut self) -> Result<Expr, Stop> {
         let first = self.tokens.peek().clone();
         if ["not", "and", "or"].contains(&self.tokens.text(&first)) {
@@ -367,13 +367,13 @@ impl Parser<'_> {
         Ok(Expr::new(ExprKind::Null, range))
     }
 
-    /// An expression as it was written, if it is short.
+    /// Returns the source text of an expression, if it is short.
     pub(super) fn written(&self, expr: &Expr) -> &str {
         self.source.get(expr.at.0.clone()).filter(|text| text.len() <= 40).unwrap_or("…")
     }
 }
 
-/// Words in backticks.
+/// Returns the words in backticks.
 pub(super) fn listed<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" ")
 }

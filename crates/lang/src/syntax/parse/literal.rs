@@ -1,4 +1,4 @@
-//! Numbers, durations and texts, with what `${…}` in a text holds.
+//! Parses numbers, durations and texts, including the `${…}` in a text.
 
 use source::is_duration_unit;
 
@@ -13,14 +13,14 @@ use crate::{
     value::{Number, read_duration, read_loose},
 };
 
-/// How many `${…}` one text may hold.
+/// The maximum number of `${…}` in one text.
 const INSERTS_MAX: usize = 1024;
 
 const UNITS: [&str; 8] = ["ns", "us", "\u{b5}s", "\u{3bc}s", "ms", "s", "m", "h"];
 
 const UNITS_HELP: &str = "a duration is a number and one of `ns` `us` `ms` `s` `m` `h`";
 
-/// Units in words, and how they are written.
+/// Long names of units, and their symbols.
 const LONG_UNITS: &[(&str, &str)] = &[
     ("nanosecond", "ns"),
     ("microsecond", "us"),
@@ -34,7 +34,7 @@ const LONG_UNITS: &[(&str, &str)] = &[
 ];
 
 impl Parser<'_> {
-    /// The number or duration whose digits are the next token, behind its sign if it has one.
+    /// Parses the number or duration that starts with the next token, after its sign if it has one.
     pub(super) fn number(&mut self, sign: Option<&Token>) -> Expr {
         let token = self.bump();
         let start = sign.map_or(token.range.start, |sign| sign.range.start);
@@ -64,8 +64,8 @@ impl Parser<'_> {
         Expr::new(kind, range)
     }
 
-    /// Takes the unit behind a number, if there is one. In an expression one blank may stand in between; in a selector
-    /// the next condition may begin there.
+    /// Consumes the unit after a number, if there is one. In an expression one space is allowed before it; in a selector the next
+    /// condition may start there.
     fn unit_ahead(&mut self, number: &str) -> Option<&'static str> {
         let word = self.tokens.peek_word()?;
         let is_selector = self.scene.dialect == Dialect::Selector;
@@ -85,7 +85,7 @@ impl Parser<'_> {
         Some(unit)
     }
 
-    /// The text that is the next token, as a value.
+    /// Parses the next token, a text, as a value.
     pub(super) fn text(&mut self) -> Result<Expr, Stop> {
         let token = self.bump();
         let TokenKind::Text { text, quote } = &token.kind else {
@@ -116,7 +116,7 @@ impl Parser<'_> {
         Ok(Expr::new(kind, token.range))
     }
 
-    /// Where each byte of an expression's decoded text stands, and its end.
+    /// Returns the position of each byte of an expression's decoded text, and of its end.
     fn places(&self, token: &Token, quote: char) -> Vec<usize> {
         let written = self.tokens.text(token);
         let mut places = Vec::new();
@@ -133,7 +133,7 @@ impl Parser<'_> {
         places
     }
 
-    /// The texts and values of a text with `${…}` in it.
+    /// Splits a text into literal texts and the values of its `${…}`.
     pub(super) fn pieces_of(&mut self, text: &str, origin: &Origin) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut literal = String::new();
@@ -173,7 +173,7 @@ impl Parser<'_> {
         pieces
     }
 
-    /// The value between `${` and `}`, which starts at `from` of its text. What is wrong with it is noted.
+    /// Parses the value between `${` and `}`, which starts at `from` of its text, and records its errors.
     fn insert(&mut self, inside: &str, origin: &Origin, from: usize) -> Expr {
         let range = origin.place(from)..origin.place(from + inside.len());
         let origin = match origin {
@@ -204,8 +204,8 @@ impl Parser<'_> {
     }
 }
 
-/// Where the inside of the `${` at or behind `at` starts and ends. A `}` in quotes does not end it, unless there is no
-/// other: so a pattern may hold one.
+/// Returns the range inside the `${` at or after `at`. A `}` in quotes does not end it, unless there is no other `}`: so a
+/// pattern may contain one.
 fn insert_end(text: &str, at: usize) -> Option<(usize, usize)> {
     let from = at + text[at..].find("${")? + 2;
     let inside = &text[from..];
@@ -223,7 +223,7 @@ fn insert_end(text: &str, at: usize) -> Option<(usize, usize)> {
     Some((from, from + inside.find('}')?))
 }
 
-/// A whole number of a selector, from 0 up.
+/// Parses a non-negative integer of a selector.
 pub(super) fn whole_number(written: &str) -> Option<u64> {
     match selector_number(written, false) {
         Ok(ExprKind::Number { value: Number::Int(int @ 0..), .. }) => {
@@ -234,10 +234,10 @@ pub(super) fn whole_number(written: &str) -> Option<u64> {
     }
 }
 
-/// What is wrong with a number, and what to do.
+/// The message and the help text for an invalid number.
 type Refusal = (String, String);
 
-/// A number of an expression with the unit that stood behind it, if one did.
+/// Parses a number of an expression with the unit after it, if there is one.
 fn expression_number(written: &str, unit: Option<&str>) -> Result<ExprKind, Refusal> {
     let letters = written.find(|c: char| c.is_alphabetic() || c == '_').unwrap_or(written.len());
     let (digits, own_unit) = written.split_at(letters);
@@ -246,7 +246,7 @@ fn expression_number(written: &str, unit: Option<&str>) -> Result<ExprKind, Refu
         None if !own_unit.is_empty() => duration(digits, own_unit),
         None => match read_loose(digits) {
             Some(value) => Ok(ExprKind::Number { value, spelling: written.to_owned() }),
-            // A whole number that 128 bits cannot hold still equals a text of the same digits.
+            // An integer that does not fit 128 bits still equals a text of the same digits.
             None if !digits.contains('.') => Ok(ExprKind::Text(written.to_owned().into())),
             None => Err((
                 format!("`{written}` is not a number"),
@@ -273,7 +273,7 @@ fn duration(digits: &str, unit: &str) -> Result<ExprKind, Refusal> {
     Err((format!("`{written}` is neither a number nor a duration"), help))
 }
 
-/// A number of a selector: decimal, or with a prefix for its radix, with `_` between digits; or a duration.
+/// Parses a number of a selector: decimal, or with a radix prefix, with `_` between digits; or a duration.
 fn selector_number(written: &str, is_name: bool) -> Result<ExprKind, Refusal> {
     let bare = written.replace('_', "");
     let unsigned = bare.strip_prefix('-').unwrap_or(&bare);
@@ -294,7 +294,7 @@ fn selector_number(written: &str, is_name: bool) -> Result<ExprKind, Refusal> {
     if let Some(nanos) = read_duration(&bare) {
         return Ok(ExprKind::Duration(nanos));
     }
-    // A whole number that 128 bits cannot hold still equals a text of the same digits.
+    // An integer that does not fit 128 bits still equals a text of the same digits.
     if unsigned.bytes().all(|b| b.is_ascii_digit()) {
         return Ok(ExprKind::Text(written.to_owned().into()));
     }

@@ -1,8 +1,8 @@
-//! From text to syntax tree, with everything that is wrong.
+//! Parses text into syntax trees and collects all diagnostics.
 //!
-//! A mistake that leaves no doubt about what was meant (`==`, an unknown filter, a text without quotes) is noted, and
-//! reading goes on; one that does ends the string. Inside `span[…]` reading begins anew at the next comma or at the
-//! bracket. Deliberately absent: meaning, and places in a file.
+//! After an error with an obvious intention (`==`, an unknown filter, a text without quotes) the parser records it and continues;
+//! any other error ends the string. Inside `span[…]` the parser recovers at the next comma or at the closing bracket.
+//! Deliberately absent: meaning, and locations in a file.
 
 mod check;
 mod hint;
@@ -22,25 +22,25 @@ use super::{
     mistake::Mistake,
 };
 
-/// How deep brackets, parentheses and `not` may be nested.
+/// The maximum nesting depth of brackets, parentheses and `not`.
 const DEPTH_MAX: usize = 64;
 
-/// How many steps, comparisons, filters and operators one string may have. Each is tried on every span, and each makes
-/// the tree deeper by one at most.
+/// The maximum number of steps, comparisons, filters and operators in one string. Each is evaluated on every span, and each adds
+/// at most one level to the tree.
 const PIECES_MAX: usize = 256;
 
-/// What was read, and everything that is wrong with it; warnings too.
+/// The parsed tree and all diagnostics, including warnings.
 #[derive(Debug)]
 pub(crate) struct ParseResult<T> {
-    /// None where something is wrong beyond a warning.
+    /// `None` if there is an error and not only warnings.
     pub(crate) tree: Option<T>,
-    /// In the order of their places.
+    /// Ordered by their range.
     pub(crate) mistakes: Vec<Mistake>,
-    /// Comments stand in it, which the tree does not hold.
+    /// Whether the source has comments, which the tree does not contain.
     pub(crate) has_comments: bool,
 }
 
-/// Reads a selector.
+/// Parses a selector.
 pub(crate) fn selector(source: &str) -> ParseResult<Selector> {
     parse(source, Root::Selector, |parser| {
         let selector = parser.whole_selector()?;
@@ -49,17 +49,17 @@ pub(crate) fn selector(source: &str) -> ParseResult<Selector> {
     })
 }
 
-/// Reads an assertion of a spec: a statement.
+/// Parses an assertion of a spec: a statement.
 pub(crate) fn assertion(source: &str) -> ParseResult<Expr> {
     parse(source, Root::Assertion, Parser::whole_statement)
 }
 
-/// Reads a claim of `trace`: a statement that speaks of no span unless it names one.
+/// Parses a claim of `trace`: a statement without a current span, unless it names one.
 pub(crate) fn claim(source: &str) -> ParseResult<Expr> {
     parse(source, Root::Claim, Parser::whole_statement)
 }
 
-/// Reads the value of an output. A statement is one too: it is true or false.
+/// Parses the value of an output. A statement is valid too: it is true or false.
 pub(crate) fn value(source: &str) -> ParseResult<Expr> {
     parse(source, Root::Value, |parser| {
         let value = parser.statement()?;
@@ -68,7 +68,7 @@ pub(crate) fn value(source: &str) -> ParseResult<Expr> {
     })
 }
 
-/// Reads a text of a trigger: anything, with `${…}` in it.
+/// Parses a text of a trigger: any text, with `${…}` in it.
 pub(crate) fn template(source: &str) -> ParseResult<Template> {
     let (tokens, scene) = (Tokens::none(), ParseContext::of(Root::Trigger));
     let mut parser = Parser { source, tokens, scene, notes: Notes::default() };
@@ -76,7 +76,7 @@ pub(crate) fn template(source: &str) -> ParseResult<Template> {
     parsed(Ok(Template { pieces }), parser.notes)
 }
 
-/// What kind of string is read.
+/// The kind of string to parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Root {
     Selector,
@@ -86,16 +86,16 @@ enum Root {
     Trigger,
 }
 
-/// Where in a string the parser is, as far as it changes what may stand there.
+/// The parser context, as far as it changes the grammar.
 #[derive(Clone, Copy, Debug)]
 struct ParseContext {
     root: Root,
     dialect: Dialect,
-    /// Inside `event[…]` or `link[…]`.
+    /// Set inside `event[…]` or `link[…]`.
     inner: Option<Inner>,
-    /// On the left of a comparison. In a selector a bare word or a text is a name there, and a value elsewhere.
+    /// Whether this is the left side of a comparison. In a selector a bare word or a text is a name there, and a value elsewhere.
     is_left: bool,
-    /// There is a span that properties and `self` speak of.
+    /// Whether there is a current span for properties and `self`.
     has_span: bool,
 }
 
@@ -109,12 +109,12 @@ impl ParseContext {
         Self { root, dialect, inner: None, is_left: false, has_span }
     }
 
-    /// Behind `has`, in front of `of` and behind `by`.
+    /// The context after `has`, before `of` and after `by`.
     fn with_span(self) -> Self {
         Self { has_span: true, inner: None, ..self }
     }
 
-    /// Inside the brackets of `span`, `event` or `link`.
+    /// The context inside the brackets of `span`, `event` or `link`.
     fn condition(self, inner: Option<Inner>) -> Self {
         Self { dialect: Dialect::Selector, inner, is_left: true, has_span: true, ..self }
     }
@@ -124,22 +124,22 @@ impl ParseContext {
     }
 }
 
-/// Reading cannot go on; why is among the mistakes.
+/// Parsing cannot continue; the diagnostics have the reason.
 #[derive(Debug)]
 struct Stop;
 
-/// What a parser and those for the strings inside its string have in common.
+/// The state that a parser shares with the parsers of strings nested in its string.
 #[derive(Debug, Default)]
 struct Notes {
     mistakes: Vec<Mistake>,
     depth: usize,
     pieces: usize,
-    /// Where the last token that was taken ends.
+    /// The end of the last consumed token.
     end: usize,
 }
 
 struct Parser<'a> {
-    /// The string that was read first, which all ranges are ranges of.
+    /// The outermost string, to which all ranges refer.
     source: &'a str,
     tokens: Tokens<'a>,
     scene: ParseContext,
@@ -172,7 +172,7 @@ fn parsed<T>(tree: Result<T, Stop>, notes: Notes) -> ParseResult<T> {
 }
 
 impl Parser<'_> {
-    /// The whole of an assertion or a claim.
+    /// Parses a complete assertion or claim.
     fn whole_statement(&mut self) -> Result<Expr, Stop> {
         let statement = self.statement()?;
         self.end("the end")?;
@@ -189,7 +189,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes what closes the bracket or parenthesis at `open`.
+    /// Consumes the closing bracket or parenthesis for `open`.
     fn close(&mut self, open: Range<usize>, symbol: char, expected: &str) -> Result<(), Stop> {
         match self.take(symbol) {
             Some(_) => Ok(()),
@@ -205,7 +205,7 @@ impl Parser<'_> {
         self.stop(mistake.help(format!("close it with `{close}`")).cut())
     }
 
-    /// Takes the next token.
+    /// Consumes the next token.
     fn bump(&mut self) -> Token {
         let token = self.tokens.next();
         self.notes.end = token.range.end;
@@ -224,17 +224,17 @@ impl Parser<'_> {
         self.take(symbol).ok_or_else(|| self.unexpected(expected))
     }
 
-    /// Where the next token starts.
+    /// Returns the start of the next token.
     fn start(&self) -> usize {
         self.tokens.peek().range.start
     }
 
-    /// From `start` to the end of the last token that was taken.
+    /// Returns the range from `start` to the end of the last consumed token.
     fn since(&self, start: usize) -> Range<usize> {
         start..self.notes.end.max(start)
     }
 
-    /// Notes what is wrong. What surrounds a mistake is wrong because of it, and not told.
+    /// Records a diagnostic. An error that encloses a recorded error is a consequence of it, and is dropped.
     fn note(&mut self, mistake: Mistake) {
         let Range { start, end } = mistake.range;
         let errors = self.notes.mistakes.iter().rev().filter(|noted| noted.is_error());
@@ -254,7 +254,7 @@ impl Parser<'_> {
         self.stop(mistake)
     }
 
-    /// Reads something in another scene.
+    /// Parses something in another context.
     fn with<T>(
         &mut self,
         scene: ParseContext,
@@ -266,7 +266,7 @@ impl Parser<'_> {
         result
     }
 
-    /// Reads something that stands inside something of its own kind.
+    /// Parses something that is nested in its own kind.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Stop>) -> Result<T, Stop> {
         if self.notes.depth == DEPTH_MAX {
             let range = self.tokens.peek().range.clone();
@@ -289,7 +289,7 @@ impl Parser<'_> {
         Err(self.stop(Mistake::error(range, message).help("split it")))
     }
 
-    /// A statement is asked for; a value is a mistake.
+    /// Reports an error if the expression is a value and not a statement.
     fn require_statement(&mut self, expr: Expr) -> Expr {
         if !expr.is_statement() {
             let mistake = self.not_a_statement(&expr);
@@ -298,7 +298,7 @@ impl Parser<'_> {
         expr
     }
 
-    /// A value is asked for; a statement is a mistake.
+    /// Reports an error if the expression is a statement and not a value.
     fn require_value(&mut self, expr: Expr) -> Expr {
         if expr.is_statement() {
             let mistake = Mistake::error(expr.at.0.clone(), "a statement is no value");

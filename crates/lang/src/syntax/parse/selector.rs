@@ -1,4 +1,4 @@
-//! Selectors: parts, steps and what stands behind a step.
+//! Parses selectors: parts, steps and pseudo-classes.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::syntax::{
 const PSEUDOS: [&str; 8] = ["first", "last", "nth_child", "root", "leaf", "orphan", "has", "not"];
 
 impl Parser<'_> {
-    /// A selector that is all of its string; nothing at all selects every span.
+    /// Parses a selector that is the complete string; an empty string selects every span.
     pub(super) fn whole_selector(&mut self) -> Result<Selector, Stop> {
         if self.tokens.peek().kind == TokenKind::End {
             if self.tokens.has_comments {
@@ -26,12 +26,12 @@ impl Parser<'_> {
             }
             return Ok(Selector::default());
         }
-        // Tracetest takes a comma in front, so files may have one.
+        // Tracetest accepts a leading comma, so files may have one.
         self.take(',');
         self.selector_of_spans()
     }
 
-    /// Parts with commas between.
+    /// Parses parts separated by commas.
     pub(super) fn selector_of_spans(&mut self) -> Result<Selector, Stop> {
         self.parts(Self::part)
     }
@@ -45,7 +45,7 @@ impl Parser<'_> {
         Ok(Selector { parts, at: At::new(self.since(start)) })
     }
 
-    /// A way through the tree.
+    /// Parses a path through the span tree.
     pub(super) fn part(&mut self) -> Result<Part, Stop> {
         if self.tokens.peek_word() != Some("self") {
             return self.hops(Anchor::Trace, Some(Combinator::Descendant));
@@ -62,14 +62,14 @@ impl Parser<'_> {
         self.hops(Anchor::This, combinator)
     }
 
-    /// A way from the span in front of `:has`.
+    /// Parses a path that starts at the span before `:has`.
     fn relative(&mut self) -> Result<Part, Stop> {
         let is_self = self.take_word("self").is_some();
         let combinator = self.combinator();
         self.hops(Anchor::This, combinator.or((!is_self).then_some(Combinator::Descendant)))
     }
 
-    /// Steps; `combinator` leads to the first of them, if there is one.
+    /// Parses steps; `combinator` leads to the first step, if there is one.
     fn hops(&mut self, anchor: Anchor, combinator: Option<Combinator>) -> Result<Part, Stop> {
         let mut hops = Vec::new();
         let mut positions: Vec<Option<Range<usize>>> = Vec::new();
@@ -91,7 +91,7 @@ impl Parser<'_> {
         Ok(Part { anchor, hops })
     }
 
-    /// How the next step is reached; nothing where none follows.
+    /// Parses the combinator before the next step; `None` if no step follows.
     fn combinator(&mut self) -> Option<Combinator> {
         let token = self.tokens.peek();
         let combinator = match (&token.kind, self.tokens.text(token)) {
@@ -109,7 +109,7 @@ impl Parser<'_> {
         Some(combinator)
     }
 
-    /// `span[…]` with what stands behind it, and where its position stands.
+    /// Parses `span[…]` with its pseudo-classes. Also returns the range of its position.
     fn step(&mut self) -> Result<(CompoundSelector, Option<Range<usize>>), Stop> {
         let start = self.start();
         if self.tokens.peek_word() != Some("span") {
@@ -148,7 +148,7 @@ impl Parser<'_> {
         Ok((CompoundSelector { condition, pseudos, position, at }, range))
     }
 
-    /// What stands in the brackets of `span`, `event` or `link`, up to the closing one.
+    /// Parses the content of the brackets of `span`, `event` or `link`, up to the closing one.
     pub(super) fn condition(&mut self, inner: Option<Inner>) -> Result<Option<Expr>, Stop> {
         let scene = self.scene.condition(inner);
         let bracket = self.notes.end - 1..self.notes.end;
@@ -184,7 +184,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Behind a mistake: on to the next comma or to the bracket that closes.
+    /// Recovers after an error: skips to the next comma or to the closing bracket.
     fn skip_condition(&mut self) -> Result<(), Stop> {
         let mut depth = 0_usize;
         loop {
@@ -199,7 +199,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Beside other conditions `or` holds less together than it looks.
+    /// Warns of an `or` next to other conditions: it covers less than it seems.
     fn warn_of_or(&mut self, item: &Expr, start: usize, has_company: bool) {
         let is_bare = matches!(item.kind, ExprKind::Or(_)) && item.at.0.start == start;
         let is_last = self.tokens.peek().kind == TokenKind::Symbol(']');
@@ -210,7 +210,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What stands behind the `:` of a step.
+    /// Parses the pseudo-class after the `:` of a step.
     fn pseudo(&mut self) -> Result<Behind, Stop> {
         let word = self.tokens.peek_word().unwrap_or_default();
         let pseudo = match word {
@@ -241,7 +241,7 @@ impl Parser<'_> {
         Ok(Behind::Pseudo(pseudo))
     }
 
-    /// As in Tracetest, `first` and `last` may have a number, and the last of several numbers counts.
+    /// Parses a position. As in Tracetest, `first` and `last` may have a number, and the last of several numbers counts.
     fn position(&mut self) -> Result<Position, Stop> {
         let token = self.bump();
         let word = self.tokens.text(&token);
@@ -275,7 +275,7 @@ impl Parser<'_> {
     }
 }
 
-/// What stands behind a step.
+/// A pseudo-class or a position after a step.
 enum Behind {
     Pseudo(Pseudo),
     Position(Position),

@@ -1,4 +1,4 @@
-//! Sentences: what is said of every, of some, of no span, and how spans lie to each other.
+//! Parses quantified statements (every, some, no span) and relations between spans.
 
 use super::{Parser, Stop};
 use crate::syntax::{
@@ -9,7 +9,7 @@ use crate::syntax::{
 };
 
 impl Parser<'_> {
-    /// Whether a sentence begins here: with a quantifier, with a selection, or with `has`, whose subject is absent.
+    /// Whether a quantified statement starts here: with a quantifier, with a selection, or with a `has` without its subject.
     pub(super) fn starts_sentence(&self) -> bool {
         match self.tokens.peek_word() {
             Some("every" | "some" | "no" | "has") => match self.scene.dialect {
@@ -20,7 +20,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether `span[…]` or `self` stands here.
+    /// Whether `span[…]` or `self` is next.
     pub(super) fn starts_selection(&self) -> bool {
         match self.tokens.peek_word() {
             Some("span") => self.tokens.ahead(1).kind == TokenKind::Symbol('['),
@@ -34,7 +34,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the parenthesis here holds a selection and not a statement: what follows it tells.
+    /// Whether the parenthesis here contains a selection and not a statement: the token after it decides.
     fn is_selection_in_parentheses(&self) -> bool {
         let begins = self.tokens.peek().kind == TokenKind::Symbol('(')
             && matches!(self.tokens.word_ahead(1), Some("span" | "self"));
@@ -82,7 +82,7 @@ impl Parser<'_> {
         Ok(Expr::new(kind, range))
     }
 
-    /// A subject of which nothing further is said.
+    /// Parses a subject without a predicate and without a relation.
     fn alone(&mut self, subject: Subject) -> Result<ExprKind, Stop> {
         if self.scene.dialect == Dialect::Expression && !self.ends_sentence() {
             let mistake = self.no_relation(&subject);
@@ -102,7 +102,7 @@ impl Parser<'_> {
         Ok(ExprKind::Quantified { subject, predicate: None })
     }
 
-    /// Whether what comes next stands outside the sentence.
+    /// Whether the next token is outside the statement.
     fn ends_sentence(&self) -> bool {
         let token = self.tokens.peek();
         match token.kind {

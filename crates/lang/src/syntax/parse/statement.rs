@@ -1,4 +1,4 @@
-//! Statements: comparisons and what joins them.
+//! Parses statements: comparisons and the connectives between them.
 
 use super::{ParseContext, Parser, Root, Stop};
 use crate::syntax::{
@@ -8,7 +8,7 @@ use crate::syntax::{
     name::{self, COMPARATORS},
 };
 
-/// What joins statements.
+/// A connective of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Join {
     And,
@@ -16,7 +16,7 @@ pub(super) enum Join {
 }
 
 impl Join {
-    /// Statements joined; those of the same kind among them dissolve.
+    /// Joins statements; flattens nested ones of the same connective.
     pub(super) fn of(self, items: Vec<Expr>) -> ExprKind {
         let mut all = Vec::new();
         for item in items {
@@ -34,7 +34,7 @@ impl Join {
     }
 }
 
-/// How two values are compared, or what is asked of one.
+/// A form of comparison, with whether it is negated.
 #[derive(Clone, Copy, Debug)]
 enum ComparisonForm {
     Compare(Comparator, bool),
@@ -43,7 +43,7 @@ enum ComparisonForm {
 }
 
 impl Parser<'_> {
-    /// Statements joined by `or`; or a value alone.
+    /// Parses statements joined by `or`; or a single value.
     pub(super) fn statement(&mut self) -> Result<Expr, Stop> {
         self.joined(Join::Or)
     }
@@ -67,7 +67,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes `and` or `or`, or what other languages write for it.
+    /// Consumes `and` or `or`, or the equivalent of another language.
     fn take_connective(&mut self, join: Join) -> bool {
         let start = self.start();
         let (word, other, tokens) = match join {
@@ -141,7 +141,7 @@ impl Parser<'_> {
         Ok(Expr::new(kind, range))
     }
 
-    /// `event[…]` or `link[…]`
+    /// Parses `event[…]` or `link[…]`.
     fn within(&mut self, inner: Inner) -> Result<Expr, Stop> {
         let token = self.bump();
         self.piece()?;
@@ -158,7 +158,7 @@ impl Parser<'_> {
         Ok(Expr::new(ExprKind::Within { inner, condition }, self.since(token.range.start)))
     }
 
-    /// What is asked of a value that was just read; nothing where it stands alone.
+    /// Parses the comparator after a value; `None` if there is none.
     fn question(&mut self, left: &Expr) -> Result<Option<ComparisonForm>, Stop> {
         let token = self.tokens.peek().clone();
         let written = self.tokens.text(&token);
@@ -182,7 +182,7 @@ impl Parser<'_> {
         }
         let (mistake, meant) = self.no_comparator(left);
         match meant.and_then(plain_question) {
-            // There is no doubt about what was meant, so reading goes on.
+            // The intention is obvious, so parsing continues.
             Some(question) => {
                 self.note(mistake);
                 self.bump();
@@ -192,7 +192,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What is asked in the signs of another language.
+    /// Parses a comparator in the notation of another language.
     fn foreign_question(&mut self) -> Result<ComparisonForm, Stop> {
         let Some((meant, question)) =
             self.css_comparator().and_then(|meant| Some((meant, plain_question(meant)?)))
@@ -206,7 +206,7 @@ impl Parser<'_> {
         Ok(question)
     }
 
-    /// The comparator that comes next, and how many tokens it has.
+    /// Returns the next comparator and its number of tokens.
     fn question_ahead(&self) -> Option<(ComparisonForm, usize)> {
         let token = self.tokens.peek();
         let written = self.tokens.text(token);
@@ -217,7 +217,7 @@ impl Parser<'_> {
             "not" => (self.tokens.word_ahead(1)?, 2),
             _ => (written.strip_prefix("not-")?, 1),
         };
-        // Symbols carry their own negation.
+        // Symbols have their own negated forms.
         let question = plain_question(word).filter(|_| word.starts_with(char::is_alphabetic))?;
         let negated = match question {
             ComparisonForm::Compare(comparator, is_negated) => {
@@ -229,7 +229,7 @@ impl Parser<'_> {
         Some((negated, tokens))
     }
 
-    /// The rest of a comparison.
+    /// Parses the rest of a comparison.
     fn answer(&mut self, left: Expr, question: ComparisonForm) -> Result<ExprKind, Stop> {
         let value = Box::new(left);
         match question {
@@ -269,7 +269,7 @@ impl Parser<'_> {
         Err(self.stop(mistake.help("join two with `and`, or ask for `between 1 and 5`")))
     }
 
-    /// Whether the word there can only be a name: a comparator or a point follows it.
+    /// Whether the word there can only be a name: a comparator or a dot follows it.
     pub(super) fn is_name_ahead(&self, count: usize) -> bool {
         let (token, behind) = (self.tokens.ahead(count), self.tokens.ahead(count + 1));
         let is_comparator = |token: &crate::syntax::lex::Token| {
@@ -291,7 +291,7 @@ impl Parser<'_> {
     }
 }
 
-/// What a comparator of one word or symbol asks.
+/// Returns the form for a comparator of one word or symbol.
 fn plain_question(written: &str) -> Option<ComparisonForm> {
     match written {
         "between" => Some(ComparisonForm::Between(false)),

@@ -1,4 +1,4 @@
-//! Aggregates: one value of many spans.
+//! Parses aggregates: one value computed from many spans.
 
 use source::did_you_mean;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Parser<'_> {
-    /// An aggregate, if the next word is the name of one. A `(` stands behind it.
+    /// Parses an aggregate, if the next word is the name of one. A `(` follows it.
     pub(super) fn summary(&mut self) -> Result<Option<Expr>, Stop> {
         let word = self.tokens.peek_word().unwrap_or_default();
         let percent = word.strip_prefix('p').filter(|digits| is_digits(digits));
@@ -66,7 +66,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What stands between the parentheses.
+    /// Parses the content of the parentheses.
     fn aggregate(&mut self, function: Summary, word: &str) -> Result<Aggregate, Stop> {
         let names_spans = self.starts_selection();
         let value = match function {
@@ -111,7 +111,7 @@ impl Parser<'_> {
         Ok(Aggregate { function, value, of, by })
     }
 
-    /// `gap(part, part)`
+    /// Parses `gap(part, part)`.
     fn gap(&mut self) -> Result<Expr, Stop> {
         let token: Token = self.bump();
         let open = self.bump().range;
@@ -124,7 +124,7 @@ impl Parser<'_> {
         Ok(Expr::new(ExprKind::Gap { from: Box::new(from), to: Box::new(to) }, range))
     }
 
-    /// One part, as a selector.
+    /// Parses one part, as a selector.
     pub(super) fn lone_part(&mut self) -> Result<Selector, Stop> {
         let start = self.start();
         let part = self.part()?;
@@ -132,12 +132,12 @@ impl Parser<'_> {
     }
 }
 
-/// The names of all aggregates.
+/// Returns the names of all aggregates.
 pub(super) fn summary_words() -> impl Iterator<Item = &'static str> + Clone {
     SUMMARIES.iter().map(|(word, _)| *word).chain(["percentile", "gap"])
 }
 
-/// Whether it is made of digits alone.
+/// Whether the text consists only of digits.
 pub(super) fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }

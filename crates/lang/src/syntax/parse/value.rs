@@ -1,4 +1,4 @@
-//! Values: arithmetic, filters, functions, names.
+//! Parses values: arithmetic, filters, functions, names.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::syntax::{
 };
 
 impl Parser<'_> {
-    /// A value with its filters.
+    /// Parses a value with its filters.
     pub(super) fn operand(&mut self) -> Result<Expr, Stop> {
         let start = self.start();
         let mut value = self.sum()?;
@@ -26,7 +26,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// Whether the next two tokens are this symbol, without a blank between.
+    /// Whether the next two tokens are this symbol, without whitespace between.
     pub(super) fn is_double(&self, symbol: char) -> bool {
         let second = self.tokens.ahead(1);
         self.tokens.peek().kind == TokenKind::Symbol(symbol)
@@ -48,7 +48,7 @@ impl Parser<'_> {
                 None => mistake.help(format!("known are {}", listed(FILTERS.iter().map(|f| f.0)))),
             });
         }
-        // In a selector the next filter may begin with a text, so only what belongs here is taken.
+        // In a selector the next condition may start with a text, so only the arguments of this filter are consumed.
         let arguments_max = match self.scene.dialect {
             Dialect::Selector => known.map_or(1, |(_, _, count)| *count),
             Dialect::Expression => usize::MAX,
@@ -196,7 +196,7 @@ impl Parser<'_> {
         Ok(Expr::new(ExprKind::List(items), self.since(start)))
     }
 
-    /// Values with commas between, from behind what opens them up to what closes them.
+    /// Parses values separated by commas, after the opening token and up to the closing one.
     fn items(&mut self, open: Range<usize>, close: char) -> Result<Vec<Expr>, Stop> {
         let scene = ParseContext { is_left: false, ..self.scene };
         let mut items = Vec::new();
@@ -226,7 +226,7 @@ impl Parser<'_> {
         Ok(inside)
     }
 
-    /// A function and what stands between its parentheses.
+    /// Parses a function call.
     pub(super) fn call(&mut self) -> Result<Expr, Stop> {
         if let Some(value) = self.summary()? {
             return Ok(value);
@@ -257,7 +257,7 @@ impl Parser<'_> {
         Ok(Expr::new(ExprKind::Call { function: *function, arguments }, range))
     }
 
-    /// Behind a mistake: on past the parenthesis that closes the one at `open`.
+    /// Recovers after an error: skips past the parenthesis that closes `open`.
     fn skip_to(&mut self, close: char, open: Range<usize>) -> Result<(), Stop> {
         let mut depth = 0_usize;
         loop {
@@ -274,7 +274,7 @@ impl Parser<'_> {
     }
 }
 
-/// `no argument`, `1 argument`, `0 or 1 arguments`.
+/// Returns `no argument`, `1 argument`, `0 or 1 arguments`.
 fn arguments_named(least: usize, most: usize) -> String {
     match (least, most) {
         (0, 0) => "no argument".to_owned(),

@@ -1,4 +1,4 @@
-//! Values that begin with a word: names of properties, parts of the response, and words that lack something.
+//! Parses values that start with a word: names of properties, parts of the response, and incomplete words.
 
 use std::ops::Range;
 
@@ -12,12 +12,12 @@ use crate::syntax::{
     name::{self, RESPONSE, SCOPES},
 };
 
-/// What other languages put in front of an attribute's name.
+/// Prefixes that other languages put before the name of an attribute.
 const FOREIGN_SCOPES: [&str; 5] =
     ["span.attributes.", "attributes.", "attribute.", "attr.", "span."];
 
 impl Parser<'_> {
-    /// What `attr:`, `var:` or `env:` names.
+    /// Resolves the name after `attr:`, `var:` or `env:`.
     pub(super) fn scoped(&mut self, scope: Scope, name: String, range: Range<usize>) -> Expr {
         let scope = match scope {
             Scope::Attr => {
@@ -36,7 +36,7 @@ impl Parser<'_> {
         Expr::new(ExprKind::Variable { scope, name }, range)
     }
 
-    /// What a name means in a condition.
+    /// Resolves a name in a condition.
     pub(super) fn named(&mut self, name: &str, range: Range<usize>) -> Expr {
         let property = match self.scene.inner {
             Some(inner) => Ok(name::of_inner(inner, name)),
@@ -65,7 +65,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A property is one of a span; there has to be one.
+    /// Reports a property without a current span.
     fn require_span(&mut self, property: &Property, range: Range<usize>) {
         if self.scene.root == Root::Claim && *property == Property::Count {
             let mistake = Mistake::error(range, "a claim has no selector whose spans are counted");
@@ -101,7 +101,7 @@ impl Parser<'_> {
         self.note(mistake);
     }
 
-    /// Something that is known only after the trigger, and that no event and no link knows.
+    /// Reports a value that is only known after the trigger, or that events and links do not have.
     pub(super) fn require_trace(&mut self, range: Range<usize>) {
         if self.scene.inner.is_some() {
             let message = "an event or a link speaks of itself alone";
@@ -115,7 +115,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A value that begins with a word.
+    /// Parses a value that starts with a word.
     pub(super) fn word(&mut self) -> Result<Expr, Stop> {
         let token = self.tokens.peek().clone();
         let word = self.tokens.text(&token);
@@ -152,7 +152,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Words with points between.
+    /// Parses words separated by dots.
     fn dotted(&mut self) -> Result<(String, Range<usize>), Stop> {
         let first = self.bump();
         let mut name = self.tokens.text(&first).to_owned();
@@ -172,7 +172,7 @@ impl Parser<'_> {
         Ok((name, self.since(first.range.start)))
     }
 
-    /// A name behind a point: words with points between, or a text.
+    /// Parses a name after a dot: words separated by dots, or a text.
     fn name_behind(&mut self, expected: &str) -> Result<String, Stop> {
         match self.tokens.peek().kind.clone() {
             TokenKind::Word => Ok(self.dotted()?.0),
@@ -184,7 +184,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `resource.NAME` and its like, `response.PART`, or an attribute that lacks its `attr:`.
+    /// Parses `resource.NAME` and similar, `response.PART`, or an attribute without its `attr:`.
     fn dotted_value(&mut self) -> Result<Expr, Stop> {
         let start = self.start();
         let first = self.tokens.peek_word().unwrap_or_default();
@@ -215,7 +215,7 @@ impl Parser<'_> {
         Ok(Expr::new(ExprKind::Null, range))
     }
 
-    /// `response.status` and its like.
+    /// Parses `response.status` and similar.
     fn response(&mut self) -> Result<Expr, Stop> {
         let start = self.bump().range.start;
         self.bump();

@@ -1,10 +1,10 @@
-//! From syntax tree to text, in its one form: reading it gives the same tree.
+//! Prints syntax trees as text in canonical form: parsing the text gives the same tree.
 //!
-//! In `span[…]` symbols stand tight (`name="GET"`) and conditions that all hold stand beside each other; in an
-//! expression every operator has its blanks. Parentheses stand only where the tree would be another one without.
+//! In `span[…]` symbols have no spaces around them (`name="GET"`) and joined conditions are separated by a space; in an
+//! expression every operator has spaces around it. Parentheses are printed only if the tree would be another one without them.
 //!
-//! Deliberately absent: line breaks, and comments, which the tree does not hold. A string of a document is one line
-//! here, and its scalar knows better.
+//! Deliberately absent: line breaks, and comments, which the tree does not contain. A string of a document is one line here; the
+//! scalar preserves its line breaks.
 
 mod value;
 
@@ -17,18 +17,18 @@ use super::{
     name::{self, COMPARATORS, RELATIONS},
 };
 
-/// A selector in its one form.
+/// Prints a selector in canonical form.
 pub(crate) fn selector(selector: &Selector) -> String {
     let scene = PrintContext { dialect: Dialect::Selector, ..PrintContext::EXPRESSION };
     printed(|out| out.selector(selector, scene))
 }
 
-/// An assertion, a claim or a value in its one form.
+/// Prints an assertion, a claim or a value in canonical form.
 pub(crate) fn expression(expression: &Expr) -> String {
     expression_in(expression, '"')
 }
 
-/// The same, with its texts in this quote where they do not hold it. Those inside `span[…]` know only `"`.
+/// Does the same, with this quote for texts that do not contain it. Texts inside `span[…]` always use `"`.
 pub(crate) fn expression_in(expression: &Expr, quote: char) -> String {
     printed(|out| {
         out.expr(expression, Level::Or, PrintContext { quote, ..PrintContext::EXPRESSION });
@@ -41,7 +41,7 @@ fn printed(write: impl FnOnce(&mut Printer)) -> String {
     printer.out
 }
 
-/// How tightly an expression holds together.
+/// The precedence level of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Or,
@@ -73,16 +73,16 @@ impl Level {
     }
 }
 
-/// Where an expression stands, as far as it changes its spelling.
+/// The context of an expression, as far as it changes its spelling.
 #[derive(Clone, Copy, Debug)]
 struct PrintContext {
     dialect: Dialect,
     inner: Option<Inner>,
-    /// A selector's names are bare here.
+    /// Whether the names of a selector are bare here.
     is_left: bool,
-    /// Something follows that a predicate would swallow.
+    /// Whether a token follows that the parser would read as part of a predicate.
     is_followed: bool,
-    /// The quote of an expression's texts, if they do not hold it.
+    /// The quote for texts of an expression that do not contain it.
     quote: char,
 }
 
@@ -147,7 +147,7 @@ impl Printer {
         }
     }
 
-    /// A part of `:has(…)`, which `self` need not begin.
+    /// Prints a part of `:has(…)`, without a leading `self`.
     fn relative(&mut self, part: &Part, scene: PrintContext) {
         let start = self.out.len();
         self.part(part, scene);
@@ -187,7 +187,7 @@ impl Printer {
         }
     }
 
-    /// What stands in brackets. Conditions that all hold stand beside each other where nothing runs together.
+    /// Prints the content of brackets. Joined conditions are separated by a space if that is unambiguous.
     fn condition(&mut self, condition: &Expr, scene: PrintContext) {
         let ExprKind::And(items) = &condition.kind else {
             return self.expr(condition, Level::Or, scene);
@@ -202,7 +202,7 @@ impl Printer {
         }
     }
 
-    /// An expression where at least `level` is asked for.
+    /// Prints an expression in a position that requires at least `level`.
     fn expr(&mut self, expr: &Expr, level: Level, scene: PrintContext) {
         let is_open = matches!(expr.kind, ExprKind::Quantified { predicate: Some(_), .. });
         if Level::of(expr) >= level && !(is_open && scene.is_followed) {
@@ -259,7 +259,7 @@ impl Printer {
         }
     }
 
-    /// Statements with a word between.
+    /// Prints statements with a word between.
     fn joined(&mut self, items: &[Expr], word: &str, level: Level, scene: PrintContext) {
         for (at, item) in items.iter().enumerate() {
             if at > 0 {
@@ -317,7 +317,7 @@ impl Printer {
     }
 }
 
-/// Whether a statement can stand beside others with a blank between.
+/// Whether a statement can be separated from others by a space only.
 fn stands_alone(statement: &Expr) -> bool {
     !matches!(
         statement.kind,
@@ -325,7 +325,7 @@ fn stands_alone(statement: &Expr) -> bool {
     )
 }
 
-/// Whether a value is one word, so that a symbol may stand tight beside it.
+/// Whether a value is one token, so that a symbol needs no space next to it.
 fn is_simple(value: &Expr) -> bool {
     matches!(
         value.kind,

@@ -1,4 +1,4 @@
-//! Values: literals, names, filters, functions and aggregates.
+//! Prints values: literals, names, filters, functions and aggregates.
 
 use super::{Level, PrintContext, Printer, printed};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 impl Printer {
     pub(super) fn value(&mut self, expr: &Expr, scene: PrintContext) {
         match &expr.kind {
-            // Bare, they would be names on the left of a selector's comparison.
+            // Without parentheses they would be names on the left side of a selector's comparison.
             ExprKind::Bool(_) | ExprKind::Null if scene.names_are_bare() => {
                 self.put("(");
                 self.value(expr, scene.right());
@@ -61,7 +61,7 @@ impl Printer {
             ExprKind::Minus(value) => {
                 self.put("-");
                 match value.kind {
-                    // Without the parentheses the sign would be the number's own.
+                    // Without the parentheses the sign would be part of the number.
                     ExprKind::Number { .. } | ExprKind::Duration(_) => {
                         self.put("(");
                         self.value(value, scene);
@@ -107,7 +107,7 @@ impl Printer {
         self.separated(values, ", ", |out, value| out.expr(value, Level::Filter, scene.right()));
     }
 
-    /// What stands behind a filter's name. A word would not be read as belonging to it.
+    /// Prints an argument of a filter. The parser would not read a bare word as an argument.
     fn argument(&mut self, argument: &Expr, scene: PrintContext) {
         let text = printed(|out| out.expr(argument, Level::Primary, scene));
         let is_word = text.starts_with(|c: char| c.is_alphabetic() || c == '_');
@@ -182,7 +182,7 @@ impl Printer {
         }
     }
 
-    /// A name behind a point.
+    /// Prints a name after a dot.
     fn name(&mut self, name: &str, scene: PrintContext) {
         if is_plain_name(name) { self.put(name) } else { self.text(name, scene) }
     }
@@ -230,7 +230,7 @@ impl Printer {
     }
 }
 
-/// The name that means a property behind `attr:`.
+/// Returns the name of a property after `attr:`.
 fn attribute_name(property: &Property) -> String {
     match property {
         Property::Attribute { name, .. } => name.clone(),
@@ -246,7 +246,7 @@ fn attribute_name(property: &Property) -> String {
     }
 }
 
-/// A duration in the largest unit that there is a whole number of, or as evidence shows it.
+/// Formats a duration in the largest unit of which it is a multiple, or as evidence shows it.
 fn duration(nanos: i128) -> String {
     const MINUTE: i128 = 60_000_000_000;
     match nanos {
@@ -257,7 +257,7 @@ fn duration(nanos: i128) -> String {
     }
 }
 
-/// A text of a selector.
+/// Quotes a text of a selector.
 fn selector_text(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -274,13 +274,13 @@ fn selector_text(text: &str) -> String {
     out
 }
 
-/// The quote that leaves a text of an expression as it is, if one does.
+/// Returns the quote that needs no escapes in a text of an expression, if there is one.
 fn quote_for(text: &str, preferred: char) -> char {
     let other = if preferred == '"' { '\'' } else { '"' };
     if text.contains(preferred) && !text.contains(other) { other } else { preferred }
 }
 
-/// A text of an expression.
+/// Quotes a text of an expression.
 fn expression_text(text: &str, quote: char) -> String {
     format!("{quote}{}{quote}", text.replace(quote, &format!("\\{quote}")))
 }

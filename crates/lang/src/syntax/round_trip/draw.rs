@@ -1,4 +1,4 @@
-//! Draws trees that a string can stand for.
+//! Generates random trees that have a string form.
 
 use super::super::{
     ast::{
@@ -10,12 +10,12 @@ use super::super::{
 };
 use crate::value::{Number, read_loose};
 
-/// Names of attributes, usual and unusual.
+/// Names of attributes, common and uncommon.
 const NAMES: &str = "a http.method x-y.z name kind status duration not and in true self span event not-in count 1st \
     a.1 größe quo\"te it's back\\slash resource.k event.x span.events tracetest.span.name \
     tracetest.span.duration tracetest.span.kind tracetest.response.body a..b";
 
-/// Texts; what looks like an insert is none.
+/// Texts; some look like a `${…}` but are not.
 const TEXTS: &[&str] = &[
     "GET",
     "",
@@ -38,7 +38,7 @@ fn names() -> Vec<&'static str> {
     NAMES.split_whitespace().chain(["with space", "tab\t", ""]).collect()
 }
 
-/// Draws decisions. When it is empty everything is as small as can be.
+/// A sequence of random decisions. When it is empty, every choice is the smallest one.
 pub(super) struct Tape(pub(super) Vec<u16>);
 
 impl Tape {
@@ -55,7 +55,7 @@ impl Tape {
     }
 }
 
-/// Where a tree is drawn for.
+/// The context for which a tree is generated.
 #[derive(Clone, Copy)]
 pub(super) struct DrawContext {
     is_selector: bool,
@@ -249,7 +249,7 @@ fn comparison(tape: &mut Tape, scene: DrawContext) -> Expr {
     })
 }
 
-/// A comparison. What is one of a few words equals no other, so it is searched.
+/// Builds a comparison. A property with a fixed set of words must not be compared with other words, so it uses `starts-with`.
 fn compared(left: Expr, comparator: Comparator, is_negated: bool, right: Expr) -> ExprKind {
     let is_word = |side: &Expr| {
         let side = match &side.kind {
@@ -324,7 +324,7 @@ fn text(tape: &mut Tape, scene: DrawContext) -> ExprKind {
     ExprKind::Template(Template { pieces })
 }
 
-/// A value that may be counted with.
+/// Generates a value that is valid in arithmetic.
 fn number(tape: &mut Tape, scene: DrawContext) -> Expr {
     let deeper = scene.deeper();
     expr(match tape.pick(if scene.depth == 0 { 4 } else { 8 }) {

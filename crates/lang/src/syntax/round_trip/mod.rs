@@ -1,4 +1,4 @@
-//! Whatever is read is written so that it is read again; whatever is written wrong is refused and nothing panics.
+//! Property tests: a printed tree parses to the same tree; invalid strings are rejected and nothing panics.
 
 mod draw;
 
@@ -16,7 +16,7 @@ fn tapes() -> impl Strategy<Value = Vec<u16>> {
     prop::collection::vec(any::<u16>(), 0..60)
 }
 
-/// Reads what was printed; the tree has to be the same.
+/// Parses the printed tree and checks that it is equal.
 #[track_caller]
 fn comes_back(tree: &Expr, read: fn(&str) -> ParseResult<Expr>) {
     for quote in ['"', '\''] {
@@ -33,7 +33,7 @@ fn selector_comes_back(tree: &Selector) {
     assert_eq!(again.tree.as_ref(), Some(tree), "{printed}\n{:#?}", again.mistakes);
 }
 
-/// Every entry takes every string; what it takes comes back, and what it refuses has a place.
+/// Every parser accepts any string without a panic; accepted strings round-trip, and rejections have a range.
 fn takes(source: &str) {
     fn places<T>(source: &str, parsed: &ParseResult<T>) {
         assert_eq!(parsed.tree.is_none(), parsed.mistakes.iter().any(|m| m.is_error()), "{source}");
@@ -56,7 +56,7 @@ fn takes(source: &str) {
     places(source, &parse::template(source));
 }
 
-/// Pieces of the language, right and wrong.
+/// Fragments of the language, valid and invalid.
 const PIECES: &str = "span [ ] name = contains not-contains \"a\" 'a' \" ' \\ , . : first nth_child ( ) 2 - 0x2 1.5 5ms \
     attr: attr:name attr:tracetest.selected_spans.count var:x ${ } != < >> => == | || && ! json_path regex length + * / \
     and or not true null // /* */ é 日本 🚀 every some no has self before calls count sum p95 percentile gap of by event \
@@ -76,7 +76,7 @@ fn soup() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A string with some of its words dropped, doubled or exchanged.
+/// Returns the string with some of its words dropped, doubled or swapped.
 fn mutated(source: &str, slips: &[(u16, u8)]) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut last = None;

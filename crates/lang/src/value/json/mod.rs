@@ -1,7 +1,7 @@
-//! JSON as values are made of: exact numbers, objects in the order of the document.
+//! JSON values: exact numbers, objects in document order.
 //!
-//! `serde_json` is not used for it: it rounds whole numbers beyond 64 bits, and forgets the order of keys unless a feature
-//! for the whole program says otherwise.
+//! `serde_json` is not used: it rounds integers beyond 64 bits, and drops the order of keys unless a feature of the complete
+//! program keeps it.
 
 mod object;
 mod read;
@@ -13,10 +13,10 @@ use crate::budget;
 pub(crate) use object::Object;
 pub(crate) use read::{ReadError, read};
 
-/// How many values are compared at the most to find out whether one document contains another.
+/// The maximum number of comparisons to decide whether one document contains another.
 const COMPARISONS_MAX: usize = 4_000_000;
 
-/// A document, or a part of one.
+/// A document, or a part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json {
     Null,
@@ -27,10 +27,10 @@ pub(crate) enum Json {
     Object(Object),
 }
 
-/// The list or object that a text holds, if it holds one; the error is the limit that it is beyond. A scalar is not one: most
-/// texts would be.
+/// Parses a text as a list or object; `None` if it is neither, the error is the limit that it exceeds. A scalar does not count:
+/// most texts would be one.
 pub(crate) fn read_document(text: &str) -> Result<Option<Json>, &'static str> {
-    // Most texts are no JSON, and the first character of most of them says so.
+    // Most texts are not JSON, and their first character shows it.
     if !text.trim_start().starts_with(['{', '[']) {
         return Ok(None);
     }
@@ -41,14 +41,13 @@ pub(crate) fn read_document(text: &str) -> Result<Option<Json>, &'static str> {
     }
 }
 
-/// Whether each item of `part` is found in `whole`; nothing where that takes too long to find out.
+/// Whether `whole` contains each item of `part`; `None` if deciding that takes too long.
 ///
-/// An object stands for a list of one. It is found in another if that has all its keys with the same values, objects
-/// within objects again by their keys; lists within objects have to be equal. A list is found too where it is itself an
-/// item.
+/// An object counts as a list of one. An object contains another if it has all its keys with the same values; nested objects are
+/// compared by their keys again, nested lists have to be equal. A list is also contained if it is itself an item.
 pub(crate) fn contains(whole: &Json, part: &Json) -> Option<bool> {
     let (candidates, wanted) = (as_list(whole), as_list(part));
-    // Each wanted one is held against all of the whole, in the worst case down to its last value.
+    // Each wanted item is compared with the complete `whole`, in the worst case down to the last value.
     if wanted.len() > 1 && wanted.len().saturating_mul(whole.weight()) > COMPARISONS_MAX {
         return None;
     }
@@ -60,7 +59,7 @@ pub(crate) fn contains(whole: &Json, part: &Json) -> Option<bool> {
     Some(is_item || wanted.iter().all(is_in))
 }
 
-/// Equality with numbers by their value: `1` equals `1.0`.
+/// Compares with numbers by value: `1` equals `1.0`.
 pub(crate) fn equals(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Number(a), Json::Number(b)) => a.equals(*b),
@@ -75,7 +74,7 @@ pub(crate) fn equals(a: &Json, b: &Json) -> bool {
 }
 
 impl Json {
-    /// How much there is of it: its values, and its texts by their length.
+    /// Returns its size: the number of its values, plus its texts by their length.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Null | Self::Bool(_) | Self::Number(_) => 1,
@@ -111,7 +110,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Without blanks. What is not a number is null, as in most programs.
+/// Prints without whitespace. NaN and infinities become null, as in most programs.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,12 +1,12 @@
-//! Keys and values in the order of the document, each key once.
+//! An object: keys and values in document order, each key once.
 
 use super::Json;
 
-/// An object. Of a key that stands twice the last value counts, as nearly every program reads it.
+/// An object. If a key is repeated, the last value counts, as in nearly every JSON parser.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Object {
     entries: Vec<(String, Json)>,
-    /// The numbers of the entries, by their keys.
+    /// The indexes of the entries, sorted by key.
     by_key: Vec<usize>,
 }
 
@@ -31,7 +31,7 @@ impl FromIterator<(String, Json)> for Object {
         let mut by_key = sorted(&entries);
         let is_same = |pair: &[usize]| entries[pair[0]].0 == entries[pair[1]].0;
         if by_key.windows(2).any(is_same) {
-            // The sort is stable, so of equal keys all but the last give way.
+            // The sort is stable, so only the last of equal keys remains.
             let mut is_last = vec![true; entries.len()];
             for pair in by_key.windows(2).filter(|pair| is_same(pair)) {
                 is_last[pair[0]] = false;

@@ -1,23 +1,23 @@
-//! From text to JSON, by RFC 8259.
+//! Parses JSON (RFC 8259).
 
 use super::{Json, Number};
 use crate::budget;
 
-/// The deepest nesting that is read.
+/// The maximum nesting depth.
 const NESTING_MAX: usize = 128;
 
-/// What reading a byte costs.
+/// The cost of parsing a byte.
 const READ_STEPS: u64 = 4;
 
-/// How many bytes a byte of text may become: a list of small numbers has two for each.
+/// The maximum number of bytes in memory for a byte of text: a list of small numbers has two bytes for each.
 const HELD_BYTES: u64 = 32;
 
-/// Why a text was not read. No word of the text is in it.
+/// The reason why a text was not parsed. It contains no part of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadError {
-    /// It is no JSON, and what is wrong.
+    /// The text is not JSON, with the reason.
     Malformed(&'static str),
-    /// It is JSON beyond a limit, and which: what it holds is not known.
+    /// The text is JSON that exceeds this limit: its content is unknown.
     Beyond(&'static str),
 }
 
@@ -29,7 +29,7 @@ const LIST_GOES_ON: &str = "a list goes on with `,` or ends with `]`";
 
 const OBJECT_GOES_ON: &str = "an object goes on with `,` or ends with `}`";
 
-/// Reads a document: any value, and nothing behind it. What is beyond a limit is still read to its end, to know whether it is
+/// Parses a document: any value, with nothing after it. A document beyond a limit is still parsed to its end, to check that it is
 /// JSON.
 pub(crate) fn read(text: &str) -> Result<Json, ReadError> {
     let bytes = text.len() as u64;
@@ -48,7 +48,7 @@ pub(crate) fn read(text: &str) -> Result<Json, ReadError> {
 
 struct Reader<'a> {
     rest: &'a str,
-    /// Which limit was met first.
+    /// The first limit that was exceeded.
     beyond: Option<&'static str>,
 }
 
@@ -130,9 +130,9 @@ impl Reader<'_> {
         if self.take(":") { Ok(key) } else { Err("a `:` follows a key") }
     }
 
-    /// Reads over a value however deep it is nested.
+    /// Skips a value of any nesting depth.
     fn skip_value(&mut self) -> Result<(), &'static str> {
-        // Of each list and object that is not at its end: whether it is an object.
+        // For each open list or object: whether it is an object.
         let mut open: Vec<bool> = Vec::new();
         let close = |is_object: bool| if is_object { "}" } else { "]" };
         loop {
@@ -198,7 +198,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The character of `\uXXXX`, or of two of them; half of a pair is the replacement character.
+    /// Decodes `\uXXXX`, or a pair of them; half of a surrogate pair becomes the replacement character.
     fn code_point(&mut self) -> Result<char, &'static str> {
         let first = self.four_digits()?;
         let after_first = self.rest;
@@ -233,7 +233,7 @@ impl Reader<'_> {
         }
         self.rest = rest;
         let number = match written.contains(['.', 'e', 'E']) {
-            // A double would be another whole number.
+            // A double would be another integer.
             false => written.parse().ok().map(Number::Int),
             true => {
                 let double: f64 = written.parse().map_err(|_| MALFORMED)?;
@@ -261,7 +261,7 @@ impl Reader<'_> {
     }
 }
 
-/// `[ "-" ] ( "0" | a digit from 1 to 9 and digits ) [ "." digits ] [ "e" [ "+" | "-" ] digits ]`
+/// Whether a text matches `[ "-" ] ( "0" | a digit from 1 to 9 and digits ) [ "." digits ] [ "e" [ "+" | "-" ] digits ]`.
 pub(in crate::value) fn is_number(written: &str) -> bool {
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let (mantissa, exponent) = match written.split_once(['e', 'E']) {

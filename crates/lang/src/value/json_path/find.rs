@@ -1,4 +1,4 @@
-//! What a query finds in a document.
+//! Evaluates a query on a document.
 
 use std::borrow::Cow;
 
@@ -8,17 +8,17 @@ use crate::{
     value::{json, pattern},
 };
 
-/// How many values are looked at, at the most: filters within `..` would look at their square.
+/// The maximum number of values to visit: filters within `..` would visit their square.
 const LOOKS_MAX: usize = 2_000_000;
 
-/// What looking at a value costs.
+/// The cost of visiting a value.
 const LOOK_STEPS: u64 = 8;
 
-/// The work was more than is done.
+/// The query exceeds the limit of visited values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
-/// Everything that the query finds, in the order of the document.
+/// Returns all results of the query, in document order.
 pub(crate) fn find<'d>(query: &Query, document: &'d Json) -> Result<Vec<&'d Json>, TooLarge> {
     let mut finder = PathFinder { document, looks: LOOKS_MAX };
     let found = finder.query(query, document);
@@ -28,7 +28,7 @@ pub(crate) fn find<'d>(query: &Query, document: &'d Json) -> Result<Vec<&'d Json
 
 struct PathFinder<'d> {
     document: &'d Json,
-    /// How many values may still be looked at.
+    /// The number of values that may still be visited.
     looks: usize,
 }
 
@@ -174,14 +174,14 @@ impl<'d> PathFinder<'d> {
         })
     }
 
-    /// Nothing equals nothing. Only numbers and texts have an order.
+    /// Compares two values. Two absent values are equal. Only numbers and texts have an order.
     fn compare(
         &mut self,
         left: Option<&Json>,
         comparison: Comparison,
         right: Option<&Json>,
     ) -> Result<bool, TooLarge> {
-        // Equality goes down to the last value.
+        // Equality compares down to the last value.
         let cost = left.zip(right).map_or(0, |(left, right)| left.weight().min(right.weight()));
         self.looks = self.looks.checked_sub(cost).ok_or(TooLarge)?;
         let is_equal = || match (left, right) {
@@ -219,7 +219,7 @@ fn children(node: &Json) -> impl Iterator<Item = &Json> {
     items.into_iter().flatten().chain(values)
 }
 
-/// The indices of a slice, in its direction.
+/// Returns the indexes of a slice, in its direction.
 fn slice(start: Option<i64>, end: Option<i64>, step: i64, length: usize) -> Vec<usize> {
     let length = i64::try_from(length).unwrap_or(i64::MAX);
     let counted = |index: i64| if index < 0 { index.saturating_add(length) } else { index };
@@ -242,14 +242,14 @@ fn slice(start: Option<i64>, end: Option<i64>, step: i64, length: usize) -> Vec<
     indices
 }
 
-/// By RFC 9485, where `.` is any character of one line. A pattern that is none matches nothing.
+/// Matches by RFC 9485, where `.` is any character except a line break. An invalid pattern matches nothing.
 fn is_match(text: &str, pattern: &str, is_whole: bool) -> bool {
     pattern::check(pattern).is_ok()
         && pattern::compile_for_once(&pattern_source(pattern, is_whole))
             .is_ok_and(|pattern| pattern.is_match(text))
 }
 
-/// A pattern as it is searched, once it is known to be one by itself.
+/// Returns the pattern as it is compiled; the caller has checked that it is valid by itself.
 pub(super) fn pattern_source(pattern: &str, is_whole: bool) -> String {
     match is_whole {
         true => format!(r"\A(?R:{pattern})\z"),

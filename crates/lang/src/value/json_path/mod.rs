@@ -1,8 +1,8 @@
-//! JSON paths, by RFC 9535, with its five functions.
+//! JSON paths (RFC 9535), with its five functions.
 //!
-//! Written here since what is at hand neither bounds its work nor keeps the order of the document, and works on numbers that
-//! are rounded already. Beyond the RFC, as files written for Tracetest have it: a path may do without its `$` (`name`,
-//! `.name`, `@.name`), and a name behind a point may hold `-`. Results come in the order of the document.
+//! Implemented here since the available libraries neither bound their work nor keep document order, and work on numbers that are
+//! already rounded. Extensions for files written for Tracetest: a path may omit its `$` (`name`, `.name`, `@.name`), and a name
+//! after a dot may contain `-`. Results are in document order.
 
 mod find;
 mod parse;
@@ -12,7 +12,7 @@ pub(crate) use find::find;
 use find::pattern_source;
 pub(crate) use parse::parse;
 
-/// `$.a[0]`: where it begins and what is followed from there.
+/// `$.a[0]`: the start of a path, and the segments after it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Query {
     start: Start,
@@ -23,13 +23,13 @@ pub(crate) struct Query {
 enum Start {
     /// `$`
     Document,
-    /// `@`: what a filter looks at.
+    /// `@`: the current value of a filter.
     This,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Segment {
-    /// `..`: from here and from everything below.
+    /// `..`: from here and from all descendants.
     is_deep: bool,
     selectors: Vec<PathSelector>,
 }
@@ -38,7 +38,7 @@ struct Segment {
 enum PathSelector {
     Name(String),
     Wildcard,
-    /// From the end where it is negative.
+    /// Counted from the end if negative.
     Index(i64),
     Slice {
         start: Option<i64>,
@@ -64,20 +64,20 @@ enum Condition {
         text: Operand,
         pattern: Operand,
         is_whole: bool,
-        /// The pattern, where it is a literal.
+        /// The pattern, if it is a literal.
         compiled: Option<Literal>,
     },
 }
 
-/// What has one value, or none.
+/// An operand with at most one value.
 #[derive(Clone, Debug, PartialEq)]
 enum Operand {
     Literal(Json),
-    /// A query that finds one thing at the most.
+    /// A query with at most one result.
     Query(Query),
     Length(Box<Self>),
     Count(Query),
-    /// The value of what is found, if that is one thing.
+    /// The value of the result, if there is exactly one.
     Value(Query),
 }
 
@@ -92,7 +92,7 @@ enum Comparison {
 }
 
 impl Query {
-    /// Whether it finds one thing at the most, whatever the document is.
+    /// Whether the query has at most one result for every document.
     pub(crate) fn is_singular(&self) -> bool {
         self.segments.iter().all(|segment| {
             !segment.is_deep

@@ -1,4 +1,4 @@
-//! From text to a query.
+//! Parses text into a query.
 
 use super::{
     Comparison, Condition, Json, Literal, Operand, PathSelector, Query, Segment, Start,
@@ -6,13 +6,13 @@ use super::{
 };
 use crate::value::{json, pattern};
 
-/// How deep filters may stand in filters, and parentheses in parentheses.
+/// The maximum nesting depth of filters and of parentheses.
 const NESTING_MAX: usize = 16;
 
-/// The largest index, as the RFC has it: every program's numbers hold it.
+/// The maximum index of the RFC: every common number type represents it exactly.
 const INDEX_MAX: i64 = (1 << 53) - 1;
 
-/// Reads a path. The error says what is wrong and where, in characters from 1.
+/// Parses a path. The error contains the reason and the position, in characters from 1.
 pub(crate) fn parse(path: &str) -> Result<Query, String> {
     let mut parser = PathParser { path, at: 0, depth: 0 };
     let query = parser.whole();
@@ -47,7 +47,7 @@ impl<'a> PathParser<'a> {
         Ok(Query { start: Start::Document, segments })
     }
 
-    /// `$…` or `@…` inside a filter.
+    /// Parses `$…` or `@…` inside a filter.
     fn query(&mut self) -> PathResult<Query> {
         let start = if self.take("$") {
             Start::Document
@@ -159,7 +159,7 @@ impl<'a> PathParser<'a> {
         }
     }
 
-    /// A text in single or double quotes, with the escapes of JSON.
+    /// Parses a text in single or double quotes, with the escapes of JSON.
     fn text(&mut self) -> PathResult<String> {
         const NO_END: &str = "the text that begins here has no end";
         let quote = if self.rest().starts_with('"') { '"' } else { '\'' };
@@ -227,7 +227,7 @@ impl<'a> PathParser<'a> {
         Ok(if is_negated { Condition::Not(Box::new(condition)) } else { condition })
     }
 
-    /// A comparison, or a query alone, which asks whether it finds something.
+    /// Parses a comparison, or a single query, which tests for existence.
     fn comparison(&mut self, start: usize, is_negated: bool) -> PathResult<Condition> {
         const COMPARISONS: [(&str, Comparison); 6] = [
             ("==", Comparison::Equal),
@@ -298,7 +298,7 @@ impl<'a> PathParser<'a> {
         self.number()
     }
 
-    /// The query as what is compared; `start` is where it stands.
+    /// Returns the query as an operand of a comparison; `start` is its position.
     fn singular(&mut self, query: Query, start: usize) -> PathResult<Operand> {
         if query.is_singular() {
             return Ok(Operand::Query(query));

@@ -1,4 +1,4 @@
-//! Paths as data: a document, a path, and what it finds, or the words in which it is refused.
+//! Tests of paths as data: a document, a path, and its results or its error message.
 
 use proptest::prelude::*;
 
