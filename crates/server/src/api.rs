@@ -1,6 +1,6 @@
-//! The HTTP edge: health, and under `/api/v1` tests and runs.
+//! The HTTP API: health, and under `/api/v1` tests and runs.
 //!
-//! One error form for all of it (RFC 9457, see `problem`). `guard` decides who may ask for what;
+//! All errors have one format (RFC 9457, see `problem`). `guard` decides which caller may send which request;
 //! no handler does.
 
 mod audit;
@@ -54,110 +54,110 @@ use crate::{
 };
 use problem::Problem;
 
-/// How long work for a request may take: a little more than it gives itself.
+/// The timeout for the work of a request: a little more than the timeout that the work applies itself.
 const WORK_MAX: Duration = Duration::from_secs(35);
 /// How long readiness waits for the database.
 const PING_MAX: Duration = Duration::from_secs(2);
 
-/// What every handler may use.
+/// The state that every handler shares.
 #[derive(Clone, Debug)]
 pub(crate) struct App {
     pub(crate) db: Db,
-    /// The same record by connections of their own, for probes.
+    /// A second connection pool to the same database, for probes.
     pub(crate) calm_db: Db,
-    /// The runtime for all that may be held.
+    /// The runtime for all work that may block.
     pub(crate) work: tokio::runtime::Handle,
     pub(crate) bus: Arc<Local>,
     pub(crate) watch: Watch,
     pub(crate) world: World,
     pub(crate) opening: DbStartup,
-    /// Who may ask.
+    /// Authenticates callers.
     pub(crate) access: Arc<Access>,
-    /// Whether work goes on.
+    /// Reports whether the server makes progress.
     pub(crate) liveness: Liveness,
-    /// Whether this server speaks TLS itself.
+    /// Whether this server terminates TLS itself.
     pub(crate) is_tls: bool,
-    /// The URL by which browsers reach it.
+    /// The URL by which browsers reach the server.
     pub(crate) public_url: Option<Url>,
-    /// Bytes of a body.
+    /// The maximum size of a request body in bytes.
     pub(crate) body_bytes_max: usize,
-    /// Who follows runs as they go.
+    /// The followers of active runs.
     pub(crate) followers: Arc<Followers>,
-    /// Places for those who read a trace: each may hold tens of megabytes.
+    /// Permits for readers of a trace: each reader may hold tens of megabytes.
     pub(crate) readers: Shares<Project>,
-    /// Places for those who write documents: each may make the database compress and log megabytes.
+    /// Permits for writers of documents: each writer may make the database compress and log megabytes.
     pub(crate) writers: Shares<Project>,
-    /// Where what takes long is computed.
+    /// The thread pool for long computations.
     pub(crate) pool: Pool,
-    /// Where a Collector sends to reach this server.
+    /// The endpoint to which a Collector sends to reach this server.
     pub(crate) otlp: Arc<str>,
 }
 
 impl App {
-    /// Whether a browser reaches this server by TLS: to itself, by its public URL, or as a trusted proxy says.
+    /// Whether a browser reaches this server over TLS: directly, by its public URL, or according to a trusted proxy.
     pub(crate) fn is_reached_by_tls(&self, origin: Origin) -> bool {
         let is_tls = self.is_tls || origin.is_tls;
         is_tls || self.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
     }
 }
 
-/// Traces read at a time.
+/// The maximum number of traces read at a time.
 pub(crate) const TRACE_READS_MAX: usize = 8;
 
-/// Files of documents written at a time; one of a project.
+/// The maximum number of document files written at a time; one for each project.
 pub(crate) const DOCUMENT_WRITES_MAX: usize = 2;
 
-/// The subject under which workers hear that a run waits.
+/// The bus subject that notifies workers of a queued run.
 pub(crate) fn runs_waiting() -> Subject {
     Subject("runs.waiting".to_owned())
 }
 
-/// The subject under which workers hear that a suite waits.
+/// The bus subject that notifies workers of a queued suite run.
 pub(crate) fn suites_waiting() -> Subject {
     Subject("suites.waiting".to_owned())
 }
 
-/// What stands before the id of a run in the subject under which its owner hears that it is asked to stop.
+/// The prefix, before the run's id, of the subject that notifies the owner of a run of a stop request.
 pub(crate) const RUN_STOPPED: &str = "run.stopped.";
 
-/// The subject under which the owner of a run hears that it is asked to stop.
+/// The bus subject that notifies the owner of a run of a stop request.
 pub(crate) fn run_stopped(run: RunId) -> Subject {
     Subject(format!("{RUN_STOPPED}{run}"))
 }
 
-/// What stands before the id of a run in the subject under which anyone hears of its end, and of what comes after it.
+/// The prefix, before the run's id, of the subject that announces the end of a run, and later events.
 const RUN_NEWS: &str = "run.";
 
-/// The subject under which anyone hears of the end of a run, and of what comes after it.
+/// The bus subject that announces the end of a run, and later events.
 pub(crate) fn run_news(run: RunId) -> Subject {
     Subject(format!("{RUN_NEWS}{run}"))
 }
 
-/// What stands before the id of a run in the subject under which its followers hear that something happened in it.
+/// The prefix, before the run's id, of the subject that notifies the followers of a run of new events.
 pub(crate) const RUN_EVENTS: &str = "run.events.";
 
-/// The subject under which the followers of a run hear that something happened in it, before its end.
+/// The bus subject that notifies the followers of a run of new events before its end.
 pub(crate) fn run_events(run: RunId) -> Subject {
     Subject(format!("{RUN_EVENTS}{run}"))
 }
 
-/// The run that has new events, where a subject is about that.
+/// Returns the run that has new events, if the subject is about events.
 pub(crate) fn told_of(subject: &Subject) -> Option<RunId> {
     let subject = &subject.0;
     subject.strip_prefix(RUN_EVENTS).or_else(|| subject.strip_prefix(RUN_NEWS))?.parse().ok()
 }
 
-/// The API as a document, made once.
+/// The OpenAPI document, rendered once.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
     openapi::text(&openapi::document(routes().merge(calm_routes()).into_openapi()))
 });
 
-/// The API as OpenAPI 3.1: JSON.
+/// Returns the OpenAPI 3.1 document as JSON.
 pub fn openapi() -> &'static str {
     &DOCUMENT
 }
 
-/// Every operation of the API. Each area offers its own.
+/// All operations of the API. Each module adds its own.
 fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .merge(tests::routes())
@@ -173,12 +173,12 @@ fn routes() -> OpenApiRouter<App> {
         .merge(audit::routes())
 }
 
-/// The operations that are answered where nobody is held.
+/// The operations that run on the control runtime, which no work blocks.
 fn calm_routes() -> OpenApiRouter<App> {
     telemetry::routes()
 }
 
-/// The router of the whole HTTP edge.
+/// The router of the complete HTTP API.
 pub(crate) fn router(app: App) -> Router {
     let (api, _document) = routes().split_for_parts();
     let api = api
@@ -189,9 +189,9 @@ pub(crate) fn router(app: App) -> Router {
         .layer(DefaultBodyLimit::max(app.body_bytes_max))
         .layer(middleware::from_fn_with_state(app.clone(), guard::known))
         .layer(middleware::from_fn_with_state(app.clone(), once_open))
-        // Every answer below is a span, refusals included.
+        // Every response below gets a span, refusals included.
         .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
-        // Whoever ends a span may be held, so all of this runs apart from the probes.
+        // The end of a span may block, so all of this runs apart from the probes.
         .layer(middleware::from_fn_with_state(app.clone(), on_work));
     let (calm, _document) = calm_routes().split_for_parts();
     let calm = calm
@@ -205,7 +205,7 @@ pub(crate) fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// The router of a listener for probes alone.
+/// The router of a listener that serves only probes.
 pub(crate) fn probes(app: App) -> Router {
     probe_routes()
         .fallback(no_such_path)
@@ -214,12 +214,12 @@ pub(crate) fn probes(app: App) -> Router {
         .with_state(app)
 }
 
-/// Probes come every second and say nothing about the server's work: they are not traced.
+/// The routes of probes. They arrive every second and show nothing about the server's work, so they are not traced.
 fn probe_routes() -> Router<App> {
     Router::new().route("/livez", get(alive)).route("/readyz", get(ready))
 }
 
-/// Whether a restart would help.
+/// The liveness probe: fails if a restart would help.
 async fn alive(State(app): State<App>) -> Response {
     match app.liveness.stalled_for() {
         None => Json(serde_json::json!({"status": "alive"})).into_response(),
@@ -230,11 +230,11 @@ async fn alive(State(app): State<App>) -> Response {
     }
 }
 
-/// Answers on the runtime for work. A caller that goes away ends what it asked for.
+/// Handles the request on the work runtime. If the caller disconnects, the request is cancelled.
 async fn on_work(State(app): State<App>, request: Request, next: Next) -> Response {
     let mut task = JoinSet::new();
     task.spawn_on(next.run(request), &app.work);
-    // Counted here as well: where the work is held, its clocks stand still too.
+    // This runtime needs its own timeout: while the work runtime is blocked, its timers do not fire either.
     match tokio::time::timeout(WORK_MAX, task.join_next()).await {
         Ok(Some(Ok(response))) => response,
         Ok(_) => Problem::new(Fault::Internal, "the request met a bug here").into_response(),
@@ -245,7 +245,7 @@ async fn on_work(State(app): State<App>, request: Request, next: Next) -> Respon
     }
 }
 
-/// Refuses at once while there is no database to ask: a caller need not wait to hear it.
+/// Refuses requests at once while the database is not connected, so that callers need not wait for the error.
 async fn once_open(State(app): State<App>, request: Request, next: Next) -> Response {
     match app.opening.waits_for() {
         None => next.run(request).await,
@@ -253,7 +253,7 @@ async fn once_open(State(app): State<App>, request: Request, next: Next) -> Resp
     }
 }
 
-/// What the server waits for is told to whoever may know: where access is on, to those who read its log.
+/// Builds the problem of a server that is not ready. With authentication on, only the server's log has the reason.
 fn not_ready(app: &App, why: &str) -> Problem {
     let why = match app.access.mode {
         Mode::Off => why,
@@ -262,9 +262,9 @@ fn not_ready(app: &App, why: &str) -> Problem {
     Problem::new(Fault::Upstream, format!("not ready: {why}"))
 }
 
-/// All instruments, for Prometheus.
+/// Returns all metrics in the Prometheus text format.
 async fn metrics(State(app): State<App>, uri: Uri) -> Response {
-    // To be collected takes a lock that may be held for as long as a disk takes.
+    // Collecting takes a lock that may be held for as long as a disk operation takes.
     let text = tokio::task::spawn_blocking(move || app.watch.telemetry.prometheus()).await;
     match text.ok().flatten() {
         Some(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
@@ -275,7 +275,7 @@ async fn metrics(State(app): State<App>, uri: Uri) -> Response {
 
 async fn ready(State(app): State<App>, parts: Parts) -> Response {
     let why = match app.opening.unready_reason() {
-        // It says so itself.
+        // `DbStartup` logs this reason itself.
         Some(why) => return not_ready(&app, &why).into_response(),
         None => broken(&app).await,
     };
@@ -290,7 +290,7 @@ async fn ready(State(app): State<App>, parts: Parts) -> Response {
     }
 }
 
-/// What is broken that was there before: the journal of spans, or the database.
+/// Returns the error of a dependency that worked before: the span journal or the database.
 async fn broken(app: &App) -> Option<String> {
     if let Some(error) = app.bus.counts().journal_error {
         app.bus.try_journal();

@@ -1,7 +1,7 @@
-//! The names by which the server tells of itself: every span, attribute and metric, with what it means.
+//! The catalogue of the server's own telemetry: the name and meaning of every span, attribute, metric and event.
 //!
-//! Telemetry is an interface, and dashboards and alerts are callers that no compiler sees: a name is changed here or
-//! nowhere, and `docs/telemetry.md` is made of this. Deliberately absent: how anything gets out, and ingest, which is
+//! Telemetry is an interface, and dashboards and alerts are callers that no compiler sees. So a name is changed only here,
+//! and `docs/telemetry.md` is generated from this. Deliberately absent: how telemetry is exported, and ingest, which is
 //! counted and never traced.
 
 mod page;
@@ -13,47 +13,47 @@ use telemetry::plan::Level;
 /// A span.
 #[derive(Debug)]
 pub struct Span {
-    /// Its name; what stands in `<…>` varies.
+    /// The name; the part in `<…>` varies.
     pub name: &'static str,
-    /// Its level; a statement in a step that waits has that of the step.
+    /// The level; a statement in a step that waits has the level of the step.
     pub level: Level,
-    /// Its kind.
+    /// The span kind.
     pub kind: &'static str,
-    /// What it hangs below.
+    /// The parent span.
     pub parent: &'static str,
     /// Its attributes.
     pub attributes: &'static [&'static str],
-    /// What it is.
+    /// The description.
     pub meaning: &'static str,
 }
 
-/// What a metric is made by.
+/// The instrument of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instrument {
-    /// A sum that only rises.
+    /// A monotonic sum.
     Counter,
-    /// A value of the moment.
+    /// A current value.
     Gauge,
-    /// How values are distributed.
+    /// A distribution of values.
     Histogram,
 }
 
-/// A metric. No attribute of one grows with traffic: no id of a run, a test or a trace is among them.
+/// A metric. The number of its time series does not grow with traffic: no attribute is the id of a run, a test or a trace.
 #[derive(Debug)]
 pub struct Metric {
-    /// Its name in OpenTelemetry.
+    /// The OpenTelemetry name.
     pub name: &'static str,
-    /// What it is made by.
+    /// The instrument.
     pub instrument: Instrument,
-    /// In UCUM.
+    /// The unit in UCUM.
     pub unit: &'static str,
     /// Its attributes.
     pub attributes: &'static [&'static str],
-    /// What it tells.
+    /// The description.
     pub meaning: &'static str,
 }
 
-/// An event of the log.
+/// A log event.
 #[derive(Debug)]
 pub struct Event {
     /// Its name.
@@ -62,7 +62,7 @@ pub struct Event {
     pub severity: &'static str,
     /// Its attributes.
     pub attributes: &'static [&'static str],
-    /// When it is logged.
+    /// When the server logs it.
     pub meaning: &'static str,
 }
 
@@ -81,7 +81,7 @@ pub(crate) mod event {
     pub(crate) const DOCUMENT_CHANGED: &str = "qualitytrace.document.changed";
 }
 
-/// Attributes that more than one place writes.
+/// Attributes that more than one module sets.
 pub(crate) mod attribute {
     pub(crate) const VERDICT: &str = "qualitytrace.run.verdict";
     pub(crate) const PROVISIONAL: &str = "qualitytrace.run.provisional_verdict";
@@ -121,16 +121,16 @@ pub(crate) mod attribute {
     pub(crate) const BUS_SUBJECT: &str = "messaging.destination.name";
 }
 
-/// The span of a run; its steps are this and a dot and their names.
+/// The span of a run; the name of a step's span is this, a dot, and the name of the step.
 pub(crate) const RUN: &str = "qualitytrace.run";
 
-/// The event of every span that failed; its one attribute is `exception.type`.
+/// The event of every failed span; its only attribute is `exception.type`.
 pub(crate) const EXCEPTION: &str = "exception";
 
-/// The span of a judgement that somebody asked for.
+/// The span of a re-judgement that a caller requested.
 pub(crate) const JUDGEMENT: &str = "qualitytrace.judgement";
 
-/// Every span of the server's own.
+/// All spans of the server itself.
 pub const SPANS: &[Span] = &[
     Span {
         name: "<METHOD> <route>",
@@ -279,7 +279,7 @@ pub const SPANS: &[Span] = &[
     },
 ];
 
-/// The one span that is not the server's own: the root of each trace under test.
+/// The only span that is not of the server itself: the root of each trace under test.
 pub const TRIGGER: &str = "Qualitytrace trigger";
 
 macro_rules! metric {
@@ -368,7 +368,7 @@ metric!(
     "How long Postgres took, waiting for a connection included."
 );
 
-/// Every metric of the server's own.
+/// All metrics of the server itself.
 pub const METRICS: &[&Metric] = &[
     &RUNS,
     &RUN_DURATION,
@@ -382,7 +382,7 @@ pub const METRICS: &[&Metric] = &[
     &DB_DURATION,
 ];
 
-/// Every event of the server's log that has a name.
+/// All named events of the server's log.
 pub const EVENTS: &[Event] = &[
     Event {
         name: event::READY,

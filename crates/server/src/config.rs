@@ -1,8 +1,8 @@
 //! The server's configuration file: its own sections, and the telemetry library's `telemetry`, `metrics` and `tracer`;
 //! YAML or TOML by its extension.
 //!
-//! One reading gives either a [`Config`] or every mistake at once, each with its place: in the file, or in the
-//! environment, whose `QUALITYTRACE_…` variables overrule it. Deliberately absent: which file is read, and flags.
+//! Parsing returns either a [`Config`] or all diagnostics at once, each with its location: in the file, or in the
+//! environment. `QUALITYTRACE_…` variables override the file. Deliberately absent: the choice of the file, and flags.
 
 mod access;
 mod bounds;
@@ -35,11 +35,11 @@ pub use reach::{Network, Triggers};
 pub use telemetry::config::Environment;
 pub use tls::{CertificateFiles, OtlpTls, Tls};
 
-/// What stands before a key in the name of its variable.
+/// The prefix of the environment variable of a key.
 pub const PREFIX: &str = "QUALITYTRACE";
-/// `service.name` of what does not say its own.
+/// The default `service.name`.
 const SERVICE_NAME: &str = "quality-trace";
-/// Variables of this prefix that are flags, not keys.
+/// Variables with this prefix that are flags, not keys.
 pub const FLAGS: &[&str] = &[
     "QUALITYTRACE_ATTRIBUTES",
     "QUALITYTRACE_CA",
@@ -100,8 +100,8 @@ pub const FLAGS: &[&str] = &[
     "QUALITYTRACE_WATCH",
 ];
 
-/// Variables by which `cargo xtask services env` tells tests where servers are. A person who has them set wants no word
-/// about each.
+/// Variables by which `cargo xtask services env` passes the addresses of servers to tests. A user who has them set wants no
+/// warning about each.
 const OF_TESTS: &[&str] = &[
     "QUALITYTRACE_TEST_COLLECTOR_BIN",
     "QUALITYTRACE_TEST_COLLECTOR_FILE",
@@ -122,86 +122,86 @@ const OF_TESTS: &[&str] = &[
     "QUALITYTRACE_TEST_TYPESCRIPT",
 ];
 
-/// All that a server is configured with.
+/// The complete configuration of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where the record is.
+    /// The database.
     pub postgres: Postgres,
-    /// Where the server's own telemetry goes.
+    /// The exporters of the server's own telemetry.
     pub telemetry: TelemetryConfig,
-    /// Where it listens.
+    /// The addresses to listen on.
     pub listen: Listen,
-    /// The URL by which browsers reach it.
+    /// The URL by which browsers reach the server.
     pub public_url: Option<Url>,
-    /// Proxies whose forwarded headers count.
+    /// The proxies with trusted forwarding headers.
     pub trusted_proxies: Vec<Network>,
-    /// By which certificates.
+    /// The TLS certificates.
     pub tls: Tls,
-    /// How runs are worked on.
+    /// The settings of the workers.
     pub workers: Workers,
-    /// How long what is recorded is kept.
+    /// The retention of stored data.
     pub retention: Retention,
-    /// What may be asked of it.
+    /// The limits for requests and traces.
     pub limits: Limits,
-    /// Who may ask.
+    /// The authentication of callers.
     pub access: AccessConfig,
-    /// The keys under which trace ids are minted.
+    /// The keys for trace ids.
     pub ids: Ids,
-    /// The keys under which variable sets are kept.
+    /// The keys for variable sets.
     pub secrets: Secrets,
-    /// What the tests of others may reach.
+    /// The targets that tests of other people may reach.
     pub triggers: Triggers,
-    /// What the process says on stderr.
+    /// The log on stderr.
     pub log: Log,
-    /// Documents that are applied at every start: a file, or a folder of them.
+    /// The documents that are applied at every start: a file, or a folder of them.
     pub provisioning: Option<PathBuf>,
-    /// What the server keeps beside the record.
+    /// The directory for data outside of the database.
     pub data_directory: PathBuf,
 }
 
-/// What came of reading a configuration.
+/// The result of parsing a configuration.
 #[derive(Debug)]
 pub struct ConfigReading {
-    /// The configuration, unless something is wrong with it.
+    /// The configuration, unless it has an error.
     pub config: Option<Config>,
-    /// What is wrong, or worth a word, with its place.
+    /// The errors and warnings that have a location.
     pub diagnostics: Vec<Diagnostic>,
-    /// What is worth a word and has no place.
+    /// The warnings without a location.
     pub notices: Vec<String>,
 }
 
-/// How Postgres is reached.
+/// The connection to Postgres.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Postgres {
-    /// Host name or address.
+    /// The host name or address.
     pub host: String,
-    /// Port.
+    /// The port.
     pub port: u16,
-    /// Role.
+    /// The role.
     pub user: String,
-    /// Its password.
+    /// The role's password.
     pub password: Secret,
-    /// Database.
+    /// The name of the database.
     pub dbname: String,
     /// Further connection parameters, such as `sslmode`.
     pub params: Vec<(String, String)>,
-    /// Connections at the most, for work; a few more are kept for what must not wait behind it.
+    /// The maximum number of connections for work; a few more are reserved for queries that must not wait behind it.
     pub pool_max: u32,
 }
 
-/// What leaves the server, and which exporter carries what.
+/// The exporters, and which telemetry each one exports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TelemetryConfig {
     /// All exporters.
     pub plan: Plan,
-    /// Carries the server's own spans and metrics: its name in the plan.
+    /// The name of the exporter in the plan that exports the server's own spans and metrics.
     pub exporter: Option<String>,
-    /// Carries the trigger span of each run.
+    /// The name of the exporter that exports the trigger span of each run.
     pub application_exporter: Option<String>,
 }
 
 impl TelemetryConfig {
-    /// The same, in the library's words.
+    /// Returns the roles in the type of the library.
     pub fn roles(&self) -> Roles {
         Roles {
             own: self.exporter.clone(),
@@ -209,7 +209,7 @@ impl TelemetryConfig {
         }
     }
 
-    /// Trigger spans that are left out leave the application's traces without a root.
+    /// Adds a note if sampling drops trigger spans, which leaves the application's traces without a root.
     fn note_thinned_triggers(&mut self) {
         let name = self.application_exporter.as_ref();
         let exporter = self.plan.exporters.iter().find(|exporter| Some(&exporter.name) == name);
@@ -223,34 +223,34 @@ impl TelemetryConfig {
     }
 }
 
-/// Addresses that the server listens on.
+/// The addresses that the server listens on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// The API.
     pub http: SocketAddr,
-    /// OTLP by gRPC.
+    /// OTLP over gRPC.
     pub otlp_grpc: SocketAddr,
-    /// OTLP by HTTP.
+    /// OTLP over HTTP.
     pub otlp_http: SocketAddr,
-    /// Probes alone, beside the API.
+    /// A listener for probes alone, in addition to the API.
     pub probes: Option<SocketAddr>,
 }
 
-/// What the process says on stderr.
+/// The log on stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// The least severe level that is said.
+    /// The minimum level that is logged.
     pub level: Level,
-    /// In which form.
+    /// The format of the lines.
     pub format: LogFormat,
 }
 
-/// A form of log lines.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// An object a line, with the ids of trace and span.
+    /// One JSON object a line, with trace id and span id.
     Json,
 }
 
@@ -271,7 +271,7 @@ impl Default for Listen {
     }
 }
 
-/// Reads a configuration file; the name's extension tells its format. An empty file asks for the defaults.
+/// Parses a configuration file; the extension of its name selects the format. An empty file means the defaults.
 pub fn read(text: &Text, environment: &Environment) -> ConfigReading {
     let (root, mistakes) = source::read_one(text);
     let taken = [FLAGS, OF_TESTS].concat();
@@ -359,7 +359,7 @@ fn telemetry(mut roles: Fields<'_>, plan: Plan, found: &Diagnostics) -> Telemetr
     telemetry
 }
 
-/// What is to come is read, so that nobody believes that it is there: the predecessor fell back in silence.
+/// Refuses `nats`, which is planned and does not work yet, so that users do not rely on it: the predecessor fell back silently.
 fn refuse_nats(root: &mut Fields<'_>, found: &Diagnostics) {
     let Some(item) = root.take("nats") else { return };
     let mistake = found
@@ -411,7 +411,7 @@ fn listen(server: &mut Fields<'_>) -> Listen {
 }
 
 fn postgres(mut fields: Fields<'_>) -> Postgres {
-    /// Postgres gives 100 connections by default, to all who ask.
+    /// Postgres accepts 100 connections by default, of all clients together.
     const POOL_MAX: u32 = 1000;
     let mut config = Postgres::default();
     let set = |to: &mut String, value: Option<&str>| {
@@ -434,7 +434,7 @@ fn postgres(mut fields: Fields<'_>) -> Postgres {
     config
 }
 
-/// `sslmode=disable application_name=x`; `&` separates as well.
+/// Parses `sslmode=disable application_name=x`; `&` separates as well.
 fn params(item: &Item<'_>) -> Vec<(String, String)> {
     let Some(text) = item.string() else { return Vec::new() };
     let pairs = text.split([' ', '&']).filter(|pair| !pair.is_empty());
@@ -447,7 +447,7 @@ fn params(item: &Item<'_>) -> Vec<(String, String)> {
     })
 }
 
-/// The exporter that this role names, by its name in the plan; a name that none has is an error.
+/// Returns the plan's name of the exporter that this role names; an unknown name is an error.
 fn role(roles: &mut Fields<'_>, key: &str, plan: &Plan, found: &Diagnostics) -> Option<String> {
     const EXPORTERS: &str = "telemetry.exporters.";
     let item = roles.take(key)?;

@@ -1,8 +1,8 @@
-//! Who follows runs as they go, and how they hear that there is something new.
+//! The followers of active runs, and how they are notified of new events.
 //!
-//! Hints of runs that this process owns wake their followers at once. What another replica writes is found by one question
-//! to the record for all runs that are followed, now and then, however many follow them. It is no part of anyone's trace.
-//! Deliberately absent: events, which each follower reads for itself.
+//! Notifications of runs that this process owns wake their followers at once. For the events that other replicas write, one
+//! periodic query covers all followed runs, however many followers they have. It is in no request's trace.
+//! Deliberately absent: events, which each follower reads itself.
 
 use std::{
     collections::HashMap,
@@ -22,38 +22,38 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api;
 
-/// Followers at a time: half of the connections that the listener has, so that others are served whoever follows. Runs of one
-/// project have half of them.
+/// The maximum number of followers: half of the listener's connections, so that other requests are always served. Runs of one
+/// project get half of them.
 const FOLLOWERS_MAX: usize = 256;
-/// Followers of one token or one login.
+/// The maximum number of followers of one token or one session.
 const OF_CALLER_MAX: usize = 64;
-/// How often the record is asked for what other replicas have written.
+/// How often the database is polled for the events of other replicas.
 const POLL: Duration = Duration::from_millis(500);
 
 /// All followers of this process.
 #[derive(Debug)]
 pub(crate) struct Followers {
-    /// What is known of each run that is followed.
+    /// The state of each followed run.
     runs: Mutex<HashMap<RunId, watch::Sender<News>>>,
     of_projects: Shares<Project>,
     of_callers: Shares<TokenId>,
-    /// Cancelled when all of them have to end.
+    /// Cancelled when all followers have to end.
     stop: CancellationToken,
 }
 
-/// A place of a follower, until it is dropped.
+/// The permit of a follower; released when dropped.
 #[derive(Debug)]
 pub(crate) struct FollowerPlace {
     _of_project: Permit,
     _of_caller: Option<Permit>,
 }
 
-/// What is known of a run, the same for all who follow it: what each has read is its own affair.
+/// The state of a run, shared by all its followers: each tracks itself what it has read.
 #[derive(Clone, Copy, Debug, Default)]
 struct News {
-    /// How often there was a hint. A hint says that there is more, but not how much.
+    /// The number of notifications. A notification means that there are more events, but not how many.
     hints: u64,
-    /// The number of its last event, as the record had it when it was last looked at.
+    /// The number of its last event at the last query.
     last: i64,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Follower {
     run: RunId,
     followers: Arc<Followers>,
     news: watch::Receiver<News>,
-    /// The hints that it has followed.
+    /// The number of notifications that it has handled.
     heard: u64,
 }
 
@@ -74,8 +74,8 @@ impl Followers {
         Arc::new(Self { runs: Mutex::default(), of_projects, of_callers, stop })
     }
 
-    /// A place for one more; none where all are taken, or all that this project or this caller may have. Where nobody need be
-    /// known, callers are not told apart.
+    /// Returns a permit for one more follower; `None` if all are taken, or all of this project or this caller. With authentication
+    /// off, callers are not distinguished.
     pub(crate) fn place(
         &self,
         project: &Project,
@@ -99,7 +99,7 @@ impl Followers {
         Follower { run, followers: Arc::clone(self), news, heard }
     }
 
-    /// Wakes followers until told to stop.
+    /// Wakes followers until the server stops.
     pub(crate) async fn keep(self: Arc<Self>, bus: Arc<impl Bus>, db: Db) {
         let mut hints = bus.hints();
         let mut poll = interval(POLL);
@@ -137,19 +137,19 @@ impl Followers {
                     }
                 }
             }
-            // Hints go on, and so does the next look.
+            // Notifications still arrive, and the next poll tries again.
             Err(error) => tracing::debug!(%error, "runs that are followed could not be looked at"),
         }
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<RunId, watch::Sender<News>>> {
-        // Nothing under the lock fails half way.
+        // No code under the lock panics halfway.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Follower {
-    /// Waits until there may be something new for one who has read up to number `after`.
+    /// Waits until there may be new events for a follower that has read up to number `after`.
     pub(crate) async fn news(&mut self, after: i64) {
         loop {
             let news = *self.news.borrow_and_update();
@@ -158,7 +158,7 @@ impl Follower {
                 return;
             }
             if self.news.changed().await.is_err() {
-                // Its sender goes with its last follower.
+                // The sender is dropped with its last follower.
                 std::future::pending::<()>().await;
             }
         }
@@ -194,7 +194,7 @@ mod tests {
         RunId::new(Timestamp::from_nanos(0), [random; 10])
     }
 
-    /// What a look at the record finds.
+    /// Sets the result of a database query.
     fn seen(followers: &Followers, run: RunId, last: i64) {
         let runs = followers.runs();
         runs[&run].send_modify(|news| news.last = last);
@@ -252,7 +252,7 @@ mod tests {
     async fn what_one_has_read_is_news_for_another() {
         let followers = Followers::new(CancellationToken::new());
         let run = id(1);
-        // Far ahead of the run, as anybody may ask to be.
+        // Far ahead of the run, which any caller may request.
         let mut ahead = followers.follow(run);
         let mut behind = followers.follow(run);
         seen(&followers, run, 5);

@@ -1,12 +1,12 @@
-//! The gates of a project, from the analyzer and the test runner that it stores.
+//! The gates of a project, from its stored analyzer and quality gate.
 //!
-//! One that cannot be read is no reason to pass a run without it: whoever asks is told, and judges nothing.
+//! A document that cannot be parsed is no reason to pass a run without it: the caller gets an error and does not judge.
 
 use lang::{CURRENT, Document, Gates};
 use model::DocumentKind;
 use source::{Colour, Diagnostic, Text};
 
-/// What the stored documents ask of a run.
+/// Returns the gates that the stored documents require of a run.
 pub(crate) fn gates(analyzer: Option<&str>, runner: Option<&str>) -> Result<Gates, String> {
     let analyzer = analyzer.map(|document| read(DocumentKind::Analyzer, document)).transpose()?;
     let runner = runner.map(|document| read(DocumentKind::QualityGate, document)).transpose()?;
@@ -22,7 +22,7 @@ pub(crate) fn gates(analyzer: Option<&str>, runner: Option<&str>) -> Result<Gate
 }
 
 fn read(kind: DocumentKind, document: &str) -> Result<Document, String> {
-    // Its place is told as the API has it: which file it came from, nobody knows here.
+    // The location is the path in the API, since the name of the document's file is not known here.
     let text = Text::new(format!("{}/{CURRENT}", kind.collection()), document);
     let (documents, diagnostics) = lang::read(&text);
     let is_right = !diagnostics.iter().any(Diagnostic::is_error);

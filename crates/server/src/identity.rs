@@ -1,8 +1,8 @@
-//! By what a server is known again when it comes back: its journal of spans, on its machine.
+//! The identity by which a server is recognized after a restart: its span journal, on its machine.
 //!
-//! The journal's folder is locked, so whoever has it has succeeded the one before; and what that one received is in it. A copy
-//! of the folder elsewhere is no successor, so the machine and its boot are a part of the identity: after a reboot the old
-//! row has run out anyway. Where one of the two cannot be told, a server is a new one each time.
+//! The journal's folder is locked, so a server that holds the lock is the successor of the previous one, and has the spans that
+//! it received. A copy of the folder elsewhere is no successor, so the machine and its boot are part of the identity: after a
+//! reboot the old row has expired anyway. If one of the two cannot be read, a server gets a new identity at each start.
 
 use std::{
     fs,
@@ -13,27 +13,27 @@ use std::{
 use model::World;
 use ring::digest;
 
-/// The file in the journal's folder.
+/// The file name in the journal's folder.
 const FILE: &str = "server";
-/// Hexadecimal digits in it.
+/// The number of hexadecimal digits in the file.
 const DIGITS: usize = 32;
-/// What tells one boot of one machine from all others. Containers of one machine share it.
+/// The file with the id of the machine's current boot. Containers of one machine share it.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
-/// The name of the machine, or of the container.
+/// The file with the name of the machine, or of the container.
 const HOST: &str = "/proc/sys/kernel/hostname";
-/// The most letters of a host name.
+/// The maximum length of a host name.
 const HOST_MAX: usize = 253;
 
-/// Who a server is.
+/// The identity of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// The same for a server that comes back.
+    /// The id, which is the same after a restart.
     pub(crate) id: [u8; 16],
-    /// The name of its machine.
+    /// The host name of its machine.
     pub(crate) host: String,
 }
 
-/// Who the server is that has this folder. Reads files, so that it blocks.
+/// Returns the identity of the server that holds this folder. Reads files, so it blocks.
 pub(crate) fn identity(folder: Option<&Path>, world: World) -> Identity {
     let host = host();
     let known = folder.and_then(|folder| number(folder, world)).zip(read(BOOT));
@@ -44,7 +44,7 @@ pub(crate) fn identity(folder: Option<&Path>, world: World) -> Identity {
     Identity { id, host }
 }
 
-/// The name of this machine.
+/// Returns the host name of this machine.
 pub(crate) fn host() -> String {
     let host = read(HOST).filter(|host| !host.is_empty()).unwrap_or_else(|| "server".to_owned());
     host.chars().take(HOST_MAX).collect()
@@ -54,7 +54,7 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// The number in the folder, which is made where there is none; none where the folder does not keep one.
+/// Returns the number in the folder, and creates it if there is none; `None` if the folder cannot store one.
 fn number(folder: &Path, world: World) -> Option<String> {
     let path = folder.join(FILE);
     let number = kept_number(&path, || world.random());
@@ -65,7 +65,7 @@ fn number(folder: &Path, world: World) -> Option<String> {
         .ok()
 }
 
-/// The number in this file; where there is none, or it is torn, another one is made of these bytes and kept.
+/// Returns the number in this file. If it is missing or damaged, creates another one from `made` and stores it.
 pub(crate) fn kept_number(path: &Path, made: impl Fn() -> [u8; 16]) -> io::Result<String> {
     let is_number =
         |text: &String| text.len() == DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -79,13 +79,13 @@ pub(crate) fn kept_number(path: &Path, made: impl Fn() -> [u8; 16]) -> io::Resul
     Ok(number)
 }
 
-/// Sixteen bytes that only these texts in this order have.
+/// Returns 16 bytes of the SHA-256 of these texts in this order.
 pub(crate) fn hashed(parts: &[&str]) -> [u8; 16] {
     let hash = digest::digest(&digest::SHA256, parts.join("\n").as_bytes());
     hash.as_ref().first_chunk().copied().unwrap_or_default()
 }
 
-/// The bytes as hexadecimal digits.
+/// Encodes bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -113,7 +113,7 @@ mod tests {
         let first = identity(Some(one.path()), world());
         assert_eq!(identity(Some(one.path()), world()), first, "it comes back");
         assert_ne!(identity(Some(other.path()), world()).id, first.id);
-        // What is in the file is no number: another one is made.
+        // The file holds no number: another one is created.
         fs::write(one.path().join(FILE), "torn").expect("written");
         let mended = identity(Some(one.path()), world());
         assert_ne!(mended.id, first.id);

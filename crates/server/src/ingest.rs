@@ -1,8 +1,8 @@
-//! Spans on their way in: from the OTLP receiver to the bus.
+//! Ingest of spans: from the OTLP receiver to the bus.
 //!
-//! Whether a span belongs to a run is told by its trace id: one that was minted here, or one that a run waits for; and a
-//! sender reaches only runs of its projects. All others are counted and go by: they touch neither the bus nor its journal. Ingest is never traced, so that telemetry
-//! about telemetry cannot loop.
+//! The trace id decides whether a span belongs to a run: it was minted here, or a run waits for it. A sender reaches only runs
+//! of its projects. All other spans are counted and discarded: they reach neither the bus nor its journal. Ingest is never
+//! traced, so that telemetry about telemetry cannot loop.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -31,42 +31,42 @@ use crate::{
     startup::Keys,
 };
 
-/// How old an id may be, in seconds: runs are over long before, and an old id is a replay.
+/// The maximum age of a trace id in seconds: runs end long before, and an old id is a replay.
 const EPOCH_AGE_MAX: u32 = 24 * 60 * 60;
-/// How far ahead another machine's clock may be, in seconds.
+/// How far the clock of another machine may be ahead, in seconds.
 const EPOCH_AHEAD_MAX: u32 = 5 * 60;
 
-/// Takes spans of runs, and lets all others go by.
+/// Accepts spans of runs, and discards all others.
 #[derive(Debug)]
 pub(crate) struct Ingest {
     pub(crate) bus: Arc<Local>,
-    /// Until they are known, nobody knows whose spans are whose, and senders keep what they have.
+    /// The keys of trace ids. Until they are known, spans cannot be assigned to runs, and senders have to keep their spans.
     pub(crate) keys: Keys,
     pub(crate) interests: Interests,
-    /// Those who conclude nothing from absence as long as they know that spans are taken here.
+    /// The other servers, which conclude nothing from absence while they know that this server accepts spans.
     pub(crate) peers: Peers,
     pub(crate) world: World,
-    /// Exports that were not taken, and that may have been anybody's.
+    /// The exports that were not accepted, and that may have belonged to any run.
     pub(crate) unread: Arc<UnreadableExports>,
-    /// The traces of runs of which log records came.
+    /// The traces of runs with log records.
     pub(crate) logs: Arc<Logs>,
 }
 
-/// Exports that were not taken and that may have been of any run that their senders reach.
+/// Exports that were not accepted and that may have belonged to any run that their senders reach.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadableExports {
-    /// Of spans.
+    /// The exports of spans.
     pub(crate) spans: LostExports,
-    /// Of log records.
+    /// The exports of log records.
     pub(crate) logs: LostExports,
 }
 
-/// Exports of one kind.
+/// The number of exports of one signal.
 #[derive(Debug, Default)]
 pub(crate) struct LostExports {
-    /// Of senders that reach all.
+    /// The exports of senders that reach all projects.
     all: AtomicU64,
-    /// Of the others: as many as there are projects at the most.
+    /// The exports of other senders: at most one entry for each project.
     by_project: Mutex<HashMap<Project, u64>>,
 }
 
@@ -82,25 +82,25 @@ impl LostExports {
         }
     }
 
-    /// How many may have been of a run of this project.
+    /// Returns how many may have belonged to a run of this project.
     pub(crate) fn of(&self, project: &Project) -> u64 {
         let counts = self.by_project.lock().unwrap_or_else(PoisonError::into_inner);
         self.all.load(Ordering::Relaxed) + counts.get(project).copied().unwrap_or(0)
     }
 }
 
-/// The traces of which log records came, the newest ones: a run asks for its own before it concludes that there are no events.
+/// The newest traces with log records: a run queries its own trace before it concludes that there are no events.
 #[derive(Debug, Default)]
 pub(crate) struct Logs(Mutex<LogCounts>);
 
 #[derive(Debug, Default)]
 struct LogCounts {
     by_trace: HashMap<TraceId, u64>,
-    /// In the order in which they were first heard of.
+    /// The traces in the order of their first log record.
     order: VecDeque<TraceId>,
 }
 
-/// Traces of which log records are counted; the oldest is forgotten for a further one.
+/// The maximum number of traces with counted log records; the oldest one is evicted for a new one.
 const LOG_TRACES_MAX: usize = 65_536;
 
 impl Logs {
@@ -118,25 +118,25 @@ impl Logs {
         }
     }
 
-    /// How many came of this trace.
+    /// Returns the number of log records of this trace.
     pub(crate) fn of(&self, trace: TraceId) -> u64 {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.by_trace.get(&trace).copied().unwrap_or(0)
     }
 }
 
-/// How spans are taken and kept.
+/// The settings of the receiver and the span journal.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     addresses: Vec<SocketAddr>,
     tls: Option<OtlpTls>,
     directory: PathBuf,
     limits: config::Limits,
-    /// Under what spans are sealed on disk; with none, under a key beside them.
+    /// The keys that encrypt spans on disk; if empty, a key file beside the spans is used.
     keys: Vec<[u8; 32]>,
 }
 
-/// Why OTLP cannot be taken by TLS.
+/// Why OTLP cannot be received over TLS.
 #[derive(Debug, Error)]
 pub enum OtlpTlsError {
     /// A file cannot be read.
@@ -144,10 +144,10 @@ pub enum OtlpTlsError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         reason: io::Error,
     },
-    /// What is in them is of no use.
+    /// The content of the files is invalid.
     #[error("`server.otlpTls`: {0}")]
     Tls(#[from] TlsError),
 }
@@ -155,7 +155,7 @@ pub enum OtlpTlsError {
 impl Settings {
     pub(crate) fn of(config: &Config) -> Self {
         Self {
-            // Both take everything; that there are two is for senders that expect OTLP's usual ports.
+            // Both ports accept both protocols; there are two for senders that expect OTLP's default ports.
             addresses: vec![config.listen.otlp_grpc, config.listen.otlp_http],
             tls: config.tls.otlp.clone(),
             directory: config.data_directory.join("spans"),
@@ -164,14 +164,14 @@ impl Settings {
         }
     }
 
-    /// Opens the bus with what is in its journal, says what that is, and tells who has it.
+    /// Opens the bus, replays its journal, logs the result, and returns the bus with the identity of the server.
     pub(crate) async fn open_bus(&self, world: World) -> Result<(Local, Identity), StartError> {
         let limits = bus::Limits {
             trace_bytes_max: self.limits.trace_bytes_max,
             trace_spans_max: self.limits.trace_spans_max as u64,
             ..bus::Limits::default()
         };
-        // An export is the largest batch that there can be.
+        // An export is the largest possible batch.
         let batch_bytes_max = receiver::Config::new(Vec::new()).message_bytes_max;
         let (directory, keys) = (self.directory.clone(), self.keys.clone());
         let open = move || {
@@ -196,7 +196,7 @@ impl Settings {
         Ok((bus, identity))
     }
 
-    /// How the receiver listens, to whom, and how many large exports it decodes at a time.
+    /// Returns the receiver's configuration: addresses, TLS, gate, and how many large exports it decodes at a time.
     pub(crate) fn receiver(
         &self,
         gate: Option<Gate>,
@@ -220,8 +220,8 @@ fn read_tls(files: &OtlpTls) -> Result<Tls, OtlpTlsError> {
 }
 
 impl Ingest {
-    /// Refuses spans while other servers may not know that they are taken here, but for those of runs that are listened to here
-    /// from their beginning: nobody else concludes anything about these.
+    /// Refuses spans while other servers may not know that this server accepts them, except for runs that this server has
+    /// subscribed to from their beginning: no other server draws conclusions about these.
     fn refuse_uncounted(&self, batches: &[bus::Batch]) -> Result<(), SinkError> {
         if batches.iter().all(|batch| self.bus.is_whole(batch.trace)) {
             return Ok(());
@@ -236,7 +236,7 @@ impl Ingest {
 }
 
 impl Ingest {
-    /// Whether an id was minted for a run that this sender reaches, not too long ago.
+    /// Whether an id was minted recently, for a run that this sender reaches.
     fn is_minted(&self, keys: &KeyRing, id: &TraceId, sender: &Sender) -> bool {
         let Some(minted) = keys.verify(id) else { return false };
         // Epoch seconds wrap in 2106, and so does their difference.
@@ -247,7 +247,7 @@ impl Ingest {
             && sender.projects().is_none_or(|projects| projects.iter().any(|it| keys.is_of(it, id)))
     }
 
-    /// Where on the bus the spans of a trace go that this sender sends.
+    /// Returns the bus channels for the spans of a trace from this sender.
     fn channels(&self, id: TraceId, sender: &Sender) -> Vec<TraceId> {
         let Some(keys) = self.keys.get() else { return Vec::new() };
         let minted = self.is_minted(keys, &id, sender).then_some(id);
@@ -385,7 +385,7 @@ mod tests {
         let betas = ingest.keys.of_open().mint(&beta, at, [3; 5]);
         assert!(ingest.wants(&betas, &of_beta) && ingest.wants(&betas, &Sender::of_all()));
         assert!(!ingest.wants(&betas, &of_alpha));
-        // A test of alpha that names the id of beta's run gets what alpha sends, and beta nothing of it.
+        // A test of alpha that names the id of beta's run gets the spans that alpha sends, and none of them reach beta.
         let _interest = ingest.interests.register(alpha.clone(), betas);
         let channel = super::channel(ingest.keys.of_open(), &alpha, betas);
         let [mut stolen, mut own] = [(channel, &alpha), (betas, &beta)]
@@ -418,7 +418,7 @@ mod tests {
     #[tokio::test]
     async fn a_journal_that_cannot_be_written_is_no_full_one() {
         let (ingest, directory) = ingest();
-        // Somebody deletes the folder, and another journal makes it anew.
+        // The folder is deleted, and another journal creates it again.
         let folder = directory.path().join("0");
         fs::remove_dir_all(&folder).expect("it is there");
         fs::create_dir(&folder).expect("writable");
@@ -437,7 +437,7 @@ mod tests {
         let (_subscription, all) =
             (ingest.bus.subscribe(ours, &Project::default()), Sender::of_all());
         ingest.bus.expect(ours);
-        // Nobody else concludes anything about a run that is listened to here.
+        // No other server draws conclusions about a run that this server has subscribed to.
         ingest.accept(vec![batch(ours)], &all).await.expect("taken");
         let both = vec![batch(ours), batch(other)];
         let refused = ingest.accept(both, &all).await.expect_err("refused");

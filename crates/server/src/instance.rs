@@ -1,8 +1,8 @@
-//! By what telemetry tells one server from another: `service.instance.id`.
+//! `service.instance.id`: the attribute by which telemetry distinguishes servers.
 //!
-//! It is kept in the data directory, so that a server that starts again goes on with its series. No two processes have the same
-//! one: each holds a lock on the file of its own, and of servers that share a directory the second has the second file. The
-//! name of the machine is a part of it, so that a copy of the directory on another machine has an id of its own.
+//! The id is stored in the data directory, so that a restarted server continues its time series. No two processes have the same
+//! id: each locks its own file, and of servers that share a directory the second one uses the second file. The host name is
+//! part of the id, so that a copy of the directory on another machine has its own id.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,20 +14,20 @@ use crate::identity::{hashed, hex, host, kept_number};
 
 /// The folder in the data directory.
 const FOLDER: &str = "instances";
-/// Servers that may share a data directory and are known again.
+/// The maximum number of servers that share a data directory and keep their ids.
 const SHARED_MAX: u32 = 64;
 
-/// The id of a server, as long as this is held.
+/// The id of a server, reserved until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Instance {
     /// A UUID.
     pub(crate) id: String,
-    /// Locked; none where the data directory keeps nothing, and the id is that of this process alone.
+    /// The locked file; `None` if the data directory cannot store the id, which is then only valid for this process.
     _file: Option<File>,
 }
 
 impl Instance {
-    /// The id of the server that has this data directory. Reads files, so that it blocks.
+    /// Returns the id of the server with this data directory. Reads files, so it blocks.
     pub(crate) fn of(directory: &Path, random: fn() -> u64) -> Self {
         let made = || (u128::from(random()) << 64 | u128::from(random())).to_be_bytes();
         let folder = directory.join(FOLDER);
@@ -42,7 +42,7 @@ impl Instance {
     }
 }
 
-/// The number of the first file that no other process holds, which is made where there is none.
+/// Returns the number of the first file that no other process has locked, and creates it if there is none.
 fn claimed(folder: &Path, made: impl Fn() -> [u8; 16]) -> io::Result<(String, File)> {
     fs::create_dir_all(folder)?;
     for place in 0..SHARED_MAX {
@@ -57,7 +57,7 @@ fn claimed(folder: &Path, made: impl Fn() -> [u8; 16]) -> io::Result<(String, Fi
     Err(io::Error::other(format!("{SHARED_MAX} servers share it")))
 }
 
-/// The bytes as a UUID of a form of our own (RFC 9562, version 8).
+/// Formats the bytes as a custom UUID (RFC 9562, version 8).
 fn uuid(mut bytes: [u8; 16]) -> String {
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;

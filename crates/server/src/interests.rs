@@ -1,9 +1,9 @@
 //! Traces that runs wait for though their ids were not minted for the run's project: those of `traceid` triggers.
 //!
-//! Such an id may be waited for by several projects, and each gets what its own senders sent: on the bus a project has a channel
-//! of its own for it. So no test reads another project's trace, or ends it, by naming its id.
+//! Several projects may wait for such an id, and each gets the spans of its own senders: each project has its own channel
+//! on the bus for it. So no test can read or end another project's trace by naming its id.
 //!
-//! Asked for every foreign span, and nearly always empty: then it costs one look at a number.
+//! The receiver queries this for every foreign span. It is nearly always empty: then a query costs one atomic load.
 
 use std::{
     collections::HashMap,
@@ -21,31 +21,31 @@ use ring::digest::{Context, SHA256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long traces are wanted whose runs were in flight when the server started: a worker takes each of them when its
-/// lease is over, and then has an interest of its own.
+/// How long the traces of runs that were active at the start of the server stay registered: a worker leases each of these runs
+/// when its old lease expires, and then registers its own interest.
 const RESUMED_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// So many of them.
+/// The maximum number of such traces.
 const RESUMED_TRACES_MAX: u32 = 10_000;
 
-/// The traces. A clone is the same set.
+/// The registered traces. Clones share the same set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interests(Arc<InterestTable>);
 
 #[derive(Debug, Default)]
 struct InterestTable {
-    /// How many traces there are.
+    /// The number of traces.
     traces: AtomicUsize,
-    /// With each, how many runs of which projects wait for it; as many traces as there are runs at the most.
+    /// For each trace, how many runs of which projects wait for it; at most as many traces as runs.
     runs: Mutex<HashMap<TraceId, HashMap<Project, usize>>>,
-    /// Those of runs that were in flight when the record was opened, and since when they are here.
+    /// The traces of runs that were active when the database was opened, and the time of their registration.
     resumed: Mutex<Option<(Instant, Vec<AwaitedTraces>)>>,
 }
 
-/// Whose run waits for which trace.
+/// A project, and the trace that its run waits for.
 type AwaitedTraces = (Project, TraceId);
 
-/// One run's interest, until it is dropped.
+/// The interest of one run, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Interest {
     awaited: AwaitedTraces,
@@ -53,7 +53,7 @@ pub(crate) struct Interest {
 }
 
 impl Interests {
-    /// Wants what runs in flight wait for, before a worker has taken them again: spans come as soon as they are taken.
+    /// Registers the traces of active runs before a worker leases them again: their spans arrive as soon as ingest accepts spans.
     pub(crate) async fn resume(&self, db: &Db, keys: &KeyRing) -> Result<(), DbError> {
         let traces = db.awaited_traces(RESUMED_TRACES_MAX).await?.into_iter();
         let foreign: Vec<_> =
@@ -64,7 +64,7 @@ impl Interests {
         Ok(())
     }
 
-    /// Lets go of those, once workers have interests of their own.
+    /// Removes these traces again, once workers have registered their own interests.
     pub(crate) async fn keep(self, stop: CancellationToken) {
         while tokio::time::timeout(RESUMED_MAX / 10, stop.cancelled()).await.is_err() {
             let since = self.0.resumed().as_ref().map(|(since, _)| *since);
@@ -86,7 +86,7 @@ impl Interests {
         Interest { awaited, of: self.clone() }
     }
 
-    /// The projects whose runs wait for this trace and that this sender reaches.
+    /// Returns the projects with runs that wait for this trace, as far as this sender reaches them.
     pub(crate) fn of(&self, trace: &TraceId, sender: &Sender) -> Vec<Project> {
         if self.0.traces.load(Ordering::Acquire) == 0 {
             return Vec::new();
@@ -97,7 +97,7 @@ impl Interests {
     }
 }
 
-/// Under which id the bus has what a project may have of a trace: its own, where that was minted for the project.
+/// Returns the bus channel for a project's part of a trace: the trace id itself if it was minted for the project.
 pub(crate) fn channel(keys: &KeyRing, project: &Project, trace: TraceId) -> TraceId {
     if keys.is_of(project, &trace) {
         return trace;

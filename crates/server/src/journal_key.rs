@@ -1,7 +1,7 @@
-//! Under what spans are sealed on disk: the keys for secrets, or a key that is made beside the spans.
+//! The keys that encrypt spans on disk: those of `secrets.keys`, or a key file that is created beside the spans.
 //!
-//! That one keeps spans from whoever gets a file of the journal alone, as by a backup of some files; not from whoever reads the
-//! folder. What it sealed still opens once the configuration has keys.
+//! The key file protects spans if only a file of the journal leaks, such as from a partial backup; it does not protect them from
+//! a reader of the folder. Spans that it encrypted can still be decrypted once the configuration has keys.
 
 use std::{
     fs,
@@ -14,10 +14,10 @@ use model::World;
 
 use crate::StartError;
 
-/// The file with the key.
+/// The name of the key file.
 const FILE: &str = "spans.key";
 
-/// The keys for the journal in this folder. Reads files, so that it blocks.
+/// Returns the keys for the journal in this folder. Reads files, so it blocks.
 pub(crate) fn keys(
     directory: &Path,
     mut keys: Vec<[u8; 32]>,
@@ -41,8 +41,8 @@ fn read(path: &Path) -> io::Result<[u8; 32]> {
     bytes.try_into().map_err(|_| io::Error::other(format!("it has {length} bytes and not 32")))
 }
 
-/// Makes the key, for this user alone. It is whole before it has its name, and another server that starts beside this one may
-/// have made it first.
+/// Creates the key file, readable for this user only. It is complete before it gets its name, and another server that starts at
+/// the same time may have created it first.
 fn make(directory: &Path, path: &Path, world: World) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let number = u64::from_be_bytes(world.random());

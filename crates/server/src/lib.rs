@@ -1,9 +1,9 @@
 //! The server: API, ingest, workers, configuration, and the wiring of all of them.
 //!
-//! [`start`] reads as the list of what a server is made of. It stands on two runtimes. On the one for work, whoever ends a
-//! span may be held by a full buffer. On the calm one, on which `start` is called, run health, ingest, the renewal of
-//! leases, and whoever tells the server to stop; its threads are suppressed, so that nothing on it is ever held.
-//! An address that others can reach is refused unless callers must say who they are.
+//! [`start`] lists the parts of a server. It uses two runtimes. On the work runtime, a full telemetry buffer may block a thread
+//! that ends a span. On the control runtime, on which `start` is called, run health, ingest, the renewal of leases, and the
+//! shutdown; telemetry is suppressed on its threads, so that they never block.
+//! An address that other machines can reach is refused unless callers must authenticate.
 
 mod access;
 mod api;
@@ -72,18 +72,18 @@ use startup::DbStartup;
 use watch::Watch;
 use worker::Worker;
 
-/// How long requests and runs in flight may take to end.
+/// The shutdown timeout of requests and active runs.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
-/// How long what telemetry is queued may take to be sent. What is left then is on disk, for the next start.
+/// The timeout for sending queued telemetry at shutdown. The rest stays on disk for the next start.
 const TELEMETRY_MAX: Duration = Duration::from_secs(5);
-/// How long tasks that were cut off, and connections, may take to be gone.
+/// The timeout for aborted tasks and connections to end.
 const REST_MAX: Duration = Duration::from_secs(5);
-/// Places to compute, at the least.
+/// The minimum number of threads for computations.
 const COMPUTE_MIN: usize = 4;
-/// Connections to the record for what must not wait behind work.
+/// The number of database connections for queries that must not wait behind work.
 const CALM_POOL_MAX: u32 = 2;
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug)]
 pub struct Handle {
     addresses: config::Listen,
@@ -93,7 +93,7 @@ pub struct Handle {
     telemetry: Arc<Telemetry>,
     opening: DbStartup,
     peers: Peers,
-    /// Renews the server's row until spans are accepted no more.
+    /// Renews the server's row until spans are no longer accepted.
     keeping: JoinSet<()>,
     dbs: [Db; 2],
 }
@@ -101,47 +101,47 @@ pub struct Handle {
 /// Why a server cannot start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// An address that others could reach.
+    /// An address that other machines can reach.
     #[error(
         "`{0}` is not a loopback address, and everyone who reaches the server may do everything: write `server.auth.mode: \
          on`, or listen on 127.0.0.1 or [::1]"
     )]
     NotLoopback(SocketAddr),
-    /// An exporter that would feed the server's own ingest.
+    /// An exporter that would send to the server's own ingest.
     #[error(
         "`{}` sends to `{}`, which is this server's own OTLP port: give its `endpoint` the address \
          of your Collector, or move the port with `{}` (or `{}`)",
         .0.exporter, .0.endpoint, .0.port_key, .0.port_flag
     )]
     OwnEndpoint(Box<OwnEndpoint>),
-    /// An address that is taken.
+    /// An address that is in use.
     #[error("cannot listen on `{address}`: {reason}; choose another one with `{setting}`")]
     Listen {
-        /// The flag or the key that chooses it.
+        /// The flag or the key that sets the address.
         setting: &'static str,
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         reason: io::Error,
     },
-    /// The record cannot be reached.
+    /// The database cannot be reached.
     #[error(transparent)]
     Db(#[from] DbError),
-    /// Spans cannot be kept.
+    /// Spans cannot be stored.
     #[error("spans cannot be kept in `server.dataDirectory`: {0}")]
     Bus(#[from] bus::OpenError),
-    /// The key beside the spans cannot be read or made.
+    /// The key file beside the spans cannot be read or created.
     #[error("`{}`, the key of spans on disk, cannot be used: {reason}; where nothing else helps remove it, and what it sealed", path.display())]
     JournalKey {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         reason: io::Error,
     },
-    /// OTLP cannot be taken by TLS.
+    /// OTLP cannot be received over TLS.
     #[error(transparent)]
     OtlpTls(#[from] ingest::OtlpTlsError),
-    /// The API cannot be served by TLS.
+    /// The API cannot be served over TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The OTLP receiver cannot start.
@@ -150,10 +150,10 @@ pub enum StartError {
     /// An exporter cannot be started.
     #[error(transparent)]
     Telemetry(#[from] telemetry::StartError),
-    /// Documents that are applied at every start.
+    /// The documents that are applied at every start are invalid.
     #[error(transparent)]
     Provision(#[from] ProvisionError),
-    /// The runtime for work ended early.
+    /// The work runtime ended early.
     #[error("a part of the server could not be started: {0}")]
     Work(#[from] tokio::task::JoinError),
 }
@@ -168,7 +168,7 @@ impl Faulty for StartError {
             Self::JournalKey { .. } => Fault::Invalid,
             Self::OtlpTls(_) => Fault::Invalid,
             Self::Receiver(error) => error.fault(),
-            // A folder or a file that the operator named.
+            // The operator configured the folder or file.
             Self::Telemetry(_) => Fault::Invalid,
             Self::Provision(error) => error.fault(),
             Self::Work(_) => Fault::Internal,
@@ -176,11 +176,11 @@ impl Faulty for StartError {
     }
 }
 
-/// Starts a server. It is ready when this returns, unless its Postgres is not there: then it waits for it, and says so.
-/// A Collector need not be there.
+/// Starts a server. It is ready when this returns, unless Postgres is unavailable: then it waits for it, and logs that.
+/// A Collector need not be available.
 ///
-/// Called on the calm runtime. `telemetry` has been started from the same configuration; `work` is the runtime for all
-/// that a full buffer may hold.
+/// Must be called on the control runtime. `telemetry` was started from the same configuration; `work` is the runtime for
+/// all work that a full telemetry buffer may block.
 pub async fn start(
     config: Config,
     telemetry: Arc<Telemetry>,
@@ -188,30 +188,30 @@ pub async fn start(
     work: runtime::Handle,
 ) -> Result<Handle, StartError> {
     let (tls, spans) = (fits(&config)?, ingest::Settings::of(&config));
-    // What the server's own files bring is read before anything is touched.
+    // The provisioned documents are read before anything changes.
     let (otlp, provided) = provided(&config)?;
     let (db, calm_db) = records(&config, world, &work)?;
     let (triggers, pool) = (strangers(&config), pool(&work));
     let (access, proxies, gate) = access(&config, &calm_db, world);
     let Config { telemetry: exporters, listen, workers, ids, retention, limits, .. } = config;
-    // Traces that runs wait for though nobody here minted their ids.
+    // The external trace ids that runs wait for.
     let interests = interests::Interests::default();
-    // Spans in: receiver to bus, which has what a server before this one was told to keep, and by which it is known again.
+    // Ingest: from the receiver to the bus. The bus replays the journal of the previous process, which also identifies this server.
     let (bus, identity) = spans.open_bus(world).await?;
     let (bus, peers) = (Arc::new(bus), Peers::new(identity, world));
-    // The record, brought to this version's form, with the key under which all replicas mint trace ids.
+    // The database: migrated, with the key with which all replicas mint trace ids.
     let seen = (interests.clone(), peers.clone());
     let opening = DbStartup::new(db.clone(), ids.keys, seen, world).with(provided);
     let ingest = opening.ingest(Arc::clone(&bus));
     let (unread, logs) = (Arc::clone(&ingest.unread), Arc::clone(&ingest.logs));
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
     let (listeners, addresses) = listen_on(listen, &receiver)?;
-    // Ports that were left open are known only now.
+    // Ports that the system chose are known only now.
     own_telemetry::refuse_own_endpoints(&exporters, addresses)?;
     peers.listen_on(addresses.http);
     work.spawn(opening.clone().first()).await??;
     let keeping = peers.clone().keep_apart(calm_db.clone());
-    // The API: heard here, carried out on the runtime for work.
+    // The API: connections are accepted here, requests are handled on the work runtime.
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
     let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
     let followers = followers::Followers::new(stop.clone());
@@ -238,7 +238,7 @@ pub async fn start(
     tasks.spawn(interests.clone().keep(stop.clone()));
     tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));
     answer(&mut tasks, listeners, (tls, proxies), app, &stop);
-    // The workers, once the record is open.
+    // The workers, once the database is open.
     let worker = Worker {
         name: worker_name(world),
         config: workers,
@@ -264,8 +264,8 @@ pub async fn start(
     Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, peers, keeping, dbs })
 }
 
-/// Where a Collector sends to reach this server. One that listens everywhere is known by a name that only its operator
-/// knows.
+/// Returns the endpoint to which a Collector sends to reach this server. If the server listens on all addresses, only its
+/// operator knows the host name.
 fn receiver_name(config: &Config) -> String {
     let address = config.listen.otlp_grpc;
     match address.ip().is_unspecified() {
@@ -274,7 +274,7 @@ fn receiver_name(config: &Config) -> String {
     }
 }
 
-/// Refuses a configuration that cannot work, as far as that can be told without starting anything: reads every file that it
+/// Refuses a configuration that cannot work, as far as that can be checked without a start: reads every file that it
 /// names.
 pub fn check(config: &Config) -> Result<(), StartError> {
     fits(config)?;
@@ -283,7 +283,7 @@ pub fn check(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Refuses what cannot work before anything is touched; how the API speaks TLS.
+/// Refuses a configuration that cannot work before anything changes; returns the TLS acceptor of the API.
 fn fits(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
     if let (Some(address), Mode::Off) = (beyond(config.listen), config.access.mode) {
         return Err(StartError::NotLoopback(address));
@@ -293,14 +293,14 @@ fn fits(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
     Ok(config.tls.api.as_ref().map(tls::acceptor).transpose()?)
 }
 
-/// An address that others can reach.
+/// Returns an address that other machines can reach.
 fn beyond(listen: config::Listen) -> Option<SocketAddr> {
     let addresses = [listen.http, listen.otlp_grpc, listen.otlp_http].into_iter();
     let addresses = addresses.chain(listen.probes);
     addresses.filter(|address| !address.ip().is_loopback()).min()
 }
 
-/// Who may ask, from where that counts, and who may send spans, unless everyone may.
+/// Returns the authentication of callers, the trusted proxies, and the gate for senders of spans, unless ingest is open.
 fn access(
     config: &Config,
     calm_db: &Db,
@@ -313,7 +313,7 @@ fn access(
     (access, proxies, gate)
 }
 
-/// Triggers for strangers' tests: what they reach is bounded, and they see nothing of this process's environment.
+/// Returns the triggers for untrusted tests: their targets are bounded, and they see no variable of this process's environment.
 fn strangers(config: &Config) -> Triggers {
     let listed = trigger::AllowedCommands {
         programs: config.triggers.exec_allowed.iter().map(PathBuf::from).collect(),
@@ -328,8 +328,8 @@ fn strangers(config: &Config) -> Triggers {
     })
 }
 
-/// The record, twice: a connection is driven by the runtime that made it, so each runtime has its own. Neither is
-/// connected yet.
+/// Returns two pools to the database: a connection is driven by the runtime that created it, so each runtime has its own.
+/// Neither is connected yet.
 fn records(config: &Config, world: World, work: &runtime::Handle) -> Result<(Db, Db), DbError> {
     let postgres = &config.postgres;
     let secrets = config.secrets.keys.iter().map(|key| (key.id.as_str(), key.expose()));
@@ -339,7 +339,7 @@ fn records(config: &Config, world: World, work: &runtime::Handle) -> Result<(Db,
     Ok((db.with_secrets(SecretKeys::new(secrets, world)), calm_db))
 }
 
-/// Where a Collector sends to reach this server, and what the server's own files bring.
+/// Returns the endpoint to which a Collector sends to reach this server, and the provisioned documents.
 fn provided(
     config: &Config,
 ) -> Result<(Arc<str>, Option<Vec<provision::ProvisionedDocument>>), StartError> {
@@ -348,7 +348,7 @@ fn provided(
     Ok((otlp, provided))
 }
 
-/// Whether the runtime for work goes on, but for what a full telemetry buffer holds.
+/// Monitors whether the work runtime makes progress, except while a full telemetry buffer blocks it.
 fn liveness(
     tasks: &mut JoinSet<()>,
     work: &runtime::Handle,
@@ -363,13 +363,13 @@ fn cores(work: &runtime::Handle) -> usize {
     work.metrics().num_workers()
 }
 
-/// What computes has threads of its own: more than there are processors, since one owner has half of them. Those that answer
-/// go first.
+/// Returns the thread pool for computations: it has more threads than processors, since one owner gets half of them. Threads
+/// that respond to requests have priority.
 fn pool(work: &runtime::Handle) -> Pool {
     Pool::new((2 * cores(work)).max(COMPUTE_MIN)).giving_way()
 }
 
-/// All that is done once the record is open: runs, suites, and what the record itself needs.
+/// Runs all tasks that need the database: runs, suites, and its maintenance.
 async fn working(worker: Arc<Worker>, retention: config::Retention, stop: CancellationToken) {
     let keep = db::Keep { runs: retention.runs, traces: retention.traces };
     let upkeep =
@@ -378,13 +378,13 @@ async fn working(worker: Arc<Worker>, retention: config::Retention, stop: Cancel
     tokio::join!(runs, suites::work(worker, stop), upkeep);
 }
 
-/// Listeners for what is asked by HTTP.
+/// The HTTP listeners.
 struct Listeners {
     api: TcpListener,
     probes: Option<TcpListener>,
 }
 
-/// Answers the API's callers, and probes apart from them where they have a port.
+/// Serves the API, and the probes separately if they have their own port.
 fn answer(
     tasks: &mut JoinSet<()>,
     listeners: Listeners,
@@ -399,7 +399,7 @@ fn answer(
     tasks.spawn(listen::serve(listeners.api, tls, (api::router(app), proxies), stop.clone()));
 }
 
-/// The listeners, and where the server listens in fact.
+/// Binds the listeners, and returns them with the actual addresses.
 fn listen_on(
     listen: config::Listen,
     receiver: &receiver::Receiver,
@@ -415,7 +415,7 @@ fn listen_on(
     let probes = listen.probes.map(|address| bind(address, "server.probePort")).transpose()?;
     let addresses = config::Listen {
         http: api.local_addr().unwrap_or(listen.http),
-        // Both take everything; that there are two is for senders that expect OTLP's usual ports.
+        // Both ports accept both protocols; there are two for senders that expect OTLP's default ports.
         otlp_grpc: receiver.addresses().first().copied().unwrap_or(listen.otlp_grpc),
         otlp_http: receiver.addresses().last().copied().unwrap_or(listen.otlp_http),
         probes: probes.as_ref().and_then(|it| it.local_addr().ok()),
@@ -424,12 +424,12 @@ fn listen_on(
 }
 
 impl Handle {
-    /// Where the server listens, ports that were left open filled in.
+    /// The actual addresses that the server listens on, with the ports that the system chose.
     pub fn addresses(&self) -> config::Listen {
         self.addresses
     }
 
-    /// Waits until a part of the server ends that should not, and tells which way it went.
+    /// Waits until a part of the server ends unexpectedly, and returns the reason.
     pub async fn ended(&mut self) -> String {
         let ended = tokio::select! {
             ended = self.tasks.join_next() => ended.and_then(Result::err).map(|error| error.to_string()),
@@ -439,23 +439,23 @@ impl Handle {
         ended.unwrap_or_else(|| "a part of the server ended by itself".to_owned())
     }
 
-    /// Why the server is not ready; none where it is.
+    /// Returns why the server is not ready; `None` if it is.
     pub fn waits_for(&self) -> Option<String> {
         self.opening.waits_for()
     }
 
-    /// Ends when the server is ready.
+    /// Completes when the server is ready.
     pub fn ready(&self) -> impl Future<Output = ()> + use<> {
         self.opening.clone().opened()
     }
 
-    /// Stops taking work, lets runs in flight end, sends the telemetry that is queued, and tells what came of it.
+    /// Shuts down: stops leasing runs, waits for active runs, sends queued telemetry, and returns a report of it.
     pub async fn shutdown(mut self) -> Report {
         self.stop.cancel();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(SHUTDOWN_MAX, ended).await.is_err() {
             tracing::warn!("requests or runs that would not end are cut off");
-            // Not waited for yet: one that a full buffer holds is released by the end of telemetry only.
+            // Not awaited yet: only the end of telemetry releases a task that a full buffer blocks.
             self.tasks.abort_all();
         }
         self.receiver.shutdown().await;
@@ -463,7 +463,7 @@ impl Handle {
         let [_, calm_db] = &self.dbs;
         self.peers.leave(calm_db).await;
         let telemetry = self.telemetry;
-        // It waits for its senders, and blocks its thread meanwhile.
+        // It waits for its exporters and blocks its thread meanwhile.
         let report = tokio::task::spawn_blocking(move || telemetry.shutdown(TELEMETRY_MAX)).await;
         let rest = async {
             while self.tasks.join_next().await.is_some() {}

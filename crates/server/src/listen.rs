@@ -1,7 +1,7 @@
-//! The API's listener: the router over hyper, with the bounds that a server needs.
+//! The API's listener: the router over hyper, with the limits that a server needs.
 //!
-//! Connections are counted, in all and by peer, a peer has a limited time to say what it wants, and a stop lets requests in flight
-//! end. With a certificate there is TLS and nothing else. Deliberately absent: HTTP/2.
+//! Connections are limited in total and for each peer, a peer has a limited time to send its request, and a shutdown waits for
+//! active requests. With a certificate the listener accepts only TLS. Deliberately absent: HTTP/2.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -29,18 +29,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{proxies::TrustedProxies, write_timeout::WriteTimeout};
 
-/// Connections that are served at a time; further ones wait.
+/// The maximum number of connections served at a time; further ones wait.
 const CONNECTIONS_MAX: usize = 1024;
-/// How long a peer may take to send a request's head.
+/// The timeout for the head of a request.
 const HEAD_MAX: Duration = Duration::from_secs(10);
-/// How long a connection may last, so that a peer that never reads its answer does not keep its place.
+/// The maximum duration of a connection, so that a peer that never reads its response does not hold its permit.
 const CONNECTION_MAX: Duration = Duration::from_secs(10 * 60);
-/// How long a peer may leave an answer unread.
+/// How long a peer may leave a response unread.
 const UNREAD_MAX: Duration = Duration::from_secs(20);
-/// How long to wait when the system has no socket to give.
+/// How long to wait when the system has no free socket.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// Serves until told to stop, then until the requests in flight are answered.
+/// Serves until the server stops, then until active requests have their responses.
 pub(crate) async fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -77,7 +77,7 @@ pub(crate) async fn serve(
             }
         });
     }
-    // Whoever comes now is refused at once and not left waiting.
+    // New connections are refused at once instead of waiting.
     drop(listener);
     graceful.shutdown().await;
 }
@@ -103,7 +103,7 @@ async fn connection(
     }
 }
 
-/// The next connection, or nothing after a stop.
+/// Accepts the next connection; `None` after a stop.
 async fn next(
     listener: &TcpListener,
     limits: &ConnectionLimits,
@@ -132,17 +132,17 @@ async fn next(
     }
 }
 
-/// Whether the host of an URL names this machine to itself.
+/// Whether the host of a URL is a loopback name or address.
 pub(crate) fn names_loopback(host: &str) -> bool {
     host == "localhost" || address(host).is_some_and(|address| address.is_loopback())
 }
 
-/// Whether a connection to this host of an URL would end on this machine, in any of the spellings that a resolver takes.
-/// A name that somebody's DNS leads here is not seen.
+/// Whether a connection to this host of a URL would end on this machine, in any spelling that a resolver accepts.
+/// A DNS name that resolves to this machine is not detected.
 pub(crate) fn names_this_machine(host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     let name = host.trim_end_matches('.');
-    // Such as 127.1, which is an address to resolvers and none to the standard library.
+    // Such as 127.1, which resolvers accept as an address and the standard library does not.
     let is_short =
         name.starts_with("127.") && name.bytes().all(|it| it == b'.' || it.is_ascii_digit());
     name == "localhost"
@@ -152,8 +152,8 @@ pub(crate) fn names_this_machine(host: &str) -> bool {
         || address(name).is_some_and(|it| it.is_loopback() || it.is_unspecified())
 }
 
-/// The address that a host of an URL is, where it is one. An IPv6 address stands in brackets there, and may hold an
-/// IPv4 one.
+/// Parses the host of a URL as an address. An IPv6 address is in brackets there, and may contain an IPv4
+/// address.
 fn address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok().map(|address: IpAddr| address.to_canonical())
 }

@@ -1,8 +1,8 @@
-//! Whether the runtime for work makes progress.
+//! Monitors whether the work runtime makes progress.
 //!
-//! A task there beats every second; where no beat comes for half a minute its threads are all held, and only a restart helps. A
-//! full telemetry buffer holds them too, for as long as nobody takes what is in it: that is no reason to restart, which would
-//! change nothing. Looked at from the calm runtime, whose threads nobody holds.
+//! A task there sends a heartbeat every second. Without a heartbeat for half a minute, all of its threads are blocked, and only
+//! a restart helps. A full telemetry buffer blocks them too, until an exporter drains it: that is no reason for a restart, which
+//! would change nothing. The control runtime checks this, since its threads never block.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -16,17 +16,17 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How often the runtime for work says that it goes on.
+/// The interval of heartbeats.
 const BEAT: Duration = Duration::from_secs(1);
-/// How long it may say nothing.
+/// The maximum time without a heartbeat.
 const SILENT_MAX: Duration = Duration::from_secs(30);
 
-/// When the runtime for work was last known to go on. A clone is the same.
+/// The time of the last heartbeat of the work runtime. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Liveness(Arc<Mutex<Instant>>);
 
 impl Liveness {
-    /// Begins to look, until told to stop. `is_excused` says that there is a reason for no progress which is not the runtime's.
+    /// Monitors until the server stops. `is_excused` returns true if a reason outside of the runtime explains missing progress.
     pub(crate) fn watch(
         tasks: &mut JoinSet<()>,
         work: &runtime::Handle,
@@ -52,7 +52,7 @@ impl Liveness {
         liveness
     }
 
-    /// For how long the runtime for work has made no progress, where that is too long.
+    /// Returns for how long the work runtime has made no progress, if that is too long.
     pub(crate) fn stalled_for(&self) -> Option<Duration> {
         let silent = self.last().elapsed();
         (silent > SILENT_MAX).then_some(silent)
@@ -78,7 +78,7 @@ mod tests {
 
     use super::{Liveness, SILENT_MAX};
 
-    /// The clock of this runtime is paused; that of the other one is never driven, as where its threads are held.
+    /// The clock of this runtime is paused; the other runtime is never driven, like one with blocked threads.
     #[tokio::test(start_paused = true)]
     async fn work_that_stands_still_is_noticed_unless_it_is_excused() {
         let held = runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");

@@ -1,4 +1,4 @@
-//! What the record needs now and then: months made ahead, what is over dropped.
+//! Periodic database maintenance: creates monthly partitions ahead, and drops expired data.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use model::{Timestamp, World};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// How often. Months are made well ahead, so that one that was missed costs nothing.
+/// The interval. Partitions are created well ahead, so that one missed round does no harm.
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// Does it until told to stop.
+/// Runs the maintenance until the server stops.
 pub(crate) async fn upkeep(
     db: Db,
     keep: (Keep, Option<Duration>),
@@ -27,7 +27,7 @@ pub(crate) async fn upkeep(
                 let db::MaintenanceReport { made, dropped, deleted } = done;
                 tracing::info!(?made, ?dropped, deleted, "the record was looked after");
             }
-            // Nothing was to be done, or another replica does it.
+            // There was nothing to do, or another replica does it.
             Ok(_) => {}
             Err(error) => {
                 tracing::warn!(%error, "the record could not be looked after; trying again");
@@ -40,7 +40,7 @@ pub(crate) async fn upkeep(
     }
 }
 
-/// Forgets who changed what so long ago. Two replicas may do it at once: what is gone is gone.
+/// Deletes old entries of the audit log. Two replicas may do this at once: deletion is idempotent.
 async fn forget(db: &Db, audit: Duration, world: World) {
     let age = u64::try_from(audit.as_nanos()).unwrap_or(u64::MAX);
     let before = Timestamp::from_nanos(world.now().as_nanos().saturating_sub(age));

@@ -1,10 +1,10 @@
-//! What the server logs of its work: its events, by the names of the catalogue.
+//! The log events of the server itself, by the names of the catalogue.
 //!
-//! An event of a request or a run is logged where that is worked on, so that it names its place in the trace. An event of a thread on
-//! which nothing is recorded ([`telemetry::suppress_this_thread`]) goes to exporters by a thread of its own, which a full buffer
-//! may hold.
+//! An event of a request or a run is logged in the context of its span, so that it has the trace id and span id. An event of a
+//! thread with suppressed telemetry ([`telemetry::suppress_this_thread`]) reaches exporters through a separate thread, which a
+//! full buffer may block.
 //!
-//! Deliberately absent: anything that a test, a response or a person wrote, names and ids aside.
+//! Deliberately absent: any text that a test, a response or a person wrote, except names and ids.
 
 use std::{
     sync::mpsc::{Receiver, SyncSender, sync_channel},
@@ -22,7 +22,7 @@ use crate::{
     own_telemetry::SCOPE,
 };
 
-/// Events that wait for the thread which hands them to exporters. The log on stderr has them all.
+/// The maximum number of events in the queue to the exporter thread. The log on stderr has all of them.
 const WAITING_MAX: usize = 64;
 
 pub(crate) fn run_accepted(run: RunId, project: &Project, test: &TestId) {
@@ -80,7 +80,7 @@ pub(crate) fn login_failed() {
     );
 }
 
-/// Documents were applied: those that have a new version are events.
+/// Logs an event for each applied document that has a new version.
 pub(crate) fn documents_applied(documents: &[NewDocument], applied: &[AppliedDocument]) {
     for (document, applied) in documents.iter().zip(applied).filter(|(_, it)| it.changed) {
         let NewDocument { project, kind, id, .. } = document;
@@ -110,7 +110,7 @@ fn document_changed(
     );
 }
 
-/// An event that is logged on a thread which records nothing.
+/// An event that is logged on a thread with suppressed telemetry.
 #[derive(Debug)]
 pub(crate) struct LogEvent {
     pub(crate) name: &'static str,
@@ -124,11 +124,11 @@ enum Entry {
     Flush(SyncSender<()>),
 }
 
-/// Hands events of threads that record nothing to exporters.
+/// The queue that passes events of threads with suppressed telemetry to exporters.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue(SyncSender<Entry>);
 
-/// The other end of a queue, until there are exporters.
+/// The receiving end of the queue, until exporters exist.
 pub(crate) struct EventReader(Receiver<Entry>);
 
 pub(crate) fn event_queue() -> (EventQueue, EventReader) {
@@ -137,12 +137,12 @@ pub(crate) fn event_queue() -> (EventQueue, EventReader) {
 }
 
 impl EventQueue {
-    /// Hands it on, and never waits. What finds no place is on stderr only.
+    /// Queues an event without waiting. If the queue is full, the event is on stderr only.
     pub(crate) fn push(&self, event: LogEvent) {
         drop(self.0.try_send(Entry::Event(event)));
     }
 
-    /// Waits a moment until what was pushed is with the exporters.
+    /// Waits up to `max` until queued events have reached the exporters.
     pub(crate) fn flush(&self, max: Duration) {
         let (done, is_done) = sync_channel(1);
         if self.0.try_send(Entry::Flush(done)).is_ok() {
@@ -162,7 +162,7 @@ impl EventReader {
             for entry in self.0 {
                 match entry {
                     Entry::Event(event) => emit(&logger, event),
-                    // Whoever waits may be gone.
+                    // The waiting caller may be gone.
                     Entry::Flush(done) => drop(done.try_send(())),
                 }
             }

@@ -1,4 +1,4 @@
-//! What the server counts. The names stand in the catalogue; no attribute grows with traffic.
+//! The metrics of the server itself. Their names are in the catalogue; the number of time series does not grow with traffic.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -17,16 +17,16 @@ use crate::{
     own_spans::{Call, HttpSpan},
 };
 
-/// From a fast statement to a slow run.
+/// The histogram boundaries in seconds: from a fast statement to a slow run.
 const BOUNDARIES: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
     120.0, 300.0,
 ];
 
-/// Methods that count by their name. A caller may send any other.
+/// The HTTP methods that metrics name. A caller may send any other.
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-/// The server's own instruments.
+/// The instruments of the server itself.
 #[derive(Debug)]
 pub(crate) struct OwnMetrics {
     meter: Meter,
@@ -39,7 +39,7 @@ pub(crate) struct OwnMetrics {
     db: Histogram<f64>,
 }
 
-/// Runs that wait: how many, and since when the oldest does. None while nobody knows.
+/// The number of queued runs, and the age of the oldest. `None` while unknown.
 pub(crate) type RunQueue = Arc<Mutex<Option<(u64, Duration)>>>;
 
 impl OwnMetrics {
@@ -74,7 +74,7 @@ impl OwnMetrics {
         }
     }
 
-    /// Counts a run that ended and has these steps, its record included.
+    /// Counts an ended run with these steps, the record step included.
     pub(crate) fn ran(&self, outcome: &Outcome, steps: &[StepTime]) {
         let verdict = [KeyValue::new(attribute::VERDICT, outcome.verdict.as_str())];
         self.runs.add(1, &verdict);
@@ -93,7 +93,7 @@ impl OwnMetrics {
         }
     }
 
-    /// Counts a request that was answered.
+    /// Counts a request that has its response.
     pub(crate) fn served(&self, http: &HttpSpan<'_>) {
         let method = METHODS.iter().find(|known| **known == http.method).unwrap_or(&"_OTHER");
         let mut attributes = vec![
@@ -108,7 +108,7 @@ impl OwnMetrics {
         self.http.record(http.ended.since(http.began).as_secs_f64(), &attributes);
     }
 
-    /// Counts a statement.
+    /// Counts a database statement.
     pub(crate) fn asked(&self, call: Call, took: Duration, error: Option<&'static str>) {
         let Call(operation, table) = call;
         let mut attributes = vec![
@@ -120,10 +120,10 @@ impl OwnMetrics {
         self.db.record(took.as_secs_f64(), &attributes);
     }
 
-    /// Shows what the receiver has met, whenever metrics are collected.
+    /// Registers the counts of the receiver for every collection of metrics.
     pub(crate) fn show_ingest(&self, witness: ReceiverStats) {
         let metric = &catalogue::INGEST_SPANS;
-        // The provider keeps the instrument with its callback; the handle is of no further use.
+        // The provider holds the instrument with its callback; the handle is not needed any more.
         self.meter
             .u64_observable_counter(metric.name)
             .with_unit(metric.unit)
@@ -142,7 +142,7 @@ impl OwnMetrics {
             .build();
     }
 
-    /// Shows how many runs wait.
+    /// Registers the number and age of queued runs.
     pub(crate) fn show_waiting(&self, waiting: &RunQueue) {
         let of = |metric: &Metric, value: fn(u64, Duration) -> f64| {
             let waiting = Arc::clone(waiting);
@@ -163,7 +163,7 @@ impl OwnMetrics {
     }
 }
 
-/// How long something that began then has lasted; clocks of several servers may differ.
+/// Returns the time since `began`, or zero if it is in the future: clocks of several servers may differ.
 pub(crate) fn age(began: Option<Timestamp>, now: Timestamp) -> Duration {
     began.map(|began| now.max(began).since(began)).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! What the server says about itself: its own spans, by the names of the catalogue.
+//! The spans of the server itself, by the names of the catalogue.
 //!
-//! Deliberately absent: how a span gets out, and anything about ingest, which is never traced.
+//! Deliberately absent: how a span is exported, and anything about ingest, which is never traced.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::{
     watch::Watch,
 };
 
-/// The places of a run in its trace. They are known from its taking, so that what happens in a step can be told at once
-/// and still hang below it.
+/// The span ids of a run. They are chosen when the run is leased, so that a child span of a step can be exported before
+/// the step's own span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunTrace {
-    /// The run's own span.
+    /// The span of the run.
     own: TraceParent,
-    /// What the run continues; none makes it a root.
+    /// The parent of the run's span; `None` makes it a root.
     parent: Option<SpanId>,
     steps: [SpanId; STEPS],
 }
@@ -52,29 +52,29 @@ impl RunTrace {
         }
     }
 
-    /// The place of the run itself.
+    /// The context of the run's span.
     pub(crate) fn own(&self) -> TraceParent {
         self.own
     }
 
-    /// The place of a step.
+    /// The context of a step's span.
     pub(crate) fn step(&self, step: Step) -> TraceParent {
         TraceParent { level: step_level(step), ..self.own.at(self.steps[step as usize]) }
     }
 }
 
-/// What a run is told by: its outcome, and what only its worker knows.
+/// The data for the span of a run: its outcome, and what only its worker knows.
 pub(crate) struct RunSpan<'a> {
     pub(crate) trace: RunTrace,
     pub(crate) outcome: &'a Outcome,
     pub(crate) taken: &'a RunLease,
-    /// The trace under test and the trigger's span in it; none where nothing was sent.
+    /// The trace under test and the trigger's span in it; `None` if no trigger was sent.
     pub(crate) trigger: Option<(TraceId, SpanId)>,
     /// All steps in the order they began, queue and record included.
     pub(crate) steps: &'a [StepTime],
 }
 
-/// Sends the span of a run with a child for each of its steps.
+/// Exports the span of a run with a child for each of its steps.
 pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
     let RunTrace { own, parent, .. } = run.trace;
     let mut root = SpanData::new(own.span_id, parent, RUN);
@@ -106,11 +106,11 @@ pub(crate) fn send_run(telemetry: &Telemetry, run: &RunSpan<'_>) {
         }
         telemetry.own(&own, (level, ParentState::UnderWay), child);
     }
-    // The request that started it was answered at once.
+    // The request that started the run had its response at once.
     telemetry.own(&own, (Level::Info, ParentState::Ended(Level::Info)), root);
 }
 
-/// What only waits is finer than what works.
+/// Returns the level of a step's span: a step that only waits has a finer level than one that works.
 fn step_level(step: Step) -> Level {
     match step {
         Step::Queue | Step::Settle | Step::Linger => Level::Trace,
@@ -118,7 +118,7 @@ fn step_level(step: Step) -> Level {
     }
 }
 
-/// Sends the span of a judgement that somebody asked for, as a part of `within`.
+/// Exports the span of a re-judgement that a caller requested, as a child of `within`.
 pub(crate) fn send_judgement(
     watch: &Watch,
     within: TraceParent,
@@ -133,7 +133,7 @@ pub(crate) fn send_judgement(
     watch.telemetry.own(&within, (Level::Info, ParentState::UnderWay), span);
 }
 
-/// What a run was taken with: whose it is, which test in which version, for which revision of the system, and who started it.
+/// Returns the attributes of the lease: project, test and version, revision of the system, and the starter of the run.
 fn taken_attributes(taken: &RunLease) -> impl Iterator<Item = (String, Value)> {
     let version = Value::Int(taken.test.version.into());
     let suite = taken.suite.as_deref().map(|suite| text(attribute::TEST_SUITE, suite));
@@ -156,7 +156,7 @@ fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
         text(attribute::VERDICT, outcome.verdict.as_str()),
     ];
     attributes.extend(outcome.run_id.map(|id| text(attribute::RUN_ID, &id.to_string())));
-    // The conventions know two results; a run that shows neither says nothing here.
+    // The semantic conventions have two results; an inconclusive run sets neither.
     match outcome.verdict {
         Verdict::Passed => attributes.push(text(attribute::TEST_STATUS, "pass")),
         Verdict::Failed => attributes.push(text(attribute::TEST_STATUS, "fail")),
@@ -174,7 +174,7 @@ fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
     attributes
 }
 
-/// What kept the trace from being whole, in words without values.
+/// Renders why the trace is not complete, in words without values.
 pub(crate) fn settle_reason(settlement: &Settlement) -> String {
     let word = |unsettled: &UnsettledReason| match unsettled {
         UnsettledReason::NoTelemetry => "no telemetry",
@@ -197,7 +197,7 @@ pub(crate) fn settle_reason(settlement: &Settlement) -> String {
     }
 }
 
-/// The trigger's span as the application's trace store gets it: without what the response held.
+/// Returns the trigger's span for the application's trace store: without the content of the response.
 pub(crate) fn trigger_for_application(mut span: SpanData, taken: &RunLease) -> SpanData {
     let is_content = |key: &str| {
         [".response.body", ".response.headers", ".response.stderr"]
@@ -205,7 +205,7 @@ pub(crate) fn trigger_for_application(mut span: SpanData, taken: &RunLease) -> S
             .any(|end| key.ends_with(end))
     };
     span.attributes.retain(|(key, _)| !is_content(key));
-    // Whoever looks at the application's traces sees which test fired.
+    // A reader of the application's traces sees which test fired.
     span.attributes.extend([
         text(attribute::RUN_ID, &taken.run_id.to_string()),
         text(attribute::TEST_ID, taken.test.id.as_str()),
@@ -214,7 +214,7 @@ pub(crate) fn trigger_for_application(mut span: SpanData, taken: &RunLease) -> S
     span
 }
 
-/// Letters of a path that are told at the most: strangers choose it.
+/// The maximum length of an exported path: untrusted senders choose it.
 const PATH_BYTES_MAX: usize = 1024;
 
 fn cut(path: &str) -> &str {
@@ -226,17 +226,17 @@ pub(crate) struct HttpSpan<'a> {
     pub(crate) context: TraceParent,
     pub(crate) parent: Option<SpanId>,
     pub(crate) method: &'a str,
-    /// The route as the router knows it; none for a path that no route has.
+    /// The route of the router; `None` for a path that matches no route.
     pub(crate) route: Option<&'a str>,
     pub(crate) path: &'a str,
     pub(crate) status: u16,
-    /// What was told to go wrong, if something did.
+    /// The fault of the response, if it has one.
     pub(crate) fault: Option<Fault>,
     pub(crate) began: Timestamp,
     pub(crate) ended: Timestamp,
 }
 
-/// Sends the span of a served request, named by the stable semantic conventions.
+/// Exports the span of a served request, named by the stable semantic conventions.
 pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
     telemetry.metrics().served(http);
     let name = match http.route {
@@ -244,11 +244,11 @@ pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
         Some(route) => format!("{} {route}", http.method),
         None => http.method.to_owned(),
     };
-    // Who asks too often shall not fill the buffer of telemetry as well.
+    // A caller that exceeds its rate limit must not fill the telemetry buffer as well.
     if http.status == 429 {
         return;
     }
-    // Of who is not known, the wish to be traced is not followed either.
+    // The sampling decision of an unauthenticated caller is not followed either.
     let context =
         TraceParent { followed: http.context.followed && http.status != 401, ..http.context };
     let mut span = SpanData::new(http.context.span_id, http.parent, name);
@@ -268,23 +268,23 @@ pub(crate) fn send_http(telemetry: &Telemetry, http: &HttpSpan<'_>) {
     telemetry.own(&context, (Level::Info, ParentState::Remote), span);
 }
 
-/// A statement that the record carried out.
+/// A database statement that was executed.
 pub(crate) struct DbSpan {
-    /// What it is a part of.
+    /// The context of the parent span.
     pub(crate) within: TraceParent,
     pub(crate) id: SpanId,
     pub(crate) call: Call,
     pub(crate) began: Timestamp,
     pub(crate) ended: Timestamp,
-    /// What went wrong, in one word: a message of the database may quote values.
+    /// The kind of error in one word: a message of the database may quote values.
     pub(crate) error: Option<&'static str>,
 }
 
-/// What is asked of the record: the operation, and the table that it is about.
+/// A database call: the operation, and its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call(pub(crate) &'static str, pub(crate) &'static str);
 
-/// Sends the span of a statement, named by the stable semantic conventions. No values and no SQL are in it.
+/// Exports the span of a statement, named by the stable semantic conventions. It holds no values and no SQL.
 pub(crate) fn send_db(telemetry: &Telemetry, db: &DbSpan) {
     telemetry.metrics().asked(db.call, db.ended.max(db.began).since(db.began), db.error);
     let Call(operation, table) = db.call;
@@ -306,7 +306,7 @@ pub(crate) fn send_db(telemetry: &Telemetry, db: &DbSpan) {
     telemetry.own(&db.within, (level, ParentState::UnderWay), span);
 }
 
-/// Sends the span of a hint on the bus, named by the semantic conventions of messaging.
+/// Exports the span of a notification on the bus, named by the semantic conventions of messaging.
 pub(crate) fn send_hint(
     telemetry: &Telemetry,
     within: TraceParent,
@@ -326,7 +326,7 @@ pub(crate) fn send_hint(
     telemetry.own(&within, (Level::Trace, ParentState::UnderWay), span);
 }
 
-/// Marks a span as failed: its kind of error, and the exception as an event. Messages are left out, since they quote values.
+/// Marks a span as failed: sets its error type, and adds the exception as an event. Messages are omitted, since they quote values.
 fn fail(span: &mut SpanData, error: &str, exception: &str) {
     if is_planted(Plant::SwallowedError) {
         return;

@@ -1,8 +1,8 @@
-//! The server's own telemetry: from the words of `model` to the library that delivers it.
+//! The server's own telemetry: converts the types of `model` to those of the library that exports it.
 //!
-//! With `own_metrics`, the one module that knows OpenTelemetry's types. What an exporter accepts is delivered, through
-//! outages and restarts; when its buffer is nearly full, [`Telemetry::pressure`] says so and new runs are refused, since
-//! a full one holds whoever ends a span. Deliberately absent: names of spans (`own_spans`).
+//! With `own_metrics`, the only module that uses OpenTelemetry's types. The library delivers what an exporter accepts, through
+//! outages and restarts. When a buffer is nearly full, [`Telemetry::is_pressed`] returns true and new runs are refused, since
+//! a full buffer blocks a thread that ends a span. Deliberately absent: names of spans (`own_spans`).
 
 use std::{
     fmt,
@@ -47,13 +47,13 @@ use crate::{
     traceparent::TraceParent,
 };
 
-/// How often the record is asked how many runs wait.
+/// How often the database is queried for the number of queued runs.
 const WAITING_POLL: Duration = Duration::from_secs(5);
 
-/// From this share of a buffer on, new runs are refused; the rest is for those in flight.
+/// The fill level of a buffer from which on new runs are refused; the rest is for active runs.
 const PRESSURE_MAX: f64 = 0.8;
 
-/// How long a shutdown waits until events that are queued are with the exporters.
+/// How long a shutdown waits until queued events have reached the exporters.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
 pub(crate) const SCOPE: &str = "qualitytrace";
@@ -61,30 +61,30 @@ pub(crate) const SCOPE: &str = "qualitytrace";
 const INSTANCE_ID: &str = "service.instance.id";
 const VERSION: &str = "service.version";
 
-/// The crates of this program, as the targets of its log begin.
+/// The crates of this program, by the prefixes of their log targets.
 pub const CRATES: &[&str] =
     &["qualitytrace", "server", "db", "bus", "drivers", "runner", "telemetry"];
 
-/// How severe a span is, and what is known of its parent.
+/// The level of a span, and the state of its parent.
 pub(crate) type SpanPlace = (Level, ParentState);
 
 /// The server's exporters and instruments.
 #[derive(Debug)]
 pub struct Telemetry {
     inner: telemetry::Telemetry,
-    /// The exporter of trigger spans; changes with the configuration.
+    /// The exporter of trigger spans; a reload may change it.
     application: Mutex<Option<String>>,
     /// The exporters that do not send.
     not_sending: Mutex<Vec<OwnEndpoint>>,
     prometheus: AtomicBool,
     metrics: OwnMetrics,
     events: EventQueue,
-    /// Its id is ours as long as this is held.
+    /// Reserves the instance id until it is dropped.
     _instance: Instance,
 }
 
 impl Telemetry {
-    /// Starts the exporters. None of them needs its Collector to be there; one that would send to the server itself is
+    /// Starts the exporters. None of them needs its Collector to be available; one that would send to the server itself is
     /// refused.
     pub fn start(config: &config::Config, mut host: Host) -> Result<Self, StartError> {
         refuse_own_endpoints(&config.telemetry, config.listen)?;
@@ -110,7 +110,7 @@ impl Telemetry {
         })
     }
 
-    /// Goes on by another configuration; what was accepted is kept. `listen` is where the server listens in fact.
+    /// Reloads the configuration; accepted telemetry is kept. `listen` has the actual addresses of the server.
     pub fn reload(
         &self,
         config: &config::Config,
@@ -127,12 +127,12 @@ impl Telemetry {
         Ok(())
     }
 
-    /// The exporters that do not send, since their default endpoint is this server's own.
+    /// The exporters that do not send, since their default endpoint is this server itself.
     pub fn not_sending(&self) -> Vec<OwnEndpoint> {
         self.not_sending.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells exporters that the server serves, or why it does not.
+    /// Exports an event that the server is ready, or why it is not.
     pub fn tell_ready(&self, unready: Option<&str>) {
         let (name, severity, body) = match unready {
             None => (event::READY, Severity::Info, "ready".to_owned()),
@@ -141,14 +141,14 @@ impl Telemetry {
         self.events.push(LogEvent { name, severity, body, attributes: Vec::new() });
     }
 
-    /// Tells exporters that the configuration was read again.
+    /// Exports an event that the configuration was reloaded.
     pub fn tell_reloaded(&self) {
         let body = "the configuration was read again".to_owned();
         let (name, severity) = (event::RELOADED, Severity::Info);
         self.events.push(LogEvent { name, severity, body, attributes: Vec::new() });
     }
 
-    /// Sends one of the server's own spans, as a part of this trace.
+    /// Exports a span of the server itself, as a part of this trace.
     pub(crate) fn own(&self, trace: &TraceParent, (level, parent): SpanPlace, span: SpanData) {
         if trace.sampled {
             let mut span = finished(trace.trace_id, trace.followed, span);
@@ -157,7 +157,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends the trigger span of a run to the application's trace store.
+    /// Exports the trigger span of a run to the application's trace store.
     pub(crate) fn application(&self, trace: TraceId, span: SpanData) {
         let name = self.application.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(name) = name {
@@ -165,12 +165,12 @@ impl Telemetry {
         }
     }
 
-    /// What is counted.
+    /// The instruments of the server itself.
     pub(crate) fn metrics(&self) -> &OwnMetrics {
         &self.metrics
     }
 
-    /// Shows what is received and what waits, until told to stop. Runs where nothing is told.
+    /// Updates the metrics of ingest and of the queue, until the server stops. Runs on threads with suppressed telemetry.
     pub(crate) fn watch(
         &self,
         witness: ReceiverStats,
@@ -190,23 +190,23 @@ impl Telemetry {
         }
     }
 
-    /// Whether a buffer is so full that new work should wait.
+    /// Whether a buffer is so full that new runs have to wait.
     pub(crate) fn is_pressed(&self) -> bool {
         self.inner.pressure() >= PRESSURE_MAX
     }
 
-    /// All instruments for Prometheus, unless the configuration says no.
+    /// Returns all metrics for Prometheus, unless the configuration turns them off.
     pub(crate) fn prometheus(&self) -> Option<String> {
         let is_served = self.prometheus.load(Ordering::Relaxed);
         is_served.then(|| self.inner.prometheus())
     }
 
-    /// The library's side of it: what became of everything, and the layer that brings the program's log to exporters.
+    /// The telemetry library: the status of its exporters, and the layer that passes the program's log to them.
     pub fn library(&self) -> &telemetry::Telemetry {
         &self.inner
     }
 
-    /// Sends what is queued, and ends. Blocks for up to `max`.
+    /// Sends queued telemetry, and shuts down. Blocks for up to `max`.
     pub(crate) fn shutdown(&self, max: Duration) -> Report {
         let flush = FLUSH_MAX.min(max / 10);
         self.events.flush(flush);
@@ -214,8 +214,8 @@ impl Telemetry {
     }
 }
 
-/// Telemetry about ingest and export must not come back in as telemetry. An endpoint that is written so is refused; an exporter
-/// without one, whose default is this server, is left out ([`not_sending`]).
+/// Refuses exporters that send to this server: telemetry about ingest and export must not be ingested again. A configured
+/// endpoint is refused; an exporter with this server as its default endpoint is left out ([`not_sending`]).
 pub(crate) fn refuse_own_endpoints(
     telemetry: &config::TelemetryConfig,
     listen: config::Listen,
@@ -233,13 +233,13 @@ pub(crate) fn refuse_own_endpoints(
 /// An exporter that would send to this server itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnEndpoint {
-    /// The exporter.
+    /// The name of the exporter.
     pub exporter: String,
-    /// Where it would send.
+    /// The endpoint to which it would send.
     pub endpoint: String,
-    /// The key of the port that it would find.
+    /// The key of the port at this endpoint.
     pub port_key: &'static str,
-    /// The flag that overrules it.
+    /// The flag that overrides the key.
     pub port_flag: &'static str,
 }
 
@@ -254,7 +254,7 @@ impl fmt::Display for OwnEndpoint {
     }
 }
 
-/// The exporters that do not send, since their default endpoint is this server's own.
+/// Returns the exporters that do not send, since their default endpoint is this server itself.
 pub fn not_sending(
     telemetry: &config::TelemetryConfig,
     listen: config::Listen,
@@ -283,7 +283,7 @@ fn own_endpoint(exporter: &plan::Exporter, listen: config::Listen) -> Option<Own
     })
 }
 
-/// The plan and the roles without the exporters that do not send, and those.
+/// Returns the plan and the roles without the exporters that do not send, and these exporters.
 fn effective(
     config: &config::TelemetryConfig,
     listen: config::Listen,
@@ -297,7 +297,7 @@ fn effective(
     (plan, roles, not_sending)
 }
 
-/// Work for this place in a trace: what is logged meanwhile names it.
+/// Runs work in this trace context: log events of the work get its trace id and span id.
 pub(crate) fn within<F: Future>(place: TraceParent, work: F) -> WithContext<F> {
     let place = context(place.trace_id, place.span_id, true);
     work.with_context(Context::new().with_remote_span_context(place))
@@ -342,7 +342,7 @@ fn key_value((key, value): (String, Value)) -> KeyValue {
         Value::Int(value) => KeyValue::new(key, value),
         Value::Double(value) => KeyValue::new(key, value),
         Value::Str(value) => KeyValue::new(key, value),
-        // The server's own spans carry plain values only.
+        // The server's own spans have only scalar values.
         Value::Empty | Value::Bytes(_) | Value::Array(_) | Value::Map(_) => KeyValue::new(key, ""),
     }
 }
@@ -360,12 +360,12 @@ fn system_time(at: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_nanos(at.as_nanos())
 }
 
-/// How the server appears to its telemetry, and where it hears of trouble.
+/// Returns the host settings of the telemetry library: the resource, and the callback for errors of exporters.
 pub fn host() -> Host {
     let mut host = Host::new(concat!("qualitytrace/", env!("CARGO_PKG_VERSION")));
     host.resource.push(KeyValue::new(VERSION, env!("CARGO_PKG_VERSION")));
     host.crates = CRATES.iter().map(|name| (*name).to_owned()).collect();
-    // Called where nothing is exported, so that trouble with an exporter is not sent to it.
+    // Called on a thread without export, so that an error of an exporter is not sent to it.
     host.notice = Arc::new(|notice| {
         let (exporter, topic, message) = (notice.exporter, notice.topic.as_str(), notice.message);
         if notice.is_over {
@@ -377,7 +377,7 @@ pub fn host() -> Host {
     host
 }
 
-/// What goes wrong with an exporter is an event for all of them, also for that one, when it delivers again.
+/// Queues an event for all exporters when one of them fails; the failed one gets it too when it delivers again.
 fn queue_notices(host: &mut Host, events: EventQueue) {
     let notice = Arc::clone(&host.notice);
     host.notice = Arc::new(move |said| {
@@ -395,7 +395,7 @@ fn queue_notices(host: &mut Host, events: EventQueue) {
     });
 }
 
-/// What a configuration will do, for people; secrets are hidden.
+/// Describes the effect of a configuration for people; secrets are redacted.
 pub fn describe(config: &config::Config) -> String {
     let telemetry = &config.telemetry;
     let own = match &telemetry.exporter {
@@ -414,7 +414,7 @@ pub fn describe(config: &config::Config) -> String {
     format!("{}\n{own}{application}{not_sending}", telemetry::config::describe(&telemetry.plan))
 }
 
-/// Sends one item of each signal to every exporter that the server uses, and names those that do not send.
+/// Sends one item of each signal to every exporter that the server uses, and returns those that do not send.
 pub fn probe(config: &config::Config, host: &Host) -> (Vec<telemetry::Probe>, Vec<OwnEndpoint>) {
     let (plan, roles, not_sending) = effective(&config.telemetry, config.listen);
     (telemetry::probe(&plan, &roles, host), not_sending)

@@ -1,15 +1,15 @@
-//! The servers on one database, of which each knows the others by their rows.
+//! The servers on one database. Each one knows the others by their rows.
 //!
-//! Servers do not share spans yet. So where another one received spans during a run, their absence here proves nothing, and
-//! [`Peers::others`] tells who that was. It misses nobody: a server accepts no span before its row is committed, nor once
-//! the row may have run out ([`Peers::is_counted`]); and the rows are read after the trace was settled. What a server that
-//! enters later accepts has come too late for the run, wherever it had been sent.
+//! Servers do not share spans yet. So if another server received spans during a run, their absence here proves nothing, and
+//! [`Peers::others`] returns those servers. It misses none: a server accepts no span before its row is committed, nor after
+//! the row may have expired ([`Peers::is_counted`]); and the rows are read after the trace was settled. Spans that a server
+//! accepts after it enters later are too late for the run, on any server.
 //!
-//! A server enters only where each of those that are there knows the key it mints trace ids with, and it theirs: spans of a
-//! run that reach a server which does not know their id are let go as somebody else's.
+//! A server enters only if each present server knows the key with which it mints trace ids, and it knows theirs: a server
+//! that does not know the key of a span's trace id discards the span as a foreign span.
 //!
-//! Deliberately absent: what is done with a run that concludes nothing, which is the runner's; and any clock but the
-//! database's for what two servers have to agree on. Spans of time are by our own.
+//! Deliberately absent: the handling of a run that concludes nothing, which is in the runner; and any clock but the
+//! database's for what two servers have to agree on. Durations are measured with the server's own clock.
 
 use std::{
     net::SocketAddr,
@@ -27,27 +27,27 @@ use tokio::{
 
 use crate::identity::{Identity, hex};
 
-/// How often a server renews its row.
+/// The interval at which a server renews its row.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long a row counts after a heartbeat.
+/// How long a row is valid after a heartbeat.
 const COUNTS_FOR: Duration = HEARTBEAT.saturating_mul(2);
-/// How much earlier than its row runs out a server stops to accept spans, for clocks that do not run alike.
+/// How long before its row expires a server stops accepting spans, for clocks that run at different speeds.
 const MARGIN: Duration = Duration::from_secs(1);
-/// How long a heartbeat may take.
+/// The timeout of a heartbeat.
 const TRY_MAX: Duration = Duration::from_secs(2);
-/// How long to wait before a heartbeat that failed is tried again.
+/// How long to wait before a failed heartbeat is retried.
 const RETRY: Duration = Duration::from_millis(500);
-/// Other servers that are told of.
+/// The maximum number of other servers that are reported.
 const OTHERS_MAX: u32 = 16;
-/// By how much the database's clock and ours may differ over the time of a run: a second, and a hundredth of it.
+/// How far the database's clock and our own may diverge over the time of a run: a second, and a hundredth of the time.
 const SLACK: Duration = Duration::from_secs(1);
 const SLACK_PART: u32 = 100;
-/// What every server does, as its row says it.
+/// The roles of every server in its row.
 const ROLES: [&str; 3] = ["api", "ingest", "worker"];
-/// Bytes of a key's hash by which it is named.
+/// The number of bytes of a key's hash in its fingerprint.
 const FINGERPRINT_BYTES: usize = 8;
 
-/// This server among the others. A clone is the same.
+/// This server and the others. Clones share the same state.
 #[derive(Clone, Debug)]
 pub(crate) struct Peers(Arc<PeerState>);
 
@@ -56,28 +56,28 @@ struct PeerState {
     process: [u8; 16],
     world: World,
     host: String,
-    /// Where its API is, by which people know it.
+    /// The address of its API, which is part of its display name.
     api: OnceLock<SocketAddr>,
-    /// When this process began to receive anything.
+    /// When this process began to receive spans.
     began: Instant,
     place: Mutex<OwnRow>,
-    /// What was last read of the others. Whoever wants to know waits for the reading that is under way.
+    /// The rows of the others at the last read. A caller waits for the read that is in progress.
     read: tokio::sync::Mutex<Option<PeerRows>>,
 }
 
-/// Our own row.
+/// The row of this server.
 #[derive(Debug)]
 struct OwnRow {
     id: [u8; 16],
-    /// How it was written; none before it was.
+    /// The row as it was written; `None` before that.
     row: Option<NewServer>,
-    /// Until when it counts for certain, by our own clock.
+    /// Until when the row is certainly valid, by our own clock.
     counted_until: Option<Instant>,
-    /// Why it could not be written anew.
+    /// Why the row could not be written again.
     conflict: Option<String>,
 }
 
-/// The rows of the others at a moment after `began`.
+/// The rows of the others, read after `began`.
 #[derive(Clone, Debug)]
 struct PeerRows {
     began: Instant,
@@ -98,14 +98,14 @@ impl Peers {
         }))
     }
 
-    /// Says where the API of this server is.
+    /// Sets the address of this server's API.
     pub(crate) fn listen_on(&self, api: SocketAddr) {
-        // It listens once.
+        // It is set once.
         let _known = self.0.api.set(api);
     }
 
-    /// Writes this server's row, so that spans may be accepted; `keys` are those of trace ids, the one that mints first. Tells
-    /// what is in the way of that where another server is.
+    /// Writes this server's row, so that spans may be accepted; `keys` are those of trace ids, the one that mints first. Returns
+    /// the reason if another server prevents that.
     pub(crate) async fn enter(&self, db: &Db, keys: &[Key]) -> Result<Option<String>, DbError> {
         let known: Vec<_> = keys.iter().map(fingerprint).collect();
         let row = NewServer {
@@ -133,14 +133,14 @@ impl Peers {
         Ok(conflict)
     }
 
-    /// Renews the row, once there is one, until what it returns is dropped.
+    /// Renews the row, once it exists, until the returned set is dropped.
     pub(crate) fn keep_apart(self, db: Db) -> JoinSet<()> {
         let mut keeping = JoinSet::new();
         keeping.spawn(self.keep(db));
         keeping
     }
 
-    /// Renews the row, once there is one. Never ends.
+    /// Renews the row, once it exists. Never returns.
     async fn keep(self, db: Db) {
         loop {
             let row = self.place().row.clone();
@@ -169,8 +169,8 @@ impl Peers {
             self.place().counted_until = Some(began + COUNTS_FOR - MARGIN);
             return Ok(());
         }
-        // It ran out, as when the database was away; or another process has it, which then has a copy of our data directory.
-        // To take it back would start a quarrel, so that from here on this is another server.
+        // The row expired, for example while the database was unavailable; or another process with a copy of our data directory has
+        // it. Both would fight over the row if this one took it back, so from now on it is another server.
         let anew = NewServer { id: self.0.world.random(), ..row.clone() };
         match self.write(db, anew).await? {
             Some(conflict) => tracing::warn!(reason = conflict, "not ready: no spans are accepted"),
@@ -181,12 +181,12 @@ impl Peers {
         Ok(())
     }
 
-    /// Whether the others know for certain that this server receives spans.
+    /// Whether the others certainly know that this server receives spans.
     pub(crate) fn is_counted(&self) -> bool {
         self.place().counted_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Why spans are not accepted though the server has entered once; none where they are.
+    /// Returns why spans are not accepted though the server has entered once; `None` if they are.
     pub(crate) fn waits_for(&self) -> Option<String> {
         let place = self.place();
         place.row.as_ref()?;
@@ -195,8 +195,8 @@ impl Peers {
         (!is_counted).then(|| place.conflict.clone().unwrap_or_else(|| stale.to_owned()))
     }
 
-    /// From when on other servers matter to a run: one that was attempted before it came here may be as old as this process;
-    /// where it is older, nobody has listened to it all along.
+    /// Returns from when on other servers matter to a run. A run that was attempted before this worker leased it may be as old
+    /// as this process; if it is older, no server has received its spans without a gap.
     pub(crate) fn since(&self, progress: &Progress) -> Instant {
         match progress {
             Progress::New => Instant::now(),
@@ -204,17 +204,17 @@ impl Peers {
         }
     }
 
-    /// The other servers that may have received spans since a moment, by name, read after this was called.
+    /// Reads the names of the other servers that may have received spans since a moment; the read begins after the call.
     pub(crate) async fn others(&self, db: &Db, since: Instant) -> Result<Vec<String>, DbError> {
         let PeerRows { others, .. } = self.read(db, Instant::now()).await?;
-        // After the reading, so that the time that it took is on the safe side.
+        // Measured after the read, so that its duration is on the safe side.
         let elapsed = since.elapsed();
         let reach = elapsed + elapsed / SLACK_PART + SLACK;
         let were_there = others.iter().filter(|other| other.gone_for <= reach);
         Ok(were_there.map(|other| other.name.clone()).collect())
     }
 
-    /// A reading that began after `asked`. Those who ask while one is under way share the next.
+    /// Returns rows that were read after `asked`. Callers that wait for a read in progress share the next one.
     async fn read(&self, db: &Db, asked: Instant) -> Result<PeerRows, DbError> {
         let mut read = self.0.read.lock().await;
         if let Some(known) = read.as_ref().filter(|known| known.began > asked) {
@@ -225,7 +225,7 @@ impl Peers {
         Ok(read.insert(PeerRows { began, others }).clone())
     }
 
-    /// Says that this server accepts no more spans, which MUST be so.
+    /// Removes this server's row. The server MUST NOT accept spans any more.
     pub(crate) async fn leave(&self, db: &Db) {
         match timeout(TRY_MAX, db.leave_server(self.0.process)).await {
             Ok(Ok(())) => {}
@@ -236,7 +236,7 @@ impl Peers {
         }
     }
 
-    /// A server whose row counts for so long.
+    /// Returns a server with a row that is valid for this long.
     #[cfg(test)]
     pub(crate) fn counted(counts_for: Duration, world: World) -> Self {
         let peers = Self::new(Identity { id: [0; 16], host: "a".to_owned() }, world);
@@ -254,7 +254,7 @@ impl Peers {
     }
 }
 
-/// What names a key and gives nothing of it away: the first digits of its SHA-256.
+/// Returns the fingerprint of a key, which reveals nothing of it: the first digits of its SHA-256.
 fn fingerprint(key: &Key) -> String {
     let hash = digest::digest(&digest::SHA256, key.expose());
     hex(hash.as_ref().get(..FINGERPRINT_BYTES).unwrap_or_default())

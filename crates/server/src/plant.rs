@@ -1,48 +1,48 @@
-//! Faults for tests to find: one at a time, and only in a build with the feature `planted`.
+//! Planted faults that tests have to find: one at a time, and only in a build with the feature `planted`.
 //!
-//! `cargo xtask dogfood --faults` plants each of them and names the test that has to find it. Without the feature nothing of
-//! this is in the program. Deliberately absent: faults that the world can show by itself, such as a database that is away.
+//! `cargo xtask dogfood --faults` plants each of them and names the test that has to find it. Without the feature the program
+//! contains none of this. Deliberately absent: faults that the environment can cause, such as an unavailable database.
 
-/// A fault.
+/// A planted fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plant {
     /// The trigger is sent twice.
     SecondTrigger,
     /// A step of a run has no span.
     MissingStep,
-    /// The span of a step tells another time than the step had.
+    /// The span of a step has another time than the step.
     StepsOutOfOrder,
-    /// A list asks for each of its items alone.
+    /// A list queries each of its items separately.
     NPlusOne,
-    /// What the caller showed is in an attribute.
+    /// The caller's credential is in an attribute.
     SecretInAttribute,
     /// The text of a statement is in an attribute that the catalogue does not have.
     UnknownAttribute,
     /// A run does not link to the trace under test.
     DroppedLink,
-    /// What failed looks as if it had not.
+    /// The span of a failed operation has no error status.
     SwallowedError,
-    /// What failed does not say how.
+    /// The span of a failed operation has no exception event.
     MissingException,
-    /// A run begins a trace of its own.
+    /// A run begins its own trace.
     LostContext,
-    /// Who is refused is served first.
+    /// A refused request is executed first.
     RefusedIsServed,
-    /// A document is looked up before it is read.
+    /// The database is queried before a document is parsed.
     RejectedIsAsked,
-    /// A repeated start is a new one.
+    /// A repeated start with the same idempotency key starts a new run.
     KeyIgnored,
-    /// Workers are told twice.
+    /// Workers are notified twice.
     HintTwice,
-    /// The span of a request is named by its path.
+    /// The name of a request's span contains its path.
     PathInName,
-    /// A change is not noted.
+    /// A change has no row in the audit log.
     AuditForgotten,
-    /// A list takes its time.
+    /// A list is slow.
     SlowList,
 }
 
-/// All of them, by the names that they are chosen by.
+/// All faults, by name.
 #[cfg(feature = "planted")]
 const ALL: &[(&str, Plant)] = &[
     ("second-trigger", Plant::SecondTrigger),
@@ -67,7 +67,7 @@ const ALL: &[(&str, Plant)] = &[
 #[cfg(feature = "planted")]
 static PLANTED: std::sync::OnceLock<Plant> = std::sync::OnceLock::new();
 
-/// Plants the fault of this name, once for the whole process, and tells whether there is one.
+/// Plants the fault of this name, once for the process; returns whether it exists.
 #[cfg(feature = "planted")]
 pub fn plant(name: &str) -> bool {
     let found = ALL.iter().find(|(known, _)| *known == name);
@@ -80,7 +80,7 @@ pub(crate) fn is_planted(plant: Plant) -> bool {
     PLANTED.get() == Some(&plant)
 }
 
-/// Whether this fault is planted: never.
+/// Whether this fault is planted: always false.
 #[cfg(not(feature = "planted"))]
 pub(crate) const fn is_planted(_: Plant) -> bool {
     false

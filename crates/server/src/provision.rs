@@ -1,7 +1,7 @@
-//! Provisioning: documents from a file or a folder, applied at every start.
+//! Provisioning: applies documents from a file or a folder at every start.
 //!
-//! The files say what there is: what an earlier start brought and no file names any more is deleted. What people applied is
-//! left alone. Deliberately absent: watching the files; a start is the moment.
+//! The files are the source of truth: a document of an earlier start that is in no file any more is deleted. Documents that
+//! people applied are left alone. Deliberately absent: watching the files; they are read only at a start.
 
 use std::{
     fs,
@@ -14,11 +14,11 @@ use model::{Fault, Faulty, Project, Timestamp};
 use source::{Colour, Diagnostic, Severity, Text};
 use thiserror::Error;
 
-/// Files at the most.
+/// The maximum number of files.
 const FILES_MAX: usize = 10_000;
-/// Folders within folders at the most.
+/// The maximum depth of nested folders.
 const DEPTH_MAX: usize = 32;
-/// How the names of files end that are read in a folder.
+/// The extensions of the files that are read in a folder.
 const EXTENSIONS: &[&str] = &["yaml", "yml", "json"];
 
 /// A document, and the file that holds it.
@@ -34,25 +34,25 @@ pub enum ProvisionError {
     /// A file or folder cannot be read.
     #[error("`server.provisioning` cannot be read: `{}`: {reason}", path.display())]
     Unreadable {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         reason: String,
     },
-    /// Documents with mistakes.
+    /// Documents have errors.
     #[error("documents of `server.provisioning` have mistakes:\n{picture}")]
     Mistakes {
-        /// All of them, drawn.
+        /// All diagnostics, rendered.
         picture: String,
     },
     /// Two files with the same document.
     #[error("`{first}` and `{second}` of `server.provisioning` both hold the {what}: leave one")]
     Twice {
-        /// Its kind and id.
+        /// The kind and id of the document.
         what: String,
-        /// One file.
+        /// The first file.
         first: String,
-        /// The other.
+        /// The second file.
         second: String,
     },
 }
@@ -63,8 +63,8 @@ impl Faulty for ProvisionError {
     }
 }
 
-/// The documents of a file, or of all files below a folder, and what is worth a warning about them. One mistake anywhere,
-/// and there are none. `receiver` is where OTLP is received, as a Collector would be told.
+/// Reads the documents of a file, or of all files below a folder, with their warnings. One error in any of them fails
+/// the call. `receiver` is the OTLP endpoint of this server for a Collector.
 pub(crate) fn read(
     path: &Path,
     receiver: &str,
@@ -102,7 +102,7 @@ pub(crate) fn read(
     Ok((provided, warnings))
 }
 
-/// The same for a start, which is not silent about documents that are kept and do nothing in a run.
+/// Reads the documents for a start, and logs warnings, such as for stored documents that have no effect in a run.
 pub(crate) fn logged(
     path: Option<&Path>,
     receiver: &str,
@@ -115,7 +115,7 @@ pub(crate) fn logged(
     Ok(Some(provided))
 }
 
-/// A warning without the line that it is about: neither a log nor an answer is a place for what may stand beside it.
+/// Renders a warning without its source line, since secrets may be beside it: they must not reach a log or a response.
 pub(crate) fn in_words(warning: &Diagnostic) -> String {
     let Diagnostic { message, text, span, help, lines, .. } = warning;
     let place = text.place(span.map_or(0, |span| span.start));
@@ -123,7 +123,7 @@ pub(crate) fn in_words(warning: &Diagnostic) -> String {
     format!("{}:{}:{}: {message}; {help}", text.name(), place.line, place.column)
 }
 
-/// Makes the record hold exactly these of all that was ever provisioned.
+/// Makes the database hold exactly these of all provisioned documents.
 pub(crate) async fn apply(
     db: &Db,
     provided: Vec<ProvisionedDocument>,
@@ -156,7 +156,7 @@ fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Pr
     for entry in entries {
         let entry = entry.map_err(|error| unreadable(path, &error))?;
         let below = entry.path();
-        // A hidden entry is none of ours: a mounted volume has such folders.
+        // Hidden entries are skipped: a mounted volume has such folders.
         let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
         let is_known =
             below.extension().is_some_and(|end| EXTENSIONS.iter().any(|known| end == *known));

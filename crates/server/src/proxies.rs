@@ -1,11 +1,11 @@
-//! Where a request comes from: the peer of its connection, or whom a trusted proxy names.
+//! The origin of a request: the peer of its connection, or the client that a trusted proxy names.
 //!
-//! A proxy is trusted where `server.trustedProxies` lists its address; from anybody else the headers change nothing. Each proxy
-//! appends the peer that it saw, so that the chain is read from its end: the first address that is no trusted proxy's is the
-//! caller's. What is left of it anybody may have written. What cannot be read ends the chain at the proxy that sent it.
+//! A proxy is trusted if `server.trustedProxies` lists its address; headers of any other peer are ignored. Each proxy appends
+//! the peer that it saw, so the chain is read from its end: the first address that is not a trusted proxy is the caller's.
+//! The part before it may be forged. An element that cannot be parsed ends the chain at the proxy that sent it.
 //!
-//! A proxy that writes one of `X-Forwarded-For` and `Forwarded` (RFC 7239) may pass on the other one as a caller sent it. So where
-//! both are there and name different callers, neither counts. Deliberately absent: `X-Forwarded-Host` (see `server.publicUrl`).
+//! A proxy that writes one of `X-Forwarded-For` and `Forwarded` (RFC 7239) may pass on the other one as a caller sent it. So if
+//! both are present and name different callers, both are ignored. Deliberately absent: `X-Forwarded-Host` (see `server.publicUrl`).
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -14,26 +14,26 @@ use drivers::trigger::Network;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-/// Proxies in a row that are looked at.
+/// The maximum number of proxies in a chain that are read.
 const HOPS_MAX: usize = 32;
 
-/// The proxies whose word counts. A clone is the same.
+/// The trusted proxies. Clones share the same list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrustedProxies(Arc<[Network]>);
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// The caller's address.
     pub(crate) address: IpAddr,
-    /// Whether a trusted proxy says that the caller spoke TLS to it.
+    /// Whether a trusted proxy states that the caller used TLS.
     pub(crate) is_tls: bool,
 }
 
-/// A step of the chain: whom a proxy saw, and by which scheme.
+/// An element of the chain: the peer that a proxy saw, and its scheme.
 #[derive(Debug)]
 struct Hop<'a> {
-    /// None where it cannot be read.
+    /// `None` if it cannot be parsed.
     address: Option<IpAddr>,
     scheme: Option<&'a str>,
 }
@@ -43,7 +43,7 @@ impl TrustedProxies {
         Self(networks.into())
     }
 
-    /// Where a request from this peer comes from.
+    /// Returns the origin of a request from this peer.
     pub(crate) fn origin(&self, peer: IpAddr, headers: &HeaderMap) -> Origin {
         let peer = peer.to_canonical();
         let direct = Origin { address: peer, is_tls: false };
@@ -64,7 +64,7 @@ impl TrustedProxies {
             (Some((address, _)), None) => (address, [scheme, None]),
             (None, None) => (peer, [scheme, None]),
         };
-        // Where two are told, both have to say so.
+        // If there are two schemes, both have to be `https`.
         let mut schemes = schemes.into_iter().flatten().peekable();
         let is_told = schemes.peek().is_some();
         let is_tls = is_told && schemes.all(|scheme| scheme.eq_ignore_ascii_case("https"));
@@ -75,7 +75,7 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// The caller at the far end of those that are trusted, and the scheme that it spoke.
+    /// Returns the caller before the chain of trusted proxies, and its scheme.
     fn caller<'a>(&self, peer: IpAddr, hops: &[Hop<'a>]) -> (IpAddr, Option<&'a str>) {
         let (mut address, mut scheme) = (peer, None);
         for hop in hops.iter().rev().take(HOPS_MAX) {
@@ -89,14 +89,14 @@ impl TrustedProxies {
     }
 }
 
-/// The chain of `X-Forwarded-For`: addresses, separated by commas.
+/// Parses the chain of `X-Forwarded-For`: addresses, separated by commas.
 fn plain_hops(text: &str) -> Vec<Hop<'_>> {
     text.split(',').map(|part| Hop { address: node(part), scheme: None }).collect()
 }
 
-/// The chain of `Forwarded`: elements, separated by commas, of pairs, separated by semicolons; values may be quoted.
+/// Parses the chain of `Forwarded`: elements, separated by commas, of pairs, separated by semicolons; values may be quoted.
 fn standard_hops(text: &str) -> Vec<Hop<'_>> {
-    // A quote that nobody closes could hide what the next proxy appended. With a backslash nobody could tell which do.
+    // An unclosed quote could hide what the next proxy appended. With a backslash, it is ambiguous which quotes are closed.
     let is_sound = text.matches('"').count().is_multiple_of(2) && !text.contains('\\');
     if !is_sound {
         return vec![Hop { address: None, scheme: None }];
@@ -123,7 +123,7 @@ fn standard_hops(text: &str) -> Vec<Hop<'_>> {
     outside_quotes(text, ',').into_iter().map(hop).collect()
 }
 
-/// The parts of a text between separators that are not in quotes.
+/// Returns the parts of a text between separators that are not in quotes.
 fn outside_quotes(text: &str, separator: char) -> Vec<&str> {
     let mut is_quoted = false;
     let split = |it: char| {
@@ -133,7 +133,7 @@ fn outside_quotes(text: &str, separator: char) -> Vec<&str> {
     text.split(split).collect()
 }
 
-/// An address, with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
+/// Parses an address, with or without a port: `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
 fn node(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let address = match text.strip_prefix('[') {
@@ -161,24 +161,24 @@ mod tests {
 
     use super::TrustedProxies;
 
-    /// Headers as a request has them, and where it comes from: the address, and by TLS where `+` stands behind it.
+    /// Headers of a request, and the expected origin: the address, with a `+` for TLS.
     const FROM_A_PROXY: &[(&str, &str)] = &[
         ("", "10.0.0.1"),
         ("x-forwarded-for: 203.0.113.7", "203.0.113.7"),
-        // Only what trusted proxies appended counts.
+        // Only the elements that trusted proxies appended count.
         ("x-forwarded-for: 198.51.100.1, 203.0.113.7", "203.0.113.7"),
         ("x-forwarded-for: 198.51.100.1|x-forwarded-for: 203.0.113.7", "203.0.113.7"),
         // A chain of two proxies, and of three.
         ("x-forwarded-for: 198.51.100.1, 203.0.113.7, 10.0.0.2", "203.0.113.7"),
         ("x-forwarded-for: 203.0.113.7, fd00::9, 10.0.0.2", "203.0.113.7"),
         ("x-forwarded-for: 10.0.0.3, 10.0.0.2", "10.0.0.3"),
-        // What cannot be read ends the chain at who sent it.
+        // An element that cannot be parsed ends the chain at its sender.
         ("x-forwarded-for: garbage", "10.0.0.1"),
         ("x-forwarded-for: 203.0.113.7, ", "10.0.0.1"),
         ("x-forwarded-for: 203.0.113.7, unknown, 10.0.0.2", "10.0.0.2"),
         ("x-forwarded-for: 203.0.113.7, 1.2.3.4.5", "10.0.0.1"),
         ("x-forwarded-for: \u{ff}", "10.0.0.1"),
-        // IPv6, IPv4 in the clothes of IPv6, ports.
+        // IPv6, IPv4-mapped IPv6, ports.
         ("x-forwarded-for: 2001:db8::7", "2001:db8::7"),
         ("x-forwarded-for: [2001:db8::7]:4711", "2001:db8::7"),
         ("x-forwarded-for: [2001:db8::7]x", "10.0.0.1"),
@@ -186,7 +186,7 @@ mod tests {
         ("x-forwarded-for: 203.0.113.7, ::ffff:10.0.0.2", "203.0.113.7"),
         ("x-forwarded-for: 203.0.113.7:4711", "203.0.113.7"),
         ("x-forwarded-for: 203.0.113.7:port", "10.0.0.1"),
-        // The standard's header.
+        // The header of RFC 7239.
         ("forwarded: for=203.0.113.7", "203.0.113.7"),
         ("forwarded: For=\"[2001:db8::7]:4711\";proto=https;by=10.0.0.1", "2001:db8::7 +"),
         (
@@ -200,7 +200,7 @@ mod tests {
         ("forwarded: for=\"198.51.100.1|forwarded: for=203.0.113.7", "10.0.0.1"),
         ("forwarded: for=\"1, for=203.0.113.7\", for=\"203.0.113.8\"", "203.0.113.8"),
         ("forwarded: for=\"203.0.113.7\\\"", "10.0.0.1"),
-        // Both: they agree, or neither counts.
+        // Both headers: they agree, or both are ignored.
         ("forwarded: for=203.0.113.7|x-forwarded-for: 203.0.113.7", "203.0.113.7"),
         ("forwarded: for=198.51.100.1;proto=https|x-forwarded-for: 203.0.113.7", "10.0.0.1"),
         // The scheme.
@@ -215,7 +215,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         for line in text.split('|').filter(|line| !line.is_empty()) {
             let (name, value) = line.split_once(": ").expect("a header");
-            // One letter is one byte, so that a value need not be text.
+            // One character is one byte, so that a value need not be valid text.
             let bytes: Vec<u8> = value.chars().map(|it| it as u8).collect();
             let value = HeaderValue::from_bytes(&bytes).expect("a value");
             headers.append(HeaderName::try_from(name).expect("a name"), value);

@@ -1,9 +1,9 @@
-//! The record on its way: a server starts before its Postgres, and waits for it where it can be seen waiting.
+//! Database startup: a server starts before its Postgres is available, and reports that it waits for it.
 //!
-//! To be open, the record is reached, brought to this version's form, has told its key, and has this server's row beside
-//! those of others. Deliberately absent: what
-//! happens when Postgres goes away afterwards. Then every call fails for as long as it is away, and whoever asked tries
-//! again; the pools connect anew by themselves.
+//! The database is open once it is connected and migrated, the key of trace ids is read, and this server's row is beside those
+//! of the others. Deliberately absent: the handling of
+//! a Postgres that becomes unavailable afterwards. Then every call fails for as long as that lasts, and its caller retries;
+//! the pools reconnect by themselves.
 
 use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
@@ -28,46 +28,46 @@ use crate::{
     provision::{self, ProvisionedDocument},
 };
 
-/// How long a try may take: migrations of a large history take their time.
+/// The timeout of a try: migrations of a large history take long.
 const TRY_MAX: Duration = Duration::from_secs(300);
-/// How long the first try is waited for; what goes on then is not in the way of the start.
+/// How long the start waits for the first try; after that, the start does not wait for it.
 const FIRST_MAX: Duration = Duration::from_secs(3);
 /// How long to wait between tries.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// The record on its way. A clone is the same.
+/// The startup of the database. Clones share the same state.
 #[derive(Clone, Debug)]
 pub(crate) struct DbStartup {
     db: Db,
-    /// The keys that the configuration has; the record's own verifies what was minted before them.
+    /// The keys of the configuration; the key in the database verifies the ids that were minted before them.
     ids: Vec<Key>,
     world: World,
     keys: Keys,
-    /// The keys of login cookies, which follow from those.
+    /// The keys of login cookies, which are derived from those.
     login_keys: Arc<OnceLock<LoginKeys>>,
-    /// Wanted before the keys are known: from then on spans are taken.
+    /// Registered before the keys are known: from then on spans are accepted.
     interests: Interests,
     /// Entered before the keys are known, for the same reason.
     peers: Peers,
-    /// What the server's own files bring, applied whenever the record is opened.
+    /// The provisioned documents, applied whenever the database is opened.
     provided: Arc<Option<Vec<ProvisionedDocument>>>,
-    /// Why the record is not open; none once it is.
+    /// Why the database is not open; `None` once it is.
     reason: Arc<watch::Sender<Option<String>>>,
-    /// What was last told to be broken since.
+    /// The last failure that was logged since the database was opened.
     broken: Arc<Mutex<Option<String>>>,
 }
 
-/// The keys of trace ids, known once the record is open.
+/// The keys of trace ids, known once the database is open.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys(Arc<OnceLock<KeyRing>>);
 
 impl Keys {
-    /// The keys, if the record has told them.
+    /// Returns the keys, if they were read from the database.
     pub(crate) fn get(&self) -> Option<&KeyRing> {
         self.0.get()
     }
 
-    /// The keys, for those who begin when the record is open.
+    /// Returns the keys, for tasks that begin when the database is open.
     pub(crate) fn of_open(&self) -> &KeyRing {
         self.get().expect("no work on a database that is not open")
     }
@@ -80,7 +80,7 @@ impl From<KeyRing> for Keys {
 }
 
 impl DbStartup {
-    /// The record, not open yet.
+    /// Returns a startup that is not open yet.
     pub(crate) fn new(
         db: Db,
         ids: Vec<Key>,
@@ -94,7 +94,7 @@ impl DbStartup {
         Self { db, ids, world, keys, login_keys, interests, peers, provided, reason, broken }
     }
 
-    /// The same, with what the server's own files bring.
+    /// Adds the provisioned documents.
     pub(crate) fn with(self, provided: Option<Vec<ProvisionedDocument>>) -> Self {
         Self { provided: Arc::new(provided), ..self }
     }
@@ -103,29 +103,29 @@ impl DbStartup {
         self.keys.clone()
     }
 
-    /// The keys of login cookies, once the record is open.
+    /// The keys of login cookies, once the database is open.
     pub(crate) fn login_keys(&self) -> Option<&LoginKeys> {
         self.login_keys.get()
     }
 
-    /// What takes spans once the record is open.
+    /// Returns the sink that accepts spans once the database is open.
     pub(crate) fn ingest(&self, bus: Arc<Local>) -> Ingest {
         let (unread, logs) = (Arc::default(), Arc::default());
         let (keys, interests, peers) = (self.keys(), self.interests.clone(), self.peers.clone());
         Ingest { bus, keys, interests, peers, world: self.world, unread, logs }
     }
 
-    /// Why the record is not open; none once it is.
+    /// Returns why the database is not open; `None` once it is.
     pub(crate) fn waits_for(&self) -> Option<String> {
         self.reason.borrow().clone()
     }
 
-    /// Why the server is not ready: that the record is not open, or that its row in there does not count.
+    /// Returns why the server is not ready: the database is not open, or its row there is not valid.
     pub(crate) fn unready_reason(&self) -> Option<String> {
         self.waits_for().or_else(|| self.peers.waits_for())
     }
 
-    /// Says in the log what is broken, once, and that it is not any more.
+    /// Logs a failure once, and its end.
     pub(crate) fn tell(&self, broken: Option<&str>, telemetry: &Telemetry) {
         let mut told = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
         match (told.as_deref(), broken) {
@@ -137,15 +137,15 @@ impl DbStartup {
         *told = broken.map(str::to_owned);
     }
 
-    /// Waits until the record is open.
+    /// Waits until the database is open.
     pub(crate) async fn opened(self) {
         let mut reason = self.reason.subscribe();
-        // An error would mean that the sender is gone, which this holds.
+        // An error would mean that the sender is dropped, but `self` holds it.
         let _open = reason.wait_for(Option::is_none).await;
     }
 
-    /// Tries once, for a moment: with a Postgres that is there the server is ready when it has started, and with one that
-    /// refuses it does not start.
+    /// Tries once, for a short time: if Postgres is available, the server is ready when it has started, and if Postgres
+    /// refuses, the server does not start.
     pub(crate) async fn first(self) -> Result<(), DbError> {
         match timeout(FIRST_MAX, self.open()).await {
             Ok(Err(error)) if error.fault().is_transient() => self.wait_for(&error.to_string()),
@@ -156,7 +156,7 @@ impl DbStartup {
         Ok(())
     }
 
-    /// Tries until the record is open, then goes on with what needs it. Ends early where waiting cannot help.
+    /// Retries until the database is open, then runs the work that needs it. Returns early if waiting cannot help.
     pub(crate) async fn then(self, work: impl Future<Output = ()>, stop: CancellationToken) {
         let insist = async {
             while self.waits_for().is_some() {
@@ -186,11 +186,11 @@ impl DbStartup {
         }
     }
 
-    /// Tries once; tells what is in the way where that is another server.
+    /// Tries once; returns the conflict if another server prevents it.
     async fn open(&self) -> Result<Option<String>, DbError> {
         self.db.greet().await?;
         self.db.migrate().await?;
-        // Before the first run is accepted: what is written before its month has a table stays outside of it.
+        // Before the first run is accepted: a row that is written before its month has a partition stays outside of it.
         self.db.upkeep(self.world.now(), db::Keep::default()).await?;
         let stored = self.db.id_key(Key::from_bytes(self.world.random())).await?;
         let ids: Vec<Key> = self.ids.iter().copied().chain([stored]).collect();
@@ -206,7 +206,7 @@ impl DbStartup {
         let first = ids.next().unwrap_or(stored);
         let keys = KeyRing::new(first, ids.collect());
         self.interests.resume(&self.db, &keys).await?;
-        // A second opening finds the same keys.
+        // A second startup finds the same keys.
         self.keys.0.get_or_init(|| keys);
         self.reason.send_replace(None);
         Ok(None)
@@ -214,14 +214,14 @@ impl DbStartup {
 
     fn wait_for(&self, why: &str) {
         let told = self.reason.send_replace(Some(why.to_owned()));
-        // Said once, and again when it changes.
+        // Logged once, and again when the reason changes.
         if told.as_deref() != Some(why) {
             tracing::warn!(reason = why, "not ready; trying again");
         }
     }
 }
 
-/// Whether waiting may help. A Postgres that comes up may still be given its roles and databases.
+/// Whether waiting may help. The roles and databases of a Postgres that is starting may still be created.
 fn may_pass(error: &DbError) -> bool {
     let fault = error.fault();
     fault.is_transient() || matches!(fault, Fault::Denied | Fault::Missing)

@@ -1,8 +1,8 @@
-//! Suites, as durable as runs: who owns a suite's run starts the runs of its steps and ends it with one verdict.
+//! Suites, as durable as runs: the owner of a suite's run starts the runs of its steps and ends it with one verdict.
 //!
-//! It is owned under a lease and an epoch, like a run. Which steps may start is a pure function of what ended
-//! (`runner::suite`), and what ended is in the record, so that any server goes on where another one stopped. A step has one
-//! run, whoever starts it. Deliberately absent: running, which is the workers' part.
+//! It is owned under a lease and an epoch, like a run. The steps that may start are a pure function of the ended steps
+//! (`runner::suite`), and those are in the database, so any server can continue where another one stopped. A step has one
+//! run, whichever server starts it. Deliberately absent: the execution of runs, which is in the workers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{api, own_events, worker::Worker};
 
-/// Suites in flight at the most.
+/// The maximum number of active suite runs.
 const SUITES_MAX: usize = 64;
-/// What is said of a step that did not start because the suite was stopped.
+/// The reason of a step that did not start because the suite was stopped.
 const STOPPED: &str = "stopped: the suite was cancelled before the step began";
 
-/// Takes suites' runs and brings them to their ends, until told to stop; what is left then is given back.
+/// Leases suite runs and executes them until the server stops; then releases the rest.
 pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     let mut suites = JoinSet::new();
     let mut hints = worker.bus.hints();
@@ -57,7 +57,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     while suites.join_next().await.is_some() {}
 }
 
-/// Waits for the hint that a suite waits.
+/// Waits for the notification of a queued suite run.
 async fn waiting(hints: &mut Hints) {
     while let Some(subject) = hints.next().await {
         if subject == api::suites_waiting() {
@@ -67,7 +67,7 @@ async fn waiting(hints: &mut Hints) {
     std::future::pending::<()>().await;
 }
 
-/// One suite's run, as long as it is ours.
+/// Executes one suite run, as long as its lease is held.
 async fn one(worker: Arc<Worker>, suite: SuiteLease, stop: CancellationToken) {
     let (id, epoch, lease) = (suite.id, suite.epoch, worker.config.lease);
     let mut hints = worker.bus.hints();
@@ -85,7 +85,7 @@ async fn one(worker: Arc<Worker>, suite: SuiteLease, stop: CancellationToken) {
         }
         tokio::select! {
             () = stop.cancelled() => {
-                // The next owner need not wait for the end of the lease.
+                // The next owner need not wait for the lease to expire.
                 if let Err(error) = worker.db.renew_suite(id, epoch, Duration::ZERO).await {
                     tracing::warn!(suite = %id, %error, "a suite could not be given back");
                 }
@@ -104,15 +104,15 @@ async fn one(worker: Arc<Worker>, suite: SuiteLease, stop: CancellationToken) {
     }
 }
 
-/// A suite's run under way.
+/// An active suite run.
 struct ActiveSuiteRun<'a> {
     worker: &'a Worker,
     suite: &'a SuiteLease,
     steps: Vec<Step>,
-    /// Steps that can have no run, and why.
+    /// Steps that cannot have a run, with the reason.
     refused: BTreeMap<usize, String>,
     is_stopped: bool,
-    /// The subjects under which there may be news.
+    /// The bus subjects with possible news.
     awaited: BTreeSet<String>,
 }
 
@@ -135,7 +135,7 @@ impl<'a> ActiveSuiteRun<'a> {
         }
     }
 
-    /// Starts what may start, or ends the suite's run. True where it has ended.
+    /// Starts the steps that may start, or ends the suite's run. Returns true if it has ended.
     async fn go_on(&mut self) -> Result<bool, DbError> {
         let SuiteLease { id, epoch, .. } = *self.suite;
         let runs = self.worker.db.step_runs(id).await?;
@@ -181,7 +181,7 @@ impl<'a> ActiveSuiteRun<'a> {
                 "the output `{name}` of a step that it needs holds a secret, which a server hands on only sealed: set `secrets.keys`"
             );
             self.refused.insert(step, why);
-            // What needs it is looked at at once.
+            // The steps that need it are checked at once.
             self.worker.bus.hint(api::run_news(*id));
             return Ok(());
         }
@@ -205,7 +205,7 @@ impl<'a> ActiveSuiteRun<'a> {
             }
             Err(error @ DbError::NoSuchTest { .. }) => {
                 self.refused.insert(step, error.to_string());
-                // What needs it is looked at at once.
+                // The steps that need it are checked at once.
                 self.worker.bus.hint(api::run_news(*id));
                 Ok(())
             }
@@ -213,8 +213,8 @@ impl<'a> ActiveSuiteRun<'a> {
         }
     }
 
-    /// The values of a step: those of the suite, overruled by the outputs of the steps that it needs, the last one first. What
-    /// nobody may see of them is apart.
+    /// Returns the variables of a step: those of the suite, overridden by the outputs of the steps that it needs; a later step
+    /// overrides an earlier one. Secrets are returned separately.
     fn vars(&self, step: usize, runs: &[StepRun]) -> (RunVars, SecretValues) {
         let (mut vars, mut secrets) = (self.suite.vars.clone(), SecretValues::new());
         for before in needed(&self.steps, step) {
@@ -257,7 +257,7 @@ impl<'a> ActiveSuiteRun<'a> {
         SuiteOutcome { verdict, steps }
     }
 
-    /// Why a step has no run.
+    /// Returns why a step has no run.
     fn why_not(&self, step: usize, ended: &[Option<Verdict>]) -> String {
         if let Some(why) = self.refused.get(&step) {
             return why.clone();
@@ -271,7 +271,7 @@ impl<'a> ActiveSuiteRun<'a> {
         format!("it needs the step `{need}`, which did not pass")
     }
 
-    /// Waits for a hint about the suite or one of its runs.
+    /// Waits for a notification about the suite or one of its runs.
     async fn news(&self, hints: &mut Hints) {
         while let Some(subject) = hints.next().await {
             if self.awaited.contains(&subject.0) {
@@ -286,7 +286,7 @@ fn news_of(run: RunId) -> String {
     api::run_news(run).0
 }
 
-/// All steps that have to end before this one, in the order written.
+/// Returns all steps that have to end before this one, in the order written.
 fn needed(steps: &[Step], step: usize) -> BTreeSet<usize> {
     let mut needed = BTreeSet::new();
     let mut open = steps[step].needs.clone();

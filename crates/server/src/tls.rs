@@ -1,4 +1,4 @@
-//! The certificate of the API. Deliberately absent: certificates of clients, who show a token, and HTTP/2.
+//! The certificate of the API. Deliberately absent: client certificates (clients send a token), and HTTP/2.
 
 use std::{fs, io, path::PathBuf, sync::Arc};
 
@@ -17,7 +17,7 @@ use tokio_rustls::{
 
 use crate::config::CertificateFiles;
 
-/// Why the API cannot be served by TLS.
+/// Why the API cannot be served over TLS.
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -25,25 +25,25 @@ pub enum TlsError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         reason: io::Error,
     },
-    /// A file holds something else.
+    /// A file has the wrong content.
     #[error("`{}` of `server.tls` holds no {what} in PEM form: {reason}", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
-        /// What is wrong; the content is not shown.
+        /// The error; it does not show the content.
         reason: PemError,
     },
-    /// They do not go together, or are of a kind that is not known.
+    /// Certificate and key do not match, or have an unsupported type.
     #[error("certificate and key of `server.tls` cannot be used: {0}")]
     Unusable(#[from] rustls::Error),
 }
 
-/// What greets the API's callers with this certificate.
+/// Returns the TLS acceptor of the API with this certificate.
 pub(crate) fn acceptor(identity: &CertificateFiles) -> Result<TlsAcceptor, TlsError> {
     let read = |path: &PathBuf| {
         fs::read(path).map_err(|reason| TlsError::File { path: path.clone(), reason })

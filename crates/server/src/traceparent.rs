@@ -1,37 +1,37 @@
-//! The W3C `traceparent` header: which trace a request continues.
+//! The W3C `traceparent` header: the trace that a request continues.
 
 use std::{fmt, str::FromStr};
 
 use model::{SpanId, TraceId};
 use telemetry::plan::Level;
 
-/// A place in a trace that work continues.
+/// A trace context that work continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceParent {
     pub(crate) trace_id: TraceId,
     pub(crate) span_id: SpanId,
     pub(crate) sampled: bool,
-    /// Whether a caller decided that: then nobody thins the trace any more.
+    /// Whether a caller made the sampling decision: then no exporter samples the trace any more.
     pub(crate) followed: bool,
-    /// The level of the span here. What is below it is as fine or finer, so that no exporter gets a span without its parent.
+    /// The level of this span. Its children have the same or a finer level, so that no exporter gets a span without its parent.
     pub(crate) level: Level,
 }
 
-/// How a record keeps that the flag came from outside; the header has no room for it.
+/// The suffix by which the database stores that the flag came from a caller; the header has no field for it.
 const FOLLOWED: &str = " followed";
 
 impl TraceParent {
-    /// The same trace, seen from this span of it.
+    /// Returns the context of another span of the same trace.
     pub(crate) fn at(self, span_id: SpanId) -> Self {
         Self { span_id, ..self }
     }
 
-    /// As the record keeps it.
+    /// Encodes the context for the database.
     pub(crate) fn stored(&self) -> String {
         format!("{self}{}", if self.followed { FOLLOWED } else { "" })
     }
 
-    /// From the record.
+    /// Decodes a context from the database.
     pub(crate) fn from_stored(text: &str) -> Option<Self> {
         let header = text.strip_suffix(FOLLOWED);
         let parent: Self = header.unwrap_or(text).parse().ok()?;
@@ -39,7 +39,7 @@ impl TraceParent {
     }
 }
 
-/// A header that is none; the specification wants it ignored.
+/// An invalid header; the specification requires to ignore it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InvalidTraceParent;
 

@@ -1,4 +1,4 @@
-//! The values that a run has for its variables: of the sets that it names, and of its own.
+//! The variables of a run: of the sets that it names, and its own.
 
 use db::{Db, DbError, RunVars, SecretValues};
 use lang::{Document, Secrets, Variable, Vars};
@@ -7,10 +7,10 @@ use thiserror::Error;
 
 use crate::{own_spans::Call, traceparent::TraceParent, watch::Watch};
 
-/// What is recorded for a secret.
+/// The text that is recorded for a secret.
 const MASK: &str = "***";
 
-/// Why a run has no variables.
+/// Why the variables of a run cannot be read.
 #[derive(Debug, Error)]
 pub(crate) enum VariablesError {
     #[error("there is no variable set `{set}`: apply it first")]
@@ -30,8 +30,8 @@ impl Faulty for VariablesError {
     }
 }
 
-/// The variables of a run: those of its sets as they are now, overruled by what it was started with. What is asked of the
-/// record is a part of `within`.
+/// Returns the variables of a run: the current values of its sets, overridden by those it was started with. The database
+/// queries are children of `within`.
 pub(crate) async fn variables(
     (watch, within): (&Watch, TraceParent),
     db: &Db,
@@ -68,13 +68,13 @@ pub(crate) async fn variables(
     Ok(vars)
 }
 
-/// The same as the record has them, with `***` for every secret: what is kept of a run has it there too, so that both
-/// still compare, and nobody can ask for a secret letter by letter.
+/// Returns the variables as they are recorded, with `***` for every secret. The stored data of a run has `***` too, so that
+/// both still compare, and a caller cannot guess a secret character by character.
 pub(crate) fn as_recorded(mut vars: Vars) -> Vars {
     let secrets = Secrets::of(&vars);
     for (name, value) in &mut vars.variables {
         *value = match vars.secrets.contains(name) {
-            // However short: a verdict would tell it letter by letter.
+            // However short it is: a verdict would reveal it character by character.
             true => MASK.to_owned(),
             false => secrets.hide(value).into_owned(),
         };

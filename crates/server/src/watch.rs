@@ -1,7 +1,7 @@
-//! Record and bus, watched: what is asked of them for a request or a run is a span of that.
+//! Traced calls to the database and the bus: each call for a request or a run gets a span in its trace.
 //!
-//! `db` and `bus` know no telemetry, so the watching stands here. Deliberately absent: renewals of leases and probes, which run
-//! where nothing is told.
+//! `db` and `bus` have no telemetry, so this module adds it. Deliberately absent: renewals of leases and probes, which run
+//! where telemetry is suppressed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,10 +15,10 @@ use crate::{
     traceparent::TraceParent,
 };
 
-/// An answer of the record that takes longer is told to people.
+/// The duration from which on a query is logged as slow.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Watches what is asked of the record.
+/// Traces calls to the database and the bus.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     pub(crate) telemetry: Arc<Telemetry>,
@@ -26,7 +26,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Waits for an answer of the record, and tells how long that took as a part of `within`.
+    /// Awaits a query, and exports its span as a child of `within`.
     pub(crate) async fn db<T>(
         &self,
         within: TraceParent,
@@ -39,7 +39,7 @@ impl Watch {
         answer
     }
 
-    /// Tells of an answer that came now and was waited for since `began`.
+    /// Exports the span of a query that began at `began` and has just ended.
     pub(crate) fn tell(
         &self,
         within: TraceParent,
@@ -49,7 +49,7 @@ impl Watch {
     ) {
         let ended = self.world.now();
         let took = ended.since(began);
-        // Where a full buffer of telemetry held this thread, the database has nothing to do with it.
+        // If a full telemetry buffer blocked this thread, the database was not slow.
         if took >= SLOW && !self.telemetry.library().was_held_within(took) {
             let Call(operation, table) = call;
             let seconds = took.as_secs_f64();
@@ -66,7 +66,7 @@ impl Watch {
         send_db(&self.telemetry, &span);
     }
 
-    /// Gives a hint, and tells so as a part of `within`.
+    /// Sends a notification, and exports its span as a child of `within`.
     pub(crate) fn hint(&self, within: TraceParent, bus: &impl Bus, subject: Subject) {
         let began = self.world.now();
         let name = subject.0.clone();

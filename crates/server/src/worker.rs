@@ -1,8 +1,8 @@
-//! Workers: they take runs under a lease, work on them, let them linger, and listen on after the verdict.
+//! Workers: they lease runs, execute them, let them linger, and watch for late spans after the verdict.
 //!
-//! One worker owns a run from taking to verdict. Every write bears the epoch under which the run was taken,
-//! so that a worker whose lease ran out can change nothing. What is done for one run is in `run.rs`. Deliberately
-//! absent: any state of a run that is not in the record; a worker may die at any line of this.
+//! One worker owns a run from the lease to the verdict. Every write has the epoch of the lease,
+//! so that a worker with an expired lease can change nothing. The execution of one run is in `run.rs`. Deliberately
+//! absent: any state of a run that is not in the database; a worker may die at any line of this.
 
 mod active_runs;
 mod late;
@@ -43,40 +43,40 @@ use late::{LateRun, LateRuns};
 use learning::LearnedQueue;
 use slots::{Slot, Slots};
 
-/// How long a worker leaves between two looks for runs, so that it asks the database once for those that come together.
+/// The minimum time between two polls for runs, so that one query leases the runs that arrive together.
 const PACE: Duration = Duration::from_millis(10);
-/// How long it gathers free slots before it looks for runs that wait for one. Most often none does.
+/// How long the worker collects free slots before it polls for runs that wait for one. Most often none does.
 const GATHER: Duration = Duration::from_millis(25);
-/// How long runs in flight may go on after the server was told to stop.
+/// How long active runs may continue after the server began to stop.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
-/// How long it may take to give back the runs that did not end, and to keep what was learned.
+/// The timeout for releasing the runs that did not end, and for storing learned profiles.
 const LEAVE_MAX: Duration = Duration::from_secs(1);
 
-/// One slot of so many, of the worker's and of a host's, is for projects that have few runs in flight.
+/// One of this many slots, of the worker and of a host, is reserved for projects with few active runs.
 const RESERVED_PART: usize = 8;
 
-/// What workers share.
+/// The state that the runs of a worker share.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    /// The name under which this process takes runs.
+    /// The name under which this process leases runs.
     pub(crate) name: String,
     pub(crate) config: config::Workers,
     pub(crate) db: Db,
-    /// The same record by connections of their own, for those who must not wait for a held producer.
+    /// A second connection pool to the same database, for tasks that must not wait for a blocked producer.
     pub(crate) calm_db: Db,
-    /// The runtime on which nothing is told and nobody is held.
+    /// The control runtime: telemetry is suppressed on it, and nothing blocks it.
     pub(crate) calm: tokio::runtime::Handle,
     pub(crate) bus: Arc<Local>,
     pub(crate) keys: Keys,
     pub(crate) interests: Interests,
     pub(crate) peers: Peers,
-    /// Exports that were not taken, and that may have been anybody's.
+    /// The exports that were not accepted, and that may have belonged to any run.
     pub(crate) unread: Arc<UnreadableExports>,
-    /// Where runs are judged.
+    /// The thread pool that judges runs.
     pub(crate) pool: Pool,
-    /// The traces of which log records came.
+    /// The traces with log records.
     pub(crate) logs: Arc<Logs>,
-    /// What the receiver has met, for runs whose trace is not whole.
+    /// The counts of the receiver, for runs with an incomplete trace.
     pub(crate) witness: ReceiverStats,
     pub(crate) triggers: Triggers,
     pub(crate) watch: Watch,
@@ -84,17 +84,17 @@ pub(crate) struct Worker {
     pub(crate) shared: RunState,
 }
 
-/// What the runs of this process share while they go on; all of it may be lost.
+/// The state that the active runs of this process share; all of it may be lost.
 #[derive(Debug, Default)]
 pub(crate) struct RunState {
     flights: ActiveRuns,
-    /// Where large answers are held.
+    /// The memory budget for large responses.
     answer_memory: AnswerMemory,
     learning: LearnedQueue,
     slots: Arc<Slots>,
 }
 
-/// A run that was taken: its slot, its place in its trace, and when it was asked for.
+/// A leased run: its slot, its span ids, and when the lease was requested.
 struct LeasedRun {
     taken: RunLease,
     slot: Slot,
@@ -102,18 +102,18 @@ struct LeasedRun {
     asked: Instant,
 }
 
-/// Takes runs and works on them until told to stop, then lets those in flight end.
+/// Leases and executes runs until the server stops, then waits for active runs.
 pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     let mut runs = JoinSet::new();
     let mut lates = LateRuns::default();
     let mut learning = JoinSet::new();
     learning.spawn(learning::keep(Arc::clone(&worker)));
-    // Renewal has a task where nobody is held: neither judging a large trace nor a full buffer may keep it waiting.
+    // Renewal has a task on the control runtime: neither judging a large trace nor a full buffer may delay it.
     let mut keeping = JoinSet::new();
     keeping.spawn_on(active_runs::keep(Arc::clone(&worker)), &worker.calm);
     let mut hints = worker.bus.hints();
     let mut looked = Instant::now();
-    // When to look for runs; none while nothing calls for it.
+    // When to poll for runs; `None` while there is no reason to.
     let mut due = Some(looked);
     while !stop.is_cancelled() {
         let slots = worker.config.runs_max.saturating_sub(worker.shared.slots.taken());
@@ -134,7 +134,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
                 0 => Some(looked),
                 _ => Some(Instant::now() + GATHER),
             },
-            // The poll finds runs whose worker died.
+            // The poll finds the runs of workers that died.
             () = sleep_until(due.unwrap_or(looked + worker.config.poll)) => Some(looked),
             Some(ended) = runs.join_next(), if !runs.is_empty() => {
                 lates.extend(&worker, ended);
@@ -154,7 +154,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     }
 }
 
-/// Lets runs in flight end, as far as they do in time, and gives back the others.
+/// Waits for active runs up to a timeout, and releases the others.
 async fn drain(worker: &Arc<Worker>, mut runs: JoinSet<Option<LateRun>>, mut lates: LateRuns) {
     let deadline = Instant::now() + DRAIN_MAX;
     let ending = async {
@@ -170,7 +170,7 @@ async fn drain(worker: &Arc<Worker>, mut runs: JoinSet<Option<LateRun>>, mut lat
         return;
     }
     let left = worker.shared.flights.all();
-    // Nothing may be done for a run that somebody else may take.
+    // No task may still work on a run that another worker may lease.
     runs.shutdown().await;
     tracing::warn!(
         runs = left.len(),
@@ -183,7 +183,7 @@ async fn drain(worker: &Arc<Worker>, mut runs: JoinSet<Option<LateRun>>, mut lat
     }
 }
 
-/// The runs that wait, as many as there are slots for. What cannot be read is ended among `runs`.
+/// Leases queued runs, as many as there are slots. A task in `runs` ends each run that cannot be read.
 async fn take(
     worker: &Arc<Worker>,
     slots: usize,
@@ -210,7 +210,7 @@ async fn take(
     let held = |taken: RunLease| {
         let parent = taken.traceparent.as_deref().and_then(TraceParent::from_stored);
         let trace = RunTrace::new(parent, worker.world);
-        // Only the taken run says whose trace this is.
+        // The trace of this query is known only from the leased run.
         worker.watch.tell(trace.step(Step::Queue), Call("UPDATE", "runs"), began, None);
         worker.bus.hint(api::run_events(taken.run_id));
         LeasedRun { taken, slot: worker.shared.slots.take(), trace, asked }
@@ -219,10 +219,10 @@ async fn take(
 }
 
 impl Worker {
-    /// Waits for hints that are a reason to look for runs; many of them are one reason.
+    /// Waits for notifications that are a reason to poll for runs; several of them count as one.
     async fn called(&self, hints: &mut Hints) {
         while let Some(subject) = hints.next().await {
-            // What happens in runs that were taken is for their followers.
+            // Events of active runs are for their followers.
             if subject.0.starts_with(api::RUN_EVENTS) {
                 continue;
             }
@@ -235,7 +235,7 @@ impl Worker {
         std::future::pending::<()>().await;
     }
 
-    /// Has a run looked at whose stop was asked for.
+    /// Checks the row of a run for which a stop was requested.
     fn hear(&self, subject: &bus::Subject) {
         let run = subject.0.strip_prefix(api::RUN_STOPPED).and_then(|id| id.parse::<RunId>().ok());
         if let Some(run) = run {
@@ -244,7 +244,7 @@ impl Worker {
     }
 }
 
-/// What is there without waiting.
+/// Returns the next item if it is ready without waiting.
 async fn at_once<T>(next: impl Future<Output = Option<T>>) -> Option<T> {
     tokio::select! {
         biased;

@@ -1,7 +1,7 @@
-//! A connection that ends when its peer does not read.
+//! A write timeout: a connection ends when its peer does not read.
 //!
-//! A response that is not read keeps its bytes, and the permit of its request. A slow reader takes some bytes now and then; a
-//! peer that takes none for this long is gone, or hostile.
+//! An unread response holds its bytes, and the permit of its request. A slow reader reads some bytes now and then; a
+//! peer that reads none for this long is gone, or hostile.
 
 use std::{
     io::{self, ErrorKind, IoSlice},
@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-/// A stream whose writes fail when the peer has taken no byte for this long.
+/// A stream with writes that fail when the peer has read no byte for `max`.
 #[derive(Debug)]
 pub(crate) struct WriteTimeout<T> {
     stream: T,
@@ -29,7 +29,7 @@ impl<T> WriteTimeout<T> {
         Self { stream, max, timer: Box::pin(sleep(max)), is_waiting: false }
     }
 
-    /// Passes on what a write came to, unless nothing was taken for too long.
+    /// Returns the result of a write, or a timeout error if the peer has read nothing for too long.
     fn unless_timed_out<R>(
         &mut self,
         context: &mut Context<'_>,

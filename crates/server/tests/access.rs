@@ -1,4 +1,4 @@
-//! Who may ask for what: a real server on a real Postgres, every route by every role, and by nobody.
+//! Access control: a real server on a real Postgres, every route by every role, and by unauthenticated callers.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use tokio::{
 };
 
 const WORLD: World = World::new(now, random);
-/// More requests than a test makes.
+/// A rate limit above the number of requests of a test.
 const FAST: &str = "requestsPerSecond: 10000, projectRequestsPerSecond: 10000";
 
 fn now() -> Timestamp {
@@ -38,7 +38,7 @@ fn random() -> [u8; 32] {
     bytes
 }
 
-/// A server that wants to know who asks, and a client of it.
+/// A server with authentication on, and a client of it.
 struct Stage {
     database: Database,
     config: Config,
@@ -70,7 +70,7 @@ impl Stage {
         Self::set_with(name, &format!("auth: {{mode: on}}, limits: {{{limits}}}")).await
     }
 
-    /// One with this section `server`.
+    /// Starts a server with this section `server`.
     async fn set_with(name: &str, section: &str) -> Result<Self> {
         let database = Database::create(name).await?;
         let config = configuration(&database, &format!("server: {{{section}}}"))?;
@@ -87,7 +87,7 @@ impl Stage {
         Ok(if token.is_empty() { request } else { request.bearer_auth(token) })
     }
 
-    /// A token that the admin makes.
+    /// Creates a token as the admin.
     async fn token(&self, new: Value) -> Result<(String, String)> {
         let request = self.ask("POST", "/api/v1/tokens", &self.admin)?.body(new.to_string());
         let made = answer(request.send().await?).await?;
@@ -105,7 +105,7 @@ async fn answer(response: Response) -> Result<Value> {
     Ok(serde_json::from_slice(&response.bytes().await?)?)
 }
 
-/// A path of a route, with names that nothing has.
+/// Returns a path of a route, with ids that do not exist.
 fn path(route: &str) -> String {
     let id = "01a1dcee-cd00-7101-8101-010101010101";
     let part = |part: &str| match part {
@@ -117,7 +117,7 @@ fn path(route: &str) -> String {
     route.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// The table has every operation that the API's document has, and no other.
+/// The access table has every operation of the OpenAPI document, and no other.
 #[test]
 fn every_operation_has_its_place_in_the_table() -> Result<()> {
     let document: Value = serde_json::from_str(server::openapi())?;
@@ -139,7 +139,7 @@ fn every_operation_has_its_place_in_the_table() -> Result<()> {
     Ok(())
 }
 
-/// Each route, by nobody, by what is no token, by each role, and by each role in a project of its own.
+/// Each route: without a token, with an invalid token, with each role, and with each role in a project of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_by_every_role() -> Result<()> {
     let stage = Stage::set("access_table", FAST).await?;
@@ -197,7 +197,7 @@ async fn every_route_by_every_role() -> Result<()> {
             }
         }
     }
-    // Sessions of everyone are for an admin of the server.
+    // The sessions of everyone are for an admin of the server.
     for (who, token, role, is_scoped) in &callers {
         let expected = match role {
             None => 401,
@@ -207,7 +207,7 @@ async fn every_route_by_every_role() -> Result<()> {
         let all = stage.ask("GET", "/api/v1/sessions?all=true", token)?.send().await?;
         assert_eq!(all.status(), expected, "{who}, scoped {is_scoped}");
     }
-    // What is not there is told to those who are known.
+    // Only an authenticated caller learns that a route does not exist.
     for (token, status) in [("", 401), (&*stage.admin, 404)] {
         assert_eq!(stage.ask("GET", "/api/v1/nothing", token)?.send().await?.status(), status);
     }
@@ -215,7 +215,7 @@ async fn every_route_by_every_role() -> Result<()> {
     stage.end().await
 }
 
-/// A token is told once, and is good until it expires or is taken back; the audit log knows who did what.
+/// A token is shown once, and is valid until it expires or is revoked; the audit log has who did what.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_lives_and_ends() -> Result<()> {
     let stage = Stage::set("access_life", "").await?;
@@ -276,7 +276,7 @@ async fn a_token_lives_and_ends() -> Result<()> {
     stage.end().await
 }
 
-/// Who asks too often waits, and so does who guesses.
+/// A caller that exceeds the rate limit has to wait, and so has one that guesses tokens.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_too_often_waits() -> Result<()> {
     let stage = Stage::set("access_pace", "requestsPerSecond: 5, bodyBytes: 1KiB").await?;
@@ -313,7 +313,7 @@ async fn who_asks_too_often_waits() -> Result<()> {
     stage.end().await
 }
 
-/// However many tokens a project has, its callers share one rate, and another project does not notice.
+/// However many tokens a project has, its callers share one rate limit, and another project is not affected.
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_of_a_project_share_a_rate() -> Result<()> {
     let stage = Stage::set("access_shared_pace", "projectRequestsPerSecond: 5").await?;
@@ -325,7 +325,7 @@ async fn tokens_of_a_project_share_a_rate() -> Result<()> {
     for n in 0..8 {
         let new = json!({"name": format!("a{n}"), "role": "viewer", "projects": ["alpha"]});
         let (_, token) = stage.token(new).await?;
-        // What it may not do is nobody's request.
+        // A refused request does not count for the project.
         assert_eq!(ask(&token, "beta").await?, 403);
         statuses.push((ask(&token, "alpha").await?, token));
     }
@@ -352,8 +352,8 @@ async fn tokens_of_a_project_share_a_rate() -> Result<()> {
     stage.end().await
 }
 
-/// Where callers are behind a proxy that is trusted, each has a count of its own, and the audit log has its address. From
-/// anybody else the headers change nothing.
+/// Callers behind a trusted proxy each have their own rate limit, and the audit log has their addresses. The headers of any
+/// other peer are ignored.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_behind_a_trusted_proxy_are_told_apart() -> Result<()> {
     for (name, section, is_trusted) in [
@@ -361,7 +361,7 @@ async fn callers_behind_a_trusted_proxy_are_told_apart() -> Result<()> {
         ("access_no_proxy", "trustedProxies: [10.0.0.0/8]", false),
     ] {
         let stage = Stage::set_with(name, &format!("auth: {{mode: on}}, {section}")).await?;
-        // Known before others guess: what was good before is no guess.
+        // Cached before the guesses: a token that was valid before is no guess.
         assert_eq!(stage.ask("GET", "/api/v1/me", &stage.admin)?.send().await?.status(), 200);
         let refused = async |method: Method, url: &str, chain: fn(u8) -> String| {
             let guess = format!("qtt_{}", "x".repeat(43));
@@ -398,7 +398,7 @@ async fn callers_behind_a_trusted_proxy_are_told_apart() -> Result<()> {
     Ok(())
 }
 
-/// Who is slow loses the connection, and nobody else waits for it.
+/// A slow client loses its connection, and no other client waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_slow_is_cut_off() -> Result<()> {
     let stage = Stage::set("access_slow", "").await?;
@@ -424,7 +424,7 @@ async fn who_is_slow_is_cut_off() -> Result<()> {
     stage.end().await
 }
 
-/// Who sends spans says who that is, too, and has a role that may.
+/// A sender of spans must authenticate too, with a role that may send them.
 #[tokio::test(flavor = "multi_thread")]
 async fn senders_of_spans_are_known() -> Result<()> {
     let stage = Stage::set("access_ingest", "").await?;
@@ -453,7 +453,7 @@ async fn senders_of_spans_are_known() -> Result<()> {
     stage.end().await
 }
 
-/// Without access control there is no listening beyond this machine.
+/// Without authentication the server listens only on loopback addresses.
 #[tokio::test(flavor = "multi_thread")]
 async fn off_is_for_loopback() -> Result<()> {
     let database = Database::create("access_off").await?;
@@ -479,7 +479,7 @@ async fn off_is_for_loopback() -> Result<()> {
 async fn strangers_hear_nothing_of_what_a_server_waits_for() -> Result<()> {
     let database = Database::create("unready").await?;
     let mut config = configuration(&database, "server: {auth: {mode: on}}")?;
-    // Nobody listens there.
+    // No server listens on this port.
     config.postgres.port = 1;
     let server = start(config).await?;
     let base = format!("http://{}", server.addresses().http);

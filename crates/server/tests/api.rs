@@ -1,4 +1,4 @@
-//! The API as its callers meet it: a real server on a real Postgres, requests in, answers out.
+//! The API from the view of its callers: a real server on a real Postgres, requests in, responses out.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -47,7 +47,7 @@ async fn start(database: &Database) -> Result<Handle> {
     config.data_directory = env!("CARGO_TARGET_TMPDIR").into();
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
     let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await?;
-    // On a busy machine the database is opened after the start.
+    // On a busy machine the database is opened only after the start.
     server.ready().await;
     Ok(server)
 }
@@ -63,7 +63,7 @@ spec:
       assertions: ['attr:tracetest.response.status = 200']
 ";
 
-/// What is refused: request, status, and what the detail says.
+/// Refused requests: method, path, body, status, and a part of the detail.
 const REFUSALS: &[(&str, &str, &str, u16, &str)] = &[
     ("GET", "/api/v1/nothing", "", 404, "there is nothing at `/api/v1/nothing`"),
     ("GET", "/", "", 404, "there is nothing at `/`"),
@@ -190,7 +190,7 @@ async fn a_run_that_ended_two_workers_ends_as_inconclusive() -> Result<()> {
     client.put(format!("{base}/api/v1/tests")).body(TEST).send().await?.error_for_status()?;
     assert!(server.shutdown().await.is_delivered());
 
-    // Workers take the run and are never heard of again.
+    // Workers lease the run and never renew the lease.
     let postgres = configuration(&database)?.postgres;
     let record = Db::connect(&Connect {
         host: postgres.host,
@@ -253,7 +253,7 @@ async fn half_a_request_does_not_keep_the_server() -> Result<()> {
     database.remove().await
 }
 
-/// A run, once it has ended.
+/// Waits until a run has ended, and returns it.
 async fn ended(client: &Client, url: &str) -> Result<Value> {
     let began = Instant::now();
     loop {

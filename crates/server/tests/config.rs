@@ -1,4 +1,4 @@
-//! Configuration files as data: each gives the plan or the picture beside it.
+//! Configuration files as data: each gives the plan or the rendered diagnostics in the file beside it.
 
 use std::{fs, path::Path};
 
@@ -67,7 +67,7 @@ fn the_environment_overrules_the_file_and_its_mistakes_are_shown_there() {
     assert!(drawn.contains("QUALITYTRACE_SERVER_HTTPPORT=70000"), "{drawn}");
 }
 
-/// A value for each of the server's own keys, other than its default.
+/// A value for each of the server's own keys that differs from its default.
 const VALUES: &str = "
 postgres.host=db
 postgres.port=1
@@ -134,7 +134,7 @@ fn every_key_of_the_table_is_read_from_its_variable() {
     let name = |path: &str| telemetry::config::environment_name(config::PREFIX, path);
     let environment: Environment =
         values.iter().map(|(path, value)| (name(path), (*value).to_owned())).collect();
-    // A name that the user chooses stands in the file.
+    // A name that the user chooses is in the file.
     let text = "telemetry: {exporters: {one: {exporter: {type: collector}}}}
 server: {auth: {oidc: {roles: {testers: viewer}}}}
 ";

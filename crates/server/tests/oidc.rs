@@ -1,4 +1,4 @@
-//! People log in: a browser, as far as cookies, redirects and one form go, between the server and a real Keycloak.
+//! Logins of people: a minimal browser, with cookies, redirects and one form, between the server and a real Keycloak.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
@@ -51,7 +51,7 @@ server:
     Ok(server::start(config, telemetry, WORLD, runtime::Handle::current()).await?)
 }
 
-/// A browser: cookies for each origin, and no more.
+/// A minimal browser: it has cookies for each origin, and nothing else.
 struct Browser {
     client: Client,
     cookies: BTreeMap<(String, String), String>,
@@ -97,13 +97,13 @@ impl Browser {
         self.ask(Method::GET, url, None, false).await
     }
 
-    /// Logs in at the provider, and gives where that leads.
+    /// Logs in at the provider, follows its redirect, and returns the response and the URL.
     async fn log_in(&mut self, base: &Url, name: &str) -> Result<(Response, Url)> {
         let back = self.sent_back(base, name).await?;
         Ok((self.get(&back).await?, back))
     }
 
-    /// Logs in at the provider, and gives where it sends the browser.
+    /// Logs in at the provider, and returns the URL to which it redirects the browser.
     async fn sent_back(&mut self, base: &Url, name: &str) -> Result<Url> {
         let began = self.get(&base.join("/auth/login")?).await?;
         assert_eq!(began.status(), StatusCode::SEE_OTHER);
@@ -128,7 +128,7 @@ impl Browser {
     }
 }
 
-/// A server beside Keycloak.
+/// A server with Keycloak as its provider.
 struct Stage {
     database: Database,
     server: Handle,
@@ -141,7 +141,7 @@ impl Stage {
         Self::set_with(name, "").await
     }
 
-    /// The same with further lines of the section `server`.
+    /// Starts a server with further lines in the section `server`.
     async fn set_with(name: &str, more: &str) -> Result<Self> {
         let issuer = setting("QUALITYTRACE_TEST_KEYCLOAK")?;
         let database = Database::create(name).await?;
@@ -180,14 +180,14 @@ async fn a_person_logs_in_and_out() -> Result<()> {
         assert_eq!((&me["name"], &me["role"]), (&name.into(), &role.into()), "{me}");
         let tokens = browser.get(&base.join("/api/v1/tokens")?).await?.status();
         assert_eq!(tokens, if role == "admin" { 200 } else { 403 }, "{name}");
-        // What another page asks for changes nothing, though the cookie goes along.
+        // A request of another page changes nothing, though the browser sends the cookie with it.
         let wanted = r#"{"name": "x", "role": "viewer"}"#.to_owned();
         let url = base.join("/api/v1/tokens")?;
         let foreign = browser.ask(Method::POST, &url, Some(wanted.clone()), false).await?;
         assert_eq!(foreign.status(), 403, "{name}");
         let own = browser.ask(Method::POST, &url, Some(wanted), true).await?.status();
         assert_eq!(own, if role == "admin" { 201 } else { 403 }, "{name}");
-        // A code is good once, and a session is no token.
+        // A code is valid once, and a session is no token.
         assert_ne!(browser.get(&back).await?.status(), StatusCode::SEE_OTHER, "{name}");
         let session = session.split(['=', ';']).nth(1).unwrap_or_default().to_owned();
         let shown =
@@ -200,7 +200,7 @@ async fn a_person_logs_in_and_out() -> Result<()> {
         assert_eq!(browser.ask(Method::POST, &out, None, true).await?.status(), 204, "{name}");
         assert_eq!(browser.get(&base.join("/api/v1/me")?).await?.status(), 401, "{name}");
     }
-    // Who has no role here is refused by name; who did not begin here, too.
+    // A person without a role is refused by name; so is a login that began elsewhere.
     let mut browser = Browser::new()?;
     let (refused, back) = browser.log_in(&base, "nob").await?;
     assert_eq!(refused.status(), 403);
@@ -217,7 +217,7 @@ async fn a_person_logs_in_and_out() -> Result<()> {
     stage.end().await
 }
 
-/// Who logged in, who could not and why, and who logged out; and guesses do not fill the log.
+/// The audit log has who logged in, who failed to and why, and who logged out; guesses do not fill the log.
 #[tokio::test(flavor = "multi_thread")]
 async fn logins_are_in_the_audit_log() -> Result<()> {
     let stage = Stage::set("oidc_audit").await?;
@@ -300,7 +300,7 @@ async fn sessions_are_listed_and_ended() -> Result<()> {
         stage.url(&format!("/api/v1/sessions/{id}"))
     };
     let (vics, anns) = (end(&of_vic, 0)?, end(&of_ann, 0)?);
-    // Not another's, and not for a page of another origin.
+    // Not the session of another person, and not for a page of another origin.
     assert_eq!(vic.ask(Method::DELETE, &anns, None, true).await?.status(), 404);
     assert_eq!(ann.ask(Method::DELETE, &anns, None, false).await?.status(), 403);
     assert_eq!(ann_too.get(&stage.url("/api/v1/me")?).await?.status(), 200);
@@ -314,7 +314,7 @@ async fn sessions_are_listed_and_ended() -> Result<()> {
     stage.end().await
 }
 
-/// A login goes on by the cookie that this server signed, and by no other.
+/// A login continues only with the cookie that this server signed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_cookie_that_was_altered_is_refused() -> Result<()> {
     let stage = Stage::set("oidc_cookie").await?;
@@ -351,8 +351,8 @@ async fn a_login_cookie_that_was_altered_is_refused() -> Result<()> {
     stage.end().await
 }
 
-/// Keycloak's client demands PKCE with S256: our logins end, and what is not ours does not. So a code that somebody took from
-/// a browser is of no use without the verifier, which never left the cookie.
+/// Keycloak's client requires PKCE with S256: our logins succeed, and those without PKCE do not. So a code that an attacker
+/// took from a browser is of no use without the verifier, which never left the cookie.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_demands_pkce_gets_it() -> Result<()> {
     let stage = Stage::set("oidc_pkce").await?;
@@ -383,12 +383,12 @@ async fn a_provider_that_demands_pkce_gets_it() -> Result<()> {
         let said: BTreeMap<_, _> = back.query_pairs().into_owned().collect();
         assert_eq!(said["error"], "invalid_request", "{back}");
         assert!(said["error_description"].contains(words), "{back}");
-        // The person reads why, and so does the audit log.
+        // The response shows the reason to the person, and the audit log has it too.
         let told = browser.get(&back).await?;
         assert_eq!(told.status(), 403, "{back}");
         assert!(json(told).await?["detail"].as_str().unwrap_or_default().contains(words));
     }
-    // A code is exchanged by its verifier, and by no other.
+    // A code is exchanged only with its verifier.
     let endpoint: Url = format!("{}/protocol/openid-connect/token", stage.issuer).parse()?;
     let back_uri = stage.url("/auth/callback")?;
     for (verifier, words) in [
@@ -419,7 +419,7 @@ async fn a_provider_that_demands_pkce_gets_it() -> Result<()> {
     stage.end().await
 }
 
-/// A code that Keycloak gave for a login, as somebody reads it who sees where the browser is sent.
+/// Returns a code that Keycloak issued for a login, as an attacker who sees the redirect of the browser would read it.
 async fn code(stage: &Stage, name: &str) -> Result<String> {
     let mut browser = Browser::new()?;
     let back = browser.sent_back(&stage.base, name).await?;
@@ -427,7 +427,7 @@ async fn code(stage: &Stage, name: &str) -> Result<String> {
     Ok(code.into_owned())
 }
 
-/// Where a login comes back to is the operator's word, whatever a request calls the server.
+/// The operator's configuration decides the redirect URL of a login, whatever the `Host` of a request is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_host_changes_nothing_of_a_login() -> Result<()> {
     let public = "  publicUrl: https://quality.example.com\n";

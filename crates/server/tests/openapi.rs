@@ -1,4 +1,4 @@
-//! The API's document is as `docs/api/openapi.json` has it, and describes what the model writes.
+//! The OpenAPI document equals `docs/api/openapi.json`, and describes the output of the model.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn outcomes_and_events_are_what_the_document_says() -> Result<()> {
     Ok(())
 }
 
-/// Whether a value is what a schema says, nothing more and nothing less.
+/// Whether a value matches a schema exactly.
 fn fits(document: &Value, schema: &Value, value: &Value) -> Result<()> {
     if let Some(reference) = schema["$ref"].as_str() {
         let pointer = reference.trim_start_matches('#');

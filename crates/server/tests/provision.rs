@@ -1,4 +1,4 @@
-//! Provisioning: what the server's own files say is what there is, at every start.
+//! Provisioning: at every start, the provisioned documents are those in the server's own files.
 
 use std::{fs, net::SocketAddr, path::Path, sync::Arc};
 
@@ -38,7 +38,7 @@ async fn start(database: &Database, files: &Path) -> Result<Result<Handle, Start
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
     let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await;
     if let Ok(server) = &server {
-        // On a busy machine the database is opened after the start.
+        // On a busy machine the database is opened only after the start.
         server.ready().await;
     }
     Ok(server)

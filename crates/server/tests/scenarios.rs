@@ -1,8 +1,8 @@
-//! Every operation of the API as a scenario: requests and answers in a text file, from top to bottom.
+//! Every operation of the API as a scenario: requests and responses in a text file, from top to bottom.
 //!
-//! A file of `golden/api` holds exchanges: `>>>` with method and path, headers and a body, then `<<<` with the answer as it
-//! must be. What changes from run to run is written by a name: `<id-1>`, `<time>`; a request may use the name of an id that
-//! an answer brought. A line `>>> wait METHOD PATH` repeats the request until the answer says that the run ended.
+//! A file of `golden/api` holds exchanges: `>>>` with method and path, headers and a body, then `<<<` with the expected
+//! response. Values that change from run to run have a name: `<id-1>`, `<time>`; a request may use the name of an id from an
+//! earlier response. A line `>>> wait METHOD PATH` repeats the request until the response shows that the run ended.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,15 +26,15 @@ use server::{
 use source::Text;
 use tokio::{runtime, time::sleep};
 
-/// How often a run is looked at, and how long.
+/// The poll interval for a run, and the maximum number of polls.
 const POLL: Duration = Duration::from_millis(50);
 const POLLS_MAX: usize = 400;
 
-/// Headers of answers that are promises.
+/// Response headers that are part of the API's contract.
 const HEADERS: &[&str] = &["allow", "content-type", "etag", "location", "retry-after"];
 
-/// Operations whose success needs a system that sends spans, which `crates/cli/tests/thread.rs` has, or a person who logged in,
-/// whom `oidc.rs` has.
+/// Operations that succeed only with a system that sends spans, which `crates/cli/tests/thread.rs` has, or with a person who
+/// logged in, which `oidc.rs` has.
 const ELSEWHERE: &[(&str, &str)] =
     &[("GET", "/api/v1/runs/{run}/trace"), ("DELETE", "/api/v1/sessions/{id}")];
 
@@ -64,7 +64,7 @@ async fn start(database: &Database) -> Result<Handle> {
     config.data_directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios");
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
     let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await?;
-    // On a busy machine the database is opened after the start.
+    // On a busy machine the database is opened only after the start.
     server.ready().await;
     Ok(server)
 }
@@ -102,7 +102,7 @@ async fn every_operation_has_a_scenario() -> Result<()> {
     database.remove().await
 }
 
-/// An operation of the API's document.
+/// An operation of the OpenAPI document.
 #[derive(Debug)]
 struct Operation {
     method: String,
@@ -132,10 +132,10 @@ impl Operation {
     }
 }
 
-/// A request as a file has it.
+/// A request in a scenario file.
 #[derive(Debug, Default)]
 struct Exchange {
-    /// The line that it begins with, and comments before it.
+    /// Its first line, and the comments before it.
     head: String,
     is_waiting: bool,
     method: String,
@@ -147,7 +147,7 @@ struct Exchange {
 fn exchanges(text: &str) -> Vec<Exchange> {
     let mut all: Vec<Exchange> = Vec::new();
     let mut comment = String::new();
-    /// Where a line belongs.
+    /// The part of an exchange that a line belongs to.
     enum At {
         Comment,
         Headers,
@@ -193,7 +193,7 @@ struct Scenario<'a> {
 }
 
 impl Scenario<'_> {
-    /// The exchange as it went, and the status of the answer.
+    /// Sends the request. Returns the actual exchange, and the status of the response.
     async fn play(&mut self, exchange: &Exchange) -> Result<(String, u16)> {
         let mut text = exchange.head.clone();
         for (name, value) in &exchange.headers {
@@ -260,14 +260,14 @@ fn head(response: &Response) -> (u16, Vec<(String, String)>) {
     (response.status().as_u16(), HEADERS.iter().filter_map(header).collect())
 }
 
-/// What changes from run to run, by name.
+/// The names of values that change from run to run.
 #[derive(Debug, Default)]
 struct Names {
     by_value: BTreeMap<String, String>,
 }
 
 impl Names {
-    /// A text with names for what changes.
+    /// Replaces values that change by their names.
     fn hide(&mut self, text: &str) -> String {
         if text.starts_with("qtt_") {
             return "<token>".to_owned();
@@ -319,7 +319,7 @@ impl Names {
         Some(self.by_value.entry(word.to_owned()).or_insert_with(name).clone())
     }
 
-    /// A text with the values of its names.
+    /// Replaces names by their values.
     fn show(&self, text: &str) -> String {
         self.by_value.iter().fold(text.to_owned(), |text, (value, name)| text.replace(name, value))
     }

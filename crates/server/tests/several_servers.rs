@@ -1,4 +1,4 @@
-//! Two servers whose clocks differ by an hour, on one real Postgres: what they agree on goes by the database's.
+//! Two servers with clocks that differ by an hour, on one real Postgres: what they agree on uses the database's clock.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::{runtime, time::sleep};
 
 const HOUR: u64 = 60 * 60 * 1_000_000_000;
-/// How long a run may take to end.
+/// The timeout for the end of a run.
 const ENDED_MAX: Duration = Duration::from_secs(20);
 
 fn now() -> Timestamp {
@@ -51,7 +51,7 @@ async fn start(database: &Database, data: &TempDir, world: World) -> Result<Hand
     Ok(server::start(config, telemetry, world, runtime::Handle::current()).await?)
 }
 
-/// The verdict of a run on this server, and how many other servers it tells of.
+/// Returns the verdict of a run on this server, and how many other servers it reports.
 async fn run(on: &Handle, url: &str) -> Result<(String, usize)> {
     let api = Api::new(&format!("http://{}", on.addresses().http))?;
     let document = format!(

@@ -1,6 +1,6 @@
-//! The first token: made by whoever holds the record's password, straight in the record.
+//! Creates the first token directly in the database, for a caller that has the database password.
 //!
-//! They could do everything anyway, so this opens no door. Nothing waits in an environment or a log to be found.
+//! Such a caller has full access anyway, so this grants no new right. No initial secret lies in an environment variable or a log.
 
 use db::{Db, DbError, TokenKind};
 use model::{Project, Role, Secret, World};
@@ -8,20 +8,20 @@ use model::{Project, Role, Secret, World};
 use super::token::{self, DAYS_MAX, TokenSpec};
 use crate::{CALM_POOL_MAX, config::Config, connect};
 
-/// What the token is to be.
+/// The specification of the first token.
 #[derive(Clone, Debug)]
 pub struct FirstToken {
-    /// What people call it.
+    /// The display name.
     pub name: String,
-    /// What its bearer may do.
+    /// The role of the token's bearer.
     pub role: Role,
-    /// Where that holds; none for everywhere.
+    /// The projects in which the role holds; `None` for all projects.
     pub projects: Option<Vec<Project>>,
-    /// For how many days it is good.
+    /// The lifetime in days.
     pub days: u16,
 }
 
-/// Makes a token in the record that a configuration names, brought to this version's form. It is told here once.
+/// Creates a token in the database of the configuration, after migrating the schema. Only this call returns the token.
 pub async fn create_token(
     config: &Config,
     wanted: FirstToken,

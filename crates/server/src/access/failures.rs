@@ -1,9 +1,9 @@
-//! Which failed logins the audit log has a row of.
+//! Decides which failed logins get a row in the audit log.
 //!
-//! Anybody may ask for the end of a login that never began, as often as a connection carries. So rows of failed logins are
-//! bounded, by address and in all, and the next row states how many were left out. Logins that succeed are always in the log:
-//! each needs somebody whom the identity provider knows. Deliberately absent: to refuse logins. A bound on rows must not become
-//! a way to keep others out.
+//! Any client may request the end of a login that never began, as often as a connection allows. So the rows of failed logins
+//! are bounded, per address and in total, and the next row states how many were omitted. Every successful login has a row:
+//! it needs a person that the identity provider knows. Deliberately absent: refusing logins. A bound on rows must not become
+//! a way to lock others out.
 
 use std::{
     net::IpAddr,
@@ -15,18 +15,18 @@ use drivers::connections;
 
 use super::rate_limit::RateLimiter;
 
-/// Rows a minute of one address, or one network of IPv6.
+/// The maximum number of rows a minute for one address, or one IPv6 network.
 const BY_ADDRESS_MAX: u32 = 5;
-/// Rows a minute of all addresses.
+/// The maximum number of rows a minute for all addresses.
 const ALL_MAX: u32 = 30;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Failed logins, counted.
+/// The counters of failed logins.
 #[derive(Debug)]
 pub(crate) struct LoginFailures {
     by_address: RateLimiter<IpAddr>,
     all: RateLimiter<()>,
-    /// How many had no row since the last one that had.
+    /// The number of failed logins without a row since the last row.
     omitted: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ impl Default for LoginFailures {
 }
 
 impl LoginFailures {
-    /// Counts a failed login from there. Where it gets a row, tells how many before it got none.
+    /// Counts a failed login from an address. If it gets a row, returns how many failed logins before it got none.
     pub(crate) fn count(&self, address: IpAddr) -> Option<u64> {
         let is_noted =
             self.by_address.count(connections::peer(address)).is_ok() && self.all.count(()).is_ok();

@@ -1,10 +1,10 @@
 //! The cookie that carries a login from its beginning to its end: signed, and valid for as long as a login may take.
 //!
 //! Its value is the login's state, the second until which it is valid, and HMAC-SHA256 over both. The key is derived (HKDF, RFC
-//! 5869) from the keys of trace ids, which all servers on one database share, under a label of its own: a signature here says
-//! nothing about trace ids, nor an id about this key. The first key signs and all verify, so that keys rotate as they do for ids.
+//! 5869) from the keys of trace ids, which all servers on one database share, under its own label: a signature reveals nothing
+//! about trace ids, and a trace id reveals nothing about this key. The first key signs and all verify, so keys rotate as for ids.
 //!
-//! Deliberately absent: encryption. The cookie is its own browser's, and what it holds is of no use to others.
+//! Deliberately absent: encryption. The cookie belongs to its own browser, and its content is of no use to others.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use model::{Key, Timestamp};
@@ -14,7 +14,7 @@ use super::oidc::PendingLogin;
 
 /// How long a login may take, in seconds.
 pub(crate) const LOGIN_SECS: u32 = 600;
-/// What sets this key apart from others that are derived from the same one.
+/// The HKDF label that separates this key from other keys derived from the same key.
 const LABEL: &[u8] = b"login cookie v1";
 const SALT: &[u8] = b"qualitytrace";
 
@@ -23,12 +23,12 @@ const SALT: &[u8] = b"qualitytrace";
 pub(crate) struct LoginKeys(Vec<hmac::Key>);
 
 impl LoginKeys {
-    /// The keys that belong to these of trace ids.
+    /// Derives the cookie keys from the keys of trace ids.
     pub(crate) fn of(ids: &[Key]) -> Self {
         Self(ids.iter().map(derived).collect())
     }
 
-    /// The value of a cookie for a login that begins now; none without a key.
+    /// Returns the cookie value of a login that begins now; `None` without a key.
     pub(crate) fn signed(&self, pending: &PendingLogin, now: Timestamp) -> Option<String> {
         let until = now.as_secs() + u64::from(LOGIN_SECS);
         let text = format!("{}.{until}", pending.kept());
@@ -36,7 +36,7 @@ impl LoginKeys {
         Some(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// The login in a cookie; none where nobody with these keys signed it, or its time is over.
+    /// Returns the login in a cookie; `None` if none of these keys signed it, or it has expired.
     pub(crate) fn verified(&self, value: &str, now: Timestamp) -> Option<PendingLogin> {
         let (text, signature) = value.rsplit_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;

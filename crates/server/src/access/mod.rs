@@ -1,11 +1,11 @@
-//! Who asks, and whether they may.
+//! Authentication and authorization of callers.
 //!
-//! A caller shows a token, or a browser the cookie of a session; [`Access::caller`] says who that is. What each route
-//! needs is in [`table`]; the middleware of the API (`api/guard.rs`) holds one against the other, and no handler does. What a
-//! token is and how it is kept is in [`token`], how people log in in [`oidc`],
-//! their cookies in [`login_cookie`] and [`session`], how often one may ask in [`pace`], which failed logins are noted in [`failures`].
+//! A program sends a token, and a browser sends a session cookie; [`Access::at_once`] and [`Access::ask`] return the caller.
+//! [`table`] lists what each route requires. The middleware of the API (`api/guard.rs`) checks a caller against it; no handler
+//! does. [`token`] defines tokens and how they are stored, [`oidc`] the login of people, [`login_cookie`] and [`session`] their
+//! cookies, [`rate_limit`] the rate limits, [`failures`] which failed logins the audit log has.
 //!
-//! Deliberately absent: rights on single documents, and passwords.
+//! Deliberately absent: permissions on single documents, and passwords.
 
 pub(crate) mod bootstrap;
 pub(crate) mod failures;
@@ -37,71 +37,71 @@ use crate::{
     proxies::TrustedProxies,
 };
 
-/// How long a token that was good is taken for good without asking the record. So long may one that was taken back
-/// elsewhere still be used here.
+/// How long a valid token stays cached without a database query. A token that was revoked on another server may still be
+/// used here for this long.
 const KNOWN_FOR: Duration = Duration::from_secs(5);
-/// How often it is written that a session was seen.
+/// The minimum interval between two writes of a session's last-seen time.
 const SEEN_EVERY: Duration = Duration::from_secs(60);
-/// Tokens that are remembered.
+/// The maximum number of cached tokens.
 const KNOWN_MAX: usize = 4096;
 
-/// Who may ask.
+/// Authenticates callers and limits their request rates.
 #[derive(Debug)]
 pub(crate) struct Access {
-    /// Whether callers must say who they are.
+    /// Whether callers must authenticate.
     pub(crate) mode: Mode,
-    /// How people log in.
+    /// The identity provider for logins.
     pub(crate) oidc: Option<Oidc>,
     world: World,
     known: Mutex<HashMap<Hash, CachedToken>>,
-    /// How often callers ask.
+    /// The rate limit for each caller.
     pub(crate) callers: RateLimiter<RateKey>,
-    /// How often all callers of a project ask.
+    /// The rate limit for all callers of a project.
     pub(crate) projects: RateLimiter<Project>,
-    /// How often what is shown is good for nothing, by address.
+    /// The rate limit for requests with an invalid, expired or revoked token, by address.
     strangers: RateLimiter<IpAddr>,
-    /// Which failed logins are noted.
+    /// Decides which failed logins the audit log has.
     pub(crate) failures: LoginFailures,
 }
 
-/// Somebody who may ask for something.
+/// An authenticated caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// What people call them.
+    /// The display name.
     pub(crate) name: String,
     pub(crate) role: Role,
-    /// Where they may; none for everywhere.
+    /// The projects in which the role holds; `None` for all projects.
     pub(crate) projects: Option<Vec<Project>>,
-    /// By what they are known; none where nobody need be.
+    /// The id of the token or session; `None` if authentication is off.
     pub(crate) token: Option<TokenId>,
-    /// Who they are, for a person who has logged in.
+    /// The identity of a person who has logged in.
     pub(crate) person: Option<PersonId>,
 }
 
-/// Whose requests are counted together.
+/// The key by which requests are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RateKey {
-    /// Those of one token or one session. A name is no identity: another project may give it to another token.
+    /// The requests of one token or one session. A name is no identity: another project may give it to another token.
     Token(TokenId),
-    /// Those from one address, or one network of IPv6, that need not say whose they are.
+    /// The unauthenticated requests from one address, or one IPv6 network.
     Peer(IpAddr),
 }
 
 impl RateKey {
-    /// Those of whoever asks from there.
+    /// Returns the key for unauthenticated requests from an address.
     pub(crate) fn peer(address: IpAddr) -> Self {
         Self::Peer(connections::peer(address))
     }
 }
 
-/// Why a caller is not known.
+/// Why authentication failed.
 #[derive(Debug)]
 pub(crate) enum Unknown {
-    /// What is shown is good for nothing.
+    /// The token is invalid, expired or revoked.
     Nobody,
-    /// There is too much of that from there; so long to wait.
+    /// The address sends too many invalid tokens; holds the time to wait.
     Guesses(Duration),
-    /// The record does not say.
+    /// The database query failed.
     Db(DbError),
 }
 
@@ -111,7 +111,7 @@ impl From<DbError> for Unknown {
     }
 }
 
-/// A token that was good a moment ago.
+/// A token that was valid when the database was last queried.
 #[derive(Clone, Debug)]
 struct CachedToken {
     token: StoredToken,
@@ -120,13 +120,13 @@ struct CachedToken {
 }
 
 impl Caller {
-    /// Whoever asks where nobody is asked who they are.
+    /// Returns the caller of every request when authentication is off.
     pub(crate) fn anyone() -> Self {
         let name = "anyone".to_owned();
         Self { name, role: Role::Admin, projects: None, token: None, person: None }
     }
 
-    /// As what they start a run.
+    /// Returns the kind of starter that is recorded for a run of this caller.
     pub(crate) fn starter(&self) -> Starter {
         match (&self.token, &self.person) {
             (_, Some(_)) => Starter::Person,
@@ -135,12 +135,12 @@ impl Caller {
         }
     }
 
-    /// Whose runs what they send reaches.
+    /// Returns the OTLP sender: it reaches the runs of the caller's projects.
     fn sender(&self) -> Sender {
         self.projects.clone().map_or_else(Sender::of_all, Sender::of)
     }
 
-    /// Whether they may do something in a project.
+    /// Whether the caller has access to a project.
     pub(crate) fn may_in(&self, project: &Project) -> bool {
         self.projects.as_ref().is_none_or(|projects| projects.contains(project))
     }
@@ -167,19 +167,19 @@ impl Access {
         }
     }
 
-    /// Whoever shows this, if that is known without asking the record.
+    /// Authenticates a credential without a database query. Returns `None` if the database has to decide.
     pub(crate) fn at_once(
         &self,
         (kind, shown): (TokenKind, &str),
     ) -> Option<Result<Caller, Unknown>> {
-        // What does not look like a token costs nothing.
+        // A text that does not look like a token costs no query.
         let Some(hash) = token::hash(shown) else { return Some(Err(Unknown::Nobody)) };
         let known = self.remembered(kind, &hash)?;
         let is_good = known.expires_at > self.world.now();
         Some(if is_good { Ok(known.into()) } else { Err(Unknown::Nobody) })
     }
 
-    /// Whoever shows this from there, asked of the record, which is that of the runtime on which this is called.
+    /// Authenticates a credential from an address with a database query. `db` must be the pool of the calling runtime.
     pub(crate) async fn ask(
         &self,
         db: &Db,
@@ -189,14 +189,14 @@ impl Access {
         let hash = token::hash(shown).ok_or(Unknown::Nobody)?;
         let peer = connections::peer(peer);
         let now = self.world.now();
-        // Whoever guesses asks the record each time; who does not gets the place back. What was good before is no guess, so
-        // that nobody is kept out by the guesses of others.
+        // A guessed token costs a query each time; a valid token gets its count in the rate limit back. A token that was valid
+        // before is no guess, so the guesses of other clients do not lock its owner out.
         if !self.has_been_good(kind, &hash) {
             self.strangers.count(peer).map_err(Unknown::Guesses)?;
         }
         let asked = Instant::now();
         let Some(token) = db.token(kind, &hash, now).await? else {
-            // Good before, and good no longer: from now on it is a guess as any other.
+            // The token was valid before and is not any more: from now on it counts as a guess.
             self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash);
             return Err(Unknown::Nobody);
         };
@@ -214,7 +214,7 @@ impl Access {
         Ok(token.into())
     }
 
-    /// Whoever sends OTLP from there.
+    /// Authenticates a sender of OTLP.
     async fn sender(&self, db: &Db, shown: &str, peer: IpAddr) -> Result<Caller, Unknown> {
         let shown = (TokenKind::Token, shown);
         match self.at_once(shown) {
@@ -223,13 +223,13 @@ impl Access {
         }
     }
 
-    /// Forgets what is remembered of a token: it was taken back.
+    /// Removes a revoked token from the cache.
     pub(crate) fn forget(&self, id: TokenId) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, known| known.token.id != id);
     }
 
-    /// Whether this was a token not long ago, and may still be.
+    /// Whether this token was valid not long ago, and may still be.
     fn has_been_good(&self, kind: TokenKind, hash: &Hash) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(hash).is_some_and(|known| known.kind == kind)
@@ -242,8 +242,8 @@ impl Access {
     }
 }
 
-/// Notes that a session was seen, unless that was noted a moment ago. It is told to people and decides nothing, so that a
-/// request goes on without it.
+/// Writes that a session was seen, unless that was written a moment ago. The time is only displayed and decides nothing, so a
+/// failure does not stop the request.
 async fn seen(db: &Db, session: &StoredToken, now: Timestamp) {
     let age = session.seen_at.map(|seen| now.as_nanos().saturating_sub(seen.as_nanos()));
     if age.is_some_and(|age| u128::from(age) < SEEN_EVERY.as_nanos()) {
@@ -254,7 +254,7 @@ async fn seen(db: &Db, session: &StoredToken, now: Timestamp) {
     }
 }
 
-/// Who may send OTLP: whoever shows a token of a role that may ([`table::INGEST`]). Asked on the calm runtime.
+/// Returns the gate for senders of OTLP: it admits tokens of the roles in [`table::INGEST`]. It runs on the control runtime.
 pub(crate) fn gate(access: &Arc<Access>, calm_db: &Db, proxies: TrustedProxies) -> Gate {
     let (access, db) = (Arc::clone(access), calm_db.clone());
     let gate = Gate::new(move |shown, peer| {
@@ -274,5 +274,5 @@ pub(crate) fn gate(access: &Arc<Access>, calm_db: &Db, proxies: TrustedProxies) 
     gate.with_origin(move |peer, headers| proxies.origin(peer, headers).address)
 }
 
-/// Requests a second of one address that show what is good for nothing.
+/// The maximum number of requests a second of one address that send an invalid, expired or revoked token.
 const STRANGERS_PER_SECOND_MAX: u32 = 20;

@@ -1,6 +1,6 @@
-//! How often somebody may ask: so many times a second, with as many at once after a pause.
+//! A rate limiter: N requests a second for each key, with a burst of N after a pause.
 //!
-//! One moment is kept for each (the generic cell rate algorithm): the one at which the requests so far would have been
+//! It stores one instant for each key (the generic cell rate algorithm): the one at which the requests so far would have been
 //! due. Deliberately absent: a common count over several servers.
 
 use std::{
@@ -12,16 +12,16 @@ use std::{
 
 use tokio::time::Instant;
 
-/// Who is remembered at the most. Where there are more, those who asked least of late are forgotten; and if none can be,
-/// a new one is let through: a limit must not become a way to shut others out.
+/// The maximum number of keys. Above it, keys without recent requests are removed; if none can be removed, a request with a
+/// new key is admitted without being counted: a limit must not become a way to lock others out.
 const KEPT_MAX: usize = 10_000;
 
-/// How often each of many may ask.
+/// A rate limiter with one count for each key.
 #[derive(Debug)]
 pub(crate) struct RateLimiter<K> {
-    /// What one request costs.
+    /// The time that one request costs.
     step: Duration,
-    /// What may be owed.
+    /// How far the due time may be in the future.
     credit: Duration,
     due: Mutex<HashMap<K, Instant>>,
 }
@@ -31,12 +31,12 @@ impl<K: Hash + Eq> RateLimiter<K> {
         Self::within(Duration::from_secs(1), per_second_max)
     }
 
-    /// So many times in a period, with as many at once after a pause.
+    /// Returns a limiter for `times_max` requests in a period, with a burst of as many after a pause.
     pub(crate) fn within(period: Duration, times_max: u32) -> Self {
         Self { step: period / times_max.max(1), credit: period, due: Mutex::default() }
     }
 
-    /// Counts a request; or says how long to wait before the next.
+    /// Counts a request, or returns how long to wait before the next.
     pub(crate) fn count(&self, who: K) -> Result<(), Duration> {
         let now = Instant::now();
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +54,7 @@ impl<K: Hash + Eq> RateLimiter<K> {
         Ok(())
     }
 
-    /// Takes a request back that was counted.
+    /// Takes back the count of a request.
     pub(crate) fn give_back(&self, who: &K) {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(due) = due.get_mut(who) {

@@ -1,28 +1,28 @@
-//! What each route needs. One that is not here is refused, and a test finds it.
+//! The access table: what each route requires. A route that is not in it is refused, and a test finds it.
 
 use axum::http::Method;
 use model::Role;
 
-/// What a route needs of its caller.
+/// What a route requires of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Nothing: anybody may know it.
+    /// Nothing: the route is public.
     Open,
-    /// To be known, whatever the role: it is about the caller.
+    /// Authentication, with any role: the route is about the caller.
     Known,
-    /// To be known, whatever the role: it is about the caller's own sessions. Those of others are for an admin of the server,
-    /// which the handler asks `guard` about. A change is noted.
+    /// Authentication, with any role: the route is about the caller's own sessions. Those of others are for an admin of the server,
+    /// which the handler checks with `guard`. A change gets a row in the audit log.
     Own,
-    /// A role, in the project that the request names.
+    /// A role in the project that the request names.
     Project(Role),
-    /// A role in all projects: it is about the server.
+    /// A role in all projects: the route is about the server.
     Server(Role),
 }
 
 use Need::{Known, Open, Own, Project, Server};
 use Role::{Admin, Editor, Ingest, Viewer};
 
-/// Every route, with its method and what it needs.
+/// Every route, with its method and what it requires.
 #[rustfmt::skip]
 pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/livez", Open),
@@ -92,23 +92,23 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/api/v1/audit", Server(Admin)),
 ];
 
-/// Who sends OTLP, by HTTP and by gRPC: whoever sends spans decides what runs find, so that who may only read sends none. What a
-/// token sends reaches the runs of its projects.
+/// The roles that may send OTLP, over HTTP and gRPC. A sender of spans influences what runs find, so a role that may only read
+/// sends none. The spans of a token reach the runs of its projects.
 pub const INGEST: &[Role] = &[Ingest, Editor, Admin];
 
-/// What a request needs; none where the route is not in the table. `route` is none where nothing matched.
+/// Returns what a request requires; `None` if the route is not in the table. `route` is `None` if no route matched.
 pub(crate) fn need(method: &Method, route: Option<&str>) -> Option<Need> {
-    // That there is nothing is told to those who may know what there is.
+    // Only an authenticated caller learns that a route does not exist.
     let Some(route) = route else { return Some(Known) };
     let method = if method == Method::HEAD { "GET" } else { method.as_str() };
     let mut here = TABLE.iter().filter(|(_, known, _)| *known == route).peekable();
     here.peek()?;
     let found = here.find(|(known, _, _)| *known == method);
-    // What a route does not take is refused by the route, and not to strangers.
+    // The route itself refuses a method that it does not support, but only for an authenticated caller.
     Some(found.map_or(Known, |(_, _, need)| *need))
 }
 
-/// Whether a request changes something, so that it is noted who asked for it.
+/// Whether a request changes something, so that it gets a row in the audit log.
 pub(crate) fn is_change(method: &Method) -> bool {
     ![Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
 }

@@ -1,7 +1,7 @@
-//! Tokens: made of chance, shown once, kept as a hash.
+//! Tokens: random, shown once, stored as a hash.
 //!
-//! A token has 256 bits of chance, so that a plain SHA-256 hides it: there is nothing to guess, which is what slow hashes
-//! are for. Its first letters say what it is, so that those who look through repositories for secrets find it.
+//! A token has 256 random bits, so a plain SHA-256 hides it: slow hashes protect secrets that can be guessed, and this one
+//! cannot. Its prefix identifies it, so that secret scanners for repositories find it.
 
 use std::net::IpAddr;
 
@@ -10,21 +10,21 @@ use db::{NewToken, PersonId, TokenKind};
 use model::{Project, Role, Secret, Timestamp, TokenId, World};
 use ring::digest;
 
-/// How a token begins.
+/// The prefix of a token.
 pub(crate) const PREFIX: &str = "qtt_";
-/// The letters after it: 32 bytes.
+/// The number of characters after the prefix: 32 bytes.
 const LETTERS: usize = 43;
-/// How long a token lasts where nobody says.
+/// The default lifetime of a token in days.
 pub(crate) const DAYS: u16 = 90;
-/// How long it may last.
+/// The maximum lifetime of a token in days.
 pub(crate) const DAYS_MAX: u16 = 3660;
-/// Letters of a name.
+/// The maximum number of characters of a name.
 pub(crate) const NAME_MAX: usize = 128;
 
-/// What is kept of a token.
+/// The hash of a token, which is all that is stored of its text.
 pub(crate) type Hash = [u8; 32];
 
-/// What a new token is to be.
+/// The specification of a new token.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenSpec {
     pub(crate) kind: TokenKind,
@@ -33,13 +33,13 @@ pub(crate) struct TokenSpec {
     pub(crate) projects: Option<Vec<Project>>,
     pub(crate) seconds: u64,
     pub(crate) made_by: String,
-    /// Whose session it is to be.
+    /// The person of a session.
     pub(crate) person: Option<PersonId>,
-    /// From where the session begins.
+    /// The address that the session begins from.
     pub(crate) address: Option<IpAddr>,
 }
 
-/// Makes a token: what is shown, and what is kept.
+/// Creates a token: returns the text to show, and the row to store.
 pub(crate) fn make(wanted: TokenSpec, world: World) -> (Secret, NewToken) {
     let shown = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(world.random::<32>()));
     let made_at = world.now();
@@ -60,13 +60,13 @@ pub(crate) fn make(wanted: TokenSpec, world: World) -> (Secret, NewToken) {
     (Secret::new(shown), kept)
 }
 
-/// What would be kept of this, if it looks like a token at all.
+/// Returns the hash of a text, if it has the form of a token.
 pub(crate) fn hash(shown: &str) -> Option<Hash> {
     let letters = shown.strip_prefix(PREFIX)?;
     (letters.len() == LETTERS).then(|| digest_of(shown))
 }
 
-/// A text that others read, without the tokens that somebody put into it by mistake: into a path, most likely.
+/// Redacts tokens in a text that others read: a caller may have put one into a path by mistake.
 pub(crate) fn hide(text: String) -> String {
     if !text.contains(PREFIX) {
         return text;

@@ -1,4 +1,4 @@
-//! Who changed what and who logged in, for those who answer for the server.
+//! The audit log, for the operators of the server: who changed what, and who logged in.
 
 use axum::{Extension, Json, extract::State};
 use db::StoredAudit;
@@ -20,7 +20,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list))
 }
 
-/// A change that somebody asked for, or a login.
+/// A change that a caller requested, or a login.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = AuditEntry)]
@@ -29,22 +29,22 @@ pub(super) struct AuditEntry {
     n: i64,
     #[schema(schema_with = openapi::moment)]
     at: Timestamp,
-    /// Who asked, by the name that people know; `unknown` where a login failed before that was told.
+    /// The caller's display name; `unknown` if a login failed before the name was known.
     who: String,
     /// The issuer of a person's identity; absent for programs.
     issuer: Option<String>,
-    /// What the issuer calls that person, and nobody else.
+    /// The subject: the issuer's unique id of the person.
     subject: Option<String>,
     /// The address of the caller, as a trusted proxy forwards it or as the connection has it.
     address: Option<String>,
     /// The id of the token that was shown.
     token: Option<String>,
     method: String,
-    /// What was asked for, with names for what differs.
+    /// The requested operation, with placeholders for ids.
     route: String,
     path: String,
     project: Option<String>,
-    /// How it was answered; absent where nobody lived to tell.
+    /// The response status; absent if the server died before it responded.
     status: Option<i32>,
     /// Why a login failed.
     reason: Option<String>,

@@ -1,7 +1,7 @@
-//! Documents of every kind: listed, read in both forms, put with a condition, deleted; and a whole file at once.
+//! Documents of every kind: list, read as YAML or JSON, put with a precondition, delete; and apply a complete file at once.
 //!
-//! One set of functions for all kinds; `collections` gives each kind its paths. A document is its own representation: what
-//! is read can be put back. Its version is the ETag.
+//! All kinds share one set of functions; `collections` defines the paths of each kind. A document is its own representation:
+//! a client can put back what it read. Its version is the ETag.
 
 mod collections;
 
@@ -39,7 +39,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     collections::routes().routes(routes!(apply))
 }
 
-/// A document: YAML, or the same as JSON. The schema of each type is told by `qualitytrace schema tests`.
+/// A document: YAML, or the same as JSON. `qualitytrace schema tests` prints the schema of each type.
 #[derive(ToSchema)]
 #[schema(as = Document)]
 #[expect(dead_code, reason = "it only describes what goes in and out as text")]
@@ -47,7 +47,7 @@ pub(super) struct Body {
     /// Such as `Test`, `TestSuite` or `VariableSet`.
     #[schema(value_type = String)]
     r#type: String,
-    /// What it says, as its type wants it.
+    /// The content, by the schema of its type.
     #[schema(value_type = Object)]
     spec: (),
 }
@@ -66,7 +66,7 @@ pub(super) struct ListedDocument {
     file: String,
     /// Whether the server's own files brought it: it is applied anew at every start.
     is_provisioned: bool,
-    /// When the version was made; null where that is not known.
+    /// When the version was created; null if that is not known.
     #[schema(schema_with = openapi::moment_or_null)]
     created_at: Option<Timestamp>,
 }
@@ -79,7 +79,7 @@ pub(super) struct Version {
     /// From 1.
     version: i32,
     name: String,
-    /// When it was made; null where that is not known.
+    /// When it was created; null if that is not known.
     #[schema(schema_with = openapi::moment_or_null)]
     created_at: Option<Timestamp>,
 }
@@ -116,7 +116,7 @@ pub(super) struct Change {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Listing {
-    /// Whose documents are listed.
+    /// The project of the listed documents.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     project: Project,
@@ -134,7 +134,7 @@ pub(super) struct Listing {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ReadQuery {
-    /// Whose it is.
+    /// The project of the document.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     project: Project,
@@ -148,11 +148,11 @@ pub(super) struct ReadQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PutQuery {
-    /// Whose it is.
+    /// The project of the document.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     project: Project,
-    /// The name that messages and evidence give as the place.
+    /// The file name in the locations of diagnostics and evidence.
     #[serde(default)]
     #[param(schema_with = openapi::file, required = false)]
     file: Option<String>,
@@ -162,18 +162,18 @@ pub(super) struct PutQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DeleteQuery {
-    /// Whose it is.
+    /// The project of the document.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     project: Project,
 }
 
-/// What a document has to be before it is changed. It is read from the headers by [`expected`].
+/// The precondition of a change. [`expected`] parses it from the headers.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it only describes a header")]
 pub(super) struct Condition {
-    /// The version that it has to have, in quotes; or `*` for any.
+    /// The required version, in quotes; or `*` for any.
     #[param(rename = "if-match", schema_with = openapi::opaque, required = false)]
     if_match: String,
 }
@@ -301,7 +301,7 @@ async fn delete(
     }
 }
 
-/// The documents of a file, with what is worth a word about them, and the file's name. To compile them may take long.
+/// Compiles the documents of a file, which may take long. Returns them with the rendered notices and the file's name.
 async fn read_file(
     heard: &RequestContext,
     project: &Project,
@@ -318,7 +318,7 @@ fn compile(text: &Text, otlp: &str) -> Result<(Vec<StorableDocument>, String, St
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(Problem::document(&diagnostics));
     }
-    // A line of a document that may hold secrets is shown nowhere, not even to who sent it: answers are logged by many.
+    // A line of a document that may hold secrets is never rendered, not even for its sender: many systems log responses.
     let notices = match kept.iter().any(|one| one.kind.holds_secrets()) {
         true => diagnostics.iter().map(|it| format!("{}\n", provision::in_words(it))).collect(),
         false => source::draw(&diagnostics, Colour::Never),
@@ -339,7 +339,7 @@ async fn keep(
         if kind.holds_secrets() {
             let stored = app.db.document(project, kind, &id, None);
             let stored = app.watch.db(*context, Call("SELECT", "documents"), stored).await;
-            // One whose key is lost can still be replaced.
+            // A stored document that cannot be decrypted, because its key is lost, can still be replaced.
             let stored = stored.ok().flatten();
             document = form::taken(kind, document, stored.as_ref().map(|it| it.document.as_str()))?;
         }
@@ -360,7 +360,7 @@ async fn keep(
     Ok(changes.collect())
 }
 
-/// What `If-Match` and `If-None-Match` ask for.
+/// Parses the precondition of `If-Match` and `If-None-Match`.
 fn expected(headers: &HeaderMap) -> Result<Precondition, Problem> {
     let refused = |name: &str, expected: &str| {
         Err(Problem::new(Fault::Invalid, format!("`{name}` cannot be met: expected {expected}")))
@@ -373,7 +373,7 @@ fn expected(headers: &HeaderMap) -> Result<Precondition, Problem> {
         (_, Some(_)) => refused("If-None-Match", "`*`, and no `If-Match` beside it"),
         (Some("*"), None) => Ok(Precondition::Something),
         (Some(tag), None) => {
-            // A tag that was never ours is no mistake: it is met by no version.
+            // A tag that this server never issued is no error: no version matches it.
             let version = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')?.parse().ok());
             Ok(Precondition::Version(version.unwrap_or_default()))
         }

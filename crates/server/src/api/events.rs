@@ -1,8 +1,8 @@
-//! What happened in a run: all of it at once, or live, each event as it comes.
+//! The events of a run: all of them at once, or live, as they happen.
 //!
-//! A live answer is a `text/event-stream`: each event under its number, so that whoever comes again names the last one that
-//! it has and gets exactly the rest. The last thing in it is `end`, once the run has its verdict. One that ends without
-//! that was cut: by a server that stops, by its age, by a reader that does not read, by a database that is away.
+//! A live response is a `text/event-stream`. Each event has its number as id, so that a client that reconnects sends the last
+//! number it has and gets exactly the rest. The last event is `end`, once the run has its verdict. A stream without `end` was
+//! cut: by a server shutdown, by its maximum age, by a reader that does not read, or by a database that is unavailable.
 
 use std::{
     convert::Infallible,
@@ -46,21 +46,21 @@ use crate::{
     traceparent::TraceParent,
 };
 
-/// Events in one answer at the most.
+/// The maximum number of events in one response.
 const EVENTS_MAX: u32 = 1000;
-/// Events on their way to a reader at the most.
+/// The maximum number of events in the buffer to a reader.
 const UNREAD_MAX: usize = 16;
-/// How long a reader may leave them unread.
+/// How long a full buffer may wait for its reader.
 const UNREAD_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a live answer lasts. Whoever wants more comes again, and shows again who they are.
+/// The maximum duration of a live response. A client that wants more reconnects and authenticates again.
 const LIVE_MAX: Duration = Duration::from_secs(5 * 60);
-/// How often a live answer says that it is one, where nothing happens.
+/// The keep-alive interval of a live response without events.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
-/// The last number of an event that every reader of JSON knows exactly.
+/// The largest event number that every JSON parser reads exactly.
 const AFTER_MAX: i64 = (1 << 53) - 1;
-/// The media type of a live answer.
+/// The media type of a live response.
 const LIVE: &str = "text/event-stream";
-/// The header by which a reader of a live answer says where it was cut.
+/// The header by which a client that reconnects sends the id of its last event.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -82,7 +82,7 @@ struct NumberedEvent {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct After {
-    /// Whose it is.
+    /// The project of the run.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     project: Project,
@@ -92,7 +92,7 @@ struct After {
     after: i64,
 }
 
-/// The header by which a live answer is resumed.
+/// The header by which a live response is resumed.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it only describes the header, which is read by its name")]
@@ -108,12 +108,12 @@ struct LastEventId {
     n: i64,
 }
 
-/// What happened in a run, oldest first, at most 1000 at a time; or, where `accept` asks for `text/event-stream`, live.
+/// The events of a run, oldest first, at most 1000 at a time; live if `accept` is `text/event-stream`.
 ///
 /// Each event of the stream has its number as `id`, what happened as `event` (`accepted`, `taken`, `attempted`, `answered`
 /// and so on), and as `data` what the JSON form has as an item. The event `end`, whose `data` has the `verdict`, comes last:
-/// the run has ended, and the verdict is final. A `provisional` one that spans may still change is an event before it. A stream that ends without it is to be asked for again with `last-event-id`. An event may come after
-/// the verdict, where late spans would have changed it: it is there when the events are asked for later.
+/// the run has ended, and the verdict is final. A `provisional` one that spans may still change is an event before it. If a stream ends without it, request it again with `last-event-id`. An event may come after
+/// the verdict, where late spans would have changed it: a later request for the events returns it.
 #[utoipa::path(
     get,
     path = "/api/v1/runs/{run}/events",
@@ -147,7 +147,7 @@ async fn events(
         true => Some(app.followers.place(&project, caller.token).ok_or_else(too_many)?),
         false => None,
     };
-    // From here on nothing is missed.
+    // Subscribe before the first read, so that no event is missed.
     let following = place.map(|place| (place, app.followers.follow(run)));
     let verdict = stored(&app, context, (&project, run)).await?.verdict;
     let mut reader = Reader { app, context, project, run, after: last.unwrap_or(after), verdict };
@@ -164,20 +164,20 @@ async fn events(
     Ok(Sse::new(live).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
 
-/// Reads the events of a run, one page after the other.
+/// Reads the events of a run, page by page.
 struct Reader {
     app: App,
     context: TraceParent,
     project: Project,
     run: RunId,
-    /// The last that was read.
+    /// The number of the last event that was read.
     after: i64,
-    /// Of the run, as far as it is known.
+    /// The verdict of the run, as far as it is known.
     verdict: Option<Verdict>,
 }
 
 impl Reader {
-    /// The next events, where there are any. A part of the request's trace: it is asked for only where there is news.
+    /// Reads the next events. The query is part of the request's trace: it only runs when there is news.
     async fn read(&mut self) -> Result<Vec<NumberedEvent>, DbError> {
         let Self { app, context, project, run, after, .. } = self;
         let events = app.db.events(project, *run, *after, EVENTS_MAX);
@@ -192,7 +192,7 @@ impl Reader {
     }
 }
 
-/// Sends what happened and what happens, until the run has ended or its reader has had its time.
+/// Sends past and new events, until the run has ended or the maximum duration is over.
 async fn live(
     mut reader: Reader,
     first: Vec<NumberedEvent>,
@@ -241,18 +241,18 @@ async fn live(
     }
 }
 
-/// Gives an event to the reader; false where that reads no more.
+/// Sends an event to the reader; returns false if the reader does not read any more.
 async fn send(sender: &mpsc::Sender<Sent>, event: Sent) -> bool {
     matches!(timeout(UNREAD_TIME_MAX, sender.send(event)).await, Ok(Ok(())))
 }
 
 fn sent(event: &NumberedEvent) -> Sent {
-    // An event of the record can always be written.
+    // An event from the database can always be serialized.
     let data = serde_json::to_string(event).unwrap_or_default();
     Sent::default().id(event.n.to_string()).event(event.event.what.as_str()).data(data)
 }
 
-/// A live answer. Dropped, it ends whoever fills it, and gives its place back.
+/// The stream of a live response. Dropping it aborts the task that fills it, and releases its permit.
 struct Live {
     unread: mpsc::Receiver<Sent>,
     _task: JoinSet<()>,
@@ -267,7 +267,7 @@ impl Stream for Live {
     }
 }
 
-/// Whether a request asks for events as they come.
+/// Whether a request accepts a live response.
 fn asks_live(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).into_iter();
     let mut ranges =
@@ -279,7 +279,7 @@ fn asks_live(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The last event that the reader of an earlier answer has.
+/// Returns the id of the last event that a client that reconnects has.
 fn last_event(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let n = value.to_str().ok().and_then(|value| value.trim().parse().ok());

@@ -1,7 +1,7 @@
-//! The two forms of a document, YAML and JSON, and what is shown of its secrets: nothing.
+//! The two representations of a document, YAML and JSON, and the redaction of its secrets.
 //!
-//! In a document that is given out, three stars stand for each secret. In one that is taken, they stand for the secret that
-//! is kept already, so that a document can be read, changed and put back without anyone seeing it.
+//! In a document that the server returns, three stars replace each secret. In a document that it receives, they refer to the
+//! secret that is already stored, so that a client can read, change and put back a document without seeing the secret.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use model::{DocumentKind, Fault};
@@ -10,10 +10,10 @@ use source::{Node, Scalar, Text};
 
 use super::problem::Problem;
 
-/// What stands for a secret.
+/// The placeholder for a secret.
 const HIDDEN: &str = "***";
 
-/// Keys of a store below which nothing is shown.
+/// The keys of a trace store with values that are never shown.
 const SECRETS_OF_STORES: &[&str] = &[
     "headers",
     "password",
@@ -24,7 +24,7 @@ const SECRETS_OF_STORES: &[&str] = &[
     "sessionToken",
 ];
 
-/// How an answer is written.
+/// The representation of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerFormat {
     Json,
@@ -32,7 +32,7 @@ pub(super) enum AnswerFormat {
 }
 
 impl AnswerFormat {
-    /// The form that a request asks for: JSON unless it likes YAML more.
+    /// Returns the format that the `Accept` header prefers: JSON unless YAML has a higher quality.
     pub(super) fn asked(headers: &HeaderMap) -> Result<Self, Problem> {
         let mut best: Option<(Self, f32)> = None;
         let mut is_any = true;
@@ -68,10 +68,10 @@ impl AnswerFormat {
     }
 }
 
-/// A document as it is given out: the text as written, or the same as JSON; secrets hidden in both.
+/// Renders a document for a response: the text as written, or the same as JSON; secrets are redacted in both.
 pub(super) fn given(kind: DocumentKind, document: &str, form: AnswerFormat) -> String {
     if form == AnswerFormat::Yaml && !kind.holds_secrets() {
-        // It stands where it stood in its file, below others that are not given out.
+        // The stored text begins with empty lines in place of the documents before it in its file.
         return document.trim_start_matches('\n').to_owned();
     }
     let mut value = json(document);
@@ -84,7 +84,7 @@ pub(super) fn given(kind: DocumentKind, document: &str, form: AnswerFormat) -> S
     }
 }
 
-/// A document as it is kept: each secret that is hidden in it is the one of `stored`. Refuses what is not there.
+/// Returns a document as it is stored: each placeholder is replaced by the secret of `stored`. Refuses one that it lacks.
 pub(super) fn taken(
     kind: DocumentKind,
     document: String,
@@ -111,7 +111,7 @@ pub(super) fn taken(
     Ok(format!("{value:#}\n"))
 }
 
-/// The secrets of a document, each with a path that stays when others come and go.
+/// The secrets of a document, each with a path that stays the same when others are added or removed.
 fn secrets(kind: DocumentKind, document: &mut Value) -> Vec<(String, &mut Value)> {
     let mut found = Vec::new();
     match kind {
@@ -160,7 +160,7 @@ fn below<'a>(
     }
 }
 
-/// Whether nothing stands there, or only the name of what another place fills in.
+/// Whether the value is empty, or only a `${…}` reference that is resolved elsewhere.
 fn is_named(value: &Value) -> bool {
     let inside = value.as_str().and_then(|text| text.strip_prefix("${")?.strip_suffix('}'));
     value.is_null() || value == "" || inside.is_some_and(|inside| !inside.contains('}'))
@@ -170,7 +170,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A document as JSON; null for nothing. It was read when it was kept, so that there are no mistakes in it.
+/// Parses a document as JSON; null for none. It was parsed when it was stored, so it has no errors.
 fn json(document: &str) -> Value {
     let (nodes, _) = source::read_yaml(&Text::new("document.yaml", document));
     nodes.first().map_or(Value::Null, of_node)
@@ -187,7 +187,7 @@ fn of_node(node: &Node) -> Value {
     }
 }
 
-/// A scalar, as the number that it is only where the number is written the same way in JSON.
+/// Converts a scalar. It becomes a typed value only if JSON writes that value the same way.
 fn of_scalar(scalar: &Scalar) -> Value {
     if scalar.is_null() {
         return Value::Null;
@@ -204,7 +204,7 @@ fn of_scalar(scalar: &Scalar) -> Value {
     typed.unwrap_or_else(|| Value::from(scalar.text.clone()))
 }
 
-/// JSON as YAML for people: blocks, and strings quoted as JSON quotes them.
+/// Renders JSON as YAML for people: in block style, with strings quoted as in JSON.
 pub(super) fn yaml(value: &Value) -> String {
     let mut out = String::new();
     block(value, 0, &mut out);
@@ -224,7 +224,7 @@ fn block(value: &Value, depth: usize, out: &mut String) {
             for item in items {
                 let mut inner = String::new();
                 block(item, depth + 1, &mut inner);
-                // The first line stands behind the dash.
+                // The first line follows the dash.
                 out.push_str(&format!("{indent}- {}", inner.trim_start_matches(' ')));
             }
         }
@@ -246,7 +246,7 @@ fn below_key(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// A key, quoted unless it is a plain word.
+/// Renders a key, quoted unless it is a plain word.
 fn key_text(key: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let is_plain = key.starts_with(|c: char| c.is_ascii_alphabetic()) && key.chars().all(is_word);

@@ -1,4 +1,4 @@
-//! What a request gives: query, path and body, each refused in the one form of errors.
+//! Extractors for the query, path and body of a request. All refuse invalid input with the same error format.
 
 use std::{str::FromStr, time::Duration};
 
@@ -17,26 +17,26 @@ use crate::traceparent::TraceParent;
 /// How long a body may take to arrive.
 const BODY_MAX: Duration = Duration::from_secs(15);
 
-/// The query of a request. A type of it MUST refuse unknown fields: a misspelt `project` is not the default one.
+/// The query of a request. Its type MUST refuse unknown fields: a misspelt `project` must not select the default project.
 pub(super) struct QueryParams<T>(pub(super) T);
 
-/// The one id in a path.
+/// The only id in a path.
 pub(super) struct PathId<T>(pub(super) T);
 
-/// What every handler of documents needs: who answers, what is continued, how the answer shall look.
+/// The context of a document handler: the application state, the trace context, and the request headers.
 pub(super) struct RequestContext {
     pub(super) app: App,
     pub(super) context: TraceParent,
     pub(super) headers: HeaderMap,
 }
 
-/// A body that is text.
+/// A text body.
 pub(super) struct Document(pub(super) String);
 
-/// The longest name of a file, in characters.
+/// The maximum length of a file name, in characters.
 const FILE_CHARACTERS_MAX: usize = 1024;
 
-/// The name of a file, as somebody gave it.
+/// Validates the file name that a caller sent.
 pub(super) fn file(name: Option<String>) -> Result<String, Problem> {
     let name = name.unwrap_or_else(|| "document.yaml".to_owned());
     let is_plain = !name.is_empty() && !name.contains(char::is_control);
@@ -78,7 +78,7 @@ impl FromRequestParts<App> for RequestContext {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        // `observe` stands before every route.
+        // The middleware `observe` runs before every route.
         let context = parts.extensions.get::<TraceParent>().copied();
         let context =
             context.ok_or_else(|| Problem::new(Fault::Internal, "the request has no context"))?;

@@ -1,11 +1,11 @@
-//! Who may ask for what: the one place that decides.
+//! The only module that decides which caller may send which request.
 //!
-//! Where callers must say who they are, each shows a token or the cookie of a session, and [`table`] says what its route
-//! needs. Who asks for a change is noted before it is made. Where nobody need say who they are, programs on this machine
-//! are served and no web page is: a page in a local browser could reach a loopback port, by its own requests or by a name
-//! that it makes resolve to 127.0.0.1, and both show in headers that a page cannot forge.
+//! With authentication on, each caller sends a token or a session cookie, and [`table`] states what its route requires. A change
+//! gets a row in the audit log before it is made. With authentication off, the server serves programs on this machine and no web
+//! page: a page in a local browser could reach a loopback port, with its own requests or with a name that it makes resolve
+//! to 127.0.0.1. Both show in headers that a page cannot forge.
 //!
-//! No answer lets a page of another origin read it. Deliberately absent: CORS.
+//! No response lets a page of another origin read it. Deliberately absent: CORS.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -39,7 +39,7 @@ const TOO_MANY: &str =
 const TOO_MANY_OF_PROJECT: &str =
     "more requests a second than `server.limits.projectRequestsPerSecond` allows one project";
 
-/// What is said with every answer that does not say it otherwise: what a browser must not make of it.
+/// Security headers for browsers, set on every response that does not set them itself.
 const HEADERS: [(HeaderName, &str); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -49,7 +49,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Turns web pages away where nobody need say who they are, and puts the headers on.
+/// Refuses web pages when authentication is off, and sets the security headers.
 pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let refused = match app.access.mode {
         Mode::Off => refusal(request.headers()),
@@ -66,20 +66,20 @@ pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) 
     response
 }
 
-/// Lets through who may ask, on the runtime for work.
+/// Admits authorized requests, on the work runtime.
 pub(super) async fn known(State(app): State<App>, request: Request, next: Next) -> Response {
     let db = app.db.clone();
     admit(&app, &db, request, next).await.unwrap_or_else(|response| response)
 }
 
-/// The same for probes, on the calm one.
+/// Admits authorized requests to calm routes, on the control runtime.
 pub(super) async fn known_calmly(State(app): State<App>, request: Request, next: Next) -> Response {
     let db = app.calm_db.clone();
     admit(&app, &db, request, next).await.unwrap_or_else(|response| response)
 }
 
-/// Whether a request that needs nothing may hear more: where nobody need say who they are, or from somebody who may read what
-/// is the server's.
+/// Whether the response of a public route may contain details: always with authentication off, else for a caller that may
+/// read the state of the server.
 pub(super) async fn may_know(app: &App, parts: &Parts) -> bool {
     if app.access.mode == Mode::Off {
         return true;
@@ -92,7 +92,7 @@ pub(super) async fn may_know(app: &App, parts: &Parts) -> bool {
     caller.is_ok_and(|caller| may(&caller, Need::Server(Role::Viewer), &[]).is_ok())
 }
 
-/// Where a request comes from.
+/// Returns the origin of a request.
 fn origin(parts: &Parts) -> Origin {
     let nowhere = Origin { address: IpAddr::from([0; 4]), is_tls: false };
     parts.extensions.get::<Origin>().copied().unwrap_or(nowhere)
@@ -155,7 +155,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
         project: project.map(Project::to_string),
         reason: None,
     };
-    // Nothing changes without a note of who asked for it.
+    // No change is made without a row in the audit log.
     let context = parts.extensions.get().copied();
     let noted = watched(app, context, Call("INSERT", "audit"), db.audit(&change)).await;
     let n = noted.map_err(|error| Problem::from(error).into_response())?;
@@ -167,7 +167,7 @@ async fn admit(app: &App, db: &Db, request: Request, next: Next) -> Result<Respo
     Ok(response)
 }
 
-/// Asks the record as a part of the request; probes have no span that it could be a part of.
+/// Runs a query in a span of the request; probes have no span that could be its parent.
 async fn watched<T>(
     app: &App,
     context: Option<TraceParent>,
@@ -180,7 +180,7 @@ async fn watched<T>(
     }
 }
 
-/// Whoever asks, or why it is nobody.
+/// Authenticates the caller, or returns the response that refuses the request.
 async fn caller(app: &App, db: &Db, parts: &Parts, origin: Origin) -> Result<Caller, Response> {
     let headers = &parts.headers;
     let (kind, shown) = shown(headers, app.is_reached_by_tls(origin)).ok_or_else(|| {
@@ -218,7 +218,7 @@ async fn caller(app: &App, db: &Db, parts: &Parts, origin: Origin) -> Result<Cal
     Ok(caller)
 }
 
-/// What a request shows of its caller.
+/// Returns the credential of a request.
 fn shown(headers: &HeaderMap, is_tls: bool) -> Option<(TokenKind, &str)> {
     match headers.get(header::AUTHORIZATION) {
         Some(value) => {
@@ -229,7 +229,7 @@ fn shown(headers: &HeaderMap, is_tls: bool) -> Option<(TokenKind, &str)> {
     }
 }
 
-/// Whether a browser says that a page of this server asks. Cookies go along with what any page asks for.
+/// Whether the headers show that a page of this server sent the request. Browsers add cookies to the requests of any page.
 fn is_own_page(headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
@@ -238,9 +238,9 @@ fn is_own_page(headers: &HeaderMap) -> bool {
     is_same && matches!(site, None | Some("same-origin"))
 }
 
-/// The projects that a request names.
+/// Returns the projects that a request names.
 fn projects(uri: &Uri) -> Result<Vec<Project>, Problem> {
-    // What is no query is refused by its handler, in its words.
+    // The handler refuses an invalid query, with its own message.
     let query = Query::<Vec<(String, String)>>::try_from_uri(uri).map(|Query(pairs)| pairs);
     let named = query.unwrap_or_default().into_iter().filter(|(name, _)| name == "project");
     let projects: Result<Vec<Project>, _> = named.map(|(_, value)| value.parse()).collect();
@@ -249,7 +249,7 @@ fn projects(uri: &Uri) -> Result<Vec<Project>, Problem> {
     Ok(if projects.is_empty() { vec![Project::default()] } else { projects })
 }
 
-/// Whether a caller reaches what is everyone's where a route gives each their own.
+/// Whether a caller may access the objects of all callers, on a route that gives each caller its own.
 pub(super) fn may_all(caller: &Caller) -> Result<(), Problem> {
     may(caller, Need::Server(Role::Admin), &[])
 }
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_found() {
-        // By TLS, and without.
+        // The expected results with TLS, and without.
         let cases: [(Headers<'_>, [Option<&str>; 2]); 9] = [
             (&[("authorization", "Bearer a")], [Some("a"); 2]),
             (&[("authorization", "bearer a")], [Some("a"); 2]),

@@ -1,4 +1,4 @@
-//! Runs over time: lists, searches, and how the verdicts of a test went.
+//! Runs over time: lists, searches, and the trend of a test's verdicts.
 
 use axum::{Extension, Json, extract::State};
 use db::{ListedRun, RunFilter};
@@ -20,7 +20,7 @@ use crate::{
     traceparent::TraceParent,
 };
 
-/// Runs that a trend is made of where nobody says how many.
+/// The default number of runs in a trend.
 const LAST_DEFAULT: u32 = 50;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -54,7 +54,7 @@ pub(super) struct Item {
     /// The verdict for now, while the run lingers and spans may change it.
     #[schema(value_type = Option<String>)]
     provisional_verdict: Option<Verdict>,
-    /// The state of the system that it ran against, if whoever started it said so.
+    /// The revision of the system under test, if the caller named one.
     revision: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Item {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Trend {
-    /// Of how many runs with a verdict this is told.
+    /// The number of runs with a verdict that this is computed from.
     runs: usize,
     passed: usize,
     failed: usize,
@@ -78,16 +78,16 @@ pub(super) struct Trend {
     last: Vec<Item>,
 }
 
-/// Which runs are asked for.
+/// The query parameters of the list of runs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Filter {
-    /// Whose they are.
+    /// The project of the runs.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     project: Project,
-    /// Of this test.
+    /// Only runs of this test.
     #[param(schema_with = openapi::word, required = false)]
     test: Option<TestId>,
     /// With this verdict.
@@ -96,10 +96,10 @@ pub(super) struct Filter {
     /// Of this trace; then nothing else narrows the list.
     #[param(value_type = Option<String>, pattern = "^(?!0{32})[0-9a-f]{32}$")]
     trace: Option<TraceId>,
-    /// Accepted at this moment or later.
+    /// Only runs that were accepted at this time or later.
     #[param(schema_with = openapi::moment, required = false)]
     from: Option<Timestamp>,
-    /// Accepted before this moment.
+    /// Only runs that were accepted before this time.
     #[param(schema_with = openapi::moment, required = false)]
     until: Option<Timestamp>,
     /// Items of a page.
@@ -113,7 +113,7 @@ pub(super) struct Filter {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Last {
-    /// Whose it is.
+    /// The project of the test.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     project: Project,

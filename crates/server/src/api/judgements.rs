@@ -1,7 +1,7 @@
-//! What a run has left, judged once more: by the test as it is now, by a version of it, or by a document that nobody kept.
+//! Re-judges the stored evidence of a run: by the current test, by a version of it, or by a document that is not stored.
 //!
-//! Nothing is fired, and the run's own verdict stays. Deliberately absent: a record of these judgements, which would only
-//! say again what the document and the run say.
+//! No trigger is fired, and the run keeps its verdict. Deliberately absent: storing these judgements. They would only
+//! repeat what the document and the run contain.
 
 use axum::{
     Extension, Json,
@@ -51,7 +51,7 @@ struct Rejudgement {
     test: TestId,
     /// The version of the test; null where the request brought a document.
     version: Option<i32>,
-    /// What came of it. The run keeps its own.
+    /// The new outcome. The run keeps its own.
     #[schema(schema_with = openapi::outcome)]
     outcome: Outcome,
 }
@@ -60,7 +60,7 @@ struct Rejudgement {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct By {
-    /// Whose it is.
+    /// The project of the run.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     project: Project,
@@ -68,7 +68,7 @@ struct By {
     #[serde(default)]
     #[param(minimum = 1, maximum = 2147483647, required = false, value_type = i32)]
     version: Option<i32>,
-    /// The name that messages and evidence give as the place in the document of the request.
+    /// The file name in the locations of diagnostics and evidence, for the document of the request.
     #[serde(default)]
     #[param(schema_with = openapi::file, required = false)]
     file: Option<String>,
@@ -95,7 +95,7 @@ async fn judge(
     Document(body): Document,
 ) -> Result<Response, Problem> {
     let project = &by.project;
-    // Before what is large is read.
+    // Acquire the permit before large data is read.
     let place = ReaderPermit::take(&app, project).await;
     let run = whole(&app, context, (project, id)).await?;
     let recorded = run.outcome.clone().ok_or_else(|| under_way(id))?;
@@ -121,7 +121,7 @@ async fn judge(
     Ok(Json(Rejudgement { run: id, test, version, outcome }).into_response())
 }
 
-/// What is judged by: the document of the request, or a version of the test that is kept.
+/// Returns the test to judge by: the document of the request, or a stored version of the test.
 async fn test(
     app: &App,
     context: TraceParent,
@@ -150,7 +150,7 @@ async fn test(
     Ok((Text::new(kept.file, kept.document), Some(kept.version)))
 }
 
-/// What the project asks of every run, as it is now.
+/// Returns the current gates of the project.
 async fn gates_of(app: &App, context: TraceParent, project: &Project) -> Result<Gates, Problem> {
     let current = lang::CURRENT.parse::<TestId>();
     let current = current.map_err(|error| Problem::new(Fault::Internal, error.to_string()))?;
@@ -185,7 +185,7 @@ fn not_filled(error: &VariablesError) -> Problem {
     Problem::new(error.fault(), format!("the run cannot be judged again: {error}"))
 }
 
-/// What a run has left.
+/// The stored evidence of a run.
 struct StoredEvidence {
     run: StoredRun,
     recorded: Outcome,

@@ -1,7 +1,8 @@
-//! How a browser logs in and out: to the identity provider, back, and away.
+//! Login and logout of a browser: the redirect to the identity provider, the callback, and the end of the session.
 //!
-//! Between beginning and end the browser keeps what the login needs in a signed cookie; after it, a session, which is random and
-//! needs no signature: the database has its hash or it is none. Both are out of reach of scripts, and a session is sent along only by what this server's own pages ask for, or by following a link here.
+//! Between beginning and end, a signed cookie in the browser holds the state of the login. After it, a cookie holds the session,
+//! which is random and needs no signature: it is valid only if the database has its hash. Scripts reach neither cookie. A browser
+//! sends a session only with requests of this server's own pages, or when it follows a link to this server.
 
 use axum::{
     Extension, Router,
@@ -30,14 +31,14 @@ use crate::{
 
 /// How long a session lasts, in seconds.
 pub(super) const SESSION_SECS: u32 = 8 * 60 * 60;
-/// Keeps a login between its beginning and its end.
+/// The cookie that holds the state of a login between its beginning and its end.
 const LOGIN_COOKIE: &str = "qualitytrace_login";
-/// The same where there is TLS.
+/// The same cookie with TLS.
 const LOGIN_COOKIE_TLS: &str = "__Host-qualitytrace_login";
-/// Where a browser comes back to.
+/// The path of the redirect back from the provider.
 pub(super) const BACK: &str = "/auth/callback";
 
-/// The routes for browsers; they are no operations of the API.
+/// The routes for browsers; they are not operations of the API.
 pub(super) fn routes() -> Router<App> {
     Router::new()
         .route("/auth/login", get(begin))
@@ -45,7 +46,7 @@ pub(super) fn routes() -> Router<App> {
         .route("/auth/logout", post(logout))
 }
 
-/// As whom the browser knows this server.
+/// The origin by which the browser reaches this server.
 struct PublicOrigin {
     is_tls: bool,
     back: String,
@@ -64,7 +65,7 @@ impl PublicOrigin {
         Ok(Self { is_tls, back: format!("{scheme}://{host}{BACK}") })
     }
 
-    /// The cookie of a login, by its name and where it is sent. Where there is TLS no other host sets one of that name.
+    /// Returns the name and path of the login cookie. With TLS, no other host can set a cookie of that name.
     fn login(&self) -> (&'static str, &'static str) {
         if self.is_tls { (LOGIN_COOKIE_TLS, "/") } else { (LOGIN_COOKIE, BACK) }
     }
@@ -130,7 +131,7 @@ async fn end(
         seconds: SESSION_SECS.into(),
     };
     let (shown, kept): (Secret, _) = token::make(wanted, app.world);
-    // Nobody logs in without a row of it.
+    // No login succeeds without a row in the audit log.
     let n = audit.began(&kept).await?;
     let created = app.db.create_token(&kept);
     app.watch.db(context, Call("INSERT", "tokens"), created).await?;
@@ -144,7 +145,7 @@ async fn end(
     Ok(response)
 }
 
-/// Who comes back from the provider, to the login that began in this browser.
+/// Returns the person who comes back from the provider, if the login began in this browser.
 async fn person(
     app: &App,
     oidc: &Oidc,
@@ -159,7 +160,7 @@ async fn person(
     oidc.end(returned, &pending, &here.back, app.world.now()).await
 }
 
-/// Ends the session; a token that was shown instead stays as it is.
+/// Ends the session; a token that the request sent instead stays valid.
 async fn logout(
     State(app): State<App>,
     Extension(context): Extension<TraceParent>,

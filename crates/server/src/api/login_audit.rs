@@ -1,6 +1,6 @@
-//! What the audit log has of logins: who logged in or could not, from which address, and why not.
+//! The rows of logins in the audit log: who logged in or failed to, from which address, and why it failed.
 //!
-//! A login has its row before its session exists. A failed one has a row with its reason, as long as there are not too many of
+//! A login gets its row before its session exists. A failed one gets a row with its reason, as long as there are not too many of
 //! them (`access/failures.rs`).
 
 use std::net::IpAddr;
@@ -16,10 +16,10 @@ use crate::{
     traceparent::TraceParent,
 };
 
-/// Letters of a reason. It may hold what the provider or the browser sent.
+/// The maximum length of a reason. It may hold text that the provider or the browser sent.
 const REASON_MAX: usize = 500;
 
-/// Where a login came from, and where it is noted.
+/// Writes the audit rows of one login.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoginAudit<'a> {
     pub(super) app: &'a App,
@@ -28,7 +28,7 @@ pub(super) struct LoginAudit<'a> {
 }
 
 impl LoginAudit<'_> {
-    /// Notes that a person logs in, before there is a session; tells the number of the row.
+    /// Writes that a person logs in, before the session exists; returns the number of the row.
     pub(super) async fn began(&self, session: &NewToken) -> Result<i64, Problem> {
         let entry = NewAudit {
             who: session.name.clone(),
@@ -40,7 +40,7 @@ impl LoginAudit<'_> {
         Ok(self.app.watch.db(self.context, Call("INSERT", "audit"), noted).await?)
     }
 
-    /// Notes how it ended. A row without a status is of a login that may or may not have happened.
+    /// Writes the status of the login. A row without a status is of a login that may or may not have happened.
     pub(super) async fn answered(&self, n: i64, status: StatusCode) {
         let answered = self.app.db.audit_answered(n, status.as_u16());
         if let Err(error) = self.app.watch.db(self.context, Call("UPDATE", "audit"), answered).await
@@ -49,7 +49,7 @@ impl LoginAudit<'_> {
         }
     }
 
-    /// Notes that somebody could not log in.
+    /// Writes that a login failed.
     pub(super) async fn failed(&self, error: &OidcError, status: StatusCode) {
         let Some(omitted) = self.app.access.failures.count(self.address) else { return };
         own_events::login_failed();
@@ -69,7 +69,7 @@ impl LoginAudit<'_> {
         }
     }
 
-    /// The entry of whoever it is.
+    /// Returns an entry with the fields that all logins share.
     fn entry(&self) -> NewAudit {
         NewAudit {
             at: self.app.world.now(),
@@ -86,7 +86,7 @@ impl LoginAudit<'_> {
     }
 }
 
-/// Why a login failed, and how many before it are not in the log.
+/// Renders why a login failed, and how many failed logins before it have no row.
 fn reason(error: &OidcError, omitted: u64) -> String {
     let text = token::hide(error.to_string());
     let text: String = text.chars().filter(|it| !it.is_control()).take(REASON_MAX).collect();

@@ -1,4 +1,4 @@
-//! A span and a time limit for every request, and the context that what it starts continues.
+//! A span and a timeout for every request, and the trace context for the work that it starts.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
     traceparent::TraceParent,
 };
 
-/// How long a request may take, its body included.
+/// The timeout of a request, its body included.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
 
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {

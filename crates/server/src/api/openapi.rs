@@ -1,8 +1,8 @@
-//! The API as a document: OpenAPI 3.1, made from the handlers, served at `/api/v1/openapi.json` and kept in
+//! The OpenAPI 3.1 document of the API. It is generated from the handlers, served at `/api/v1/openapi.json` and stored in
 //! `docs/api/openapi.json`, where a test compares it.
 //!
-//! What holds for every operation is said here once: that whatever goes wrong has the one form. Deliberately absent:
-//! probes and metrics, which are for machines that know them.
+//! This module adds what all operations share: the error response with its one format. Deliberately absent:
+//! probes and metrics; their clients know them.
 
 use std::collections::BTreeMap;
 
@@ -22,19 +22,19 @@ use utoipa::{
 
 use super::problem;
 
-/// Where the document is served.
+/// The path of the document.
 pub(super) const PATH: &str = "/api/v1/openapi.json";
 
-/// What a word such as a project or the id of a test is written of.
+/// The pattern of a word, such as a project or the id of a test.
 const WORD: &str = "^[A-Za-z0-9._-]{1,128}$";
 
-/// What the name of a file is written of.
+/// The pattern of a file name.
 const FILE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]{1,1024}$";
 
-/// What an outcome and an event are, by the names of their parts. A test compares it with what the model promises.
+/// The schemas of outcomes and events, by name. A test compares them with the output of the model.
 const OUTCOME: &str = include_str!("outcome.schemas.json");
 
-/// The document of these operations: with a title, and with the one form of errors for each of them.
+/// Completes the document of these operations: adds a title, and the error response of each.
 pub(super) fn document(mut api: OpenApi) -> OpenApi {
     api.info = InfoBuilder::new()
         .title("Qualitytrace")
@@ -72,7 +72,7 @@ pub(super) fn document(mut api: OpenApi) -> OpenApi {
     api
 }
 
-/// The schemas of what the model writes, which may not know of this document.
+/// Returns the schemas of the model's types, since the model does not depend on this document.
 fn of_the_model() -> BTreeMap<String, RefOr<Schema>> {
     serde_json::from_str(OUTCOME).expect("the file of schemas is one of schemas")
 }
@@ -83,14 +83,14 @@ fn operations(item: &mut utoipa::openapi::PathItem) -> impl Iterator<Item = &mut
         .flatten()
 }
 
-/// The document as text.
+/// Renders the document as JSON.
 pub(super) fn text(api: &OpenApi) -> String {
-    // A document of plain texts can always be written.
+    // A document of plain strings can always be serialized.
     let text = api.to_pretty_json().unwrap_or_default();
     format!("{text}\n")
 }
 
-/// An answer with the document.
+/// Returns a response with the document.
 pub(super) fn answer(text: &'static str) -> Response {
     (StatusCode::OK, [(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
@@ -132,34 +132,34 @@ pub(super) fn run_id() -> RefOr<Schema> {
     text_as(SchemaFormat::Custom("uuid".to_owned()))
 }
 
-/// A moment, RFC 3339 in UTC.
+/// The schema of a timestamp, RFC 3339 in UTC.
 pub(super) fn moment() -> RefOr<Schema> {
     text_as(SchemaFormat::KnownFormat(KnownFormat::DateTime))
 }
 
-/// A moment, or null where nobody knows it.
+/// The schema of a timestamp, or null if it is unknown.
 pub(super) fn moment_or_null() -> RefOr<Schema> {
     let types = SchemaType::from_iter([Type::String, Type::Null]);
     let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
     ObjectBuilder::new().schema_type(types).format(Some(format)).build().into()
 }
 
-/// What a run ended with.
+/// The schema of a run's outcome.
 pub(super) fn outcome() -> RefOr<Schema> {
     Ref::from_schema_name("Outcome").into()
 }
 
-/// The same, or null where it has not ended.
+/// The schema of an outcome, or null if the run has not ended.
 pub(super) fn outcome_or_null() -> RefOr<Schema> {
     or_null("Outcome")
 }
 
-/// A verdict, or null where there is none yet.
+/// The schema of a verdict, or null if there is none yet.
 pub(super) fn verdict_or_null() -> RefOr<Schema> {
     or_null("Verdict")
 }
 
-/// Something that happened in a run.
+/// The schema of an event of a run.
 pub(super) fn event() -> RefOr<Schema> {
     Ref::from_schema_name("Event").into()
 }
@@ -169,7 +169,7 @@ fn or_null(name: &str) -> RefOr<Schema> {
     OneOfBuilder::new().item(null).item(Ref::from_schema_name(name)).into()
 }
 
-/// Bytes that are no text.
+/// Binary data.
 pub(super) struct Bytes;
 
 impl PartialSchema for Bytes {
@@ -180,12 +180,12 @@ impl PartialSchema for Bytes {
 
 impl ToSchema for Bytes {}
 
-/// The name of a file: what [`given::file`](super::given::file) takes.
+/// The schema of a file name, as [`given::file`](super::given::file) accepts it.
 pub(super) fn file() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(FILE)).build().into()
 }
 
-/// What no caller can make up: a version as an ETag, where a list goes on.
+/// The schema of an opaque string that the server issues: an ETag, or a cursor.
 pub(super) fn opaque() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).build().into()
 }

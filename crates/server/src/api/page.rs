@@ -1,6 +1,6 @@
-//! Lists a page at a time: `?limit=&cursor=`, answered with the items and where to go on.
+//! Pagination: `?limit=&cursor=`. The response has the items and the cursor of the next page.
 //!
-//! A cursor is opaque to callers: what it holds may change with any version.
+//! A cursor is opaque to callers: its content may change with any version.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use model::Fault;
@@ -9,17 +9,17 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::problem::Problem;
 
-/// Items of a page where nobody says how many.
+/// The default number of items on a page.
 pub(super) const LIMIT_DEFAULT: u32 = 50;
-/// Items of a page at the most.
+/// The maximum number of items on a page.
 pub(super) const LIMIT_MAX: u32 = 500;
 
-/// Which page of a list.
+/// The query parameters of a paginated list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Paging {
-    /// Items of a page: 1 to 500, 50 where nothing is said.
+    /// Items of a page: 1 to 500, 50 by default.
     #[serde(default)]
     #[param(minimum = 1, maximum = 500)]
     pub(super) limit: Option<u32>,
@@ -39,8 +39,8 @@ pub(super) struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// A page of at most `limit` of the items, one more of which tells that there is a next page; `key` is that of the
-    /// last item on the page.
+    /// Returns a page of at most `limit` items. An additional item means that there is a next page; `key` returns the key of an
+    /// item, for the cursor.
     pub(super) fn new(mut items: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let is_last = items.len() <= limit;
@@ -51,7 +51,7 @@ impl<T> Page<T> {
     }
 }
 
-/// How many items are asked for.
+/// Validates the requested number of items.
 pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
     match asked.unwrap_or(LIMIT_DEFAULT) {
         limit @ 1..=LIMIT_MAX => Ok(limit),
@@ -62,7 +62,7 @@ pub(super) fn limit(asked: Option<u32>) -> Result<u32, Problem> {
     }
 }
 
-/// The key in a cursor.
+/// Decodes the key in a cursor.
 pub(super) fn key<T: std::str::FromStr>(cursor: Option<&str>) -> Result<Option<T>, Problem> {
     let Some(cursor) = cursor else { return Ok(None) };
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();

@@ -1,4 +1,4 @@
-//! Places for those who hold a trace, or what is made of one: each may have tens of megabytes.
+//! Permits for requests that hold a trace, or data derived from one: each may hold tens of megabytes.
 
 use bytes::Bytes;
 use drivers::shares::Permit;
@@ -8,26 +8,26 @@ use runner::Share;
 use super::{App, problem::Problem};
 use crate::{own_spans::Call, traceparent::TraceParent};
 
-/// A place of a project, until it is dropped.
+/// A reader permit of a project; released when dropped.
 pub(super) struct ReaderPermit {
     _permit: Permit,
     share: Share,
 }
 
-/// Bytes on their way out, which keep their place until the last of them is gone.
+/// Response bytes that hold their permit until the last of them is sent.
 struct PermitBytes {
     bytes: Vec<u8>,
     _place: ReaderPermit,
 }
 
 impl ReaderPermit {
-    /// Waits for a place.
+    /// Waits for a permit.
     pub(super) async fn take(app: &App, project: &Project) -> Self {
         let permit = app.readers.acquire(project).await;
         Self { _permit: permit, share: app.pool.share(project.clone()) }
     }
 
-    /// Does what takes long apart, which keeps the place until it is done, whoever still waits for it.
+    /// Runs a long computation on the thread pool. It holds the permit until it is done, even if its caller goes away.
     pub(super) async fn work<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -36,7 +36,7 @@ impl ReaderPermit {
         share.run(move || (self, work())).await
     }
 
-    /// The trace that a run was judged by; none where none is kept.
+    /// Reads the trace that a run was judged by; `None` if none is stored.
     pub(super) async fn trace(
         self,
         app: &App,
@@ -54,7 +54,7 @@ impl ReaderPermit {
         Ok((place, traces.into_iter().next()))
     }
 
-    /// Bytes that keep the place until they are sent.
+    /// Returns bytes that hold the permit until they are sent.
     pub(super) fn held(self, bytes: Vec<u8>) -> Bytes {
         Bytes::from_owner(PermitBytes { bytes, _place: self })
     }

@@ -1,4 +1,4 @@
-//! The one form of errors: RFC 9457, made from a fault.
+//! The error format of the API: RFC 9457, built from a fault.
 
 use axum::{
     http::{StatusCode, header},
@@ -15,7 +15,7 @@ use crate::access::token;
 /// The media type of a problem.
 pub(super) const CONTENT_TYPE: &str = "application/problem+json";
 
-/// What went wrong with a request.
+/// An error response to a request.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -65,22 +65,22 @@ impl Problem {
         }
     }
 
-    /// A document that is refused, with every mistake in it, and all of them drawn.
+    /// Returns the error of a refused document, with every diagnostic in it, and all of them rendered.
     pub(crate) fn document(diagnostics: &[Diagnostic]) -> Self {
         let picture = source::draw(diagnostics, source::Colour::Never);
         Self {
             diagnostics: diagnostics.iter().map(mistake).collect(),
-            // Not 400: the request itself is in order.
+            // Not 400: the request itself is valid.
             ..Self::new(Fault::Invalid, picture).with_status(StatusCode::UNPROCESSABLE_ENTITY)
         }
     }
 
-    /// The status of the answer.
+    /// The status of the response.
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The same problem under a status that says more than its fault.
+    /// Returns the same problem with a status that is more specific than its fault.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
@@ -108,11 +108,11 @@ impl IntoResponse for Problem {
             detail: &self.detail,
             diagnostics: &self.diagnostics,
         };
-        // A form of plain texts and numbers can always be written.
+        // A struct of plain strings and numbers can always be serialized.
         let body = serde_json::to_vec(&form).unwrap_or_default();
         let mut response =
             (self.status, [(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response();
-        // For the span of the request.
+        // The span of the request reads it.
         response.extensions_mut().insert(self.fault);
         if self.fault.is_transient() {
             response.headers_mut().insert(header::RETRY_AFTER, axum::http::HeaderValue::from(1));

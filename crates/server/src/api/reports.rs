@@ -1,7 +1,7 @@
-//! Reports of what ended: the same texts that `qualitytrace run --report` writes, from the record.
+//! Reports of ended runs: the same output that `qualitytrace run --report` writes, from the database.
 //!
-//! A page is made of what strangers wrote and has scripts of ours, so it is served as if from nowhere: in a sandbox, it
-//! reaches neither this server nor a cookie. Deliberately absent: what a report looks like, which is `report`'s.
+//! An HTML page holds text of untrusted senders and our own scripts. So a CSP sandbox gives it an opaque origin: it reaches
+//! neither this server nor a cookie. Deliberately absent: the layout of a report, which is in the crate `report`.
 
 use axum::{
     Extension,
@@ -30,11 +30,11 @@ use super::{
 };
 use crate::{own_spans::Call, traceparent::TraceParent};
 
-/// What a browser may make of a page: scripts and styles of its own, and nothing of this origin.
+/// The CSP of an HTML report: its own scripts and styles, and nothing of this origin.
 const PAGE_POLICY: &str = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; \
                            script-src 'unsafe-inline'; frame-ancestors 'none'";
 
-/// Media types that a request may ask for instead of naming a form, in the order of how much each tells.
+/// Media types that select a format if the request does not name one, the most detailed format first.
 const ACCEPTED: &[(&str, Format)] = &[
     ("application/json", Format::Json),
     ("application/x-ndjson", Format::Ndjson),
@@ -45,7 +45,7 @@ const ACCEPTED: &[(&str, Format)] = &[
     ("text/plain", Format::Plain),
 ];
 
-/// Steps of a suite in one report at the most: all of their outcomes are in memory at once.
+/// The maximum number of steps of a suite in one report: all of their outcomes are in memory at once.
 const STEPS_MAX: usize = 200;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -78,11 +78,11 @@ struct JsonReport {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct ReportQuery {
-    /// Whose it is.
+    /// The project of the run.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     project: Project,
-    /// The form; where it is left out, `Accept` decides, and `json` is what anybody gets.
+    /// The format; if absent, `Accept` selects it, and the default is `json`.
     #[serde(default)]
     #[param(schema_with = formats, required = false)]
     format: Option<String>,
@@ -180,7 +180,7 @@ async fn of_suite_run(
         };
         outcomes.push(match known {
             Some((outcome, run)) => (outcome, Some(run)),
-            // Of a run that is not kept any longer, that the suite had it is all there is to tell.
+            // The run is not stored any longer: the report can only state that the suite had it.
             None => {
                 let why = reason.unwrap_or_else(|| "its run is not kept any longer".to_owned());
                 (Outcome::open(name, why), None)
@@ -201,7 +201,7 @@ impl ReportQuery {
     }
 }
 
-/// The first form that a request says to accept.
+/// Returns the first supported format of the `Accept` header.
 fn accepted(headers: &HeaderMap) -> Format {
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let types = accepts.flat_map(|value| value.split(','));
@@ -214,7 +214,7 @@ fn accepted(headers: &HeaderMap) -> Format {
 
 fn media_type(format: Format, outcomes: usize) -> &'static str {
     match format {
-        // An object a line.
+        // One object a line.
         Format::Json if outcomes != 1 => "application/x-ndjson",
         Format::Json => "application/json",
         Format::Ndjson => "application/x-ndjson",
@@ -234,7 +234,7 @@ pub(super) fn under_way(id: RunId) -> Problem {
     Problem::new(Fault::Conflict, detail)
 }
 
-/// Where outcomes and traces come from.
+/// Reads outcomes and traces for a report.
 struct Source<'a> {
     app: &'a App,
     context: TraceParent,
@@ -242,14 +242,14 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// What a run ended with, without a large answer; none where it is not kept any longer.
+    /// Reads the outcome of a run, without a large response; `None` if it is not stored any longer.
     async fn outcome(&self, run: RunId) -> Result<Option<Outcome>, Problem> {
         let stored = self.app.db.run(self.project, run);
         let stored = self.app.watch.db(self.context, Call("SELECT", "runs"), stored).await?;
         Ok(stored.and_then(|stored| stored.outcome))
     }
 
-    /// The report, written where nobody waits.
+    /// Renders the report on the thread pool and returns it.
     async fn answer(
         &self,
         outcomes: Vec<(Outcome, Option<RunId>)>,
@@ -279,7 +279,7 @@ impl Source<'_> {
         Ok(response)
     }
 
-    /// The trace of a run as a page draws it; none where none is kept.
+    /// Renders the trace of a run as a waterfall for the page; `None` if no trace is stored.
     async fn waterfall(
         &self,
         run: Option<RunId>,
@@ -290,7 +290,7 @@ impl Source<'_> {
         let (place, trace) = place.trace(self.app, self.context, (self.project, run)).await?;
         let Some(trace) = trace else { return Ok((place, None)) };
         let outcome = outcome.clone();
-        // What nobody may see was taken out before it was kept.
+        // Secrets were removed before the trace was stored.
         let draw = move || Some(Waterfall::of(&trace, &outcome, &|text| text.into()));
         Ok(place.work(draw).await)
     }

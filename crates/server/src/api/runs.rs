@@ -1,4 +1,4 @@
-//! Runs: started, stopped, and read with their trace.
+//! Runs: start, stop, and read with their trace.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -34,15 +34,15 @@ use crate::{
     traceparent::TraceParent,
 };
 
-/// Variables of one run at the most.
+/// The maximum number of variables of one run.
 const VARIABLES_MAX: usize = 1000;
-/// Letters of a revision at the most.
+/// The maximum length of a revision in characters.
 const REVISION_CHARS_MAX: usize = 255;
-/// Letters of an idempotency key at the most.
+/// The maximum length of an idempotency key in characters.
 const KEY_CHARS_MAX: usize = 255;
-/// Seconds that a run may be given.
+/// The allowed range of a run's timeout in seconds.
 const TIMEOUT_SECS: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
-/// The header that names a start, so that a repeated request is known.
+/// The header with the idempotency key of a start, by which a repeated request is recognized.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -73,23 +73,23 @@ struct Run {
     /// `passed`, `failed` or `inconclusive`, once it ended. It is final.
     #[schema(schema_with = openapi::verdict_or_null)]
     verdict: Option<Verdict>,
-    /// The verdict for now, while it is provisional: the run lingers, and spans that come may change it. Null before, and
+    /// The current verdict while it is provisional: the run lingers, and late spans may change it. Null before, and
     /// once it ended.
     #[schema(schema_with = openapi::verdict_or_null)]
     provisional_verdict: Option<Verdict>,
-    /// Since when it is asked to stop.
+    /// When a stop was requested.
     #[schema(value_type = Option<String>)]
     stop_at: Option<Timestamp>,
-    /// What it ended with.
+    /// The outcome of the run.
     #[schema(schema_with = openapi::outcome_or_null)]
     outcome: Option<Outcome>,
 }
 
-/// What a run is started with; an empty body asks for nothing in particular.
+/// The options of a new run; the body may be empty.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Start {
-    /// Values of variables. They are kept with the run and shown to whoever may read it: no place for secrets.
+    /// Values of variables. They are stored with the run, and everyone who may read the run sees them: do not put secrets here.
     #[serde(default)]
     variables: BTreeMap<String, String>,
     /// Variable sets by their ids; a later one overrules an earlier one, and `variables` overrule all of them.
@@ -101,30 +101,30 @@ pub(super) struct Start {
     #[schema(minimum = 0.1, maximum = 86400)]
     timeout_seconds: Option<f64>,
     /// The state of the system that is tested, such as a commit. Runs of one revision that come to different verdicts are
-    /// told as flaky.
+    /// reported as flaky.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 255, pattern = r"^[^\u0000-\u001f\u007f-\u009f]+$")]
     revision: Option<String>,
 }
 
-/// `?project=`: whose runs are meant.
+/// `?project=`: the project of the run.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ProjectQuery {
-    /// Whose it is.
+    /// The project of the run.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     pub(super) project: Project,
 }
 
-/// The header under which a start is repeated.
+/// The header with the idempotency key of a start.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "it only describes the header, which is read by its name")]
 pub(super) struct IdempotencyHeader {
-    /// A word for this start, of up to 255 visible letters. The same request with the same word starts nothing and answers
-    /// with the run of the first time; another request with it is refused with 422.
+    /// The idempotency key of this start, of up to 255 visible characters. The same request with the same key starts nothing and
+    /// returns the first run; another request with the key is refused with 422.
     #[param(rename = "idempotency-key", schema_with = openapi::key, required = false)]
     key: String,
 }
@@ -204,7 +204,7 @@ pub(super) async fn start(
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(run)).into_response())
 }
 
-/// Asks a run to stop. It ends soon, as inconclusive; one that has its verdict stays as it is.
+/// Stops a run. It soon ends as inconclusive; a run that has its verdict does not change.
 #[utoipa::path(
     post,
     path = "/api/v1/runs/{run}/stop",
@@ -225,7 +225,7 @@ pub(super) async fn stop(
     answered(&app, context, (&project, id)).await
 }
 
-/// Refuses new work while telemetry has nowhere to go.
+/// Refuses new runs while an exporter cannot deliver its telemetry.
 pub(super) fn pressed(app: &App) -> Result<(), Problem> {
     if !app.watch.telemetry.is_pressed() {
         return Ok(());
@@ -242,7 +242,7 @@ impl Start {
         if body.trim().is_empty() {
             return Ok(Self::default());
         }
-        // No body, and one that says nothing, are the same.
+        // No body, and a body of `null`, mean the same.
         let start: Option<Self> = serde_json::from_str(body).map_err(|error| {
             Problem::new(Fault::Invalid, format!("the body is not a start of a run: {error}"))
         })?;
@@ -268,7 +268,7 @@ impl Start {
     }
 
     pub(super) fn vars(self) -> RunVars {
-        // A set that is named twice is read once, where it overrules.
+        // A set that is named twice is read once, at the position where it overrides.
         let mut known = HashSet::new();
         let mut sets = self.variable_sets;
         sets.reverse();
@@ -278,7 +278,7 @@ impl Start {
     }
 }
 
-/// The key of a request, if it has one.
+/// Parses the idempotency key of a request, if it has one.
 pub(super) fn idempotency_key(
     headers: &HeaderMap,
     request: String,
@@ -297,7 +297,7 @@ pub(super) fn idempotency_key(
     Ok(Some(IdempotencyKey { key: key.to_owned(), request }))
 }
 
-/// A key of another request has a status of its own.
+/// Maps an error of a start; a key that another request used has its own status.
 pub(super) fn refused(error: DbError) -> Problem {
     let is_other = matches!(error, DbError::OtherRequest { .. });
     let problem = Problem::from(error);
@@ -339,7 +339,7 @@ pub(super) async fn read(
     answered(&app, context, (&project, id)).await
 }
 
-/// A run; one with a large answer is read and written by those who have a place.
+/// Returns a run as JSON. A run with a large response is read and serialized under a permit.
 async fn answered(
     app: &App,
     context: TraceParent,
@@ -356,7 +356,7 @@ async fn answered(
     Ok(([(header::CONTENT_TYPE, "application/json")], place.held(json)).into_response())
 }
 
-/// A run with its answer, however large: for those who have a place.
+/// Reads a run with its response, however large. The caller must hold a permit.
 pub(super) async fn whole(
     app: &App,
     context: TraceParent,
@@ -366,7 +366,7 @@ pub(super) async fn whole(
     with_answer(app, context, project, run).await
 }
 
-/// A run that was read, with its answer if that is kept apart.
+/// Adds the response to a run that was read, if it is stored separately.
 async fn with_answer(
     app: &App,
     context: TraceParent,
@@ -381,7 +381,7 @@ async fn with_answer(
     Ok(StoredRun { outcome, ..run })
 }
 
-/// A run as the record has it, without a large answer.
+/// Reads a run from the database, without a large response.
 pub(super) async fn stored(
     app: &App,
     context: TraceParent,

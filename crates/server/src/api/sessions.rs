@@ -1,4 +1,4 @@
-//! Sessions of people who logged in: their owner lists and ends them, and an admin those of everyone.
+//! Sessions of people who logged in: a person lists and ends their own, and an admin those of everyone.
 
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use db::{SessionPage, StoredToken};
@@ -19,19 +19,19 @@ use super::{
 };
 use crate::{access::Caller, own_spans::Call, traceparent::TraceParent};
 
-/// How far clocks of servers may differ: a session may be so much older than its length.
+/// How far the clocks of servers may differ: a session may be this much older than its maximum length.
 const SKEW_SECS: u64 = 60 * 60;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(end))
 }
 
-/// Which sessions.
+/// The query parameters of the list of sessions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct SessionQuery {
-    /// Items of a page: 1 to 500, 50 where nothing is said.
+    /// Items of a page: 1 to 500, 50 by default.
     #[serde(default)]
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
@@ -47,14 +47,14 @@ pub(super) struct SessionQuery {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Session {
-    /// Its id. It is not what the cookie holds.
+    /// The id of the session. It is not the value of the cookie.
     #[schema(schema_with = openapi::run_id)]
     id: TokenId,
     /// What people call the person.
     name: String,
     /// The issuer of the person's identity.
     issuer: Option<String>,
-    /// What the issuer calls that person, and nobody else.
+    /// The subject: the issuer's unique id of the person.
     subject: Option<String>,
     /// `viewer`, `editor` or `admin`.
     role: &'static str,
@@ -102,7 +102,7 @@ pub(super) async fn list(
         (false, Some(person)) => {
             app.watch.db(context, call, app.db.sessions_of(person, page)).await?
         }
-        // A program has none.
+        // A program has no sessions.
         (false, None) => Vec::new(),
     };
     let sessions = sessions.into_iter().map(|it| session(it, caller.token)).collect();
@@ -126,7 +126,7 @@ pub(super) async fn end(
     Extension(caller): Extension<Caller>,
     PathId(id): PathId<TokenId>,
 ) -> Result<StatusCode, Problem> {
-    // Whether another person has such a session is not told.
+    // The response does not reveal whether another person has such a session.
     let missing = || Problem::new(Fault::Missing, format!("you have no session `{id}`"));
     let owner = match may_all(&caller) {
         Ok(()) => None,
@@ -142,7 +142,7 @@ pub(super) async fn end(
     }
 }
 
-/// An id before those of all sessions that can be valid.
+/// Returns an id that is lower than the ids of all sessions that can still be valid.
 fn oldest(now: Timestamp) -> TokenId {
     let age = (u64::from(SESSION_SECS) + SKEW_SECS) * 1_000_000_000;
     TokenId::new(Timestamp::from_nanos(now.as_nanos().saturating_sub(age)), [0; 10])

@@ -1,4 +1,4 @@
-//! Runs of suites: started, stopped, and read with what became of their steps.
+//! Runs of suites: start, stop, and read with the results of their steps.
 
 use axum::{
     Extension, Json,
@@ -44,7 +44,7 @@ struct SuiteRun {
     state: &'static str,
     #[schema(schema_with = openapi::moment)]
     accepted_at: Timestamp,
-    /// Since when it is asked to stop.
+    /// When a stop was requested.
     #[schema(value_type = Option<String>)]
     stop_at: Option<Timestamp>,
     /// `passed`, `failed` or `inconclusive`, once it ended.
@@ -153,7 +153,7 @@ async fn read(
     Ok(Json(answered(&app, context, &project, id).await?).into_response())
 }
 
-/// Asks a suite's run to stop, and the runs of its steps. One that has its verdict stays as it is.
+/// Stops a suite run and the runs of its steps. A run that has its verdict does not change.
 #[utoipa::path(
     post,
     path = "/api/v1/suite-runs/{run}/stop",
@@ -189,7 +189,7 @@ async fn answered(
     Ok(SuiteRun::from(stored(app, context, (project, id)).await?))
 }
 
-/// A suite's run as the record has it.
+/// Reads a suite's run from the database.
 pub(super) async fn stored(
     app: &App,
     context: TraceParent,
@@ -209,7 +209,7 @@ fn suite_of(text: &Text, id: &TestId) -> Result<TestSuite, Problem> {
     suite.ok_or_else(|| Problem::document(&mistakes))
 }
 
-/// The steps, each with the id of its test.
+/// Returns the steps, each with the id of its test.
 fn steps(suite: &TestSuite) -> Result<Vec<SuiteStep>, Problem> {
     let step = |step: &lang::Step| {
         let Reference::Id(id) = &step.test else {
@@ -225,7 +225,7 @@ fn steps(suite: &TestSuite) -> Result<Vec<SuiteStep>, Problem> {
     suite.steps.iter().map(step).collect()
 }
 
-/// As it is at its start.
+/// A suite's run at its start.
 impl From<NewSuiteRun> for SuiteRun {
     fn from(new: NewSuiteRun) -> Self {
         let step = |SuiteStep { name, test, .. }| SuiteRunStep {

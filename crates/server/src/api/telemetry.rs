@@ -1,4 +1,4 @@
-//! How the server's own exporters are doing. Answered where nobody is held: it says what holds the others.
+//! The status of the server's own exporters. It is served on the control runtime, since it explains why others block.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub(super) struct ExporterStatus {
     holding: u64,
 }
 
-/// The state of an exporter in few words, for `/readyz`.
+/// The short state of an exporter, for `/readyz`.
 #[derive(Debug, Serialize)]
 pub(super) struct ExporterState {
     name: String,
@@ -95,7 +95,7 @@ fn all(app: &App) -> Vec<ExporterStatus> {
     sending.chain(telemetry.not_sending().into_iter().map(ExporterStatus::from)).collect()
 }
 
-/// The state of each exporter in few words.
+/// Returns the short state of each exporter.
 pub(super) fn states(app: &App) -> Vec<ExporterState> {
     let state = |ExporterStatus { name, state, reason, .. }| ExporterState { name, state, reason };
     all(app).into_iter().map(state).collect()

@@ -1,4 +1,4 @@
-//! Tests applied alone: a file that holds nothing else. All that can be done with documents of any kind is in `documents`.
+//! Applies a file that holds only tests. All other operations on documents are in `documents`.
 
 use axum::{Extension, Json, extract::State};
 use db::{ApplyOptions, NewDocument, Precondition};
@@ -25,11 +25,11 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Apply {
-    /// Whose tests they are.
+    /// The project of the tests.
     #[serde(default)]
     #[param(schema_with = openapi::word, required = false)]
     project: Project,
-    /// The name that messages and evidence give as the place.
+    /// The file name in the locations of diagnostics and evidence.
     #[serde(default)]
     #[param(schema_with = openapi::file, required = false)]
     file: Option<String>,
@@ -74,7 +74,7 @@ pub(super) async fn apply(
     Document(body): Document,
 ) -> Result<Json<AppliedTests>, Problem> {
     let text = Text::new(given::file(file)?, body);
-    // To compile may take long.
+    // Compilation may take long.
     let compile = move || (lang::plans(&text), text);
     let ((planned, diagnostics), text) = app.pool.share(project.clone()).run(compile).await;
     if diagnostics.iter().any(Diagnostic::is_error) {

@@ -1,4 +1,4 @@
-//! Tokens: made, listed, taken back; and who the caller is.
+//! Tokens: create, list, revoke; and the identity of the caller.
 
 use axum::{
     Extension, Json,
@@ -34,7 +34,7 @@ use crate::{
     traceparent::TraceParent,
 };
 
-/// Projects of a token.
+/// The maximum number of projects of a token.
 const PROJECTS_MAX: usize = 100;
 const SECONDS_OF_A_DAY: u64 = 24 * 60 * 60;
 
@@ -42,12 +42,12 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(me)).routes(routes!(list, create)).routes(routes!(revoke))
 }
 
-/// No query at all.
+/// An empty query.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NoQuery {}
 
-/// Whoever asks.
+/// The caller.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Caller)]
@@ -74,17 +74,17 @@ pub(super) struct NewToken {
     /// What its bearer may do.
     #[schema(value_type = String, pattern = "^(ingest|viewer|editor|admin)$")]
     role: Role,
-    /// Where that holds; everywhere where nothing is said.
+    /// The projects in which the role holds; all projects if absent.
     #[serde(default)]
     #[schema(schema_with = projects)]
     projects: Option<Vec<Project>>,
-    /// For how many days it is good: 1 to 3660, 90 where nothing is said.
+    /// The days until it expires: 1 to 3660, 90 by default.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 3660)]
     expires_in_days: Option<u16>,
 }
 
-/// The schema of some projects.
+/// The schema of a list of projects.
 fn projects() -> RefOr<Schema> {
     let types = SchemaType::from_iter([Type::Array, Type::Null]);
     let array = ArrayBuilder::new().schema_type(types).items(openapi::word());
@@ -119,7 +119,7 @@ pub(super) struct Token {
 struct CreatedToken {
     #[schema(schema_with = openapi::run_id)]
     id: TokenId,
-    /// What its bearer shows. It is told here and nowhere else.
+    /// The token itself. Only this response contains it.
     token: String,
     #[schema(schema_with = openapi::moment)]
     expires_at: Timestamp,

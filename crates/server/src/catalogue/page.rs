@@ -1,8 +1,8 @@
-//! The catalogue as a part of a page for people.
+//! Renders the catalogue as a section of a documentation page.
 
 use super::{EVENTS, EXCEPTION, Event, Instrument, METRICS, Metric, RUN, SPANS, Span, attribute};
 
-/// The catalogue as a part of a page.
+/// Renders the catalogue as Markdown.
 pub fn markdown() -> String {
     let list = |names: &[&str]| match names {
         [] => "none".to_owned(),

@@ -1,4 +1,4 @@
-//! The catalogue against what is measured in fact, and against everything that speaks of its names.
+//! Checks the catalogue against the metrics that the server records, and against all files that use its names.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ use crate::{
 const BEGIN: &str = "<!-- catalogue: made from crates/server/src/catalogue.rs -->\n";
 const END: &str = "<!-- end of the catalogue -->";
 
-/// What PromQL and Prometheus bring along.
+/// The words of PromQL and Prometheus.
 const WORDS: &[&str] = &[
     "and",
     "by",
@@ -69,7 +69,7 @@ fn every_step_of_a_run_is_a_span() {
     assert_eq!(named.iter().map(|span| span.name).collect::<Vec<_>>(), expected);
 }
 
-/// A sink of which nothing is expected.
+/// A sink that drops everything.
 struct NullSink;
 
 impl Sink for NullSink {
@@ -112,7 +112,7 @@ fn outcome() -> Outcome {
     }
 }
 
-/// All that a server shows to Prometheus when everything has happened once: families, each with its labels.
+/// Returns all metric families of a server's Prometheus endpoint after every event happened once, each with its labels.
 async fn shown() -> BTreeMap<String, BTreeSet<String>> {
     let folder = tempfile::TempDir::new().expect("a folder");
     let text = format!(
@@ -183,7 +183,7 @@ fn families(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     families
 }
 
-/// An OpenTelemetry name as Prometheus has it.
+/// Converts an OpenTelemetry name to a Prometheus name.
 fn plain(name: &str) -> String {
     name.replace('.', "_")
 }
@@ -243,7 +243,7 @@ async fn every_name_in_the_examples_is_one_of_the_catalogue() {
     }
 }
 
-/// The words of an expression, without what stands in quotes.
+/// Returns the words of an expression, without the quoted parts.
 fn words(expression: &str) -> Vec<String> {
     let bare: String = expression.split('"').step_by(2).collect::<Vec<_>>().join(" ");
     bare.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')

@@ -1,4 +1,4 @@
-//! `server.auth`: who may ask. Deliberately absent: how it is found out, which is `access`'s.
+//! `server.auth`: the authentication of callers. Deliberately absent: how it works, which is in `access`.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use model::Secret;
 use source::{Fields, Item};
 use url::Url;
 
-/// Who may ask.
+/// The authentication of callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
-    /// Whether callers must say who they are.
+    /// Whether callers must authenticate.
     pub mode: Mode,
-    /// How people log in.
+    /// The identity provider for logins.
     pub oidc: Option<OidcConfig>,
-    /// Whether senders of OTLP must say who they are.
+    /// Whether senders of OTLP must authenticate.
     pub ingest_required: bool,
 }
 
-/// Whether callers must say who they are.
+/// Whether callers must authenticate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Everyone may do everything; on loopback only.
+    /// Every caller may do everything; only on loopback addresses.
     #[default]
     Off,
     /// A token or a login decides.
@@ -31,19 +31,19 @@ pub enum Mode {
 /// An identity provider, by OpenID Connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OidcConfig {
-    /// Its issuer, an URL.
+    /// The issuer URL.
     pub issuer: String,
-    /// What this server is to it.
+    /// The client id of this server.
     pub client_id: String,
-    /// Its proof; none for a public client.
+    /// The client secret; `None` for a public client.
     pub client_secret: Option<Secret>,
-    /// What is asked for.
+    /// The requested scopes.
     pub scopes: Vec<String>,
     /// The claim that holds a person's roles.
     pub role_claim: String,
-    /// What a value of that claim means here.
+    /// The role for each value of that claim.
     pub roles: BTreeMap<String, Role>,
-    /// The claim that holds the names of a person's projects; without it they have all.
+    /// The claim that holds the names of a person's projects; without it a person has access to all projects.
     pub project_claim: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn read(mut fields: Fields<'_>) -> AccessConfig {
     let mode = fields.choice("mode", MODES).unwrap_or_default();
     let oidc = fields.table("oidc").map(oidc);
     let mut ingest = fields.section("ingest");
-    // Whoever guards the one door means the other too.
+    // An operator who turns authentication on means senders of OTLP too.
     let ingest_required = ingest.boolean("required").unwrap_or(mode == Mode::On);
     ingest.finish();
     fields.finish();
@@ -85,7 +85,7 @@ fn oidc(mut fields: Fields<'_>) -> OidcConfig {
     oidc
 }
 
-/// Whether nobody on the way reads or changes what is said: by TLS, or on this machine.
+/// Whether a connection to this URL cannot be read or changed on the way: it uses TLS, or stays on this machine.
 pub(crate) fn is_safe(url: &Url) -> bool {
     let is_local = || url.host_str().is_some_and(crate::listen::names_loopback);
     url.scheme() == "https" || (url.scheme() == "http" && is_local())

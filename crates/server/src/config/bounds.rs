@@ -1,47 +1,47 @@
-//! `workers`, `retention` and `server.limits`: how much, how long, how many.
+//! `workers`, `retention` and `server.limits`: limits of concurrency, time and size.
 
 use std::{ops::RangeInclusive, time::Duration};
 
 use source::{Fields, Item};
 
-/// How runs are worked on.
+/// The settings of the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers {
-    /// Runs in flight at the most.
+    /// The maximum number of active runs.
     pub runs_max: usize,
-    /// How long a run stays ours without renewal.
+    /// How long a lease on a run lasts without renewal.
     pub lease: Duration,
-    /// How often the record is asked for runs when no hint comes.
+    /// How often a worker polls the database for runs without a notification.
     pub poll: Duration,
-    /// Runs in flight against one host at the most, of all servers on this record.
+    /// The maximum number of active runs against one host, of all servers on this database.
     pub host_max: u32,
-    /// How long a run may take, unless its test says otherwise.
+    /// The timeout of a run, and the upper bound for a timeout that a run sets itself.
     pub timeout: Duration,
 }
 
-/// How long what is recorded is kept; none is for ever.
+/// The retention of stored data; `None` means forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Runs with their verdicts and events.
+    /// The runs with their verdicts and events.
     pub runs: Option<Duration>,
-    /// Their traces.
+    /// The traces of runs.
     pub traces: Option<Duration>,
-    /// Who did what.
+    /// The audit log.
     pub audit: Option<Duration>,
 }
 
-/// What may be asked of the server.
+/// The limits for requests and traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a request's body.
+    /// The maximum size of a request body in bytes.
     pub body_bytes_max: usize,
-    /// Requests a second of one caller.
+    /// The maximum number of requests a second of one caller.
     pub requests_per_second_max: u32,
-    /// Requests a second of all callers of one project.
+    /// The maximum number of requests a second of all callers of one project.
     pub project_requests_per_second_max: u32,
-    /// Bytes of OTLP that a run's trace is made of.
+    /// The maximum number of OTLP bytes of a run's trace.
     pub trace_bytes_max: usize,
-    /// Spans of a run's trace.
+    /// The maximum number of spans of a run's trace.
     pub trace_spans_max: usize,
 }
 
@@ -78,7 +78,7 @@ impl Default for Limits {
 }
 
 pub(super) fn workers(mut fields: Fields<'_>) -> Workers {
-    // A lease is renewed at a third of it: below three seconds a slow disk would cost runs.
+    // A lease is renewed at a third of it: below three seconds a slow disk would make workers lose runs.
     const LEASE: RangeInclusive<Duration> = Duration::from_secs(3)..=Duration::from_secs(600);
     const POLL: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(60);
     const TIMEOUT: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
@@ -110,7 +110,7 @@ pub(super) fn retention(mut fields: Fields<'_>) -> Retention {
 
 pub(super) fn limits(mut fields: Fields<'_>) -> Limits {
     const BODY: RangeInclusive<u64> = 1 << 10..=64 << 20;
-    // Stored compressed in one row, and read whole.
+    // A trace is stored compressed in one row, and read as a whole.
     const TRACE: RangeInclusive<u64> = 1 << 20..=256 << 20;
     let default = Limits::default();
     let mut size = |key: &str, range: RangeInclusive<u64>, default: usize| {
@@ -147,7 +147,7 @@ fn duration(
     fits.then_some(duration)
 }
 
-/// `90d` or `forever`. History is kept by days: it is dropped by whole partitions.
+/// Parses `90d` or `forever`. Retention is in days, since history is dropped by whole partitions.
 fn days(item: &Item<'_>) -> Option<Option<Duration>> {
     /// A hundred years.
     const DAYS_MAX: u32 = 36_500;

@@ -1,48 +1,48 @@
-//! `ids.keys` and `secrets.keys`: keys that are not in the database. The first of each is used, the others still open what
-//! they closed, so that keys rotate without a gap.
+//! `ids.keys` and `secrets.keys`: keys that are not in the database. The first key of each list is used for new data, the others
+//! still verify or decrypt older data, so that keys rotate without a gap.
 
 use std::fmt;
 
 use model::Key;
 use source::{Fields, Item};
 
-/// The keys under which trace ids are minted and known again; none leaves it to the one in the record.
+/// The keys with which trace ids are minted and verified; if empty, the server uses the key in the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ids {
-    /// The first mints, all verify.
+    /// The keys: the first mints, all verify.
     pub keys: Vec<Key>,
 }
 
-/// The keys under which variable sets, responses and spans on disk are encrypted; with none, no variable set with secrets is kept.
+/// The keys that encrypt variable sets, responses and spans on disk; without any, no variable set with secrets is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// The first encrypts, all decrypt.
+    /// The keys: the first encrypts, all decrypt.
     pub keys: Vec<SecretKey>,
 }
 
-/// A key with the name that stands before what it encrypted.
+/// A key with the name that prefixes its ciphertexts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey {
-    /// Its name.
+    /// The name.
     pub id: String,
     key: [u8; 32],
 }
 
 impl SecretKey {
-    /// The longest name.
+    /// The maximum length of a name in bytes.
     pub const ID_BYTES_MAX: usize = 32;
 
-    /// The key of this name.
+    /// Returns a key with this name.
     pub fn new(id: impl Into<String>, key: [u8; 32]) -> Self {
         Self { id: id.into(), key }
     }
 
-    /// The key itself, for the one who encrypts.
+    /// Returns the key itself, for encryption.
     pub fn expose(&self) -> &[u8; 32] {
         &self.key
     }
 
-    /// `name:64 hexadecimal digits`.
+    /// Parses `name:64 hexadecimal digits`.
     fn parse(text: &str) -> Option<Self> {
         let (id, digits) = text.split_once(':')?;
         let is_named = (1..=Self::ID_BYTES_MAX).contains(&id.len())

@@ -1,10 +1,10 @@
-//! The server's own keys, as data, and the schema of the whole file.
+//! The server's own keys, as data, and the schema of the complete file.
 
 use telemetry::config::{self, Key, Kind};
 
 const PORT: Kind = Kind::Integer { min: 1, max: 65535 };
 
-/// The keys that are not the telemetry library's.
+/// The keys that do not belong to the telemetry library.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     Key::new("postgres.host", Kind::Text, "localhost", "Host name or address of Postgres."),

@@ -1,26 +1,26 @@
-//! `server.triggers`: what the tests of others may reach from here; and `server.trustedProxies`: who speaks for others.
+//! `server.triggers`: the targets that tests of other people may reach; and `server.trustedProxies`: the trusted proxies.
 
 pub use drivers::trigger::Network;
 use drivers::trigger::Networks;
 use source::{Fields, Item};
 
-/// What the tests of others may reach.
+/// The targets that tests of other people may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Triggers {
-    /// Programs that an `exec` trigger may start, by their path; none by default.
+    /// The programs that an `exec` trigger may start, by their path; none by default.
     pub exec_allowed: Vec<String>,
-    /// Variables that a test may set for such a program; none by default.
+    /// The environment variables that a test may set for such a program; none by default.
     pub exec_env: Vec<String>,
-    /// Networks that may be reached, and no others; where there are none, the public ones, or all where nobody
-    /// but programs on this machine may ask.
+    /// The only networks that triggers may reach. If empty: the public networks, or all networks if only programs on this machine
+    /// can send requests.
     pub networks_allowed: Vec<Network>,
-    /// Networks that may not be reached, whatever else is said.
+    /// The networks that triggers may not reach; these override all other rules.
     pub networks_denied: Vec<Network>,
 }
 
 impl Triggers {
-    /// The rules for addresses. Where none are written, a server of one person reaches everything: one that only this machine
-    /// can ask, and that asks nobody who they are. Behind a proxy on the same machine there may be many.
+    /// Returns the rules for addresses. Without rules, a server of one person reaches everything: `is_own` means that only this
+    /// machine can reach it and that authentication is off. Behind a proxy on the same machine there may be many callers.
     pub(crate) fn networks(&self, is_own: bool) -> Networks {
         let base = match self.networks_allowed.is_empty() {
             false => Networks::new(self.networks_allowed.clone(), Vec::new()),
@@ -44,7 +44,7 @@ pub(super) fn read(mut fields: Fields<'_>) -> Triggers {
     Triggers { exec_allowed, exec_env, networks_allowed, networks_denied }
 }
 
-/// Proxies by their addresses. Words and everybody are refused: who is trusted chooses the addresses of all callers.
+/// Parses the addresses of proxies. Refuses names and `0.0.0.0/0`: a trusted proxy chooses the addresses of all callers.
 pub(super) fn proxies(items: &[Item<'_>]) -> Vec<Network> {
     let proxy = |item: &Item<'_>| {
         let network = item.string()?.parse().ok();

@@ -1,19 +1,19 @@
-//! Keys of Tracetest's that this server has not: each is an error that names what took its place, or a word that nothing
-//! needs it here. Those that mean something here are not in this table: they work.
+//! Keys of Tracetest that this server does not have: each is an error that names its replacement, or a note that nothing
+//! needs it here. Keys that have a meaning here are not in this table: they work.
 
 use source::{Diagnostics, Entry, Node, Scalar, Value};
 use telemetry::config::{Key, Kind};
 
-/// Those whose values must not be shown.
+/// The retired keys with secret values.
 pub(super) const KEYS: &[Key] = &[Key::new("postgresConnString", Kind::Secret, "", "")];
 
-/// What became of a key.
+/// The handling of a retired key.
 enum Fate {
-    /// What does the same, in words that fit behind "instead:".
+    /// An error, with the replacement in words that fit after "instead:".
     Error(&'static str),
-    /// It did nothing, or does nothing here.
+    /// A note: the key had no effect, or has none here.
     Idle(&'static str),
-    /// Right as long as it has one of these values; what to do about others.
+    /// The key is accepted with one of these values; with the advice for other values.
     Only(&'static [&'static str], &'static str),
 }
 
@@ -41,7 +41,7 @@ const RETIRED: &[(&str, Fate)] = &[
     ("demo", Idle("`qualitytrace demo` is a system to try tests on")),
 ];
 
-/// The configuration without such keys, each told.
+/// Returns the configuration without retired keys, and reports each of them.
 pub(super) fn without(root: &Node, found: &Diagnostics) -> Node {
     let mut root = root.clone();
     for (path, fate) in RETIRED {
@@ -53,7 +53,7 @@ pub(super) fn without(root: &Node, found: &Diagnostics) -> Node {
     root
 }
 
-/// Takes the entry of this path out, and the tables that are empty without it.
+/// Removes the entry at this path, and the tables that are empty without it.
 fn taken(node: &mut Node, path: &[&str]) -> Option<Entry> {
     let Value::Table(entries) = &mut node.value else { return None };
     let (first, rest) = path.split_first()?;

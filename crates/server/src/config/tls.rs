@@ -1,33 +1,33 @@
-//! `server.tls` and `server.otlpTls`: by which certificates the server is known.
+//! `server.tls` and `server.otlpTls`: the certificates of the server.
 
 use std::path::PathBuf;
 
 use source::Fields;
 
-/// By which certificates the server is known; none is plaintext.
+/// The certificates of the server; `None` means plaintext.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// On the port of the API.
+    /// For the port of the API.
     pub api: Option<CertificateFiles>,
-    /// On the ports of OTLP.
+    /// For the ports of OTLP.
     pub otlp: Option<OtlpTls>,
 }
 
-/// A certificate with its key, both files of PEM.
+/// A certificate with its key, both PEM files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// The certificate, and those that lead to its root.
+    /// The certificate, and its chain.
     pub cert: PathBuf,
-    /// Its key.
+    /// The private key.
     pub key: PathBuf,
 }
 
-/// How senders of OTLP are met.
+/// The TLS settings for senders of OTLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtlpTls {
-    /// What they are shown.
+    /// The certificate of the server.
     pub identity: CertificateFiles,
-    /// Who must have signed what they show; without it they need show nothing.
+    /// The CA that must have signed the certificate of a client; without it, clients need none.
     pub client_ca: Option<PathBuf>,
 }
 

@@ -1,7 +1,7 @@
-//! The runs that this process works on, and the leases under which it does: renewed together, each told by its own clock.
+//! The active runs of this process, and their leases: renewed together, each measured by the worker's own clock.
 //!
-//! One statement renews all of them, so that many runs cost no more than one, and a slow database is asked once and not once
-//! for each. It runs where nobody is held. Whoever works on a run looks at its lease and not at the database.
+//! One statement renews all leases, so that many runs cost no more than one, and a slow database gets one query and not one
+//! for each. It runs on the control runtime. A task that executes a run checks its lease and not the database.
 
 use std::{
     collections::HashMap,
@@ -19,36 +19,36 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Worker, ports::RETRY};
 
-/// Runs in flight: as many as the worker has slots, and those that linger.
+/// The active runs: as many as the worker has slots, and those that linger.
 #[derive(Debug, Default)]
 pub(super) struct ActiveRuns {
     leases: Mutex<HashMap<RunId, Arc<Lease>>>,
-    /// Told when there may be news in the row of one of them.
+    /// Notified when the row of one of them may have changed.
     news: Notify,
 }
 
-/// A worker's hold on a run, told by its own monotonic clock.
+/// A worker's lease on a run, measured by its own monotonic clock.
 #[derive(Debug)]
 pub(super) struct Lease {
     pub(super) run: RunId,
     pub(super) epoch: i64,
     length: Duration,
-    /// Never later than the database's end of the lease: it counts from before the renewal was asked for.
+    /// Never later than the end of the lease in the database: it counts from before the renewal was requested.
     until: Mutex<Instant>,
-    /// Done once the run was seen to be somebody else's.
+    /// Cancelled once another worker was seen to own the run.
     lost: CancellationToken,
-    /// Done once the run was seen to be asked to stop.
+    /// Cancelled once a stop request for the run was seen.
     stopped: CancellationToken,
 }
 
-/// One run in flight, until it is dropped.
+/// One active run, until it is dropped.
 #[derive(Debug)]
 pub(super) struct ActiveRun<'a> {
     pub(super) lease: Arc<Lease>,
     of: &'a ActiveRuns,
 }
 
-/// Renews the leases of all runs in flight whenever a third of a lease is over, until it is dropped.
+/// Renews the leases of all active runs whenever a third of a lease is over, until it is dropped.
 pub(super) async fn keep(worker: Arc<Worker>) {
     let flights = &worker.shared.flights;
     loop {
@@ -63,7 +63,7 @@ pub(super) async fn keep(worker: Arc<Worker>) {
 }
 
 impl ActiveRuns {
-    /// A run whose taking was asked for at `asked`.
+    /// Adds a run with a lease that was requested at `asked`.
     pub(super) fn begin(
         &self,
         (run, epoch): (RunId, i64),
@@ -82,19 +82,19 @@ impl ActiveRuns {
         ActiveRun { lease, of: self }
     }
 
-    /// Has the rows looked at, if the run is one of these.
+    /// Triggers a check of the rows, if the run is one of these.
     pub(super) fn look_again(&self, run: RunId) {
         if self.lock().contains_key(&run) {
             self.news.notify_one();
         }
     }
 
-    /// All of them, with their epochs.
+    /// Returns all active runs, with their epochs.
     pub(super) fn all(&self) -> Vec<(RunId, i64)> {
         self.lock().values().map(|lease| (lease.run, lease.epoch)).collect()
     }
 
-    /// Renews all leases. False where the database could not.
+    /// Renews all leases. Returns false if the database failed.
     async fn renew(&self, worker: &Worker) -> bool {
         let leases: Vec<_> = self.lock().values().cloned().collect();
         if leases.is_empty() {
@@ -129,7 +129,7 @@ impl ActiveRuns {
 }
 
 impl Lease {
-    /// Waits until the lease is lost, or over.
+    /// Waits until the lease is lost or has expired.
     pub(super) async fn over(&self) -> LeaseLost {
         loop {
             let until = *self.until();
@@ -145,7 +145,7 @@ impl Lease {
         }
     }
 
-    /// Waits until the run is asked to stop.
+    /// Waits until a stop of the run is requested.
     pub(super) async fn stopped(&self) {
         self.stopped.cancelled().await;
     }
@@ -170,7 +170,7 @@ impl Lease {
 impl Drop for ActiveRun<'_> {
     fn drop(&mut self) {
         let mut leases = self.of.lock();
-        // This process may have lost the run and taken it again meanwhile.
+        // This process may have lost the run and leased it again meanwhile.
         if leases.get(&self.lease.run).is_some_and(|lease| Arc::ptr_eq(lease, &self.lease)) {
             leases.remove(&self.lease.run);
         }

@@ -1,6 +1,6 @@
-//! Runs that have their verdict and still hear their spans: does one come that would have changed it?
+//! Runs that have their verdict and still receive spans: detects late spans that would have changed it.
 //!
-//! The verdict stays. What late spans would have made of it is written by who judged, under the verdict's epoch.
+//! The verdict stays. The worker that judged the run stores the verdict that late spans would have caused, under the same epoch.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -20,41 +20,41 @@ use super::{
 };
 use crate::{api, own_events};
 
-/// How long a run is listened to at the least.
+/// The minimum time for which a run is watched.
 const LISTEN_MIN: Duration = Duration::from_secs(10);
-/// How long it is tried to write what was heard.
+/// How long the worker retries to store the result.
 const WRITE_MAX: Duration = Duration::from_secs(30);
-/// Runs that are listened to at a time; the oldest is let go for a further one.
+/// The maximum number of watched runs; the oldest is discarded for a new one.
 const RUNS_MAX: usize = 2048;
-/// Spans of all runs that are listened to: each keeps its trace.
+/// The maximum number of spans of all watched runs: each holds its trace in memory.
 const SPANS_MAX: u64 = 2_000_000;
 
-/// A run that has its verdict.
+/// A watched run that has its verdict.
 #[derive(Debug)]
 pub(super) struct LateRun {
     run: RunId,
     epoch: i64,
     project: Project,
-    /// Where on the bus its spans are.
+    /// The bus channel of its spans.
     trace: TraceId,
     spans: u64,
-    /// How long it is listened to.
+    /// How long it is watched.
     length: Duration,
     watch: LateSpanMonitor,
     listening: SpanSources,
 }
 
-/// Runs that are listened to.
+/// The watched runs.
 #[derive(Debug, Default)]
 pub(super) struct LateRuns {
     tasks: JoinSet<()>,
-    /// Ends the listening when dropped; with the spans of its run.
+    /// For each run, a sender that ends its watch when dropped, and the number of its spans.
     ends: VecDeque<(oneshot::Sender<()>, u64)>,
     spans: u64,
 }
 
 impl LateRun {
-    /// What is left of a run to be listened to; nothing where it has no trace, which is then forgotten.
+    /// Returns the state to watch a run; `None` if it has no trace to watch, which the bus then forgets.
     pub(super) fn of(
         taken: &RunLease,
         watch: Option<LateSpanMonitor>,
@@ -63,7 +63,7 @@ impl LateRun {
     ) -> Option<Self> {
         let trace = ports.channel(outcome.trace_id?);
         let bus = Arc::clone(ports.bus());
-        // A large answer is not held for longer than its run.
+        // A large response is not held for longer than its run.
         let watch = watch.filter(|_| !ports.holds_large_answer());
         let listening = ports.into_listening();
         let (Some(watch), Some(settlement)) = (watch, &outcome.settlement) else {
@@ -84,7 +84,7 @@ impl LateRun {
 }
 
 impl LateRuns {
-    /// Goes on to listen to a run that ended.
+    /// Begins to watch a run that ended.
     pub(super) fn extend(
         &mut self,
         worker: &Arc<Worker>,
@@ -112,7 +112,7 @@ impl LateRuns {
         self.tasks.is_empty()
     }
 
-    /// Waits until one is not listened to any more, and clears away all that are not.
+    /// Waits until the watch of one run has ended, and removes all runs with an ended watch.
     pub(super) async fn ended(&mut self) {
         self.tasks.join_next().await;
         while self.tasks.try_join_next().is_some() {}
@@ -122,7 +122,7 @@ impl LateRuns {
         }
     }
 
-    /// Listens no longer, and keeps what came.
+    /// Ends all watches, and stores their results.
     pub(super) async fn end(&mut self) {
         self.ends.clear();
         while self.tasks.join_next().await.is_some() {}
@@ -134,7 +134,7 @@ async fn listen(worker: Arc<Worker>, late: LateRun, mut ended: oneshot::Receiver
     let end = async {
         tokio::select! {
             () = sleep(length) => {}
-            // It ends by being dropped.
+            // Dropping the sender ends the watch.
             _ = &mut ended => {}
         }
     };

@@ -1,6 +1,6 @@
-//! What runs have shown of the system, on its way to the record: gathered, and kept together every second.
+//! The queue of learned profiles to the database: collected from runs, and written together every second.
 //!
-//! It is no part of a run: what a crash takes is shown by the next runs again.
+//! They are not part of a run: the next runs show again what a crash lost.
 
 use std::{
     collections::HashMap,
@@ -14,16 +14,16 @@ use tokio::time::sleep;
 
 use super::Worker;
 
-/// How often it is kept.
+/// The interval of writes.
 const KEEP: Duration = Duration::from_secs(1);
-/// Of how many runs it waits at the most, for each project; of further ones nothing is learned.
+/// The maximum number of queued runs for each project; further runs are not learned from.
 const RUNS_MAX: usize = 4096;
 
-/// What was shown and not kept yet.
+/// The learned profiles that are not stored yet.
 #[derive(Debug, Default)]
 pub(super) struct LearnedQueue(Mutex<HashMap<Project, Vec<LearnedProfile>>>);
 
-/// Keeps what comes, until it is dropped.
+/// Stores what is queued, until it is dropped.
 pub(super) async fn keep(worker: Arc<Worker>) {
     loop {
         sleep(KEEP).await;

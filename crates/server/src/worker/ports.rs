@@ -1,4 +1,4 @@
-//! What a worker lends to a run: the record under its lease, the bus, the trigger.
+//! The ports that a worker gives to a run: the database under its lease, the bus, the trigger.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -32,13 +32,13 @@ use crate::{
     plant::{Plant, is_planted},
 };
 
-/// How long to wait before a write that the database did not take is tried again.
+/// How long to wait before a failed write is retried.
 pub(super) const RETRY: Duration = Duration::from_millis(200);
 
-/// Batches between the bus and a run; the bus keeps the rest.
+/// The maximum number of batches between the bus and a run; the bus buffers the rest.
 const ARRIVALS_MAX: usize = 16;
 
-/// A write that the record refuses for good.
+/// Converts a permanent error of a write.
 pub(super) fn lost(error: &DbError) -> LeaseLost {
     LeaseLost(error.to_string())
 }
@@ -50,49 +50,49 @@ pub(super) struct WorkerPorts<'a> {
     lease: &'a Lease,
     project: Project,
     trace: RunTrace,
-    /// The memory that the answer takes.
+    /// The memory that the response occupies.
     hold: AnswerHold,
-    /// What is recorded together with the verdict.
+    /// The events to be written together with the verdict.
     events: Mutex<Vec<RunEvent>>,
-    /// The attempt that was recorded here.
+    /// The attempt that this worker recorded.
     attempt: Mutex<Option<Attempt>>,
     linger: Mutex<Linger>,
     listening: Mutex<SpanSources>,
-    /// What of an answer nobody may see, once the variables are known.
+    /// The secrets to mask in a response, once the variables are known.
     secrets: OnceLock<Secrets>,
-    /// Exports that nobody had read when the run began.
+    /// The number of unreadable exports when the run began.
     unread_before: u64,
     unread_logs_before: u64,
-    /// From when on spans of the run may have been sent, to whichever server.
+    /// From when on spans of the run may have been sent, to any server.
     since: Instant,
 }
 
-/// What is known of the linger of a run.
+/// The state of a run's linger.
 #[derive(Clone, Copy, Debug, Default)]
 struct Linger {
-    /// The provisional verdict that the record has, whoever wrote it.
+    /// The provisional verdict in the database, from this or an earlier owner.
     verdict: Option<Verdict>,
-    /// Since when the run lingers here.
+    /// Since when the run lingers on this worker.
     since: Option<Timestamp>,
 }
 
-/// What brings spans to a run, for as long as it is held.
+/// The sources of a run's spans, until they are dropped.
 #[derive(Debug, Default)]
 pub(super) struct SpanSources {
-    /// Carries spans from the bus to the run.
+    /// The tasks that pass spans from the bus to the run.
     pumps: JoinSet<()>,
-    /// That spans of a trace are wanted whose id is not ours.
+    /// The registered interest in an external trace id.
     interest: Option<Interest>,
 }
 
 impl<'a> WorkerPorts<'a> {
-    /// Knows from now on what nobody may see.
+    /// Sets the secrets to mask.
     pub(super) fn hide(&self, secrets: Secrets) {
-        // Variables are read once.
+        // Variables are read once, so this is set once.
         let _known = self.secrets.set(secrets);
     }
 
-    /// The ports of a run under its lease, as the record had it when it was taken.
+    /// Returns the ports of a run under its lease, in the state in which it was leased.
     pub(super) fn new(
         worker: &'a Worker,
         lease: &'a Lease,
@@ -117,7 +117,7 @@ impl<'a> WorkerPorts<'a> {
         }
     }
 
-    /// How far an earlier owner came, once there is memory for the answer that it recorded.
+    /// Returns the progress of an earlier owner, after reserving memory for the response that it recorded.
     pub(super) async fn progress(&self, taken: &RunLease) -> Result<Progress, DbError> {
         let Some(bytes) = taken.answer_bytes else { return Ok(taken.progress.clone()) };
         self.hold.grow(bytes).await;
@@ -125,7 +125,7 @@ impl<'a> WorkerPorts<'a> {
         self.insist_on(call, |db| async move { db.progress(taken).await }).await
     }
 
-    /// Whether the run holds an answer that is large.
+    /// Whether the run holds a large response.
     pub(super) fn holds_large_answer(&self) -> bool {
         self.hold.is_large()
     }
@@ -134,23 +134,23 @@ impl<'a> WorkerPorts<'a> {
         &self.worker.bus
     }
 
-    /// Where on the bus the spans of a trace are that are this run's to see.
+    /// Returns the bus channel with the spans of a trace that this run may see.
     pub(super) fn channel(&self, trace: TraceId) -> TraceId {
         channel(self.worker.keys.of_open(), &self.project, trace)
     }
 
-    /// Waits until the run is asked to stop.
+    /// Waits until a stop of the run is requested.
     pub(super) async fn stopped(&self) {
         self.lease.stopped().await;
     }
 
-    /// The attempt that was recorded here; none where none was.
+    /// The attempt that this worker recorded; `None` if there is none.
     pub(super) fn attempt(&self) -> Option<Attempt> {
         *self.attempt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a run lingers with this verdict, and all that happened until now. A run has one provisional verdict:
-    /// whoever goes on with one that lingers writes none.
+    /// Records that a run lingers with this verdict, with all events until now. A run has one provisional verdict:
+    /// a worker that continues a lingering run writes none.
     pub(super) async fn linger(&self, verdict: Verdict) -> Result<(), LeaseLost> {
         let known = self.provisional();
         self.lingering().since = Some(self.now());
@@ -163,19 +163,19 @@ impl<'a> WorkerPorts<'a> {
         let events = self.take_events();
         let events = &events;
         let write = |db: Db| async move { db.provisional(run, epoch, verdict, events).await };
-        // Known from here on: whoever stops the run meanwhile cannot tell whether it was written.
+        // Set before the write: if a stop cancels the write, it is unknown whether the database has it.
         self.lingering().verdict = Some(verdict);
         self.insist(Step::Linger, write).await.map_err(|error| lost(&error))?;
         self.worker.bus.hint(api::run_events(run));
         Ok(())
     }
 
-    /// The provisional verdict that the record has of this run.
+    /// The provisional verdict of this run in the database.
     pub(super) fn provisional(&self) -> Option<Verdict> {
         self.lingering().verdict
     }
 
-    /// Since when the run lingers here; none where it does not.
+    /// Since when the run lingers on this worker; `None` if it does not.
     pub(super) fn lingers_since(&self) -> Option<Timestamp> {
         self.lingering().since
     }
@@ -184,7 +184,7 @@ impl<'a> WorkerPorts<'a> {
         self.linger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What goes on to bring spans after the verdict.
+    /// Returns the sources that still bring spans after the verdict.
     pub(super) fn into_listening(self) -> SpanSources {
         self.listening.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,8 +201,8 @@ impl<'a> WorkerPorts<'a> {
         std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Tries a write again while the database may come back, each try told as a part of `step`; whoever keeps the lease
-    /// ends this with it. A write that was carried out but not acknowledged is carried out once: the record knows it by
+    /// Retries a write while its error is transient, with a span for each try below `step`; the end of the lease cancels
+    /// this. A write that was executed but not acknowledged takes effect once: the database recognizes it by
     /// its epoch and values.
     pub(super) async fn insist<T, F>(
         &self,
@@ -288,7 +288,7 @@ impl Ports for WorkerPorts<'_> {
     async fn other_servers(&self) -> Result<Vec<String>, LeaseLost> {
         let Worker { db, peers, .. } = self.worker;
         loop {
-            // Many runs share one reading, which is a part of none.
+            // Many runs share one query, which is in no run's trace.
             match peers.others(db, self.since).await {
                 Err(error) if error.fault().is_transient() => sleep(RETRY).await,
                 others => return others.map_err(|error| lost(&error)),
@@ -302,9 +302,9 @@ impl Ports for WorkerPorts<'_> {
 
     async fn attempted(&self, attempt: &Attempt) -> Result<(), LeaseLost> {
         let Lease { run, epoch, .. } = *self.lease;
-        // Nothing was sent yet, and the run has subscribed.
+        // The trigger was not sent yet, and the run has subscribed.
         self.worker.bus.expect(self.channel(attempt.trace_id));
-        // An attempt is recorded only where it can also be sent; the next renewal makes room.
+        // An attempt is recorded only if there is time to send it; the next renewal extends the lease.
         while !self.lease.is_half_left() {
             sleep(RETRY).await;
         }
@@ -334,7 +334,7 @@ impl Ports for WorkerPorts<'_> {
     async fn answered(&self, answer: &Answer) -> Result<(), LeaseLost> {
         let Lease { run, epoch, .. } = *self.lease;
         let at = self.now();
-        // Why there was no answer is told as an event, and may quote what was asked.
+        // The reason for a missing response becomes an event, and may quote the request.
         let masked = match (answer, self.secrets.get()) {
             (Answer::NoAnswer(_), Some(secrets)) => Some(secrets.masked(answer)),
             _ => None,

@@ -1,4 +1,4 @@
-//! One run in a worker's hands: from what the record holds of it to its final verdict, which is written once.
+//! The execution of one run by a worker: from its stored state to its final verdict, which is written once.
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ use crate::{
     variables::variables,
 };
 
-/// How many workers may stall or die while they have a run. One that does that to each of them ends as inconclusive.
+/// How many workers may stall or die while they own a run. A run that stalls each of them ends as inconclusive.
 const STALLS_MAX: i32 = 2;
+/// The reason of a run that was stopped.
 const STOPPED: &str =
-/// What is said of a run that somebody stopped.
     "stopped: the run was cancelled before it had its verdict; run it again if needed";
 
-/// One run, as long as it is ours. What it leaves goes on to listen.
+/// Executes one run, as long as its lease is held. Returns the state to watch it for late spans.
 pub(super) async fn one(worker: Arc<Worker>, held: LeasedRun) -> Option<LateRun> {
     let LeasedRun { taken, slot, trace, asked } = held;
     let flights = &worker.shared.flights;
@@ -51,7 +51,7 @@ pub(super) async fn one(worker: Arc<Worker>, held: LeasedRun) -> Option<LateRun>
     }
 }
 
-/// Ends a run whose row cannot be read; taken again, it could not be read again.
+/// Ends a run with a row that cannot be decoded; another lease could not decode it either.
 pub(super) async fn end_damaged(
     worker: Arc<Worker>,
     damaged: DamagedRun,
@@ -73,7 +73,7 @@ pub(super) async fn end_damaged(
     None
 }
 
-/// A document that is compiled where its run is carried out; a larger one takes longer than others should wait.
+/// The maximum size of a document that is compiled on the run's own task; a larger one takes too long for other tasks.
 const DOCUMENT_SMALL_BYTES: usize = 16 << 10;
 
 async fn execute(
@@ -118,13 +118,13 @@ async fn execute(
     };
     let resolved = || StepTime { step: Step::Resolve, began: resolve_began, ended: at };
     match ended.outcome.steps.iter_mut().find(|step| step.step == Step::Resolve) {
-        // Reading the variables is a part of resolving, which the runner does not know of.
+        // Reading the variables is part of the resolve step, but the runner does not measure it.
         Some(resolve) => resolve.began = resolve_began,
         None if plan.is_ok() && !is_stopped => steps.push(resolved()),
         None => {}
     }
     if is_stopped && let Some(attempt) = ports.attempt() {
-        // What the record was asked for hangs below this step. Where it had come to, nobody knows any more.
+        // The spans of the database queries are children of this step. Its actual progress is unknown.
         steps.push(StepTime { ended: attempt.at.max(resolve_began), ..resolved() });
         let ended = ports.lingers_since().unwrap_or(at).max(attempt.at);
         steps.push(StepTime { step: Step::Trigger, began: attempt.at, ended });
@@ -138,10 +138,10 @@ async fn execute(
     Ok(LateRun::of(taken, watch, &outcome, ports))
 }
 
-/// What came of a run here.
+/// The end of a run on this worker.
 enum RunEnd {
     Judged(Box<FinishedRun>),
-    /// Nothing that could be judged, and why.
+    /// The run could not be judged, with the reason.
     Open(String),
     Stopped,
 }
@@ -157,7 +157,7 @@ async fn judged(
     let vars =
         match variables(asked, &worker.db, &taken.project, (&taken.vars, &taken.secrets)).await {
             Ok(vars) => vars,
-            // Nothing was sent: who takes the run next asks again.
+            // Nothing was sent: the next owner of the run queries again.
             Err(error) if error.fault().is_transient() => return Err(LeaseLost(error.to_string())),
             Err(error) => return Ok(RunEnd::Open(error.to_string())),
         };
@@ -167,9 +167,9 @@ async fn judged(
         Err(error @ DbError::Fenced { .. }) => return Err(ports::lost(&error)),
         Err(error) => return Ok(RunEnd::Open(error.to_string())),
     };
-    // Nobody gets more time than the operator gives.
+    // No run gets more time than the operator allows.
     let timeout = taken.timeout.map_or(worker.config.timeout, |it| it.min(worker.config.timeout));
-    // Who goes on with a run gives it what is left of its time.
+    // A worker that continues a run gives it the rest of its time.
     let spent = taken.progress.attempt().map(|attempt| worker.world.now().since(attempt.at));
     let job = Job {
         run_id: taken.run_id,
@@ -197,7 +197,7 @@ async fn judged(
     }
 }
 
-/// Keeps what a step puts out and nobody may see, for the steps that need it: the outcome has `***` there.
+/// Stores the secret outputs of a step for the steps that need them: the outcome has `***` in their place.
 async fn keep_secret_outputs(
     taken: &RunLease,
     (plan, vars): (&Plan, &Vars),
@@ -227,7 +227,7 @@ async fn keep_secret_outputs(
     ports.insist(Step::Record, keep).await.map_err(|error| ports::lost(&error))
 }
 
-/// Lets a provisional verdict linger until it is final, without a slot once it is in the record.
+/// Lets a provisional verdict linger until it is final, without a slot once the verdict is in the database.
 async fn conclude(
     mut finished: FinishedRun,
     ports: &WorkerPorts<'_>,
@@ -247,7 +247,7 @@ async fn conclude(
     Ok(finished)
 }
 
-/// Names the provisional verdict of the record in an outcome that has another one. It may be an earlier owner's, or that of
+/// Names the stored provisional verdict in an outcome with another verdict. It may be from an earlier owner, or from
 /// a run that was stopped in its linger.
 fn supersede(outcome: &mut Outcome, provisional: Option<Verdict>) {
     let Some(verdict) = provisional else { return };
@@ -257,7 +257,7 @@ fn supersede(outcome: &mut Outcome, provisional: Option<Verdict>) {
         .then(|| known.map_or(bare, |superseded| SupersededVerdict { verdict, ..superseded }));
 }
 
-/// The plan of the version that the run started with.
+/// Compiles the version of the test that the run started with.
 fn compile(taken: &RunLease) -> Result<Plan, String> {
     let text = source::Text::new(&taken.test.file, &taken.test.document);
     let (planned, diagnostics) = lang::plans(&text);
@@ -275,7 +275,7 @@ fn compile(taken: &RunLease) -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// The profile that says how long to wait: the one that the test names, else the one that holds for tests that name none.
+/// Returns the settle profile: the one that the test names, else the default for tests that name none.
 fn settle_profile(taken: &RunLease, plan: &Plan) -> Result<Option<SettleProfile>, String> {
     let read = |document: &String| {
         let (documents, _) = lang::read(&source::Text::new("profile.yaml", document));
@@ -298,12 +298,12 @@ fn settle_profile(taken: &RunLease, plan: &Plan) -> Result<Option<SettleProfile>
     }
 }
 
-/// What is left of a run to be recorded and told.
+/// The result of a run, to be stored and exported.
 struct RunResult {
     outcome: Outcome,
     events: Vec<RunEvent>,
     trace: Option<Arc<Trace>>,
-    /// What nobody may see of the trace.
+    /// The secrets to mask in the trace.
     secrets: Secrets,
     trigger: Option<SpanData>,
     seen: LearnedProfile,
@@ -316,14 +316,14 @@ impl RunResult {
         Self { outcome, events, trace, secrets, trigger, seen, watch }
     }
 
-    /// A run that came to no judgement, and the reason.
+    /// Returns the result of a run that was not judged, with the reason.
     fn without_run(
         taken: &RunLease,
         ports: &WorkerPorts<'_>,
         reason: String,
         at: Timestamp,
     ) -> Self {
-        // Without the answer: what of it nobody may see is known to the run alone.
+        // Without the response: only the run itself knows its secrets.
         let attempt = ports.attempt().or_else(|| taken.progress.attempt());
         let outcome = Outcome {
             trace_id: attempt.map(|attempt| attempt.trace_id),
@@ -343,12 +343,12 @@ impl RunResult {
     }
 }
 
-/// An outcome of which nothing is known but why.
+/// Returns an outcome that holds only a reason.
 fn bare(run: RunId, test: String, reason: String) -> Outcome {
     Outcome { run_id: Some(run), ..Outcome::open(test, reason) }
 }
 
-/// Writes verdict, events and trace in one statement, then tells of the run. What is left is its outcome.
+/// Writes verdict, events and trace in one statement, then exports the run's spans. Returns the outcome.
 async fn record(
     worker: &Worker,
     taken: &RunLease,
@@ -373,7 +373,7 @@ async fn record(
         && has_trace
         && !matches!(error, DbError::Fenced { .. })
     {
-        // The verdict stands without its trace; thrown away, the run would be judged again to the same end.
+        // The verdict is valid without its trace. If it were discarded, the run would be re-judged with the same result.
         ended.outcome.reasons.push(format!("the trace is not kept: {error}"));
         written = write(taken, ports, &ended, None).await;
     }
@@ -385,7 +385,7 @@ async fn record(
     Ok(ended.outcome)
 }
 
-/// A trace as it is kept, without what nobody may see.
+/// Encodes a trace for the database, with its secrets masked.
 async fn encoded(
     share: &Share,
     trace: Arc<Trace>,
@@ -411,7 +411,7 @@ async fn write(
     ports.insist(Step::Record, finish).await
 }
 
-/// Sends the run's own spans, and the trigger span for the application's trace.
+/// Exports the run's own spans, and the trigger span for the application's trace.
 fn tell(
     worker: &Worker,
     (trace, taken): (RunTrace, &RunLease),

@@ -1,19 +1,19 @@
-//! The slots of a worker: how many runs it works on, and how many only linger.
+//! The slots of a worker: how many runs it executes, and how many only linger.
 //!
-//! A run has a slot until its provisional verdict is written. What is left then is to listen, which costs its trace and
-//! nothing else, so its slot goes to a run that waits. Both numbers are bounded: a run that finds no room to linger keeps its
-//! slot meanwhile, and none is ended early.
+//! A run has a slot until its provisional verdict is written. After that it only receives spans, which costs the memory of its
+//! trace and nothing else, so its slot goes to a queued run. Both numbers are bounded: a run that finds no room to linger keeps
+//! its slot meanwhile, and none is ended early.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Runs that linger without a slot at the most.
+/// The maximum number of runs that linger without a slot.
 const LINGERING_MAX: usize = 2048;
-/// Spans of all of these at the most: each keeps its trace.
+/// The maximum number of spans of all of these runs: each holds its trace in memory.
 const LINGERING_SPANS_MAX: u64 = 2_000_000;
 
-/// How many runs are under way.
+/// The counts of active and lingering runs.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     used: Mutex<SlotUse>,
@@ -31,23 +31,23 @@ struct SlotUse {
 #[derive(Debug)]
 pub(super) struct Slot {
     of: Arc<Slots>,
-    /// The spans of a run that lingers without a slot.
+    /// The number of spans of a run that lingers without a slot.
     lingering: Option<u64>,
 }
 
 impl Slots {
-    /// A slot for one more run.
+    /// Takes a slot for one more run.
     pub(super) fn take(self: &Arc<Self>) -> Slot {
         self.used().slots += 1;
         Slot { of: Arc::clone(self), lingering: None }
     }
 
-    /// How many slots are taken.
+    /// Returns how many slots are taken.
     pub(super) fn taken(&self) -> usize {
         self.used().slots
     }
 
-    /// Waits until a slot was given back.
+    /// Waits until a slot is released.
     pub(super) async fn freed(&self) {
         self.freed.notified().await;
     }
@@ -58,7 +58,7 @@ impl Slots {
 }
 
 impl Slot {
-    /// Gives the slot back while its run, of so many spans, lingers; where too many do, it is kept.
+    /// Releases the slot while its run, with this many spans, lingers; keeps it if too many runs linger.
     pub(super) fn linger(&mut self, spans: u64) {
         let mut used = self.of.used();
         let has_room = used.lingering < LINGERING_MAX

@@ -1,4 +1,4 @@
-//! JSON from an identity provider, in little time and of little size.
+//! Fetches JSON from an identity provider, with bounds on time and size.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,21 +19,21 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use url::{Url, form_urlencoded};
 
-/// How long an answer may take.
+/// The timeout of a response.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// How many bytes it may have.
+/// The maximum size of a response in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 type Client = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// Asks a provider. Connections are those of whom this machine trusts.
+/// An HTTP client for a provider. It trusts the root certificates of this machine.
 #[derive(Debug)]
 pub(super) struct Fetch(Client);
 
 impl Fetch {
     pub(super) fn new() -> Self {
         let mut roots = RootCertStore::empty();
-        // A certificate that cannot be read trusts nobody; the others still count.
+        // A root certificate that cannot be parsed is skipped; the others still count.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -41,7 +41,7 @@ impl Fetch {
             .with_root_certificates(roots)
             .with_no_client_auth();
         let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-        // Logins are rare: a connection that is kept has been closed by the time of the next.
+        // Logins are rare: the provider would close an idle connection before the next login.
         let mut client = legacy::Client::builder(TokioExecutor::new());
         Self(client.pool_max_idle_per_host(0).build(https.enable_http1().build()))
     }
@@ -50,7 +50,7 @@ impl Fetch {
         self.send(Request::get(url.as_str()), Bytes::new()).await
     }
 
-    /// Sends a form, as somebody who proves by a password who that is.
+    /// Sends a form. `proof` is the client id and secret for HTTP Basic authentication.
     pub(super) async fn post<T: DeserializeOwned>(
         &self,
         url: &Url,
@@ -69,7 +69,7 @@ impl Fetch {
         self.send(request, body.into()).await
     }
 
-    /// What goes wrong is told without what was sent, which is secret.
+    /// Sends a request and decodes the response. Errors do not contain the request, which is secret.
     async fn send<T: DeserializeOwned>(
         &self,
         request: hyper::http::request::Builder,
@@ -95,7 +95,7 @@ impl Fetch {
     }
 }
 
-/// The error that OAuth has in an answer.
+/// The OAuth error in a response body.
 struct ErrorBody<'a>(&'a [u8]);
 
 impl std::fmt::Display for ErrorBody<'_> {

@@ -1,6 +1,6 @@
-//! The identity token: a JWT, whose signature and claims are held against what is expected (OpenID Connect Core, 3.1.3.7).
+//! Verifies the identity token, a JWT: its signature and its claims (OpenID Connect Core, 3.1.3.7).
 //!
-//! Deliberately absent: symmetric signatures and `none`, by which whoever knows the client could make one.
+//! Deliberately absent: symmetric signatures and `none`, with which any party that knows the client could forge a token.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use model::Timestamp;
@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-/// The most letters of a subject (OpenID Connect Core, 2).
+/// The maximum length of a subject (OpenID Connect Core, 2).
 const SUBJECT_MAX: usize = 255;
-/// How far clocks may differ.
+/// The tolerated clock skew.
 const SKEW_SECS: u64 = 60;
 
 /// A provider's keys.
@@ -23,7 +23,7 @@ pub(super) struct Jwks {
     keys: Vec<Jwk>,
 }
 
-/// A key, as far as it is looked at.
+/// A JSON Web Key, with the fields that verification uses.
 #[derive(Debug, Deserialize)]
 struct Jwk {
     kty: String,
@@ -45,7 +45,7 @@ struct Jwk {
     y: Option<String>,
 }
 
-/// What a token has to say.
+/// The claims that a token must have.
 #[derive(Debug)]
 pub(super) struct RequiredClaims<'a> {
     pub(super) issuer: &'a str,
@@ -54,7 +54,7 @@ pub(super) struct RequiredClaims<'a> {
     pub(super) now: Timestamp,
 }
 
-/// What is wrong with a token, which is not repeated.
+/// Why a token is invalid. The message does not repeat the token.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum TokenError {
     #[error("it is not a signed JWT")]
@@ -82,12 +82,12 @@ struct Head {
     kid: Option<String>,
     #[serde(default)]
     typ: Option<String>,
-    /// What a reader has to understand, of which nothing is.
+    /// Critical extensions. This verifier supports none, so it refuses a token that has this header.
     #[serde(default)]
     crit: Option<Value>,
 }
 
-/// The claims of a token that is good.
+/// Verifies a token and returns its claims.
 pub(super) fn verify(
     token: &str,
     keys: &Jwks,
@@ -128,7 +128,7 @@ fn check(claims: &Value, expected: &RequiredClaims<'_>) -> Result<(), TokenError
         Value::Array(many) => many.iter().any(|one| one == expected.audience),
         _ => false,
     };
-    // One of several audiences is the one it was made for, and is named.
+    // With several audiences, `azp` must name the one that the token was issued for.
     let is_one = !matches!(&claims["aud"], Value::Array(many) if many.len() > 1);
     let is_azp = claims.get("azp").map_or(is_one, |azp| azp == expected.audience);
     if !is_meant || !is_azp {
@@ -153,13 +153,13 @@ fn check(claims: &Value, expected: &RequiredClaims<'_>) -> Result<(), TokenError
     }
 }
 
-/// Whether a text is a subject that can be stored whole: one that is cut could be another's.
+/// Whether a text is a subject that can be stored in full: a truncated one could equal another person's subject.
 fn is_subject(text: &str) -> bool {
     (1..=SUBJECT_MAX).contains(&text.len()) && !text.contains(char::is_control)
 }
 
 impl Jwk {
-    /// Whether this key made a signature.
+    /// Whether this key made the signature.
     fn made(&self, algorithm: &str, signed: &[u8], signature: &[u8]) -> bool {
         let rsa = |parameters: &RsaParameters| {
             let (n, e) = (part(&self.n)?, part(&self.e)?);
@@ -178,7 +178,7 @@ impl Jwk {
         made.is_some()
     }
 
-    /// The point of an elliptic key, not compressed.
+    /// The uncompressed point of an elliptic curve key.
     fn point(&self) -> Option<Vec<u8>> {
         Some([&[4], part(&self.x)?.as_slice(), part(&self.y)?.as_slice()].concat())
     }
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Changes to a good token, and what is wrong then.
+    /// Changes to a valid token, and the expected error of each.
     #[test]
     fn a_token_is_good_or_it_is_said_why_not() {
         let signer = Signer::new();
@@ -319,7 +319,7 @@ mod tests {
         }
     }
 
-    /// Tokens that OpenSSL signed by one key, by both ways of RSA.
+    /// Tokens that OpenSSL signed with one key, with both RSA paddings.
     #[test]
     fn signatures_of_rsa_are_verified() {
         let claims =
@@ -349,21 +349,21 @@ mod tests {
         }
     }
 
-    /// The modulus of the key, of which nobody has the private half.
+    /// The modulus of the key. Its private key is not available.
     const RSA_MODULUS: &str = concat!(
         "uR6V7_tO9ixRozda-yW2FRXy2kXpmAPTT37dLThiZc6vFdvhnk8XKD-W9uFV997bUzBcM9jJZfqFGK6z6u1-tjy_rpt6NPFHOtq-",
         "_zVZQLJJk_K3W_fMN9_CK4_s9506FdrdyTc-Ud5FphT7jorhG9onlGfGZnRK1l0ZnMzKFDaGRHWDgN-dEVlzYW-Upq70hFKdlSkI",
         "LqWSzU1n0TrGgT7Fs6XCAo-y7xopDZEW_IG6lOoEzW6oOQ4pAqZtj7czaUs_JPocr_j94ROhZvMI42yTCb28fo9rNwsuGk-SPniL",
         "M9grdDTuRa62b05qf36T0F2X2uZphY50BV7w3Jp33w",
     );
-    /// Its signature with the padding of PKCS #1.
+    /// The signature with PKCS #1 padding.
     const RS256_SIGNATURE: &str = concat!(
         "XHVrG1oZaBnMLDFtzCdyVxBQxx8C2R-HHNugoEyn_OTUUnK6suh16zbxG8wTs00XeRqdrArcZWi9v8z9Pm2WT7KrJnGF5D8CQy5c",
         "lgqYUsyXDQDM0REkPHmhhq5q9JbnelgGadqrhttE3blhv5tDo1an9Fqr19NdW0u6aFdIfwmmpnF50Wr4aQHTsQLe7-qop3VJKSHF",
         "SEHTPCjiGVVRXIWizZ11PNQTWGT-YMJ7wiM4jBu8TaBsz0CzAWOH8U-SuY54mSl-hwQqMgzI21ZyyxoynUoApjUZFBfmaznXjLII",
         "DhVV-tfc8wSwtNhEhkHHzL9x2DZ_4tFZMG2-54quHg",
     );
-    /// Its signature with PSS.
+    /// The signature with PSS padding.
     const PS256_SIGNATURE: &str = concat!(
         "oqV2hyGNIeFhjLvSlS8TCA7L_k3o8pB6onSO-LPgbZ4_pXA48wplRYCvBy5A-NfmV7yaIvTbqzpTsLguxkZkTluJiLuBaqQMvHhy",
         "hyMAuhvikFrqgTeZsvVWnSdVwyr9JRGdWJFo1mPN8I_chqq8lkNEPiza8_oTgev4vKQ0wRbGF_cPnvNnXy4IRlk8jv3gRSYE6cIo",

@@ -1,10 +1,10 @@
-//! How people log in: OpenID Connect, the authorization code flow with PKCE.
+//! The login of people: OpenID Connect, the authorization code flow with PKCE.
 //!
-//! [`Oidc::begin`] says where a browser goes and what it keeps meanwhile; [`Oidc::end`] takes what it brings back, gets the
-//! identity token by the code, verifies it, and says who that is and which role their claims mean. Nothing of a login is
-//! kept here between the two: any replica may end what another began.
+//! [`Oidc::begin`] returns the redirect URL and the state that the browser stores meanwhile. [`Oidc::end`] takes the callback,
+//! exchanges the code for the identity token, verifies it, and maps its claims to a person with a role. The server stores
+//! no state of a login between the two: any replica may end a login that another one began.
 //!
-//! Deliberately absent: refreshing (a session ends after hours), logging out at the provider, and reading access tokens.
+//! Deliberately absent: token refresh (a session ends after hours), logout at the provider, and parsing of access tokens.
 
 mod fetch;
 mod id_token;
@@ -31,11 +31,11 @@ use crate::config;
 pub(crate) struct Oidc {
     config: config::OidcConfig,
     fetch: Fetch,
-    /// What the provider says of itself, once it was asked.
+    /// The discovery document of the provider, once it was fetched.
     provider: Mutex<Option<Provider>>,
 }
 
-/// What a provider says of itself.
+/// The discovery document of a provider.
 #[derive(Clone, Debug, Deserialize)]
 struct Provider {
     issuer: String,
@@ -51,7 +51,7 @@ fn endpoint<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error>
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
-/// What a browser keeps between the beginning and the end of a login.
+/// The state of a login that the browser stores between its beginning and its end.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PendingLogin {
@@ -60,13 +60,13 @@ pub(crate) struct PendingLogin {
     verifier: String,
 }
 
-/// What a browser brings back.
+/// The query parameters of the redirect back from the provider.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Callback {
     code: Option<String>,
     state: Option<String>,
-    /// Who sends it, where the provider says so (RFC 9207).
+    /// The issuer, if the provider sends it (RFC 9207).
     iss: Option<String>,
     error: Option<String>,
     error_description: Option<String>,
@@ -75,16 +75,16 @@ pub(crate) struct Callback {
 /// A person who has logged in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Person {
-    /// What people call them. It may change, and another may have the same.
+    /// The display name. It may change, and another person may have the same.
     pub(crate) name: String,
-    /// Who they are.
+    /// The stable identity.
     pub(crate) id: PersonId,
     pub(crate) role: Role,
-    /// Where they may; none for everywhere.
+    /// The projects in which the role holds; `None` for all projects.
     pub(crate) projects: Option<Vec<Project>>,
 }
 
-/// Why somebody could not log in.
+/// Why a login failed.
 #[derive(Debug, Error)]
 pub(crate) enum OidcError {
     #[error(
@@ -110,7 +110,7 @@ pub(crate) enum OidcError {
 }
 
 impl OidcError {
-    /// Who could not log in, where the provider told.
+    /// Returns the person who could not log in, if the provider named one.
     pub(crate) fn person(&self) -> Option<(&str, &PersonId)> {
         match self {
             Self::NoRole { name, id, .. } | Self::NoProject { name, id, .. } => Some((name, id)),
@@ -141,7 +141,7 @@ impl Oidc {
         Self { config, fetch: Fetch::new(), provider: Mutex::default() }
     }
 
-    /// Where the browser goes, and what it keeps.
+    /// Begins a login. Returns the URL to redirect the browser to, and the state that the browser stores.
     pub(crate) async fn begin(
         &self,
         back: &str,
@@ -165,7 +165,7 @@ impl Oidc {
         Ok((there, pending))
     }
 
-    /// Who comes back.
+    /// Ends a login: verifies the callback and returns the person.
     pub(crate) async fn end(
         &self,
         returned: Callback,
@@ -216,7 +216,7 @@ impl Oidc {
         tokens.map_err(OidcError::NoToken)
     }
 
-    /// What the provider says of itself; asked for once.
+    /// Returns the provider's discovery document; fetches it once.
     async fn provider(&self) -> Result<Provider, OidcError> {
         let known = || self.provider.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(provider) = known().clone() {
@@ -238,7 +238,7 @@ impl Oidc {
         Ok(provider)
     }
 
-    /// The person of these claims, by the most that one of their roles allows.
+    /// Returns the person of these claims, with the highest of their roles.
     fn person(&self, claims: &Value) -> Result<Person, OidcError> {
         let names = ["preferred_username", "email", "sub"];
         let name = names.iter().find_map(|claim| claims[*claim].as_str()).unwrap_or("nobody");
@@ -269,7 +269,7 @@ impl Oidc {
     }
 }
 
-/// The texts of a claim: one, or a list of them.
+/// Returns the strings of a claim: one, or a list of them.
 fn values<'a>(claims: &'a Value, claim: &str) -> impl Iterator<Item = &'a str> {
     let values = match claimed(claims, claim) {
         Some(Value::Array(many)) => many.as_slice(),
@@ -279,7 +279,7 @@ fn values<'a>(claims: &'a Value, claim: &str) -> impl Iterator<Item = &'a str> {
     values.iter().filter_map(Value::as_str)
 }
 
-/// A claim by its name, or by its path: `realm_access.roles`.
+/// Returns a claim by its name, or by its path: `realm_access.roles`.
 fn claimed<'a>(claims: &'a Value, name: &str) -> Option<&'a Value> {
     claims.get(name).or_else(|| name.split('.').try_fold(claims, |value, part| value.get(part)))
 }
@@ -289,12 +289,12 @@ fn at(url: &Url, reason: String) -> OidcError {
 }
 
 impl PendingLogin {
-    /// As a cookie keeps it, before it is signed.
+    /// Encodes the state for a cookie, before it is signed.
     pub(crate) fn kept(&self) -> String {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// What a cookie kept, once its signature is verified.
+    /// Decodes the state of a cookie, after its signature is verified.
     pub(crate) fn read(kept: &str) -> Option<Self> {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(kept).ok()?).ok()
     }

@@ -1,5 +1,5 @@
-//! The paths of each kind of document. All do the same; each has operations of its own, so that clients and the table of
-//! who may do what name them.
+//! The paths of each kind of document. All kinds behave the same. Each kind has its own operations, so that clients and the
+//! access table can name them.
 
 use axum::{Json, http::StatusCode, response::Response};
 use model::{DocumentKind, TestId};
@@ -17,7 +17,7 @@ use super::{
     Version,
 };
 
-/// The operations of one kind.
+/// Defines the operations of one kind.
 macro_rules! collection {
     (
         $module:ident, $kind:ident, $tag:literal,
