@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line arguments.
 
 mod run;
 mod server;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 /// What can be typed, where these variables are empty: for a flag that is as good as none, since pipelines make an empty
-/// one of an input that nobody gave. A switch may be `1`, `yes` or `on` too.
+/// one of an input that is not set. A switch may be `1`, `yes` or `on` too.
 pub(crate) fn command(is_empty: fn(&OsStr) -> bool) -> clap::Command {
     lenient(Args::command(), is_empty)
 }
@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Telemetry(Telemetry),
 }
 
-/// What is asked of whole traces.
+/// Commands for recorded traces.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OfTraces {
     Record(Box<Record>),
@@ -82,7 +82,7 @@ pub(crate) enum OfTraces {
     Mutate(Box<Mutate>),
 }
 
-/// What is asked of a server, or done for one.
+/// Commands for a server.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OfServer {
     Apply(Apply),
@@ -200,7 +200,7 @@ impl Filter {
     }
 }
 
-/// What `${var:…}` and `${env:…}` stand for.
+/// The values of `${var:…}` and `${env:…}`.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Variables")]
 pub(crate) struct Variables {
@@ -252,7 +252,7 @@ pub(crate) struct ReportArgs {
     pub(crate) targets: Vec<Target>,
 }
 
-/// Who asks a server.
+/// The identity of the caller.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Identity {
     /// The token that is shown to the server [default: the one that `qualitytrace login` kept for it]
@@ -298,7 +298,7 @@ pub(crate) enum Config {
 pub(crate) enum Telemetry {
     /// Print what a configuration will do, secrets hidden, without doing it
     Plan(Configuration),
-    /// Send one span, log and metric to each destination, and say what came of it
+    /// Send one span, log and metric to each destination, and report the result
     Probe(Configuration),
     /// Print how the exporters of a running server are doing: exit code 1 if one fails
     Status(Status),
@@ -330,7 +330,7 @@ pub(crate) enum Gate {
     Rules,
     /// The score is at least `minimumScore`
     Score,
-    /// Nothing: findings are told, and that is all
+    /// Nothing: findings are only reported
     None,
 }
 

@@ -1,7 +1,7 @@
-//! Documents that stand beside tests and hold for all of them: the analyzer, the quality gate, settle profiles.
+//! Documents beside tests that apply to all of them: the analyzer, the quality gate, settle profiles.
 //!
-//! Those count that stand in the files and folders of the command, and in files that the steps of a suite name. There is one
-//! analyzer and one quality gate for a command; who writes two is asked which one is meant. Deliberately absent: what they mean (`lang`).
+//! They are read from the files and folders of the command, and from files that the steps of a suite name. A command has one
+//! analyzer and one quality gate; two of a kind are an error. Deliberately absent: their meaning (`lang`).
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +12,7 @@ use lang::{Analyzer, CURRENT, Document, Gate, Gates, Plan, QualityGate, Referenc
 
 use crate::{discovery::Test, documents, exit::Exit, terminal::Terminal};
 
-/// The documents that hold for all tests of a command, each with its file.
+/// The documents that apply to all tests of a command, each with its file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Beside {
     analyzers: Vec<(PathBuf, Analyzer)>,
@@ -21,7 +21,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Takes note of a document, if it is one of these.
+    /// Adds a document, if it is one of these.
     pub(crate) fn add(&mut self, file: &Path, document: Document) {
         let file = file.to_owned();
         match document {
@@ -36,14 +36,14 @@ impl Beside {
         }
     }
 
-    /// Takes those of another file too.
+    /// Adds the documents of another file.
     pub(crate) fn join(&mut self, other: Self) {
         self.analyzers.extend(other.analyzers);
         self.runners.extend(other.runners);
         self.profiles.extend(other.profiles);
     }
 
-    /// The files that hold them.
+    /// Returns the files of these documents.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let analyzers = self.analyzers.iter().map(|(file, _)| file);
         let runners = self.runners.iter().map(|(file, _)| file);
@@ -51,11 +51,11 @@ impl Beside {
         analyzers.chain(runners).chain(profiles).map(PathBuf::as_path)
     }
 
-    /// What every run has to pass besides what its test says.
+    /// Returns the gates that every run has to pass beside the specs of its test.
     pub(crate) fn gates(&self, terminal: &Terminal) -> Result<Gates, Exit> {
         let of_runs = |id: &Option<String>| id.as_deref().is_none_or(|id| id == CURRENT);
         if let Some((file, runner)) = self.runners.iter().find(|(_, it)| !of_runs(&it.id)) {
-            // Passed over, a run would pass that somebody wanted to fail.
+            // If this gate were ignored, a run would pass that the author of the gate wanted to fail.
             terminal.line(&format!(
                 "error: the quality gate `{}` in `{}` would hold for no run: write `id: {CURRENT}`, or take it out of \
                  what is run",
@@ -74,8 +74,8 @@ impl Beside {
         Ok(Gates::new(analyzer.map(|(_, it)| it), runner.map(|(_, it)| it)))
     }
 
-    /// Has every plan wait as its settle profile says: the one that it names, else the one that holds for tests that
-    /// name none. What cannot be found is told in words.
+    /// Applies the settle profile to a test's plan: the one that the test names, else the default profile. The error is a
+    /// message about a profile that is missing or ambiguous.
     pub(crate) fn settle(&self, test: &mut Test, terminal: &Terminal) -> Result<(), String> {
         let profile = self.profile(&test.plan, &test.file, terminal)?;
         if let Some(profile) = profile {
@@ -148,7 +148,7 @@ impl Beside {
     }
 }
 
-/// The one of its kind, if there is one.
+/// Returns the only document of its kind, if there is one.
 fn only<'a, T>(
     all: &[&'a (PathBuf, T)],
     what: &str,
@@ -169,7 +169,7 @@ fn only<'a, T>(
     }
 }
 
-/// Tells of a score that no gate asks for, and of gates that ask an analyzer which is off.
+/// Prints a note about a minimum score that no gate requires, and about gates that require a disabled analyzer.
 fn tell_unasked(
     (file, analyzer): (&Path, &Analyzer),
     runner: Option<&QualityGate>,

@@ -1,4 +1,4 @@
-//! `check`: tests against a recorded trace, with no server and no network.
+//! `check`: judges a recorded trace by tests, without a server and a network.
 
 use lang::{Evidence, Plan, Seed, Vars};
 use model::{Outcome, Settlement, Step, StepTime, Trace, UnsettledReason, World, trace::Span};
@@ -13,7 +13,7 @@ use crate::{
     variables,
 };
 
-/// Judges the trace by every test that is meant.
+/// Judges the trace by every selected test.
 pub(crate) fn check(
     args: &args::Check,
     environment: Vec<(String, String)>,
@@ -45,7 +45,7 @@ pub(crate) fn check(
     Ok(Exit::over(exits))
 }
 
-/// Whether the documents are right. Files without a test may be, unless tests were asked for by name or tag.
+/// Validates the documents only. Files without a test are valid, unless tests were selected by name or tag.
 fn only_read(args: &args::Check, terminal: &Terminal) -> Result<Exit, Exit> {
     let filter = &args.tests.filter;
     let CheckedDocuments { read, tests } = discovery::checked(&args.tests, terminal)?;
@@ -65,7 +65,7 @@ fn only_read(args: &args::Check, terminal: &Terminal) -> Result<Exit, Exit> {
     Ok(Exit::Passed)
 }
 
-/// Says that a file that is taken as the whole trace names spans that are not in it.
+/// Prints a note if a file that is judged as the complete trace refers to spans that are not in it.
 fn note_parts(trace: &Trace, terminal: &Terminal) {
     let is_missing = |span: &Span<'_>| span.parent().is_some_and(|id| trace.find(id).is_none());
     let missing = trace.spans().filter(is_missing).count();

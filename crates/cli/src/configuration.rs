@@ -1,6 +1,6 @@
-//! The server's configuration: which file it is, and what stands in it.
+//! The server's configuration: finds the file and parses it.
 //!
-//! One file, never merged. Deliberately absent: what the keys mean, which is the server's.
+//! One file, never merged. Deliberately absent: the meaning of the keys, which the server defines.
 
 use std::{
     fs,
@@ -19,16 +19,16 @@ const NAMES: &[&str] = &[
     "tracetest-config.yaml",
 ];
 
-/// A configuration and the file that it came from, to be read again when that changes.
+/// A configuration and its file, to reload it when the file changes.
 #[derive(Debug)]
 pub(crate) struct LoadedConfig {
     pub(crate) config: Config,
     pub(crate) path: PathBuf,
-    /// When the file was last changed before it was read.
+    /// The modification time of the file before it was read.
     pub(crate) modified: Option<SystemTime>,
 }
 
-/// Finds and reads the configuration; what is wrong with it is told on the terminal.
+/// Finds and parses the configuration; prints diagnostics on the terminal.
 pub(crate) fn read(
     args: &args::Configuration,
     environment: &Environment,
@@ -46,12 +46,12 @@ pub(crate) fn read(
     Ok(LoadedConfig { config, path, modified })
 }
 
-/// When a file was last changed.
+/// Returns the modification time of a file.
 pub(crate) fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|it| it.modified()).ok()
 }
 
-/// Reads the configuration in this file.
+/// Parses the configuration in this file.
 pub(crate) fn read_at(
     path: &Path,
     environment: &Environment,
@@ -66,7 +66,7 @@ pub(crate) fn read_at(
     read.config.ok_or(Exit::Refused)
 }
 
-/// The working folder, then the user's and the system's configuration folder.
+/// Returns the working folder, then the user's and the system's configuration folder.
 fn folders(environment: &Environment) -> Vec<PathBuf> {
     let user = environment.get("XDG_CONFIG_HOME").map(PathBuf::from);
     let home = || environment.get("HOME").map(|home| Path::new(home).join(".config"));
@@ -78,7 +78,7 @@ fn folders(environment: &Environment) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The one file in the first folder that has any.
+/// Returns the configuration file of the first folder that has one.
 fn find(folders: &[PathBuf]) -> Result<PathBuf, String> {
     for folder in folders {
         let paths = NAMES.iter().map(|name| folder.join(name));

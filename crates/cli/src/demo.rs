@@ -1,4 +1,4 @@
-//! `demo`: a small instrumented shop to try things on, until it is told to stop.
+//! `demo`: runs a small instrumented shop as an example, until a signal stops it.
 
 use std::{env, io, net::SocketAddr};
 
@@ -12,7 +12,7 @@ use crate::{exit::Exit, terminal::Terminal};
 /// Start a small instrumented shop to try things on
 ///
 /// Five services (gateway, orders, stock, payments, shipping) with a queue and a pretend database. They export to
-/// 127.0.0.1:4317, where `qualitytrace run` receives; nobody needs to listen.
+/// 127.0.0.1:4317, where `qualitytrace run` receives; they also work if nothing listens there.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// Where the gateway listens
@@ -41,13 +41,13 @@ pub(crate) struct Service {
     _name: String,
 }
 
-/// How the program is started as one service of the shop.
+/// The subcommand that starts the program as one service of the shop.
 pub(crate) const SERVICE: &str = "demo-service";
 
-/// One service of the shop, started by `demo --processes`, until its input ends or SIGTERM.
+/// Runs one service of the shop for `demo --processes`, until its input ends or SIGTERM.
 pub(crate) async fn service(world: World, terminal: &Terminal) -> Result<Exit, Exit> {
     let (mut terminate, _interrupt) = signals(terminal)?;
-    // Ctrl-C reaches the whole group, so SIGINT is heard and left to the parent, which closes the shop in order.
+    // Ctrl-C reaches the complete process group. So this process ignores SIGINT, and the parent shuts the shop down in order.
     let told = async {
         terminate.recv().await;
     };
@@ -65,7 +65,7 @@ fn signals(terminal: &Terminal) -> Result<(Signal, Signal), Exit> {
     Ok((heard(SignalKind::terminate())?, heard(SignalKind::interrupt())?))
 }
 
-/// Keeps the shop open until SIGTERM or SIGINT.
+/// Runs the shop until SIGTERM or SIGINT.
 pub(crate) async fn demo(
     args: &DemoArgs,
     environment: Environment,
@@ -96,12 +96,12 @@ pub(crate) async fn demo(
     }
 }
 
-/// How this program starts itself as one service.
+/// Returns the command by which this program starts itself as one service.
 fn itself() -> io::Result<Program> {
     Ok(Program { path: env::current_exe()?, arguments: vec![SERVICE.into()] })
 }
 
-/// What a newcomer reads: where it is, and what to type next.
+/// Returns the text for a new user: the address of the shop, and the next commands.
 fn welcome(args: &DemoArgs, http: SocketAddr) -> String {
     let mut text =
         format!("the shop is open at http://{http}: gateway, orders, stock, payments, shipping\n");
@@ -121,6 +121,6 @@ Ctrl-C or SIGTERM closes it.
     text
 }
 
-/// An order that the shop takes.
+/// An order that the shop accepts.
 pub(crate) const ORDER: &str =
     r#"{"customer":"ada","lines":[{"sku":"tea","quantity":2},{"sku":"mug","quantity":1}]}"#;

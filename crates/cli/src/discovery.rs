@@ -1,6 +1,7 @@
-//! Which tests and suites are meant: from paths and flags to plans.
+//! Discovers the tests and suites to run: from paths and flags to plans.
 //!
-//! A mistake in any file ends it: what is wrong cannot be said to be left out. Deliberately absent: running anything.
+//! An error in any file aborts the discovery: a document that cannot be parsed cannot be deselected. Deliberately absent:
+//! running anything.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,33 +15,33 @@ use source::{Diagnostic, Text};
 
 use crate::{args, beside::Beside, documents, exit::Exit, terminal::Terminal};
 
-/// Where a run receives OTLP where nobody says.
+/// The default OTLP address of a run.
 pub(crate) const RECEIVER: &str = "127.0.0.1:4317";
 
-/// Tags, or ids and names, that are told to whoever asks for another.
+/// The upper bound for tags, or ids and names, that an error message about an unknown one lists.
 const SHOWN_MAX: usize = 10;
 
-/// What can be run by itself.
+/// A test or a suite: a unit that can be run by itself.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Test(Test),
     Suite(Suite),
 }
 
-/// A test, and where it stands.
+/// A test, and its file.
 #[derive(Clone, Debug)]
 pub(crate) struct Test {
     pub(crate) file: PathBuf,
     pub(crate) plan: Arc<Plan>,
 }
 
-/// A suite whose steps have found their tests.
+/// A suite with the resolved tests of its steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Suite {
     pub(crate) file: PathBuf,
     pub(crate) id: TestId,
     pub(crate) name: String,
-    /// In the order written.
+    /// The steps, in the order of the document.
     pub(crate) steps: Vec<Step>,
     /// The test of each step.
     pub(crate) tests: Vec<Test>,
@@ -69,7 +70,7 @@ impl Item {
     }
 }
 
-/// The plans of the tests that are meant, held to the gates that stand beside them.
+/// Returns the plans of the selected tests, with the gates of the documents beside them.
 pub(crate) fn plans(asked: &args::Tests, terminal: &Terminal) -> Result<Vec<Arc<Plan>>, Exit> {
     let CheckedDocuments { read, mut tests } = checked(asked, terminal)?;
     if tests.is_empty() {
@@ -82,19 +83,19 @@ pub(crate) fn plans(asked: &args::Tests, terminal: &Terminal) -> Result<Vec<Arc<
     Ok(tests.into_iter().map(|test| test.plan).collect())
 }
 
-/// Documents that are right, and the tests among them that are meant.
+/// Valid documents, and the selected tests among them.
 pub(crate) struct CheckedDocuments {
     pub(crate) read: DocumentSet,
     pub(crate) tests: Vec<Test>,
 }
 
-/// What the files hold, if all of it is right.
+/// Reads the documents of the files; an error if one of them is invalid.
 pub(crate) fn checked(asked: &args::Tests, terminal: &Terminal) -> Result<CheckedDocuments, Exit> {
     let read = read(&asked.paths, RECEIVER, terminal)?;
     let is_meant = |it: &&Test| is_meant(&it.plan.id, &it.plan.name, &it.plan.tags, &asked.filter);
     let mut tests: Vec<_> = read.tests.iter().filter(is_meant).cloned().collect();
     for test in &mut tests {
-        // Nothing is waited for here, so that it only matters to later runs.
+        // This command waits for no trace, so the settle profile only matters for later runs.
         if let Err(why) = read.beside.settle(test, terminal) {
             terminal.line(&format!("warning: {why}"));
         }
@@ -102,10 +103,10 @@ pub(crate) fn checked(asked: &args::Tests, terminal: &Terminal) -> Result<Checke
     Ok(CheckedDocuments { read, tests })
 }
 
-/// The tests and suites that are meant, in the order in which they are written, and what stands beside them.
+/// Returns the selected tests and suites, in the order of the documents, and the documents beside them.
 ///
-/// A test that one of the suites runs is not run by itself too, unless it is asked for by its id or name. A suite has no
-/// tags: where tags are asked for, it is left out.
+/// A test that one of the suites runs is not run by itself too, unless its id or name is selected. A suite has no tags:
+/// a selection by tags excludes it.
 pub(crate) fn items(
     paths: &[PathBuf],
     filter: &args::Filter,
@@ -150,7 +151,7 @@ pub(crate) fn items(
     Ok((items, read.beside))
 }
 
-/// Holds every test to what stands beside it.
+/// Applies the gates and the settle profiles to every test.
 pub(crate) fn hold(items: &mut [Item], beside: &Beside, terminal: &Terminal) -> Result<(), Exit> {
     let gates = beside.gates(terminal)?;
     let mut is_refused = false;
@@ -170,18 +171,18 @@ pub(crate) fn hold(items: &mut [Item], beside: &Beside, terminal: &Terminal) -> 
     if is_refused { Err(Exit::Refused) } else { Ok(()) }
 }
 
-/// What the files hold.
+/// The content of the files.
 pub(crate) struct DocumentSet {
     tests: Vec<Test>,
     items: Vec<UnresolvedItem>,
     beside: Beside,
-    /// All of them.
+    /// The number of all documents.
     pub(crate) documents: usize,
-    /// Where OTLP is received, as a Collector would be told.
+    /// The OTLP address, as a Collector's configuration would contain it.
     receiver: String,
 }
 
-/// An item before the steps of suites have found their tests.
+/// An item before the tests of suite steps are resolved.
 enum UnresolvedItem {
     Test(usize),
     Suite(lang::TestSuite, PathBuf),
@@ -221,7 +222,7 @@ impl DocumentSet {
         let test = |plan| Test { file: file.to_owned(), plan: Arc::new(plan) };
         self.tests.extend(planned.into_iter().map(|planned| test(planned.plan)));
         let mut tests = first..self.tests.len();
-        // What tells other documents from a test stands in its text; most files have none and are read once.
+        // Every other document has its kind in the text. Most files contain only tests, and are parsed once.
         let has_kind = |kind| text.content().contains(kind);
         let is_needed = tests.is_empty() || lang::kinds_beside_test().any(has_kind);
         let documents = if is_needed { lang::read(text).0 } else { Vec::new() };
@@ -242,8 +243,8 @@ impl DocumentSet {
     }
 }
 
-/// Finds the test of each step: among those that were read, or in the file that the step names, whose other documents
-/// stand beside it.
+/// Resolves the test of each step: among the tests read so far, or in the file that the step names. The other documents of
+/// that file are added to `beside`.
 fn connect(
     (suite, file): (&lang::TestSuite, &Path),
     known: &[Test],
@@ -328,11 +329,11 @@ fn is_meant(id: &TestId, name: &str, tags: &[String], filter: &args::Filter) -> 
         && (filter.tags.is_empty() || filter.tags.iter().any(|tag| tags.contains(tag)))
 }
 
+/// Prints that no test is selected, and the reason.
 pub(crate) fn none_selected(
     read: &DocumentSet,
     filter: &args::Filter,
     terminal: &Terminal,
-/// Tells that nothing is meant, and why.
 ) -> Exit {
     let why = match read.items.len() {
         0 => "there is no document of type `Test` in what was named".to_owned(),
@@ -344,7 +345,7 @@ pub(crate) fn none_selected(
     Exit::Refused
 }
 
-/// What was asked for and nothing has.
+/// Returns a message about the first requested tag, id or name that no test has.
 fn unknown(read: &DocumentSet, filter: &args::Filter) -> Option<String> {
     let mut tags = BTreeSet::new();
     let mut names = BTreeSet::new();
@@ -372,7 +373,7 @@ fn unknown(read: &DocumentSet, filter: &args::Filter) -> Option<String> {
     })
 }
 
-/// So many tests, in words.
+/// Returns a number of tests in words.
 pub(crate) fn tests(count: usize) -> String {
     match count {
         1 => "1 test".to_owned(),

@@ -1,7 +1,7 @@
-//! Documents, from paths to what they say.
+//! Reads documents: from paths to parsed documents.
 //!
-//! A folder stands for the files below it that end in `.yaml` or `.yml`, sorted by path; hidden folders are left out, and
-//! links to folders are not followed. What `learn` writes is no document.
+//! A folder includes all files below it that end in `.yaml` or `.yml`, sorted by path. Hidden folders are skipped, and
+//! links to folders are not followed. The file that `learn` writes is no document.
 
 use std::{
     fs::{self, File},
@@ -14,12 +14,12 @@ use source::{Diagnostic, Text};
 
 use crate::{exit::Exit, learn, terminal::Terminal};
 
-/// A file's bytes at the most.
+/// The upper bound for a file, in bytes.
 const FILE_BYTES_MAX: usize = source::TEXT_BYTES_MAX;
-/// Files of one command at the most.
+/// The upper bound for the files of one command.
 const FILES_MAX: usize = 100_000;
 
-/// All files that the paths stand for, each once.
+/// Returns all files of the paths, each once.
 pub(crate) fn files(paths: &[PathBuf], terminal: &Terminal) -> Result<Vec<PathBuf>, Exit> {
     let mut files = Vec::new();
     for path in paths {
@@ -59,13 +59,13 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a file in a folder counts.
+/// Whether a file in a folder is a document file.
 pub(crate) fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
         && path.file_name().is_none_or(|name| name != learn::FILE)
 }
 
-/// Reads a file; what stands in the way is told on the terminal.
+/// Reads a file; prints an error on the terminal if it cannot be read.
 pub(crate) fn read(path: &Path, terminal: &Terminal) -> Result<Text, Exit> {
     let name = path.display().to_string();
     match content(path) {
@@ -80,7 +80,7 @@ pub(crate) fn read(path: &Path, terminal: &Terminal) -> Result<Text, Exit> {
 fn content(path: &Path) -> Result<String, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut content = String::new();
-    // One byte more than allowed tells that there is more, whatever size the file is said to have.
+    // Reads one byte more than allowed to detect a file that is too large, whatever size its metadata states.
     let mut bounded = file.take(FILE_BYTES_MAX as u64 + 1);
     bounded.read_to_string(&mut content).map_err(|error| error.to_string())?;
     if content.len() > FILE_BYTES_MAX {
@@ -89,7 +89,7 @@ fn content(path: &Path) -> Result<String, String> {
     Ok(content)
 }
 
-/// The plans of all tests in a text; mistakes are drawn on the terminal.
+/// Compiles the plans of all tests in a text; renders diagnostics on the terminal.
 pub(crate) fn compile(text: &Text, terminal: &Terminal) -> Result<Vec<Plan>, Exit> {
     let (planned, diagnostics) = lang::plans(text);
     terminal.diagnostics(&diagnostics);
@@ -99,7 +99,7 @@ pub(crate) fn compile(text: &Text, terminal: &Terminal) -> Result<Vec<Plan>, Exi
     Ok(planned.into_iter().map(|planned| planned.plan).collect())
 }
 
-/// The documents of a file; mistakes are drawn on the terminal.
+/// Parses the documents of a file; renders diagnostics on the terminal.
 pub(crate) fn documents(path: &Path, terminal: &Terminal) -> Result<Vec<Document>, Exit> {
     let text = read(path, terminal)?;
     let (documents, diagnostics) = lang::read(&text);

@@ -1,28 +1,28 @@
-//! Exit codes: what a pipeline can rely on.
+//! Exit codes: the contract with CI pipelines.
 
 use std::process::ExitCode;
 
 use model::{Fault, Verdict};
 
-/// How the program ends.
+/// The exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// 0: everything asked for was shown to hold.
+    /// 0: everything requested was shown to hold.
     Passed,
     /// 1: something was shown not to hold.
     Failed,
     /// 2: usage, configuration or document error; nothing was tested.
     Refused,
-    /// 3: nothing was shown either way.
+    /// 3: neither was shown.
     Inconclusive,
-    /// 130: Ctrl-C ended it before all was tested.
+    /// 130: Ctrl-C ended it before all tests were run.
     Interrupted,
-    /// 143: SIGTERM, or a terminal that went away, ended it before all was tested.
+    /// 143: SIGTERM, or a closed terminal, ended it before all tests were run.
     Terminated,
 }
 
 impl Exit {
-    /// Of several, the first of 130, 143, 2, 1, 3 that occurs.
+    /// Aggregates several exits: returns the first of 130, 143, 2, 1, 3 that occurs.
     pub(crate) fn over(exits: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Self::Passed;
         for exit in exits {
@@ -66,7 +66,7 @@ impl From<Fault> for Exit {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Invalid | Fault::Missing | Fault::Conflict | Fault::Denied => Self::Refused,
-            // The world failed, or we did: nothing is known of the system under test.
+            // The environment or our code failed: the result of the system under test is unknown.
             Fault::Upstream | Fault::Overloaded | Fault::Internal => Self::Inconclusive,
         }
     }

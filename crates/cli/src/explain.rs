@@ -1,4 +1,4 @@
-//! `explain`: how a selector narrows a trace, and what decides an assertion or claim.
+//! `explain`: shows how a selector narrows a trace, and the spans that decide an assertion or claim.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use source::{Diagnostic, Text};
 
 use crate::{args, documents, exit::Exit, recording, terminal::Terminal};
 
-/// Explains a selector, or all that the tests of a file say.
+/// Explains a selector, or all specs and claims of the tests of a file.
 pub(crate) fn explain(args: &args::Explain, terminal: &Terminal) -> Result<Exit, Exit> {
     let trace = recording::read(&args.recording.trace, args.recording.trace_id, terminal)?;
     let path = Path::new(&args.what);

@@ -1,4 +1,4 @@
-//! The files that a test names, read from beside its document.
+//! Reads the files that a test names, relative to its document.
 
 use std::{
     fs::File,
@@ -10,19 +10,19 @@ use lang::{FileRef, Files, Plan};
 use model::{Fault, Faulty, Place};
 use thiserror::Error;
 
-/// A file's bytes at the most: as many as an answer may have.
+/// The upper bound for a file, in bytes: the same as for a response.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// A file that a test names cannot be read.
+/// An error: a file that a test names cannot be read.
 #[derive(Debug, Error)]
 #[error(
     "cannot read `{}`, named{} at {}:{}:{}: {why}",
     found.display(), as_written(path, found), place.file, place.line, place.column
 )]
 pub(crate) struct FileError {
-    /// As written.
+    /// The path as written in the document.
     path: String,
-    /// Where it is looked for.
+    /// The resolved path.
     found: PathBuf,
     place: Place,
     why: String,
@@ -34,7 +34,7 @@ impl Faulty for FileError {
     }
 }
 
-/// How it is named, where that says more.
+/// Returns the path as written, if it differs from the resolved path.
 fn as_written(path: &str, found: &Path) -> String {
     if Path::new(path) == found { String::new() } else { format!(" as `{path}`") }
 }
@@ -59,7 +59,7 @@ fn content(file: &FileRef) -> Result<Vec<u8>, FileError> {
     };
     let opened = File::open(&found).map_err(|error| wrong(error.to_string()))?;
     let mut content = Vec::new();
-    // One byte more than allowed tells that there is more, whatever size the file is said to have.
+    // Reads one byte more than allowed to detect a file that is too large, whatever size its metadata states.
     let mut bounded = opened.take(FILE_BYTES_MAX + 1);
     bounded.read_to_end(&mut content).map_err(|error| wrong(error.to_string()))?;
     if content.len() as u64 > FILE_BYTES_MAX {

@@ -1,10 +1,10 @@
-//! `fmt`: the embedded selectors, assertions and claims in their one form.
+//! `fmt`: writes the embedded selectors, assertions and claims in canonical form.
 
 use std::{fs, io::Write, path::Path};
 
 use crate::{args, documents, exit::Exit, terminal::Terminal};
 
-/// Formats the files, or tells which ones would change.
+/// Formats the files, or lists those that would change.
 pub(crate) fn fmt(args: &args::Fmt, terminal: &Terminal) -> Result<Exit, Exit> {
     let mut exits = Vec::new();
     for file in documents::files(&args.paths, terminal)? {
@@ -38,13 +38,13 @@ fn one(file: &Path, is_check: bool, terminal: &Terminal) -> Result<Exit, Exit> {
     Ok(Exit::Passed)
 }
 
-/// Writes beside the file and then takes its place, so that nobody ever finds half of it.
+/// Writes a temporary file and renames it, so that a reader never sees a partial file.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    // A link keeps pointing where it points.
+    // A symbolic link keeps its target.
     let file = fs::canonicalize(file)?;
     let mut beside = file.clone().into_os_string();
     beside.push(".qualitytrace-fmt");
-    // Never through a file that is there already, whoever put it there.
+    // `create_new` never writes through an existing file, for example one that another process created.
     let mut new = fs::OpenOptions::new().write(true).create_new(true).open(&beside)?;
     new.write_all(text.as_bytes())?;
     fs::set_permissions(&beside, fs::metadata(&file)?.permissions())?;

@@ -1,4 +1,4 @@
-//! `init`: writes a first test, for the shop that `demo` opens.
+//! `init`: writes a first test, for the shop that `demo` starts.
 
 use std::{
     ffi::OsStr,
@@ -13,11 +13,11 @@ use thiserror::Error;
 
 use crate::{exit::Exit, run::FOLDER, terminal::Terminal};
 
-/// The first test, in [`FOLDER`].
+/// The file of the first test, in [`FOLDER`].
 const FILE: &str = "checkout.yaml";
-/// The test as it is written, but for where the shop is.
+/// The text of the test, except for the address of the shop.
 const TEST: &str = include_str!("init/checkout.yaml");
-/// Where the shop is, in [`TEST`].
+/// The address of the shop in [`TEST`].
 const SHOP: &str = "127.0.0.1:11634";
 
 /// Write a first test, for the shop that `qualitytrace demo` opens
@@ -28,7 +28,7 @@ pub(crate) struct InitArgs {
     http: SocketAddr,
 }
 
-/// Why nothing was written.
+/// The reason why no file was written.
 #[derive(Debug, Error)]
 pub(crate) enum InitError {
     #[error("`{0}` is there already and stays as it is: `qualitytrace run` runs it")]
@@ -50,7 +50,7 @@ impl Faulty for InitError {
     }
 }
 
-/// Writes the test, and says what to type next.
+/// Writes the test, and prints the next commands.
 pub(crate) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Exit> {
     let text = TEST.replace(SHOP, &args.http.to_string());
     let path = write(Path::new(FOLDER), OsStr::new(FILE), &text)
@@ -65,7 +65,7 @@ pub(crate) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Exit> {
     Ok(Exit::Passed)
 }
 
-/// Writes a new file, and never over one that is there.
+/// Writes a new file, and never overwrites an existing one.
 pub(crate) fn write(folder: &Path, file: &OsStr, text: &str) -> Result<String, InitError> {
     let path = folder.join(file);
     let shown = path.display().to_string();

@@ -1,7 +1,7 @@
-//! `learn`: what was learned of the system here, as a file to commit, so that a clean machine need not find out again.
+//! `learn`: writes the learned profile to a file to commit, so that a clean machine need not learn it again.
 //!
-//! Only what enough runs have shown is written, sorted, so that the file changes when the system does. Deliberately absent:
-//! single runs, which are in `.qualitytrace/learned.json`.
+//! It writes only facts that enough runs have confirmed, sorted, so that the file changes only when the system does.
+//! Deliberately absent: single runs, which are in `.qualitytrace/learned.json`.
 
 use std::{collections::BTreeMap, fmt::Write, path::Path, time::Duration};
 
@@ -10,19 +10,19 @@ use source::{Diagnostics, Fields, Item, Text};
 
 use crate::{documents, exit::Exit, run::state, terminal::Terminal};
 
-/// The file, in the working folder.
+/// The name of the file, in the working folder.
 pub(crate) const FILE: &str = "qualitytrace-learned.yaml";
 
-/// As many runs as have to agree: what the file says counts.
+/// The number of runs that have to agree; an entry of the file counts as that many runs.
 const RUNS: usize = 3;
-/// A delay is written in steps of this many milliseconds, always upward, so that it does not change with every run.
+/// A delay is rounded up to a multiple of this many milliseconds, so that it does not change with every run.
 const STEP_MS: u64 = 5;
 
-/// Writes what is known here into the file.
+/// Writes the learned profile of this machine into the file.
 pub(crate) fn learn(terminal: &Terminal) -> Result<Exit, Exit> {
     let (mut learned, local) = (committed(terminal), state::learned(terminal));
     for (name, _) in local.services.iter().filter(|(_, service)| service.delay().is_some()) {
-        // What is known here is newer; else one export that was late once would count for ever.
+        // The local profile is newer. Otherwise one export that was late once would count forever.
         if let Some(service) = learned.services.get_mut(name) {
             service.delays_ns.clear();
         }
@@ -44,7 +44,7 @@ pub(crate) fn learn(terminal: &Terminal) -> Result<Exit, Exit> {
     Ok(Exit::Passed)
 }
 
-/// What the file says; nothing where there is none, or none that can be read, which is told.
+/// Returns the profile in the file; empty if there is no file, or if it cannot be read, which is printed.
 pub(crate) fn committed(terminal: &Terminal) -> LearnedProfile {
     let path = Path::new(FILE);
     if !path.exists() {
@@ -113,7 +113,7 @@ fn nanos(delay: Duration) -> u64 {
     u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The text, and of how many services it tells.
+/// Returns the text, and the number of services in it.
 fn write(learned: &LearnedProfile) -> (String, usize) {
     let mut services = BTreeMap::new();
     for (name, service) in &learned.services {
@@ -168,7 +168,7 @@ fn upward(delay: Duration) -> u64 {
     millis.max(1).div_ceil(STEP_MS) * STEP_MS
 }
 
-/// A text as YAML, which reads JSON's strings.
+/// Quotes a text for YAML, which accepts JSON strings.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! `lint`: a recorded trace against the analyzer's rules.
+//! `lint`: checks a recorded trace against the analyzer's rules.
 
 use lang::{Document, Rules};
 use model::{Analysis, Judgement, Level, Outcome, Step, StepTime, Verdict, World};

@@ -1,7 +1,7 @@
-//! What the server's process says on stderr, in lines for people or as JSON. Its level can change while it runs.
+//! The log of the server's process on stderr, as text lines or as JSON. Its level can change at run time.
 //!
-//! JSON is written by hand and not by the subscriber's own form, since that knows no ids of traces: ours come from the
-//! context that work is done in. Deliberately absent: where logs go beyond stderr, which is telemetry's.
+//! The JSON formatter is our own, since that of the subscriber has no trace ids: ours come from the current OpenTelemetry
+//! context. Deliberately absent: other destinations of logs than stderr, which belong to telemetry.
 
 use std::fmt;
 
@@ -30,10 +30,10 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// The level, to be changed.
+/// A handle to change the level.
 pub(crate) type Levels = reload::Handle<Targets, tracing_subscriber::Registry>;
 
-/// Begins to log: to stderr, and to the exporters that take logs.
+/// Starts to log: to stderr, and to the exporters that accept logs.
 pub(crate) fn start(log: Log, telemetry: &server::Telemetry) -> Levels {
     let (levels, handle) = reload::Layer::new(targets(log.level));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
@@ -48,7 +48,7 @@ pub(crate) fn start(log: Log, telemetry: &server::Telemetry) -> Levels {
     handle
 }
 
-/// What is said at this level.
+/// Returns the filter for this level.
 pub(crate) fn targets(level: Level) -> Targets {
     let ours = match level {
         Level::Trace => LevelFilter::TRACE,
@@ -57,14 +57,14 @@ pub(crate) fn targets(level: Level) -> Targets {
         Level::Warn => LevelFilter::WARN,
         Level::Error => LevelFilter::ERROR,
     };
-    // Libraries are quiet below a warning: what they log there quotes values.
+    // Libraries log from level warning only: their lower levels quote values.
     let others = ours.min(LevelFilter::WARN);
     Targets::new()
         .with_default(others)
         .with_targets(server::CRATES.iter().map(|name| (*name, ours)))
 }
 
-/// An object a line.
+/// A formatter that writes one JSON object per line.
 struct Json;
 
 impl<S, N> FormatEvent<S, N> for Json
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// The fields of an event, put beside the others.
+/// A visitor that inserts the fields of an event beside the others.
 struct Fields<'a>(&'a mut Map<String, Value>);
 
 impl Visit for Fields<'_> {

@@ -1,4 +1,4 @@
-//! `login`: keeps a token for a server, after the server has said whose it is.
+//! `login`: stores a token for a server, after the server has reported the identity of the token.
 
 use std::io::{self, BufRead, Read};
 
@@ -13,7 +13,7 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Bytes of what is typed.
+/// The upper bound for the input, in bytes.
 const TYPED_MAX: u64 = 4096;
 
 /// Keep a token for a server, in the user's configuration folder
@@ -39,7 +39,7 @@ pub(crate) async fn login(
         None => typed(terminal)?,
     };
     let profile = args.identity.profile.as_deref().unwrap_or(PROFILE);
-    // The profile that is being made need not be there yet.
+    // The new profile need not exist yet.
     let asked =
         args::Identity { token: Some(token.clone()), profile: None, ca: args.identity.ca.clone() };
     let known = profiles::known(args.server.as_deref(), &asked, environment);

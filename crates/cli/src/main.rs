@@ -1,8 +1,8 @@
-//! `qualitytrace`: the one binary.
+//! `qualitytrace`: the only binary.
 //!
-//! Here the outside enters: arguments, environment, clock, chance. Below, everything is handed down.
-//! Results go to stdout, progress and mistakes to stderr. Deliberately absent: SQL, and any knowledge of
-//! what a verdict is made of.
+//! Here external input enters: arguments, environment, clock, randomness. All other code gets it as parameters.
+//! Results go to stdout, progress and errors to stderr. Deliberately absent: SQL, and any knowledge of how a verdict
+//! is decided.
 
 mod args;
 mod beside;
@@ -53,7 +53,7 @@ use exit::Exit;
 use serve::Outside;
 use terminal::{Interactivity, Terminal};
 
-/// What the program is called.
+/// The name of the program.
 const NAME: &str = "qualitytrace";
 
 fn main() -> ExitCode {
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     let terminal = Terminal::new(colour(), watched());
     let world = World::new(now, random);
     let work = || runtime("work");
-    // A command that ends early ends with its exit all the same.
+    // A command that ends early returns its exit as an error.
     let (Ok(exit) | Err(exit)) = match args.command {
         Command::Run(args) => on(work(), &terminal, |work| {
             work.block_on(async {
@@ -103,7 +103,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => on(work(), &terminal, |work| {
             let environment = environment().collect();
             let outside = Outside { environment, world, work: work.handle().clone() };
-            // Signals and reload are heard where nobody is held: they are the way out.
+            // Signals and reloads are handled on threads that telemetry never blocks: they are the way to stop the server.
             telemetry::suppress_this_thread();
             on(calm(), &terminal, |calm| calm.block_on(serve::serve(&args, outside, &terminal)))
         }),
@@ -125,7 +125,7 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// What is asked of whole traces.
+/// Runs a command on complete traces.
 async fn of_traces(
     command: &OfTraces,
     environment: Vec<(String, String)>,
@@ -141,7 +141,7 @@ async fn of_traces(
     }
 }
 
-/// What is asked of a server, or done for one.
+/// Runs a command that sends requests to a server, or works for one.
 async fn of_server(
     command: &OfServer,
     environment: &Environment,
@@ -160,7 +160,7 @@ async fn of_server(
     }
 }
 
-/// Has something done on a runtime. What is asked to stop at once does not wait for threads that block.
+/// Runs a task on a runtime. The shutdown does not wait for threads that block.
 fn on(
     mut builder: runtime::Builder,
     terminal: &Terminal,
@@ -175,17 +175,17 @@ fn on(
     exit
 }
 
-/// The wall clock. It ends in 2554, as OTLP's does.
+/// Returns the wall clock time. It ends in 2554, as in OTLP.
 #[expect(clippy::disallowed_methods, reason = "this is where the clock enters")]
 fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// The system's dice.
+/// Returns random bytes of the operating system.
 fn random() -> [u8; 32] {
     let mut bytes = [0; 32];
-    // Without randomness there are no keys and no ids: nothing that follows could be trusted.
+    // Without randomness there are no keys and no ids: all further results would be untrustworthy.
     getrandom::fill(&mut bytes).expect("the operating system has randomness");
     bytes
 }
@@ -196,15 +196,15 @@ fn runtime(name: &str) -> runtime::Builder {
     builder
 }
 
-/// The runtime whose threads record nothing, so that nothing on it is held by a full buffer of telemetry. It has two, so that a
-/// large export does not hold a probe.
+/// Returns the builder of the control runtime. Its threads record no telemetry, so that a full telemetry buffer never blocks
+/// them. It has two threads, so that a large export does not block a probe.
 fn calm() -> runtime::Builder {
     let mut builder = runtime("calm");
     builder.worker_threads(2).on_thread_start(telemetry::suppress_this_thread);
     builder
 }
 
-/// What `${env:NAME}` may name in a local run, and what overrules a configuration.
+/// Returns the environment variables: for `${env:NAME}` in a local run, and as overrides of a configuration.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]
 fn environment() -> impl Iterator<Item = (String, String)> {
     env::vars_os()
@@ -212,12 +212,12 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 }
 
 fn colour() -> Colour {
-    // The logs of a pipeline are read as text, also where it pretends to be a terminal.
+    // The logs of a CI pipeline are read as text, even if it emulates a terminal.
     let asked_not_to = is_set("NO_COLOR") || is_set("CI");
     if std::io::stdout().is_terminal() && !asked_not_to { Colour::Always } else { Colour::Never }
 }
 
-/// Whether somebody watches the progress as it goes on.
+/// Returns whether a person watches the progress on a terminal.
 fn watched() -> Interactivity {
     if std::io::stderr().is_terminal() && !is_set("CI") {
         Interactivity::Yes

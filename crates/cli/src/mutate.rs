@@ -1,7 +1,7 @@
-//! `mutate`: would the tests notice? Each recorded trace is made wrong in one way at a time and judged again, offline.
+//! `mutate`: checks whether tests detect faults. It mutates each recorded trace in one way at a time and re-judges it, offline.
 //!
-//! A mutant is killed where a test that passes on the trace as it was recorded fails on the mutant. Inconclusive is not
-//! enough: a pipeline may be told to let that pass. Deliberately absent: running anything again.
+//! A mutant is killed if a test that passes on the recorded trace fails on the mutant. Inconclusive does not count as
+//! killed: a pipeline may be configured to accept it. Deliberately absent: running a test again.
 
 mod propose;
 mod report;
@@ -25,24 +25,24 @@ use crate::{args, discovery, exit::Exit, recording, terminal::Terminal, variable
 use report::{Aware, MutantCoverage, MutantResult, MutatedTrace, MutationReport, TestTotal};
 use survivors::Survivors;
 
-/// Traces of one command at the most.
+/// The upper bound for the traces of one command.
 const TRACES_MAX: usize = 1_000;
 
-/// A test that is ready to judge.
+/// A test that is resolved and ready to judge.
 struct ResolvedTest {
     plan: Arc<Plan>,
     resolved: ResolvedPlan,
 }
 
-/// A recorded trace, and whose it is.
+/// A recorded trace, and its test.
 struct RecordedTrace {
     file: PathBuf,
-    /// The test that it was recorded for, where its name says so; else the file's name.
+    /// The id of the test that the trace was recorded for, if the file name contains it; else the file name.
     name: String,
     trace: Trace,
 }
 
-/// Mutates the traces and tells which mutants no test noticed.
+/// Mutates the traces and reports the mutants that no test killed.
 pub(crate) fn mutate(
     args: &args::Mutate,
     environment: Vec<(String, String)>,
@@ -93,7 +93,7 @@ fn exit(
         ));
         exit = Exit::Failed;
     }
-    // 90 % of 1000 are 900, and 899 are not.
+    // The comparison is exact: 90 % of 1000 are 900, and 899 are below it.
     let is_below = |least: u8| found.killed() * 100 < usize::from(least) * found.total();
     if let Some(least) = args.least.filter(|least| is_below(*least)) {
         terminal.line(&format!("error: the score is below the least one, {least} %"));
@@ -102,7 +102,7 @@ fn exit(
     exit
 }
 
-/// All traces that the paths stand for, in order.
+/// Returns all traces of the paths, in order.
 fn recordings(
     paths: &[PathBuf],
     tests: &[ResolvedTest],
@@ -133,7 +133,7 @@ fn recordings(
         let trace = recording::read(&file, None, terminal)?;
         let stem = file.file_stem().map(|it| it.to_string_lossy().into_owned());
         let name = stem.unwrap_or_else(|| file.display().to_string());
-        // As `run --traces` names them.
+        // The file name that `run --traces` writes.
         let of_test = name.strip_suffix(&format!("-{}", trace.id()));
         let test = tests.iter().find(|test| Some(test.plan.id.as_str()) == of_test);
         let name = test.map_or(name.clone(), |test| test.plan.id.to_string());
@@ -142,7 +142,7 @@ fn recordings(
     Ok(recordings)
 }
 
-/// The files of a folder that may hold a trace, sorted.
+/// Returns the files of a folder that may contain a trace, sorted.
 fn below(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -157,7 +157,7 @@ fn below(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The tests that pass on a trace as it was recorded, by number, each with what it looks at.
+/// Returns the indexes of the tests that pass on the recorded trace, each with its coverage.
 fn aware(
     recording: &RecordedTrace,
     tests: &[ResolvedTest],
@@ -234,7 +234,7 @@ fn judge_all(
     })
 }
 
-/// Exactly as `check` does it: the trace is whole, and nothing was fired.
+/// Judges exactly as `check` does: the trace is complete, and no trigger was fired.
 fn judge(resolved: &ResolvedPlan, trace: &Trace) -> Verdict {
     let settlement = Settlement { spans: trace.len() as u64, ..Settlement::default() };
     let evidence =
@@ -242,7 +242,7 @@ fn judge(resolved: &ResolvedPlan, trace: &Trace) -> Verdict {
     lang::judge(resolved, &evidence).verdict
 }
 
-/// Who looks at the span that was mutated, or else at what stands next to it.
+/// Returns the specs and claims that cover the mutated span, or else its neighbours.
 fn noticed(
     mutant: &Mutant,
     parts: &Parts,

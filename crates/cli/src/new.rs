@@ -1,4 +1,4 @@
-//! `new`: makes a test from a curl command, by running it once and proposing what the trace showed.
+//! `new`: creates a test from a curl command, by running it once and proposing specs and claims from the trace.
 
 mod curl;
 mod document;
@@ -29,11 +29,11 @@ use curl::Curl;
 use document::Draft;
 use propose::Proposals;
 
-/// The largest file that `-d @FILE` may name.
+/// The upper bound for a file of `-d @FILE`, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Quiet for so long means that nothing was known of the system.
+/// A quiet period of this length means that the system had no learned profile.
 const UNKNOWN_NS: u64 = 6_000_000_000;
-/// Headers that often hold a secret.
+/// Headers that often contain a secret.
 const SECRETS: &[&str] =
     &["authorization", "cookie", "x-api-key", "api-key", "proxy-authorization"];
 
@@ -54,7 +54,7 @@ pub(crate) struct NewArgs {
     command: Vec<String>,
 }
 
-/// Fires the command's request once, and writes a test of what it showed.
+/// Sends the command's request once, and writes a test from the observed run.
 pub(crate) async fn new(
     args: &NewArgs,
     environment: Vec<(String, String)>,
@@ -92,7 +92,7 @@ pub(crate) async fn new(
     Ok(Exit::Passed)
 }
 
-/// What is said of a test that was written.
+/// Returns the message about a test that was written.
 fn done(path: &str, proposals: &Proposals, shown: ObservedRun<'_>, curl: &Curl) -> String {
     let Proposals { specs, claims } = proposals;
     let status = shown.answer.response().map_or(0, |response| response.status);
@@ -120,9 +120,9 @@ fn done(path: &str, proposals: &Proposals, shown: ObservedRun<'_>, curl: &Curl) 
     text
 }
 
-/// What came of a request without a whole trace, and that no test was written.
+/// Reports the result of a request without a complete trace, and that no test was written.
 fn not_shown(mut finished: FinishedRun, terminal: &Terminal) -> Result<Exit, Exit> {
-    // The one that was only asked for so that all is waited for.
+    // This output was only requested to make the run wait for the complete trace.
     finished.outcome.judgement.outputs.clear();
     let mut reports = Reports::new(&args::ReportArgs { targets: Vec::new() }, terminal)?;
     reports.expect(1);
@@ -132,7 +132,7 @@ fn not_shown(mut finished: FinishedRun, terminal: &Terminal) -> Result<Exit, Exi
     Err(Exit::Inconclusive)
 }
 
-/// Runs a plan here, and keeps what was learned of the system.
+/// Runs a plan locally, and stores the learned profile.
 async fn fire(
     args: &NewArgs,
     plan: &Plan,
@@ -157,11 +157,11 @@ async fn fire(
     Ok(finished)
 }
 
-/// A file that the command names.
+/// Reads a file that the command names.
 fn text_file(path: &str) -> Result<String, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut text = String::new();
-    // One byte more than allowed tells that there is more, whatever size the file is said to have.
+    // Reads one byte more than allowed to detect a file that is too large, whatever size its metadata states.
     let mut bounded = file.take(FILE_BYTES_MAX + 1);
     bounded.read_to_string(&mut text).map_err(|error| error.to_string())?;
     match text.len() as u64 <= FILE_BYTES_MAX {
@@ -170,8 +170,8 @@ fn text_file(path: &str) -> Result<String, String> {
     }
 }
 
-/// The request with its files named as seen from the folder of the document. What curl names is relative to the working
-/// folder.
+/// Returns the request with its file paths relative to the folder of the document. The paths of curl are relative to the
+/// working folder.
 fn beside(mut curl: Curl, folder: &Path) -> Curl {
     let is_below = folder.components().all(|part| matches!(part, Component::Normal(_)));
     let up = "../".repeat(folder.components().count());
@@ -187,7 +187,7 @@ fn beside(mut curl: Curl, folder: &Path) -> Curl {
     curl
 }
 
-/// What the request showed.
+/// The observed run of the request.
 #[derive(Clone, Copy, Debug)]
 struct ObservedRun<'a> {
     answer: &'a Answer,
@@ -196,7 +196,7 @@ struct ObservedRun<'a> {
     settlement: &'a Settlement,
 }
 
-/// What a test is called, in words and in letters that a file may have.
+/// The name of a test, and its id, which is valid as a file name.
 #[derive(Debug, PartialEq, Eq)]
 struct Name {
     name: String,
@@ -220,7 +220,7 @@ impl Name {
     }
 }
 
-/// The document that is fired. It judges nothing, and asks for a value of the whole trace, which is waited for.
+/// Returns the document for the first run. It has no specs. Its output makes the run wait for the complete trace.
 fn fired(name: &Name, curl: &Curl) -> String {
     let proposals = &Proposals::default();
     let draft = Draft { id: &name.id, name: &name.name, curl, redirects: true, proposals };
@@ -228,14 +228,14 @@ fn fired(name: &Name, curl: &Curl) -> String {
     draft.text() + output
 }
 
-/// The document with all that can be said of what was shown, and held.
+/// Returns the document with all proposals that hold for the observed run.
 fn proposed(
     name: &Name,
     curl: &Curl,
     shown: ObservedRun<'_>,
     seed: &Seed,
 ) -> Result<(Proposals, String), String> {
-    // Whether redirects are followed need not be said where there was none.
+    // Without a redirect in the run, the document need not set the number of redirects.
     let status = shown.answer.response().map(|response| response.status);
     let redirects = status.is_some_and(|status| (300..400).contains(&status));
     let draft = |proposals: &Proposals| {
@@ -248,7 +248,7 @@ fn proposed(
     Ok((proposals, text))
 }
 
-/// What held of what was proposed.
+/// Returns the proposals that hold.
 fn held(mut proposals: Proposals, judged: &Judgement) -> Proposals {
     for (spec, judged) in proposals.specs.iter_mut().zip(&judged.specs) {
         let mut verdicts = judged.assertions.iter().map(|assertion| assertion.verdict);
@@ -260,7 +260,7 @@ fn held(mut proposals: Proposals, judged: &Judgement) -> Proposals {
     proposals
 }
 
-/// Judges a document against what was shown.
+/// Judges a document against the observed run.
 fn judge(document: &str, shown: ObservedRun<'_>, seed: &Seed) -> Result<Judgement, String> {
     let plan = plan(document, Path::new("the new test"))?;
     let resolved = lang::resolve(&plan, &Vars::default(), seed).map_err(|it| it.to_string())?;
@@ -273,7 +273,7 @@ fn judge(document: &str, shown: ObservedRun<'_>, seed: &Seed) -> Result<Judgemen
     Ok(lang::judge(&resolved, &evidence))
 }
 
-/// The plan of a document that was written here, or a picture of what is wrong with it.
+/// Returns the plan of a generated document, or its rendered diagnostics.
 fn plan(document: &str, path: &Path) -> Result<Plan, String> {
     let (mut plans, mistakes) = lang::plans(&Text::new(path.display().to_string(), document));
     match plans.pop() {

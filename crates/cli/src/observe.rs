@@ -1,11 +1,11 @@
-//! `config check`, `telemetry plan`, `telemetry probe` and `telemetry status`: whether a configuration is right, what it will do,
-//! whether that would work, and whether it does.
+//! `config check`, `telemetry plan`, `telemetry probe` and `telemetry status`: whether a configuration is valid, what it
+//! would do, whether its destinations accept data, and the status of a running server.
 
 use server::config::Environment;
 
 use crate::{args, configuration, exit::Exit, remote, terminal::Terminal};
 
-/// Carries out `config …`.
+/// Runs `config …`.
 pub(crate) fn config(
     args: &args::Config,
     environment: &Environment,
@@ -24,7 +24,7 @@ pub(crate) fn config(
     Ok(Exit::Passed)
 }
 
-/// Carries out `telemetry …`.
+/// Runs `telemetry …`.
 pub(crate) async fn telemetry(
     args: &args::Telemetry,
     environment: &Environment,

@@ -1,7 +1,7 @@
-//! Profiles: the servers that a person knows, and the token by which each knows them.
+//! Profiles: the servers of a user, and the token for each of them.
 //!
-//! One file in the user's configuration folder, readable by the user alone. A token is shown to the server that it was
-//! kept for and to no other, whatever `--server` says.
+//! One file in the user's configuration folder, readable by the user only. A stored token is sent to the server that it was
+//! stored for and to no other, whatever the value of `--server`.
 
 use std::{
     collections::BTreeMap,
@@ -17,23 +17,23 @@ use thiserror::Error;
 
 use crate::args;
 
-/// Where a server is where nobody says.
+/// The default URL of a server.
 const SERVER: &str = "http://127.0.0.1:11633";
-/// The profile where nobody says.
+/// The default profile.
 pub(crate) const PROFILE: &str = "default";
-/// The file, in the user's configuration folder.
+/// The name of the file, in the user's configuration folder.
 const FILE: &str = "profiles.json";
 
-/// A server, and what is shown to it.
+/// A server, and the credentials for it.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerProfile {
     pub(crate) url: String,
     pub(crate) token: Option<Secret>,
-    /// A file with the authorities that are trusted; what this machine trusts where there is none.
+    /// A file with the trusted certificate authorities; without it those that this machine trusts.
     pub(crate) ca: Option<PathBuf>,
 }
 
-/// What cannot be done with profiles.
+/// An error of profiles.
 #[derive(Debug, Error)]
 pub(crate) enum ProfileError {
     #[error(
@@ -55,7 +55,7 @@ impl Faulty for ProfileError {
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct ProfileFile {
-    /// The one that is meant where nobody says.
+    /// The profile that is used by default.
     current: Option<String>,
     profiles: BTreeMap<String, Profile>,
 }
@@ -67,7 +67,7 @@ struct Profile {
     token: String,
 }
 
-/// Which server is meant, and what is shown to it.
+/// Resolves the server and its token from arguments and profiles.
 pub(crate) fn known(
     server: Option<&str>,
     identity: &args::Identity,
@@ -95,7 +95,7 @@ pub(crate) fn known(
     Ok(ServerProfile { url: url.to_owned(), token, ca: identity.ca.clone() })
 }
 
-/// Keeps a token for a server, and makes its profile the one that is meant. Tells the file.
+/// Stores a token for a server, and makes its profile the default. Returns the path of the file.
 pub(crate) fn keep(
     name: &str,
     server: &str,
@@ -120,7 +120,7 @@ fn read(path: &Path) -> Result<ProfileFile, ProfileError> {
     }
 }
 
-/// Writes beside the file and puts it in its place, so that it is whole and never readable by others.
+/// Writes a temporary file and renames it, so that the file is complete and never readable by others.
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -147,7 +147,7 @@ fn path(environment: &Environment) -> Option<PathBuf> {
     Some(user.join("qualitytrace").join(FILE))
 }
 
-/// Whether two URLs are of one server.
+/// Whether two URLs address the same server.
 fn is_same(one: &str, other: &str) -> bool {
     one.trim_end_matches('/').eq_ignore_ascii_case(other.trim_end_matches('/'))
 }

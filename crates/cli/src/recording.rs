@@ -1,4 +1,4 @@
-//! Traces in files.
+//! Reads traces from files.
 
 use std::{
     fs::File,
@@ -11,17 +11,17 @@ use otlp::TraceFile;
 
 use crate::{exit::Exit, terminal::Terminal};
 
-/// A file's bytes at the most. A million spans in OTLP's JSON have about as many.
+/// The upper bound for a file, in bytes. A million spans in OTLP JSON have about that size.
 const FILE_BYTES_MAX: u64 = 2 << 30;
-/// How many traces of a file are named.
+/// The upper bound for traces of a file that an error message lists.
 const TRACES_NAMED_MAX: usize = 10;
 
-/// Reads the one trace that is meant; what stands in the way is told on the terminal.
+/// Reads the selected trace; prints an error on the terminal if that fails.
 pub(crate) fn read(file: &Path, id: Option<TraceId>, terminal: &Terminal) -> Result<Trace, Exit> {
     Ok(read_with_logs(file, id, terminal)?.0)
 }
 
-/// Reads the one trace that is meant, and how many log records of it are there.
+/// Reads the selected trace, and the number of its log records.
 pub(crate) fn read_with_logs(
     file: &Path,
     id: Option<TraceId>,
@@ -40,7 +40,7 @@ pub(crate) fn read_with_logs(
     Ok((trace, logs))
 }
 
-/// The one trace that is meant, of a file's bytes or a server's answer.
+/// Parses the selected trace from the bytes of a file or of a server's response.
 pub(crate) fn of_bytes(bytes: &[u8], id: Option<TraceId>) -> Result<Trace, String> {
     choose(otlp::read(bytes).map_err(|error| error.to_string())?, id)
 }
@@ -51,7 +51,7 @@ fn content(path: &Path) -> Result<Vec<u8>, String> {
         io::stdin().lock().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
     } else {
         File::open(path).and_then(|file| {
-            // Grown by doubling, a large file would be there twice for a moment.
+            // A buffer that grows by doubling would hold a large file twice for a moment.
             let len = file.metadata()?.len().min(FILE_BYTES_MAX) as usize;
             bytes.reserve_exact(len + 1);
             file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)

@@ -1,7 +1,7 @@
 //! The client of a server: applies documents, starts runs, follows them to their outcomes.
 //!
-//! Client and server may be of different versions: what a newer server adds to its answers is passed over, and what an
-//! older one does not have is asked for in the older way.
+//! Client and server may have different versions: the client ignores fields that a newer server adds to its responses, and
+//! falls back to the older API if an older server lacks an endpoint.
 
 mod documents;
 mod http;
@@ -42,14 +42,14 @@ pub(crate) use trend::trend;
 /// The project of runs.
 const PROJECT: &str = "default";
 
-/// How long one request may take.
+/// The timeout of one request.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
-/// Bytes of an answer at the most.
+/// The upper bound for a response, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug, Deserialize)]
 struct ApplyResponse {
-    /// Older servers keep tests alone, and call them so.
+    /// Older servers store tests only, and name the field `tests`.
     #[serde(alias = "tests")]
     documents: Vec<AppliedDocument>,
     notices: String,
@@ -71,7 +71,7 @@ struct RemoteRun {
     outcome: Option<Outcome>,
 }
 
-/// Whom a server knows its caller as.
+/// The identity of the caller, as the server knows it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Me {
     pub(crate) name: String,
@@ -83,7 +83,7 @@ struct Problem {
     detail: String,
 }
 
-/// Why a server did not do what was asked.
+/// The reason why a request to a server failed.
 #[derive(Debug, Error)]
 pub(crate) enum ClientError {
     #[error("no HTTP client can be made: {reason}")]
@@ -116,7 +116,7 @@ impl Faulty for ClientError {
     }
 }
 
-/// Keeps the documents of files on a server.
+/// Stores the documents of files on a server.
 pub(crate) async fn apply(
     args: &args::Apply,
     environment: &Environment,
@@ -140,12 +140,12 @@ pub(crate) async fn apply(
     Ok(Exit::Passed)
 }
 
-/// A client of the server that the arguments name.
+/// Returns a client of the server that the arguments name.
 fn connect(at: &args::At, environment: &Environment, terminal: &Terminal) -> Result<Server, Exit> {
     connect_as(at.server.as_deref(), &at.identity, environment, terminal)
 }
 
-/// A client of this server, or of the one that was logged in to last.
+/// Returns a client of this server, or of the default profile's server.
 fn connect_as(
     server: Option<&str>,
     identity: &args::Identity,
@@ -157,7 +157,7 @@ fn connect_as(
     Server::new(&known).map_err(|error| terminal.refuse(&error))
 }
 
-/// Whom a server knows its caller as.
+/// Fetches the identity of the caller.
 pub(crate) async fn me(known: &ServerProfile) -> Result<Me, ClientError> {
     let server = Server::new(known)?;
     server.send(server.request(Method::GET, "/api/v1/me")).await
@@ -184,7 +184,7 @@ impl Server {
                 .body(text.content().to_owned())
         };
         match self.send(put("/api/v1/documents")).await {
-            // An older server.
+            // An older server has no `/documents`.
             Err(ClientError::Refused { status: 404, .. }) => self.send(put("/api/v1/tests")).await,
             other => other,
         }
@@ -238,12 +238,12 @@ impl Server {
     }
 }
 
-/// Whether a server that failed may be asked again: it was heard not long ago, and what it tells of goes on without us.
+/// Whether a request may be retried: the server responded not long ago, and its runs continue without this client.
 fn may_wait(error: &ClientError, heard: Instant) -> bool {
     error.fault().is_transient() && heard.elapsed() < SILENCE_MAX
 }
 
-/// What a server says; pictures of mistakes begin on a line of their own.
+/// Formats the error detail of a server; rendered diagnostics begin on a new line.
 fn refusal(detail: &str) -> String {
     if detail.contains('\n') { format!("\n{}", detail.trim_end()) } else { detail.to_owned() }
 }

@@ -1,6 +1,6 @@
-//! Where outcomes are written: to stdout as they come, to files at the end.
+//! Writes outcomes: to stdout as they arrive, to files at the end.
 //!
-//! Deliberately absent: what a report looks like, which is `report`'s.
+//! Deliberately absent: the formats of a report, which belong to `report`.
 
 use std::{fs, path::PathBuf, str::FromStr};
 
@@ -10,11 +10,11 @@ use source::{Colour, did_you_mean};
 
 use crate::{args, exit::Exit, terminal::Terminal};
 
-/// A format and where it goes.
+/// A format and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     format: Format,
-    /// None is stdout.
+    /// The file; none is stdout.
     file: Option<PathBuf>,
 }
 
@@ -23,30 +23,30 @@ pub(crate) struct Target {
 pub(crate) struct Reports<'a> {
     targets: Vec<Target>,
     told: Vec<ReportedOutcome>,
-    /// One outcome alone is told in full; among several those that passed are a line.
+    /// Whether there is only one outcome, which is written in full; among several, each that passed is one line.
     is_alone: bool,
     terminal: &'a Terminal,
 }
 
-/// An outcome, and what is needed to write it once more.
+/// An outcome, and the data to write it again.
 #[derive(Debug)]
 struct ReportedOutcome {
-    /// Its place in the order of the documents.
+    /// Its index in the order of the documents.
     place: usize,
     outcome: Outcome,
-    /// Its trace, where a page is to be written.
+    /// Its trace, if an HTML page is requested.
     waterfall: Option<Waterfall>,
     kind: Kind,
-    /// Whether it was changed after it was told.
+    /// Whether it was changed after it was reported.
     is_amended: bool,
 }
 
-/// What an outcome came of.
+/// The origin of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A judgement, or what kept us from one.
+    /// A judgement, or the reason why there is none.
     Result,
-    /// A test that was refused, which a person was told as an error.
+    /// A test that was refused, which a person has seen as an error.
     Refusal,
 }
 
@@ -74,7 +74,7 @@ impl FromStr for Target {
 }
 
 impl<'a> Reports<'a> {
-    /// The reports that were asked for; a person gets one in any case, where all of them go to files too.
+    /// Returns the requested reports; adds one on stdout for a person if all of them go to files.
     pub(crate) fn new(asked: &args::ReportArgs, terminal: &'a Terminal) -> Result<Self, Exit> {
         let mut targets = asked.targets.clone();
         if targets.iter().all(|target| target.file.is_some()) {
@@ -100,17 +100,17 @@ impl<'a> Reports<'a> {
         self.targets.iter().any(|target| target.format == Format::Html)
     }
 
-    /// Says how many outcomes will come.
+    /// Sets the number of outcomes to expect.
     pub(crate) fn expect(&mut self, count: usize) {
         self.is_alone = count == 1;
     }
 
-    /// Takes the next outcome, and the trace that it is about.
+    /// Adds the next outcome, and its trace.
     pub(crate) fn add(&mut self, outcome: Outcome, trace: Option<&Trace>) {
         self.add_at(self.told.len(), outcome, trace);
     }
 
-    /// Takes an outcome, whose place is that of its test among all. What can be told of it alone is told at once.
+    /// Adds an outcome; `place` is the index of its test among all. Writes its part to stdout at once, if the format allows it.
     pub(crate) fn add_at(&mut self, place: usize, outcome: Outcome, trace: Option<&Trace>) {
         self.take(
             ReportedOutcome {
@@ -124,7 +124,7 @@ impl<'a> Reports<'a> {
         );
     }
 
-    /// Takes a test that was refused, and why. A pipeline reads an error; a person has read one already.
+    /// Adds a test that was refused, with the reason. A pipeline needs an error in its report; a person has seen one already.
     pub(crate) fn refuse_at(&mut self, place: usize, name: &str, why: String) {
         let outcome = Outcome::open(name.to_owned(), why);
         self.take(
@@ -161,7 +161,7 @@ impl<'a> Reports<'a> {
         self.told.push(told);
     }
 
-    /// Puts the final outcome in the place of the provisional one. A person is told of one that has another verdict.
+    /// Replaces a provisional outcome by the final one. Writes it to stdout again if its verdict was superseded.
     pub(crate) fn replace(&mut self, place: usize, outcome: Outcome, trace: Option<&Trace>) {
         let (secrets, colour) = (self.terminal.secrets(), self.terminal.colour);
         let Some(told) = self.told.iter_mut().find(|told| told.place == place) else { return };
@@ -175,7 +175,7 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// Changes an outcome that was told. Whether there is one.
+    /// Changes a reported outcome. Returns whether there is one.
     pub(crate) fn amend(&mut self, place: usize, change: impl FnOnce(&mut Outcome)) -> bool {
         let colour = self.terminal.colour;
         let is_result =
@@ -188,7 +188,7 @@ impl<'a> Reports<'a> {
         true
     }
 
-    /// A person reads of a test once more whose verdict is another one now.
+    /// Writes a test with a changed verdict again, for a person.
     fn tell_again(targets: &[Target], outcome: &Outcome, (to, colour): (&Terminal, Colour)) {
         let on_stdout = targets.iter().filter(|target| target.file.is_none());
         for target in on_stdout.filter(|target| target.is_for_people()) {
@@ -196,9 +196,9 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// Writes what needs all outcomes, and the files: in the order of the documents.
+    /// Writes the parts that need all outcomes, and the files: in the order of the documents.
     ///
-    /// Files are written where there is nothing to report too, so that none of an earlier command is taken for ours.
+    /// Files are written even if there is nothing to report, so that a file of an earlier command is not mistaken for ours.
     pub(crate) fn finish(mut self) -> Result<(), Exit> {
         let is_empty = self.told.is_empty();
         let has_results = self.told.iter().any(|told| told.kind == Kind::Result);
@@ -213,7 +213,7 @@ impl<'a> Reports<'a> {
         for target in &self.targets {
             match &target.file {
                 None if is_empty => {}
-                // It was told when it came.
+                // It was written when it arrived.
                 None if target.is_for_people() && (self.is_alone || !has_results) => {}
                 None if target.format == Format::Html => {
                     self.terminal.report(&report::html(&outcomes, &waterfalls));
@@ -223,7 +223,7 @@ impl<'a> Reports<'a> {
                     let text = match self.is_alone {
                         true => report::render(target.format, &outcomes, colour),
                         false => {
-                            // A stream has told them as they were before; a person has been told.
+                            // A stream contains their earlier version, so it repeats them; a person has already seen the change.
                             let again = others.iter().filter(|_| !target.is_for_people());
                             let again = again.map(|it| report::part(target.format, it, colour));
                             again.chain([report::rest(target.format, &outcomes, colour)]).collect()

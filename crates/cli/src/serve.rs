@@ -1,4 +1,4 @@
-//! The server in the foreground, until it is told to stop.
+//! Runs the server in the foreground, until a signal stops it.
 
 use std::{
     path::Path,
@@ -26,21 +26,21 @@ use tokio::{
     time::sleep,
 };
 
-/// How often the configuration file is looked at.
+/// The polling interval for the configuration file.
 const FILE_POLL: Duration = Duration::from_secs(1);
 
-/// What a server has from the process around it.
+/// The resources of the process around the server.
 pub(crate) struct Outside {
     pub(crate) environment: Environment,
     pub(crate) world: World,
-    /// The runtime for all that a full buffer of telemetry may hold.
+    /// The runtime for all work that a full telemetry buffer may block.
     pub(crate) work: runtime::Handle,
 }
 
-/// Raises the limit of open files to what the system allows: each connection is one, and 1,024 is a usual default.
+/// Raises the limit of open files to the maximum: each connection is one, and 1,024 is a usual default.
 fn raise_open_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // Where it cannot be raised, connections beyond it wait to be accepted.
+    // If it cannot be raised, connections beyond it wait to be accepted.
     if current != maximum
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
     {
@@ -48,7 +48,7 @@ fn raise_open_files() {
     }
 }
 
-/// Serves until SIGTERM or SIGINT, then shuts down in order. Runs on the calm runtime.
+/// Serves until SIGTERM or SIGINT, then shuts down in order. Runs on the control runtime.
 pub(crate) async fn serve(
     args: &args::Serve,
     outside: Outside,
@@ -100,7 +100,7 @@ pub(crate) async fn serve(
             configuration::read_at(&path, &environment, terminal).map(|it| overruled(it, args));
         let again = again.and_then(|again| match telemetry.reload(&again, addresses) {
             Ok(()) => {
-                // It fails only after the end of the subscriber, which is that of the process.
+                // It fails only after the subscriber is dropped, which happens at the end of the process.
                 let _ended = levels.reload(log::targets(again.log.level));
                 tell_not_sending(&telemetry, terminal);
                 telemetry.tell_reloaded();
@@ -122,7 +122,7 @@ pub(crate) async fn serve(
     Ok(exit)
 }
 
-/// Where callers and senders find the server.
+/// Returns the listen addresses as text.
 fn where_to(config: &Config, addresses: Listen) -> String {
     let scheme = if config.tls.api.is_some() { "https" } else { "http" };
     let Listen { http, otlp_grpc, otlp_http, probes } = addresses;
@@ -142,7 +142,7 @@ fn start_telemetry(
     Ok((telemetry, levels))
 }
 
-/// Tells where the server listens, and whether it serves.
+/// Prints and logs where the server listens, and whether it is ready.
 fn tell_ready(telemetry: &Telemetry, terminal: &Terminal, where_to: &str, waits: Option<&str>) {
     terminal.result(&match waits {
         None => format!("ready: {where_to}"),
@@ -151,14 +151,14 @@ fn tell_ready(telemetry: &Telemetry, terminal: &Terminal, where_to: &str, waits:
     telemetry.tell_ready(waits);
 }
 
-/// Tells which exporters do not send, and what to write so that they do.
+/// Prints which exporters do not send, and how to configure them so that they do.
 fn tell_not_sending(telemetry: &Telemetry, terminal: &Terminal) {
     for own in telemetry.not_sending() {
         terminal.line(&format!("warning: {own}"));
     }
 }
 
-/// Tells what telemetry did not reach its destination.
+/// Prints the telemetry that did not reach its destination.
 fn tell_undelivered(report: &telemetry::Report, terminal: &Terminal) {
     for counts in report.exporters.iter().filter(|counts| counts.delivered < counts.accepted) {
         terminal.line(&format!(
@@ -174,7 +174,7 @@ fn tell_undelivered(report: &telemetry::Report, terminal: &Terminal) {
     }
 }
 
-/// The configuration with what flags say instead.
+/// Returns the configuration with the overrides of the flags.
 fn overruled(mut config: Config, args: &args::Serve) -> Config {
     let listen = &mut config.listen;
     listen.http = args.http.unwrap_or(listen.http);
@@ -183,8 +183,8 @@ fn overruled(mut config: Config, args: &args::Serve) -> Config {
     config
 }
 
-/// The configuration that holds from now on. Only telemetry and the log's level change while the server runs; a
-/// configuration with mistakes changes nothing.
+/// Returns the configuration that applies from now on. Only telemetry and the log level change while the server runs; an
+/// invalid configuration changes nothing.
 fn taken_over(running: Config, again: Result<Config, Exit>, terminal: &Terminal) -> Config {
     let Ok(again) = again else {
         terminal
@@ -205,7 +205,7 @@ fn taken_over(running: Config, again: Result<Config, Exit>, terminal: &Terminal)
     again
 }
 
-/// Waits until the file is another one than was seen. One that is away for a moment is being written.
+/// Waits until the file has changed. A file that is missing for a moment is being written.
 async fn changed(path: &Path, seen: Option<SystemTime>) {
     loop {
         sleep(FILE_POLL).await;
@@ -216,7 +216,7 @@ async fn changed(path: &Path, seen: Option<SystemTime>) {
     }
 }
 
-/// What the process can be told from outside.
+/// The signals that control the server.
 struct ServerSignals {
     terminate: Signal,
     interrupt: Signal,

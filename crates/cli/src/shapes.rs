@@ -1,4 +1,4 @@
-//! `record`, `diff` and `accept`: the shape of a trace as a file, compared and brought up to date.
+//! `record`, `diff` and `accept`: write the shape of a trace to a file, compare it, and update it.
 
 use std::{
     fs::OpenOptions,
@@ -14,7 +14,7 @@ use source::Colour;
 
 use crate::{args, documents, exit::Exit, recording, remote, run::state, terminal::Terminal};
 
-/// The version of what `diff --json` prints. Raised when a field goes away or changes its meaning.
+/// The version of the output of `diff --json`. It increases when a field is removed or changes its meaning.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Writes the shape of a trace.
@@ -37,7 +37,7 @@ pub(crate) async fn record(
     Ok(Exit::Passed)
 }
 
-/// Tells how a trace differs from a recorded shape.
+/// Prints the differences between a trace and a recorded shape.
 pub(crate) async fn diff(
     args: &args::Diff,
     environment: &Environment,
@@ -66,7 +66,7 @@ pub(crate) async fn diff(
     Ok(if is_same { Exit::Passed } else { Exit::Failed })
 }
 
-/// Brings a recorded shape up to date.
+/// Updates a recorded shape.
 pub(crate) async fn accept(
     args: &args::Accept,
     environment: &Environment,
@@ -115,7 +115,7 @@ async fn compare(
     Ok(ShapeComparison { trace, golden, found, differences })
 }
 
-/// The trace that is meant, of a file or of a run.
+/// Returns the trace of a file or of a run.
 async fn trace(
     recorded: &args::TraceArgs,
     environment: &Environment,
@@ -146,7 +146,7 @@ fn tell(golden: &Path, compared: &ShapeComparison, terminal: &Terminal) {
     }
 }
 
-/// A difference whose first word has its colour.
+/// Colours the first word of a difference.
 fn coloured(line: &str, difference: &Difference, colour: Colour) -> String {
     let Some((first, rest)) = line.split_once(':').filter(|_| colour == Colour::Always) else {
         return line.to_owned();
@@ -177,7 +177,7 @@ fn as_json(difference: &Difference) -> Value {
     }
 }
 
-/// Writes a file that is not there yet.
+/// Writes a file that does not exist yet.
 fn create(file: &Path, text: &str, terminal: &Terminal) -> Result<(), Exit> {
     let new = OpenOptions::new().write(true).create_new(true).open(file);
     new.and_then(|mut new| new.write_all(text.as_bytes())).map_err(|error| {

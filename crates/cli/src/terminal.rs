@@ -1,4 +1,4 @@
-//! The two streams that people and pipelines read.
+//! The output streams that people and pipelines read.
 
 use std::{
     io::{self, Write},
@@ -12,17 +12,17 @@ use source::{Colour, Diagnostic};
 
 use crate::exit::Exit;
 
-/// Where results and progress go. Whoever closes a pipe does not want to hear more, so that is no error.
+/// The output for results and progress. A closed pipe is no error, since its reader wants no more.
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
     pub(crate) colour: Colour,
-    /// Lines that change while others are written above them; none where nobody watches.
+    /// Live lines below the other output; none without an interactive terminal.
     bars: Option<MultiProgress>,
-    /// What is written nowhere.
+    /// The secrets, which are never written.
     secrets: Arc<Mutex<Secrets>>,
 }
 
-/// Whether somebody watches the progress as it goes on.
+/// Whether a person watches the progress on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interactivity {
     Yes,
@@ -35,27 +35,27 @@ impl Terminal {
         Self { colour, bars, secrets: Arc::default() }
     }
 
-    /// Shows these nowhere, from now on: not on a line, and not in a report.
+    /// Hides these secrets from now on: on lines and in reports.
     pub(crate) fn keep_secret(&self, secrets: &Secrets) {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner).extend(secrets);
     }
 
-    /// What is shown nowhere.
+    /// Returns the secrets.
     pub(crate) fn secrets(&self) -> Secrets {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The lines that change, where somebody watches.
+    /// Returns the live lines, on an interactive terminal.
     pub(crate) fn bars(&self) -> Option<&MultiProgress> {
         self.bars.as_ref()
     }
 
-    /// A line of results. What strangers wrote into it cannot steer the terminal.
+    /// Writes a line of results. Escapes untrusted text, so that it cannot control the terminal.
     pub(crate) fn result(&self, line: &str) {
         self.above(|| write(&mut io::stdout().lock(), &self.harmless(line)));
     }
 
-    /// A line of progress, or a mistake; nothing for nothing. What strangers wrote cannot steer the terminal.
+    /// Writes a line of progress, or an error; nothing for an empty line. Escapes untrusted text.
     pub(crate) fn line(&self, line: &str) {
         if line.is_empty() {
             return;
@@ -63,13 +63,13 @@ impl Terminal {
         self.above(|| write(&mut io::stderr().lock(), &self.harmless(line)));
     }
 
-    /// Tells why the command cannot go on, and how it then ends.
+    /// Prints why the command cannot continue, and returns its exit.
     pub(crate) fn refuse(&self, error: &impl Faulty) -> Exit {
         self.line(&format!("error: {error}"));
         error.fault().into()
     }
 
-    /// Mistakes in a document, as pictures.
+    /// Renders diagnostics of a document.
     pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if !diagnostics.is_empty() {
             let drawn = source::draw(diagnostics, self.colour);
@@ -77,7 +77,7 @@ impl Terminal {
         }
     }
 
-    /// A text of results that is harmless already, its lines ended.
+    /// Writes a text of results that is escaped already and ends with a line break.
     pub(crate) fn report(&self, text: &str) {
         if text.is_empty() {
             return;
@@ -87,7 +87,7 @@ impl Terminal {
         });
     }
 
-    /// A text that tells no secret and does not steer the terminal.
+    /// Hides secrets in a text, and escapes everything that would control the terminal.
     pub(crate) fn harmless(&self, text: &str) -> String {
         report::harmless(&self.secrets().hide(text))
     }
@@ -100,7 +100,7 @@ impl Terminal {
     }
 }
 
-/// Writes a text and the end of its line at once: where both streams go to one log, the other's line must not come between.
+/// Writes a text and its line break in one call: if both streams go to one log, a line of the other must not come between.
 fn write(stream: &mut impl Write, text: &str) {
     let _closed = stream.write_all(format!("{text}\n").as_bytes());
 }

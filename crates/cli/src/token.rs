@@ -1,17 +1,17 @@
-//! `token create`: the first token of a server, made straight in its record.
+//! `token create`: creates the first token of a server directly in its database.
 
 use model::{Project, Role, World};
 use server::{FirstToken, config::Environment, create_token};
 
 use crate::{args, configuration, exit::Exit, terminal::Terminal};
 
-/// The tokens of a server, by whoever holds its configuration
+/// The tokens of a server, for operators who have its configuration
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum TokenCommand {
     Create(Create),
 }
 
-/// Make a token in the record that the configuration names, and print it; it is told once
+/// Create a token in the database that the configuration names, and print it; it is shown once
 ///
 /// This needs the configuration with the record's password, and no server: it is how the first admin gets in. Further tokens
 /// are made by the API.

@@ -6,8 +6,8 @@ use lang::{Document, Secrets, Variable, Vars};
 
 use crate::{args, documents, exit::Exit, terminal::Terminal};
 
-/// All variables that a test may name. A flag goes before a file, and a later file before an earlier one. Those that are
-/// secret the terminal shows nowhere from now on.
+/// Reads all variables that a test may use. A flag overrides a file, and a later file an earlier one. The terminal hides the
+/// secret ones from now on.
 pub(crate) fn read(
     asked: &args::Variables,
     environment: Vec<(String, String)>,
@@ -35,7 +35,7 @@ pub(crate) fn read(
             return Err(Exit::Refused);
         }
     }
-    // Not refused where it is typed: that would repeat the value.
+    // Clap does not validate this, since its error message would repeat the value.
     if let Some((name, _)) = asked.secrets.iter().find_map(|secret| secret.split_once('=')) {
         terminal.line(&format!(
             "error: `--secret` takes a name alone; its value is given by `--set {name}=…`, or by a file of `--vars`"

@@ -1,4 +1,4 @@
-//! What a run has left, with real parts: its reports are those of the command, and it can be judged once more.
+//! Finished runs, with real parts: the server's reports equal those of the command, and a run can be re-judged.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const RUN_MAX: Duration = Duration::from_secs(30);
 
-/// Forms that say the same of a run wherever they are written; of a page, the command has no trace.
+/// Formats with the same report from server and command; HTML is absent, since the command has no trace for it.
 const FORMS: [&str; 7] = ["json", "ndjson", "junit", "tap", "markdown", "github", "plain"];
 
 fn test_of(url: &str, path: &str, items: u32) -> String {
@@ -86,18 +86,18 @@ async fn judged_once_more(api: &Api, run: &str, url: &str) -> Result<()> {
     let (status, same) = answer(judge("", String::new())).await?;
     ensure!(status == 200, "{same:#}");
     assert_eq!((&same["version"], &same["outcome"]["verdict"]), (&json!(1), &json!("passed")));
-    // A document that nobody kept.
+    // A document that is not stored.
     let (_, wrong) = answer(judge("", test_of(url, "/cart", 4))).await?;
     assert_eq!((&wrong["version"], &wrong["outcome"]["verdict"]), (&Value::Null, &json!("failed")));
     let found = &wrong["outcome"]["judgement"]["specs"][0]["assertions"][0]["spans"][0]["found"];
     assert_eq!(found, "`cart.items` is 3, expected = 4", "{wrong:#}");
-    // What a document expects and the run did not get.
+    // The document expects a service that the run did not receive.
     let expects = test_of(url, "/cart", 3);
     let expects = expects.replace("timeout: 4s,", "timeout: 4s, expect: [mailer],");
     assert!(expects.contains("mailer"), "{expects}");
     let (_, open) = answer(judge("", expects)).await?;
     assert_eq!(open["outcome"]["verdict"], "inconclusive", "{open:#}");
-    // The test as it is now, and as it was.
+    // The current version of the test, and the earlier one.
     api.apply(&test_of(url, "/cart", 4)).await?;
     let (_, now) = answer(judge("", String::new())).await?;
     assert_eq!((&now["version"], &now["outcome"]["verdict"]), (&json!(2), &json!("failed")));
@@ -106,7 +106,7 @@ async fn judged_once_more(api: &Api, run: &str, url: &str) -> Result<()> {
     Ok(())
 }
 
-/// What has not ended has nothing to tell yet.
+/// Checks that a run that has not ended has no report and cannot be re-judged.
 async fn still_under_way(api: &Api, url: &str) -> Result<()> {
     api.apply(&test_of(url, "/slow", 3)).await?;
     let run = api.start("cart", &json!({})).await?;

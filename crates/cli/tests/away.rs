@@ -1,4 +1,4 @@
-//! A server whose Postgres comes after it, goes, and comes back.
+//! A server with a Postgres that starts later, stops, and starts again.
 
 use std::{
     collections::BTreeSet,
@@ -17,12 +17,12 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
-/// How long the server may take to see that Postgres is there.
+/// How long the server may take to detect that Postgres is available.
 const SEEN_MAX: Duration = Duration::from_secs(15);
-/// How long accepted runs may take to end: leases run out first.
+/// How long accepted runs may take to end: leases expire first.
 const ENDED_MAX: Duration = Duration::from_secs(40);
 
-/// Runs that are accepted before, between and after the outages.
+/// The number of runs that are accepted before, between and after the outages.
 const MORE: usize = 15;
 
 /// A client of one server.
@@ -50,7 +50,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Asks for a run; its id, if the server accepted it.
+    /// Starts a run; returns its id, if the server accepted it.
     async fn start_run(&self) -> Result<Option<String>> {
         let url = format!("{}/api/v1/tests/cart/runs", self.api);
         let answer = self.client.post(url).send().await?;
@@ -76,7 +76,7 @@ spec:
 }
 
 async fn waits_in_sight(caller: &Caller) -> Result<()> {
-    // Before its Postgres: alive, not ready, and it says why.
+    // Before Postgres starts: live, not ready, and `/readyz` states the reason.
     assert_eq!(caller.get("/livez").await?.0, StatusCode::OK);
     let (status, words) = caller.get("/readyz").await?;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{words}");
@@ -92,7 +92,7 @@ async fn all_ended(
     accepted: &BTreeSet<String>,
     target: &Target,
 ) -> Result<()> {
-    // Every run that was accepted ends, with one verdict, and was fired at most once.
+    // Every accepted run ends, with one verdict, and was fired at most once.
     let open = "select count(*) from runs where verdict is null";
     let began = Instant::now();
     while cluster.count(open).await? > 0 && began.elapsed() < ENDED_MAX {
@@ -127,7 +127,7 @@ workers: {{lease: 3s, poll: 200ms}}
 
     waits_in_sight(&caller).await?;
 
-    // It comes.
+    // Postgres starts.
     cluster.start().await?;
     caller.wait_for_ready(true).await?;
     let target = Target::start(Some(server.otlp_grpc)).await?;
@@ -135,7 +135,7 @@ workers: {{lease: 3s, poll: 200ms}}
     let applied = apply.body(test_of(&target.url)).send().await?;
     assert_eq!(applied.status(), StatusCode::OK, "{}", applied.text().await?);
 
-    // Under load it goes and comes back, once in order and once as by a crash.
+    // Under load Postgres stops and starts again, once in order and once after a crash.
     let accepted = Mutex::new(BTreeSet::new());
     let count = || accepted.lock().map_or(0, |accepted| accepted.len());
     let ended = AtomicBool::new(false);
@@ -148,7 +148,7 @@ workers: {{lease: 3s, poll: 200ms}}
         }
         anyhow::Ok(())
     };
-    // So many more are accepted, and then the next thing happens.
+    // Waits until this many more runs are accepted.
     let more = |runs: usize| {
         let enough = count() + runs;
         async move {

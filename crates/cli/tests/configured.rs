@@ -118,11 +118,11 @@ async fn the_api_is_served_by_tls_and_the_log_names_the_trace() -> Result<()> {
         .kill_on_drop(true)
         .spawn()?;
     let mut out = BufReader::new(child.stdout.take().context("stdout")?).lines();
-    // At this level every statement is logged: who does not read holds the server.
+    // At this level the server logs every statement: a pipe without a reader would block it.
     let mut log = BufReader::new(child.stderr.take().context("stderr")?).lines();
     let ended = async {
         while let Some(line) = log.next_line().await? {
-            // What is told to a person about the command itself is no part of the log.
+            // Messages to a person about the command itself are no part of the log.
             let Ok(line) = serde_json::from_str::<Value>(&line) else { continue };
             if line["message"] == "a run ended" {
                 return Ok(line);
@@ -155,7 +155,7 @@ async fn run_cheap(out: &mut Lines<BufReader<ChildStdout>>, certificate: &str) -
     ask(&address, certificate, "POST /api/v1/tests/cheap/runs", "").await
 }
 
-/// A request by TLS that trusts only this certificate; an answer that is no success is an error.
+/// Sends a request by TLS that trusts only this certificate; a response without a success status is an error.
 async fn ask(address: &str, certificate: &str, what: &str, body: &str) -> Result<()> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(certificate.as_bytes())?)?;

@@ -1,4 +1,4 @@
-//! The API against its own document: strangers' tools read the one and try the other.
+//! Checks the API against its own OpenAPI document: third-party tools read the document and call the API.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
-/// Examples of each operation and phase: the short form, which takes seconds.
+/// The number of examples for each operation and phase: the short form, which takes seconds.
 const EXAMPLES_MAX: &str = "2";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,7 +22,7 @@ async fn schemathesis_finds_nothing() -> Result<()> {
     let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
     let mut schemathesis = tokio::process::Command::new(program("QUALITYTRACE_TEST_SCHEMATHESIS")?);
     schemathesis.args(["run", &format!("{}/api/v1/openapi.json", server.api)]);
-    // The same examples every time: what chance finds is for the long form.
+    // The same examples every time: random ones are for the long form.
     schemathesis.args(["--checks", "all", "--seed", "1", "--max-examples", EXAMPLES_MAX]);
     let found = schemathesis.kill_on_drop(true).output().await?;
     let told = String::from_utf8_lossy(&found.stdout);

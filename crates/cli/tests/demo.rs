@@ -1,4 +1,4 @@
-//! The demo as processes: five while it runs, none when it is gone, however it went.
+//! The demo as processes: five while it runs, none after it has ended, whatever ended it.
 
 use std::{
     fs,
@@ -13,11 +13,11 @@ use anyhow::{Context, Result, ensure};
 use bench::parts::free_port;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
-/// How long processes may take to be gone, on a machine that is busy.
+/// How long processes may take to end, on a busy machine.
 const GONE_MAX: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 
-/// A demo of five processes that is open.
+/// Starts a demo of five processes.
 fn open() -> Result<(Child, Vec<u32>)> {
     let address = format!("127.0.0.1:{}", free_port()?);
     let otlp = format!("http://127.0.0.1:{}", free_port()?);
@@ -33,7 +33,7 @@ fn open() -> Result<(Child, Vec<u32>)> {
     Ok((demo, children))
 }
 
-/// The processes that a process has started.
+/// Returns the child processes of a process.
 fn children(of: u32) -> Result<Vec<u32>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -46,7 +46,7 @@ fn children(of: u32) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// The state of a process and its parent; nothing if it is gone.
+/// Returns the state of a process and its parent; none if it has ended.
 fn stat(pid: u32) -> Option<(char, u32)> {
     let text = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
     let (_, rest) = text.rsplit_once(") ")?;
@@ -54,7 +54,7 @@ fn stat(pid: u32) -> Option<(char, u32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// Waits until none of these works any more; whoever inherits them may not have looked yet.
+/// Waits until none of these processes runs; a zombie may not have been reaped yet.
 fn gone(pids: &[u32]) -> bool {
     let works = |pid: &u32| stat(*pid).is_some_and(|(state, _)| state != 'Z');
     (0..GONE_MAX.as_millis() / POLL.as_millis()).any(|_| {

@@ -1,4 +1,4 @@
-//! Documents on a server, by the built binary: applied, listed, got, exported, deleted.
+//! Documents on a server, by the built binary: apply, list, get, export, delete.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -53,7 +53,7 @@ async fn documents_go_to_a_server_and_come_back() -> Result<()> {
     assert_eq!(suite, "type: TestSuite\nspec: {id: shop, name: The shop, steps: [nobody]}\n");
     assert_eq!(said(&["get", "test-suites", "shop@1"]).await?, suite);
 
-    // What is exported can be applied, and a secret that nobody saw stays what it was.
+    // An export can be applied, and a masked secret keeps its value.
     let exported = said(&["export"]).await?;
     assert!(exported.contains("***") && !exported.contains("hunter2"), "{exported}");
     let copy = folder.path().join("copy.yml");
@@ -62,7 +62,7 @@ async fn documents_go_to_a_server_and_come_back() -> Result<()> {
     assert!(again.contains("staging `Staging`: version 2 (new)"), "{again}");
     assert!(again.contains("shop `The shop`: version 1 (unchanged)"), "{again}");
 
-    // A mistake is drawn as it is drawn here.
+    // The server's diagnostics are rendered like local ones.
     let wrong = folder.path().join("wrong.yaml").display().to_string();
     fs::write(&wrong, "type: TestSuite\nspec: {name: The shop, stepps: []}\n")?;
     let there = run(&["apply", &wrong]).await?;

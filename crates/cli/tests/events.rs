@@ -1,5 +1,5 @@
-//! What the log exporter carries: every event of the catalogue by its name, with severity and its place in a trace, and nothing of
-//! libraries, statements or the build. All parts are real.
+//! The records of the log exporter: every event of the catalogue by its name, with severity and trace context, and no logs of
+//! libraries, no statements and no build paths. All parts are real.
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
@@ -15,11 +15,11 @@ use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// OpenTelemetry's number of `WARN`.
+/// OpenTelemetry's severity number of `WARN`.
 const WARN: u64 = 13;
 const VERSION: &str = "qualitytrace.document.version";
 
-/// Parts of statements, of paths of a build, and of what libraries log about a connection.
+/// Fragments of SQL statements, of build paths, and of library logs about a connection.
 const FOREIGN: &[&str] = &[
     "SELECT ",
     "select ",
@@ -60,7 +60,7 @@ fn named<'a>(collected: &'a CollectedData, event: &str) -> Vec<&'a CollectedLog>
     collected.logs.iter().filter(|log| log.event() == event).collect()
 }
 
-/// Every name and every attribute of an event stands in the catalogue, which is what people read.
+/// Checks that every name and every attribute of an event is in the catalogue, which is the documentation.
 fn assert_is_of_the_catalogue(log: &CollectedLog) {
     if log.event().is_empty() {
         return;
@@ -79,7 +79,7 @@ fn assert_is_of_the_catalogue(log: &CollectedLog) {
     }
 }
 
-/// Applies a test by the route for tests alone, once more without a change, and deletes it.
+/// Applies a test by the route for tests only, applies it again without a change, and deletes it.
 async fn change_documents(server: &Server, target: &Target) -> Result<()> {
     let (api, path) = (Api::new(&server.api)?, "/api/v1/tests");
     let text = target.test(Duration::from_millis(100)).replace("id: cart", "id: other");
@@ -92,7 +92,7 @@ async fn change_documents(server: &Server, target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// A run that passes at first, and fails by what its target does after the response.
+/// Starts a run that passes at first, and fails because of a span after the response.
 async fn supersede(server: &Server, target: &Target) -> Result<()> {
     let api = Api::new(&server.api)?;
     let text = format!(
@@ -113,7 +113,7 @@ spec:
     Ok(())
 }
 
-/// The event of a verdict that was replaced.
+/// Returns the event of a superseded verdict.
 fn superseded(collected: &CollectedData) -> &CollectedLog {
     let superseded = named(collected, "qualitytrace.run.superseded")[0];
     let verdicts = ["qualitytrace.run.provisional_verdict", "qualitytrace.run.verdict"];
@@ -122,7 +122,7 @@ fn superseded(collected: &CollectedData) -> &CollectedLog {
     superseded
 }
 
-/// Each change of a document once, with its version where it has one.
+/// Checks that each change of a document is logged once, with its version if it has one.
 fn assert_changes(collected: &CollectedData) {
     let changes = named(collected, "qualitytrace.document.changed");
     let changes: Vec<_> = changes

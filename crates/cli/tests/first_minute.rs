@@ -1,4 +1,4 @@
-//! README's first minute, as a person types it: an empty folder, and nothing but the binary on the path.
+//! README's first minute, as a user types it: an empty folder, and only the binary in `PATH`.
 
 use std::{
     env, fs,
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
-/// A folder for the commands, one for the binary, and ports that nobody has.
+/// A folder for the commands, one for the binary, and free ports.
 struct Machine {
     folder: TempDir,
     path: TempDir,
@@ -22,7 +22,7 @@ struct Machine {
     otlp: u16,
 }
 
-/// What became of commands.
+/// The result of commands.
 #[derive(Debug)]
 struct Said {
     code: Option<i32>,
@@ -37,7 +37,7 @@ impl Machine {
         Ok(Self { folder: TempDir::new()?, path, shop: free_port()?, otlp: free_port()? })
     }
 
-    /// Has a shell run these commands. Whoever types waits until the shop is open before going on; the shell does so too.
+    /// Runs these commands in a shell. A user waits until the shop listens before the next command; the script does so too.
     fn shell(&self, commands: &str) -> Result<Said> {
         let mut script = String::new();
         for command in commands.lines() {
@@ -51,7 +51,7 @@ impl Machine {
                 script.push_str(&waits);
             }
         }
-        // The exit code of the last command is the script's; what it left open is closed.
+        // The exit code of the last command is the exit code of the script; its background jobs are killed.
         script.push_str("code=$?; kill $(jobs -p) 2> /dev/null; wait; exit $code\n");
         let shell = which("bash")?;
         let mut running = Command::new(shell)
@@ -76,7 +76,7 @@ impl Machine {
         })
     }
 
-    /// A text without what differs from run to run: ids, times, ports, and how wide columns are.
+    /// Masks everything in a text that differs between runs: ids, times, ports, and the width of columns.
     fn same(&self, text: &str) -> Vec<String> {
         let text = text.replace(&format!(":{}", self.shop), ":11634");
         text.lines().map(without_figures).collect()
@@ -90,7 +90,7 @@ fn which(program: &str) -> Result<std::path::PathBuf> {
     found.with_context(|| format!("`{program}` is installed"))
 }
 
-/// Ids become `ID`, numbers before a unit of time `T`, and spaces one space.
+/// Replaces ids by `ID`, numbers before a unit of time by `T`, and whitespace by one space.
 fn without_figures(line: &str) -> String {
     let mut words: Vec<&str> = Vec::new();
     for word in line.split_whitespace() {
@@ -108,7 +108,7 @@ fn without_figures(line: &str) -> String {
     words.join(" ")
 }
 
-/// A block of README's first minute: its language and its text.
+/// Returns the blocks of README's first minute: language and text.
 fn blocks() -> Result<Vec<(String, String)>> {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = fs::read_to_string(readme)?;
@@ -124,11 +124,11 @@ fn blocks() -> Result<Vec<(String, String)>> {
     Ok(blocks)
 }
 
-/// Whether all lines stand in the text, in this order. `…` stands for lines left out.
+/// Checks that the text contains all lines, in this order. `…` represents omitted lines.
 fn shows(text: &[String], lines: &[String]) -> Result<()> {
     let mut rest = text.iter();
     for line in lines.iter().filter(|line| !line.is_empty() && *line != "…") {
-        // What README cuts off at its margin is cut off.
+        // README truncates long lines with `…`.
         let line = line.trim_end_matches('…').trim_end();
         ensure!(
             rest.any(|found| found.starts_with(line)),
@@ -148,7 +148,7 @@ fn the_commands_of_the_readme_say_what_the_readme_says() -> Result<()> {
         .zip(blocks.iter().skip(1))
         .filter(|((language, _), (next, _))| language == "sh" && next == "text")
         .collect();
-    // A green verdict, a red one, and a test of one's own.
+    // A green verdict, a red one, and the user's own test.
     ensure!(typed.len() == 3, "three blocks of commands with what they say, not {}", typed.len());
     for (at, ((_, commands), (_, said))) in typed.into_iter().enumerate() {
         // Each block has a shell of its own, and jobs end with their shell.

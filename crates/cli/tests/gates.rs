@@ -1,4 +1,4 @@
-//! What stands beside tests holds for their runs, here and on a server: required gates, analyzers, settle profiles.
+//! Documents beside tests apply to their runs, locally and on a server: required gates, analyzers, settle profiles.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -52,7 +52,7 @@ async fn a_gate_that_is_not_met_fails_a_run_on_a_server() -> Result<()> {
     assert_eq!(told["outcome"]["analysis"], Value::Null, "nobody asked for it");
     let run = told["outcome"]["runId"].as_str().context("a run")?.to_owned();
 
-    // What stands beside the test is kept with it.
+    // The documents beside the test are stored with it.
     fs::write(folder.path().join("gates.yaml"), GATES)?;
     let gated = qualitytrace(Path::new(BINARY), &arguments).await?;
     assert_eq!(gated.code, Some(1), "{gated:?}");
@@ -70,13 +70,13 @@ async fn a_gate_that_is_not_met_fails_a_run_on_a_server() -> Result<()> {
     assert!(reason.contains("`minimumScore` is 100"), "{reason}");
     assert_eq!(outcome["analysis"]["minimumScore"], 100);
 
-    // A run that passed before is judged by them too, and keeps its verdict.
+    // A run that passed before is re-judged by them too, and keeps its verdict.
     let again = api.request(Method::POST, &format!("/api/v1/runs/{run}/judgements"));
     let (status, again) = answer(again).await?;
     ensure!(status == 200, "{again:#}");
     assert_eq!(again["outcome"]["verdict"], "failed");
 
-    // Whoever takes them away is held to them no more.
+    // After their deletion they apply no more.
     fs::remove_file(folder.path().join("gates.yaml"))?;
     for collection in ["quality-gates", "analyzers"] {
         let path = format!("/api/v1/{collection}/current");

@@ -1,7 +1,7 @@
-//! Who speaks: the resource of spans, logs and metrics, by a real Collector.
+//! The resource of spans, logs and metrics, received by a real Collector.
 //!
-//! Two servers share a database and a data directory. Each has an id of its own in all signals, and has it again after a restart. In the
-//! application's store a trigger says which test fired it.
+//! Two servers share a database and a data directory. Each has an id of its own in all signals, and the same id after a
+//! restart. In the application's store a trigger span names the test that fired it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,7 +37,7 @@ server: {{dataDirectory: '{}'}}
     ))
 }
 
-/// The resources of a signal that the Collector has, each as its attributes.
+/// Returns the resources of a signal that the Collector has received, each as its attributes.
 fn resources(written: &str, signal: &str) -> Vec<BTreeMap<String, String>> {
     let requests = written.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let resources = requests
@@ -52,12 +52,12 @@ fn resources(written: &str, signal: &str) -> Vec<BTreeMap<String, String>> {
         .collect()
 }
 
-/// The ids of a signal.
+/// Returns the instance ids of a signal.
 fn ids(written: &str, signal: &str) -> BTreeSet<String> {
     resources(written, signal).iter().filter_map(|it| it.get(INSTANCE).cloned()).collect()
 }
 
-/// Starts two servers and ends them, once each signal of both is written; gives what was written.
+/// Starts two servers and stops them, once each signal of both is written; returns the written data.
 async fn both(text: &str, collector: &Collector, before: usize) -> Result<String> {
     let one = Server::start_with(Path::new(BINARY), text, "127.0.0.1:0").await?;
     let other = Server::start_with(Path::new(BINARY), text, "127.0.0.1:0").await?;
@@ -102,7 +102,7 @@ async fn two_servers_are_two_instances_in_all_signals_and_stay_so() -> Result<()
             assert!(text("telemetry.sdk.version").is_some(), "{resource:?}");
         }
     }
-    // What was in flight when they ended is written by now.
+    // Data that was in transit when they stopped is written by now.
     sleep(Duration::from_secs(1)).await;
     let before = collector.written()?.len();
     let second = both(&text, &collector, before).await?;

@@ -1,5 +1,5 @@
-//! After runs full of secrets, a server has shown none of them: not in its logs, spans, metrics, answers and reports, not
-//! in the record, and on its disk only where spans wait as their senders sent them.
+//! After runs full of secrets, a server has leaked none of them: not in its logs, spans, metrics, responses and reports, not
+//! in the database, and on its disk only in stored spans, as their senders sent them.
 
 use std::{
     fs::{self, File},
@@ -26,17 +26,17 @@ use tokio::{
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
-/// A part of every secret here that is a text.
+/// A substring of every secret here that is a text.
 const PART: &str = "s3cr3t";
-/// Of a variable set: the system answers with it, and tells it in no span.
+/// A secret of a variable set: the system returns it in a response, and sets it in no span.
 const OF_THE_SET: &str = "s3cr3t-of-the-set-41";
-/// Of a variable set: the system's own spans tell it.
+/// A secret of a variable set: the system's own spans contain it.
 const IN_A_SPAN: &str = "s3cr3t-in-a-span-42";
 const OF_THE_STORE: &str = "s3cr3t-of-the-store-45";
 const SECRET_KEY: &str = "0ddba11d0ddba11d0ddba11d0ddba11d0ddba11d0ddba11d0ddba11d0ddba11d";
 const ID_KEY: &str = "5ca1ab1e5ca1ab1e5ca1ab1e5ca1ab1e";
 
-/// Rows of all tables that hold a part of a secret, or of a key: as text, or as bytes.
+/// Counts the rows of all tables that contain a part of a secret, or of a key: as text, or as bytes.
 const IN_THE_RECORD: &str = "select coalesce(string_agg(table_name || ': ' || found, ', '), '') from (
     select table_name, (xpath('/row/c/text()', query_to_xml(format(
         'select count(*) as c from %I x where x::text ~* ''s3cr3t|733363723374|czNjcjN0|0ddba11d|5ca1ab1e''', table_name),
@@ -44,7 +44,7 @@ const IN_THE_RECORD: &str = "select coalesce(string_agg(table_name || ': ' || fo
     from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE') counted
  where found <> '0'";
 
-/// A server that may be asked, until it is dropped.
+/// A server for requests, until it is dropped.
 struct Server {
     child: Child,
     client: Client,
@@ -85,7 +85,7 @@ log: {{level: trace, format: {format}}}
     ))
 }
 
-/// All that a command says.
+/// Returns all output of a command.
 async fn said(arguments: &[&str], token: &str) -> Result<String> {
     let mut command = Command::new(BINARY);
     command.args(arguments).env("QUALITYTRACE_TOKEN", token).kill_on_drop(true);
@@ -128,7 +128,7 @@ impl Server {
         Ok(Self { child, client, api, config: config.to_owned(), log, token: token.to_owned() })
     }
 
-    /// An answer: its status, and all of it as text.
+    /// Sends a request; returns the status, and the complete response as text.
     async fn ask(&self, method: Method, path: &str, body: &str) -> Result<(u16, String)> {
         let request = self.client.request(method, format!("{}{path}", self.api));
         let request = request.bearer_auth(&self.token).body(body.to_owned());
@@ -154,7 +154,7 @@ impl Server {
         anyhow::bail!("the run of `{test}` did not end")
     }
 
-    /// What anybody who may ask hears of a run.
+    /// Returns all that an authorized caller can read about a run.
     async fn told_of(&self, run: &str) -> Result<Vec<String>> {
         let mut told = Vec::new();
         let mut get = vec![format!("{run}"), format!("{run}/events"), format!("{run}/trace")];
@@ -167,7 +167,7 @@ impl Server {
     }
 }
 
-/// Documents with secrets, and tests that use them in every place; one has no answer, one cannot be sent, one not filled in.
+/// Documents with secrets, and tests that use them everywhere; one has no response, one cannot be sent, one not resolved.
 fn documents(target: &str) -> String {
     format!(
         "type: VariableSet
@@ -228,7 +228,7 @@ spec:
     )
 }
 
-/// Answers every request with the request itself, after a span that tells the second secret in each of its texts.
+/// Responds to every request with the request itself, after a span that contains the second secret in each of its texts.
 fn tell(listener: &TcpListener, otlp: u16) -> Result<()> {
     for stream in listener.incoming() {
         let mut stream = stream?;
@@ -272,7 +272,7 @@ fn export(otlp: u16, trace: &str, parent: &str) -> Result<()> {
     Ok(())
 }
 
-/// Every file below a folder, with what is in it.
+/// Collects every file below a folder, with its content.
 fn files(folder: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -285,7 +285,7 @@ fn files(folder: &Path, found: &mut Vec<(PathBuf, Vec<u8>)>) -> Result<()> {
     Ok(())
 }
 
-/// What the server says while it is told secrets and asked for them.
+/// Returns all responses of the server while it receives secrets and requests for them.
 async fn everything_told(server: &Server, target: &str) -> Result<Vec<String>> {
     let mut told = Vec::new();
     let applied = server.ask(Method::PUT, "/api/v1/documents", &documents(target)).await?;
@@ -297,7 +297,7 @@ async fn everything_told(server: &Server, target: &str) -> Result<Vec<String>> {
         if test == "told" {
             let passed = |text: &String| text.matches("\"verdict\":\"passed\"").count();
             let (first, last) = (of_it.first().map(passed), of_it.last().map(passed));
-            // The assertions that compare a secret with itself, on the spans that tell it, then and once more.
+            // The assertions that compare a secret with itself, on the spans that contain it, when judged and when re-judged.
             assert_eq!((first, last), (Some(4), Some(4)), "{of_it:#?}");
             assert!(of_it[2].contains("***"), "the trace is kept without it: {}", of_it[2]);
         }
@@ -312,7 +312,7 @@ async fn everything_told(server: &Server, target: &str) -> Result<Vec<String>> {
         "/api/v1/audit",
         "/api/v1/tokens",
         "/auth/login",
-        // What is refused does not repeat it.
+        // An error response does not repeat the secret.
         "/api/v1/runs/none",
         "/api/v1/tests/none",
     ] {
@@ -382,7 +382,7 @@ async fn runs_full_of_secrets_leave_none() -> Result<()> {
     database.remove().await
 }
 
-/// What is on disk: spans as they were sent wait there until their runs are judged, and nothing else is.
+/// Checks the disk: only spans as sent are stored there, until their runs are judged.
 fn on_disk(state: &Path, secrets: &[&str]) -> Result<()> {
     let mut found = Vec::new();
     files(state, &mut found)?;

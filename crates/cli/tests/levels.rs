@@ -1,6 +1,6 @@
-//! What `level` means on the wire: levels × signals × exporters, by real Collectors.
+//! The effect of `level` on exports: levels × signals × exporters, with real Collectors.
 //!
-//! One server has an exporter of each level beside one without. A run passes, and one gets no answer, so that a span of it failed.
+//! One server has an exporter of each level beside one without. One run passes, and one gets no response, so it has a failed span.
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
@@ -17,7 +17,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 const RUN: &str = "qualitytrace.run";
 const TRIGGER: &str = "qualitytrace.run.trigger";
 
-/// An exporter: its name, its level, and whether it has all signals as a tracer with logs, or spans and metrics by its role.
+/// An exporter: its name, its level, and whether it is a tracer with logs, or has spans and metrics by its role.
 struct Row {
     name: &'static str,
     level: Option<Level>,
@@ -49,7 +49,7 @@ impl Row {
         }
     }
 
-    /// Whether spans of this level are for it.
+    /// Whether it exports spans of this level.
     fn gets(&self, level: Level) -> bool {
         self.level.is_none_or(|least| least <= level)
     }
@@ -70,7 +70,7 @@ fn configuration(database: &Database, data: &Path, ports: &[u16]) -> Result<Stri
     ))
 }
 
-/// The name in the catalogue.
+/// Returns the span name in the catalogue.
 fn catalogued(span: &CollectedSpan) -> &'static str {
     let kind = span.json["kind"].as_u64();
     let name = match kind {
@@ -83,7 +83,7 @@ fn catalogued(span: &CollectedSpan) -> &'static str {
     known.map_or("not in the catalogue", |known| known.name)
 }
 
-/// The spans of the trace in which the test of this name ran.
+/// Returns the spans of the trace in which the test with this name ran.
 fn of_test<'a>(collected: &'a CollectedData, test: &str) -> Vec<&'a CollectedSpan> {
     let is_run = |span: &&CollectedSpan| span.name == RUN && span.json.to_string().contains(test);
     let run = collected.spans.iter().find(is_run);
@@ -91,7 +91,7 @@ fn of_test<'a>(collected: &'a CollectedData, test: &str) -> Vec<&'a CollectedSpa
     collected.spans.iter().filter(|span| span.trace_id == trace).collect()
 }
 
-/// Of the run that passed: the spans of the level, each below one that is there.
+/// Checks the run that passed: it has the spans of the level, and each parent is present.
 fn assert_passed(row: &Row, collected: &CollectedData) {
     let spans = of_test(collected, "the cart answers");
     let names: BTreeSet<_> = spans.iter().map(|span| catalogued(span)).collect();
@@ -107,7 +107,7 @@ fn assert_passed(row: &Row, collected: &CollectedData) {
     assert_no_orphans(row, collected);
 }
 
-/// No span names a parent that this exporter did not get.
+/// Checks that no span has a parent that this exporter did not receive.
 fn assert_no_orphans(row: &Row, collected: &CollectedData) {
     for span in collected.spans.iter().filter(|span| !span.parent_id.is_empty()) {
         let mut others = collected.spans.iter();
@@ -116,7 +116,7 @@ fn assert_no_orphans(row: &Row, collected: &CollectedData) {
     }
 }
 
-/// Of the run without an answer: at every level the span that failed, below its run.
+/// Checks the run without a response: at every level it has the failed span, below its run.
 fn assert_failed(row: &Row, collected: &CollectedData) -> Result<()> {
     let spans = of_test(collected, "nobody answers");
     let named = |name: &str| spans.iter().find(|span| span.name == name).copied();
@@ -132,7 +132,7 @@ fn assert_failed(row: &Row, collected: &CollectedData) -> Result<()> {
     Ok(())
 }
 
-/// Logs of the level, where the exporter has logs.
+/// Checks the logs of the level, if the exporter has logs.
 fn assert_logs(row: &Row, collected: &CollectedData) {
     let least = row.level.unwrap_or(Level::Info);
     let first = match least {
@@ -182,7 +182,7 @@ async fn each_level_sends_its_spans_and_logs_and_what_failed_and_no_orphans() ->
         assert_eq!(ran.code, Some(code), "{ran:?}");
     }
     collectors[0].wait_for(WAIT_MAX, has_both).await?;
-    // At its end the server has delivered everything to everyone.
+    // At its end the server has delivered everything to every exporter.
     assert_eq!(server.terminate().await?, Some(0));
     for (row, collector) in ROWS.iter().zip(&collectors) {
         let is_written = |it: &CollectedData| !of_test(it, "nobody answers").is_empty();

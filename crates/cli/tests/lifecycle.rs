@@ -1,5 +1,5 @@
-//! The life of runs on a server: started once by a key, with values, bounded in time, stopped, learned from, overtaken,
-//! ended though damaged, and let end when the server is.
+//! The lifecycle of runs on a server: idempotent start by a key, variables, timeout, stop, learned profile, late spans,
+//! the end of a damaged run, and the end of active runs at shutdown.
 
 use std::{path::Path, time::Duration};
 
@@ -38,7 +38,7 @@ impl Stand {
         self.database.remove().await
     }
 
-    /// Waits until the database says yes.
+    /// Waits until the query returns a count above 0.
     async fn until(&self, query: &'static str) -> Result<()> {
         let began = Instant::now();
         while self.database.count(query).await? == 0 {
@@ -137,7 +137,7 @@ async fn a_run_is_stopped_and_bounded_in_time() -> Result<()> {
     assert_eq!(bounded["verdict"], "inconclusive", "{bounded:#}");
     assert!(reasons(&bounded).contains("time was up"), "{bounded:#}");
 
-    // A run that nobody can read is ended too, and keeps no other from being worked on.
+    // A run that cannot be read is ended too, and does not block other runs.
     let id = stand.api.start("slow", &json!({})).await?;
     stand
         .until("select count(*) from runs where verdict is null and attempted_at_ns is not null")

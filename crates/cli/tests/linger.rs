@@ -1,4 +1,4 @@
-//! Verdicts that linger on a server: shown at once, and final once work that nothing announced had its time.
+//! Verdicts that linger on a server: shown at once, and final after late spans of unannounced work had time to arrive.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const RUN_MAX: Duration = Duration::from_secs(40);
 
-/// A test that is decided by absence. Its target fails so many milliseconds after the response, if it says so.
+/// A test that is decided by absence. With `?late=N` its target fails N milliseconds after the response.
 fn document(url: &str, id: &str, query: &str) -> String {
     format!(
         "type: Test
@@ -28,7 +28,7 @@ spec:
     )
 }
 
-/// What happened in a run: each event by its name, and its verdict where it has one.
+/// Returns the events of a run: each by its name, with its verdict if it has one.
 async fn events(api: &Api, run: &str) -> Result<Vec<(String, Value)>> {
     let list = api.request(Method::GET, &format!("/api/v1/runs/{run}/events"));
     let (_, list) = answer(list).await?;
@@ -42,7 +42,7 @@ async fn events(api: &Api, run: &str) -> Result<Vec<(String, Value)>> {
     list.as_array().context("a list")?.iter().map(|item| told(item).context("an event")).collect()
 }
 
-/// The verdicts that were told of a run under this name.
+/// Returns the verdicts of the events with this name.
 async fn verdicts(api: &Api, run: &str, kind: &str) -> Result<Vec<Value>> {
     let all = events(api, run).await?;
     Ok(all.into_iter().filter(|(it, _)| it == kind).map(|(_, verdict)| verdict).collect())
@@ -89,7 +89,7 @@ async fn work_that_fails_after_the_response_fails_its_run_and_its_suite() -> Res
     let has_late = trace.windows(9).any(|bytes| bytes == b"late work");
     assert!(has_late, "the trace is the one that was judged last");
 
-    // A suite goes on by final verdicts.
+    // A suite continues by final verdicts.
     let then = document(&target.url, "then", "?run=then");
     let suite = "type: TestSuite\nspec: {id: both, name: both, steps: [late, then]}\n";
     api.apply(&format!("{late}---\n{then}---\n{suite}")).await?;
@@ -110,7 +110,7 @@ async fn work_that_fails_after_the_response_fails_its_run_and_its_suite() -> Res
     database.remove().await
 }
 
-/// It has a server of its own: a run that came after another one would wait for what the first has shown to be late.
+/// It has a server of its own: a later run on the same server would wait for the late spans that the first one has shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_shows_the_first_verdict_and_waits_for_the_final_one() -> Result<()> {
     let database = Database::create("linger_command").await?;
@@ -148,7 +148,7 @@ async fn a_run_whose_server_dies_in_its_linger_has_one_final_verdict() -> Result
     let server = Server::start_with(Path::new(BINARY), &section, "127.0.0.1:0").await?;
     let api = Api::new(&server.api)?;
     let ended = api.ended(&run, RUN_MAX).await?;
-    // What came before is gone with its receiver, and what is not there proves nothing.
+    // The spans received before are lost with their receiver, and missing spans never count as a pass.
     assert_eq!(ended["verdict"], "inconclusive", "{ended:#}");
     assert_eq!(ended["outcome"]["superseded"]["verdict"], "passed", "{ended:#}");
     assert_eq!(verdicts(&api, &run, "provisional").await?, ["passed"]);
@@ -246,13 +246,13 @@ async fn what_came_too_late_is_waited_for_by_the_next_run() -> Result<()> {
     let ended = api.ended(&run, RUN_MAX).await?;
     assert_eq!(ended["verdict"], "passed", "nothing could know better: {ended:#}");
     sleep(Duration::from_secs(3)).await;
-    // Whoever stops keeps what it has heard until then.
+    // A server that stops stores the late spans received until then.
     server.terminate().await?;
     let overtaken = "select count(*) from runs where overtaken->>'verdict' = 'failed'";
     assert_eq!(database.count(overtaken).await?, 1);
 
     let server = Server::start_with(Path::new(BINARY), &section, &otlp).await?;
-    // A server that has ended in order still counts for a second: it may have received spans of a run that begins then.
+    // A server that has shut down in order still counts for a second: it may have received spans of a run that begins then.
     sleep(Duration::from_secs(2)).await;
     let api = Api::new(&server.api)?;
     let run = api.start("late", &json!({})).await?;

@@ -1,4 +1,4 @@
-//! Events of a run as they come: over several servers, a restart, and a stop.
+//! Live events of a run: over several servers, a restart, and a stop.
 
 use std::{path::Path, time::Duration};
 
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
-/// Longer than anything that happens here may take.
+/// The timeout for everything in this file.
 const NEXT_MAX: Duration = Duration::from_secs(20);
 
-/// A live answer that is read.
+/// An open event stream.
 struct Live {
     response: Response,
     text: String,
 }
 
-/// One thing in it.
+/// One event of the stream.
 #[derive(Clone, Debug, PartialEq)]
 struct Said {
     n: Option<i64>,
@@ -41,7 +41,7 @@ impl Live {
         Ok(Self { response, text: String::new() })
     }
 
-    /// The next event; none at the end, which a kill may make sudden.
+    /// Returns the next event; none at the end, which may be abrupt after a kill.
     async fn next(&mut self) -> Result<Option<Said>> {
         loop {
             if let Some((said, rest)) = self.text.split_once("\n\n") {
@@ -87,7 +87,7 @@ fn read(said: &str) -> Result<Said> {
     Ok(Said { n, kind: field("event: ").context("event")?.to_owned(), data })
 }
 
-/// All events of a run as the list has them, and then the end.
+/// Returns all events of a run in the list, and then the end event.
 async fn listed(api: &Api, run: &str, after: i64) -> Result<Vec<Said>> {
     let list = api.request(Method::GET, &format!("/api/v1/runs/{run}/events?after={after}"));
     let (_, list) = answer(list).await?;
@@ -129,7 +129,7 @@ async fn events_come_as_they_happen_on_any_server() -> Result<()> {
     let target = Target::start(None).await?;
     let section = database.section()?;
     let owner = Server::start_with(Path::new(BINARY), &section, "127.0.0.1:0").await?;
-    // It looks for runs once a minute, so that the other takes all of them.
+    // It polls for runs once a minute, so that the other server leases all of them.
     let idle = format!("{section}\nworkers: {{poll: 60s}}\n");
     let other = Server::start_with(Path::new(BINARY), &idle, "127.0.0.1:0").await?;
     let api = Api::new(&owner.api)?;
@@ -151,7 +151,7 @@ async fn events_come_as_they_happen_on_any_server() -> Result<()> {
     let numbers: Vec<_> = all.iter().filter_map(|said| said.n).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5], "without gaps");
 
-    // An ended run is told again, from anywhere on, and ends.
+    // The events of an ended run can be streamed again, from any event on, to the end event.
     for after in 0..=4 {
         let rest = &all[usize::try_from(after)?..];
         let by_query = Live::open(&other.api, &id, &format!("?after={after}"), None).await?;
@@ -185,7 +185,7 @@ async fn a_reader_goes_on_where_its_server_was_restarted() -> Result<()> {
     let last = seen.last().and_then(|said| said.n);
     seen.extend(Live::open(&server.api, &id, "", last).await?.rest().await?);
     assert_eq!(seen, listed(&Api::new(&server.api)?, &id, 0).await?, "no gap and no repeat");
-    // The kill may have come between the record and the first byte.
+    // The kill may have happened between the database write and the first byte of the request.
     assert!(target.requests() <= 1);
     assert_eq!(server.terminate().await?, Some(0));
     database.remove().await
@@ -196,7 +196,7 @@ async fn a_server_that_stops_ends_what_is_live() -> Result<()> {
     let database = Database::create("live_stop").await?;
     let target = Target::start(None).await?;
     let section = database.section()?;
-    // No run of the other's is here: it could stop at once, were it not for its readers.
+    // The run belongs to the owner: only its readers could delay the stop of the other server.
     let owner = Server::start_with(Path::new(BINARY), &section, "127.0.0.1:0").await?;
     let api = Api::new(&owner.api)?;
     api.apply(&document(&target.url)).await?;
@@ -209,7 +209,7 @@ async fn a_server_that_stops_ends_what_is_live() -> Result<()> {
         live.until("attempted").await?;
         readers.push(live);
     }
-    // Nobody reads this one.
+    // A stream that is never read.
     let unread = Live::open(&other.api, &id, "", None).await?;
     let began = Instant::now();
     assert_eq!(other.terminate().await?, Some(0));
@@ -232,7 +232,7 @@ async fn a_server_that_stops_ends_what_is_live() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn live_answers_are_bounded() -> Result<()> {
-    // Runs of one project have half of them.
+    // The runs of one project may use half of all slots.
     const ALL: usize = 128;
     let database = Database::create("live_bounded").await?;
     let target = Target::start(None).await?;

@@ -1,4 +1,4 @@
-//! A server whose Collector sends everything back to it: what comes in makes nothing go out.
+//! A server with a Collector that sends everything back to it: received spans cause no exported spans.
 
 use std::{path::Path, time::Duration};
 
@@ -8,9 +8,9 @@ use tokio::time::sleep;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
-/// How long a span may take to the Collector's file.
+/// How long a span may take to reach the Collector's file.
 const WRITTEN_MAX: Duration = Duration::from_secs(10);
-/// How long nothing may come.
+/// How long no further span may arrive.
 const SILENCE: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn ingest_adds_no_span_of_its_own() -> Result<()> {
     let first = collector.wait_for(WRITTEN_MAX, |collected| collected.spans.len() >= 3).await?;
     assert_eq!(first.spans.len(), 3, "a span for each request: {first:?}");
 
-    // Those spans, and every metric, go back to the server all the while.
+    // Meanwhile those spans, and every metric, go back to the server.
     sleep(SILENCE).await;
     let later = collector.collected()?;
     assert_eq!(later.spans.len(), 3, "{later:?}");

@@ -1,6 +1,6 @@
-//! `examples/observability` as a person starts it who follows its README: the built binary with access on, a real
-//! Collector and a real Prometheus, each with its token. The files are used as they are, but for ports and the name of
-//! the database. Deliberately absent: Grafana, which only shows what Prometheus answers.
+//! `examples/observability` as a user starts it by its README: the built binary with authentication on, a real
+//! Collector and a real Prometheus, each with its token. The files are used as they are, except for ports and the name of
+//! the database. Deliberately absent: Grafana, which only shows the responses of Prometheus.
 
 #[path = "observability/stand.rs"]
 mod stand;
@@ -21,20 +21,20 @@ use url::Url;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
-/// Blocks of the README.
+/// Indexes of README blocks.
 const RUN: usize = 2;
 const ASK: usize = 3;
 
-/// Queries that have no answer on a healthy server, and why.
+/// Queries without a result on a healthy server, and the reason.
 const EMPTY: [(&str, &str); 1] = [(
     r#"sum(rate(db_client_operation_duration_seconds_count{error_type!=""}[5m]))"#,
     "no statement has failed",
 )];
 
-/// What Grafana puts in place of its variable: the time that a dashboard shows.
+/// Grafana's variable for the time range of a dashboard, and its value.
 const RANGE: (&str, &str) = ("$__range", "1h");
 
-/// A Collector that takes hardly anything: what is sent there is lost for good.
+/// A Collector that accepts hardly anything: data sent there is lost for good.
 const SMALL_COLLECTOR: &str = "
 receivers: {otlp: {protocols: {http: {endpoint: '127.0.0.1:PORT', max_request_body_size: 64}}}}
 exporters: {nop: {}}
@@ -43,7 +43,7 @@ service:
   pipelines: {traces: {receivers: [otlp], exporters: [nop]}}
 ";
 
-/// What sends there.
+/// The exporter that sends there.
 const SMALL_TRACER: &str = "
 tracer: {small: {type: open-telemetry, transport: http, endpoint: 'http://127.0.0.1:PORT'}}
 ";
@@ -53,7 +53,7 @@ async fn prometheus_answers_every_query_and_fires_an_alert() -> Result<()> {
     let stand = Stand::start().await?;
     each_token_is_needed(&stand).await?;
     if stand.passes(RUN).await.is_err() {
-        // A Collector that was faster than the server tries again only after seconds: the first trace is late then.
+        // A Collector that started before the server retries only after seconds: then the first trace is late.
         stand.until("a run that passes", async || Ok(stand.passes_again(RUN).await.ok())).await?;
     }
     every_query_is_answered(&stand).await?;
@@ -65,7 +65,7 @@ async fn prometheus_answers_every_query_and_fires_an_alert() -> Result<()> {
     stand.end().await
 }
 
-/// Without the tokens of the README, neither Prometheus nor the Collector would get in.
+/// Checks that Prometheus and the Collector have no access without the tokens of the README.
 async fn each_token_is_needed(stand: &Stand) -> Result<()> {
     let client = reqwest::Client::new();
     let (metrics, spans) = (stand.url("11633") + "/metrics", stand.url("14318") + "/v1/traces");
@@ -89,7 +89,7 @@ async fn each_token_is_needed(stand: &Stand) -> Result<()> {
     Ok(())
 }
 
-/// Every query of every dashboard has a number for an answer, but for those that are listed.
+/// Checks that every query of every dashboard returns a number, except for those that are listed.
 async fn every_query_is_answered(stand: &Stand) -> Result<()> {
     let queries = queries()?;
     assert!(queries.len() > 20, "{queries:?}");
@@ -116,7 +116,7 @@ async fn every_query_is_answered(stand: &Stand) -> Result<()> {
     Ok(())
 }
 
-/// The queries of the dashboards.
+/// Returns the queries of the dashboards.
 fn queries() -> Result<BTreeSet<String>> {
     let mut queries = BTreeSet::new();
     for path in golden::files(&example().join("dashboards"), &["json"]) {
@@ -132,7 +132,7 @@ fn queries() -> Result<BTreeSet<String>> {
     Ok(queries)
 }
 
-/// Whether Prometheus has at least one number for this query. That it cannot evaluate it is an error.
+/// Whether Prometheus returns at least one number for this query. A query that cannot be evaluated is an error.
 async fn is_answered(stand: &Stand, query: &str) -> Result<bool> {
     let answer = prometheus(stand, "query", &[("query", query)]).await?;
     let found = answer["result"].as_array().context("a result")?;
@@ -143,7 +143,7 @@ async fn is_answered(stand: &Stand, query: &str) -> Result<bool> {
     Ok(found.iter().any(is_number))
 }
 
-/// Asks Prometheus.
+/// Queries Prometheus.
 async fn prometheus(stand: &Stand, what: &str, parameters: &[(&str, &str)]) -> Result<Value> {
     let url = format!("{}/api/v1/{what}", stand.url("9090"));
     let url = Url::parse_with_params(&url, parameters)?;
@@ -152,7 +152,7 @@ async fn prometheus(stand: &Stand, what: &str, parameters: &[(&str, &str)]) -> R
     Ok(answer["data"].take())
 }
 
-/// Prometheus has evaluated every rule of the file without an error, and none of them fires.
+/// Checks that Prometheus has evaluated every rule of the file without an error, and that none of them fires.
 async fn every_rule_is_evaluated(stand: &Stand) -> Result<()> {
     let rules = stand
         .until("every rule evaluated", async || {
@@ -172,7 +172,7 @@ async fn every_rule_is_evaluated(stand: &Stand) -> Result<()> {
     Ok(())
 }
 
-/// The alerts of the example, in the order of the file.
+/// Returns the alerts of the example, in the order of the file.
 fn alerts() -> Result<Vec<String>> {
     let text = fs::read_to_string(example().join("alerts.yaml"))?;
     let names = text.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
@@ -181,7 +181,7 @@ fn alerts() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The alerts that fire, each with the exporter that it names.
+/// Returns the alerts that fire, each with the exporter that it names.
 async fn firing(stand: &Stand) -> Result<Vec<(String, String)>> {
     let alerts = prometheus(stand, "alerts", &[]).await?;
     let alerts = alerts["alerts"].as_array().context("alerts")?;
@@ -192,7 +192,7 @@ async fn firing(stand: &Stand) -> Result<Vec<(String, String)>> {
     Ok(firing.collect())
 }
 
-/// The Collector has the server's metrics for Prometheus, and has stored spans of the server and of the shop.
+/// Checks that the Collector has the server's metrics for Prometheus, and has stored spans of the server and of the shop.
 async fn the_collector_has_all_of_it(stand: &Stand) -> Result<()> {
     let client = reqwest::Client::new();
     let (server, collector) = (stand.url("11633") + "/metrics", stand.url("8889") + "/metrics");
@@ -214,19 +214,19 @@ async fn the_collector_has_all_of_it(stand: &Stand) -> Result<()> {
         .await
 }
 
-/// The metrics of a page.
+/// Returns the metric families of a page.
 fn families(page: &str) -> BTreeSet<String> {
     let lines = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     lines.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
-/// One more exporter, whose Collector refuses every span, makes an alert fire that names this exporter and no other.
+/// Checks that a further exporter, to a Collector that rejects every span, fires an alert that names only this exporter.
 async fn lost_telemetry_fires_an_alert(stand: &Stand) -> Result<()> {
     let port = free_port()?.to_string();
     fs::write(stand.path().join("small.yaml"), SMALL_COLLECTOR.replace("PORT", &port))?;
     let _small = stand.spawn("otelcol --config small.yaml")?;
     let config = stand.path().join("quality-trace-config.yaml");
-    // The server takes the change over while it runs.
+    // The server reloads the change while it runs.
     let mut config = File::options().append(true).open(config)?;
     config.write_all(SMALL_TRACER.replace("PORT", &port).as_bytes())?;
     let firing = stand
@@ -240,7 +240,7 @@ async fn lost_telemetry_fires_an_alert(stand: &Stand) -> Result<()> {
     Ok(())
 }
 
-/// Alerts that take minutes to fire are held against series that are written down.
+/// Checks alerts that take minutes to fire against recorded series.
 #[test]
 fn every_alert_fires_when_it_must_and_not_before() -> Result<()> {
     let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/observability/alerts.yaml");

@@ -1,6 +1,6 @@
-//! The commands that need no network, as their user meets them: what is typed, and all that comes of it.
+//! The commands that need no network, as a user runs them: the command line, and its complete result.
 //!
-//! `offline/commands.txt` has a line for each case, its name and what is typed; `offline/golden/NAME.txt` has what came.
+//! `offline/commands.txt` has a line for each case, its name and its command line; `offline/golden/NAME.txt` has the result.
 //! Each case runs in a folder of its own with the files of `offline/inputs`.
 
 use std::{
@@ -47,7 +47,7 @@ fn what_is_printed_for_programs() -> Result<()> {
     Ok(())
 }
 
-/// Runs what is typed in a fresh folder; shows exit code, stdout, stderr, and the files that changed.
+/// Runs a command line in a fresh folder; returns exit code, stdout, stderr, and the changed files.
 fn run(typed: &str) -> Result<String> {
     let folder = TempDir::new()?;
     copy(&here().join("inputs"), folder.path())?;
@@ -76,7 +76,7 @@ fn run(typed: &str) -> Result<String> {
     Ok(without_times(&shown))
 }
 
-/// `'…'` keeps a word with blanks together.
+/// Splits a command line; `'…'` keeps a word with spaces together.
 fn words(typed: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (at, piece) in typed.split('\'').enumerate() {
@@ -94,7 +94,7 @@ fn variable(word: &str) -> Option<(String, String)> {
     is_name.then(|| (name.to_owned(), value.to_owned()))
 }
 
-/// How long something took differs from run to run, and nothing else may.
+/// Masks durations: they differ between runs, and nothing else may.
 fn without_times(text: &str) -> String {
     let mut shown = String::new();
     for line in text.split_inclusive('\n') {
@@ -148,7 +148,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All files below a folder with what they hold, sorted.
+/// Returns all files below a folder with their content, sorted.
 fn files(folder: &Path) -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];

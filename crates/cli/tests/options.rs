@@ -1,6 +1,6 @@
-//! The options of the four telemetry documents that only the whole program can show: roles of the server, what it says
-//! before it does anything (`telemetry plan`), and whether it would work (`telemetry probe`). All parts are real:
-//! Postgres, Collectors, the built binary. Deliberately absent: the options that the telemetry library shows by itself.
+//! The options of the four telemetry documents that only the complete program can show: roles of the server, the output of
+//! `telemetry plan` before anything starts, and the check of `telemetry probe`. All parts are real: Postgres, Collectors,
+//! the built binary. Deliberately absent: the options that the telemetry library shows by itself.
 
 #[path = "../../../lib/telemetry/tests/options/collector.rs"]
 mod collector;
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
-/// The spans of one run that `server.telemetry.exporter` carries, but for those of the database.
+/// The spans of one run that `server.telemetry.exporter` exports, except for those of the database.
 const OWN_SPANS: &[&str] = &[
     "POST /api/v1/tests/{test}/runs",
     "qualitytrace.run",
@@ -37,7 +37,7 @@ const OWN_SPANS: &[&str] = &[
 ];
 const TRIGGER: &str = "Qualitytrace trigger";
 
-/// A server with this telemetry that has carried out one run, and all that it wrote to.
+/// A server with this telemetry that has executed one run, and its database and folder.
 struct Ran {
     server: Server,
     database: Database,
@@ -45,7 +45,7 @@ struct Ran {
 }
 
 impl Ran {
-    /// `roles` is what stands under `server.telemetry`, `sections` are `telemetry`, `tracer` and `metrics`.
+    /// `roles` is the content of `server.telemetry`; `sections` are `telemetry`, `tracer` and `metrics`.
     async fn one(purpose: &str, roles: &str, sections: &str) -> Result<Self> {
         let database = Database::create(purpose).await?;
         let folder = TempDir::new()?;
@@ -65,7 +65,7 @@ impl Ran {
         Ok(Self { server, database, _folder: folder })
     }
 
-    /// Ends the server, which sends what is queued.
+    /// Stops the server, which flushes its queue.
     async fn end(self) -> Result<()> {
         assert_eq!(self.server.terminate().await?, Some(0));
         self.database.remove().await
@@ -151,7 +151,7 @@ async fn without_a_role_an_exporter_gets_nothing() -> Result<()> {
         written.spans.contains(&"quality-trace: qualitytrace.run".to_owned())
     });
     ran.end().await?;
-    // The last push comes after all spans.
+    // The last push of metrics follows all spans.
     own.wait_for("own metrics", |written| {
         written.metrics.contains(&"quality-trace: qualitytrace.runs".to_owned())
     });
@@ -168,8 +168,8 @@ fn telemetry(folder: &Path, arguments: &[&str]) -> Result<Output> {
     Ok(command.output()?)
 }
 
-/// Each example of the documents, as it stands there, under the name that the document gives it; TOML has none. With
-/// what it will do.
+/// Each example of the documents, unchanged, under the name that the document gives it (TOML has no name), with its
+/// expected plan.
 const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "000/quality-trace-config.yaml",

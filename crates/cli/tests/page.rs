@@ -2,7 +2,7 @@
 
 use bench::page::{OPEN_MS_MAX, SPANS, open, page};
 
-/// How often it is tried: other tests run beside this one.
+/// The number of attempts: other tests run concurrently.
 const TRIES: usize = 5;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A server whose telemetry has nowhere to go: it refuses new runs, stays alive, and loses nothing.
+//! A server with an unreachable telemetry destination: it refuses new runs, stays live, and loses nothing.
 
 use std::{path::Path, time::Duration};
 
@@ -12,13 +12,13 @@ use tokio::{
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
-/// A path that is a span and nothing else.
+/// A path that only creates a span.
 const NOTHING: &str = "api/v1/nothing-but-a-span";
 const HELD: &str = "telemetry_exporter_held_seconds_total";
-/// How long the buffer may take to fill, and what was held to go on.
+/// The timeout for the buffer to fill, and for blocked requests to continue.
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
-/// A server whose exporter keeps little and has nobody to send to.
+/// Starts a server with an exporter that has a small buffer and no reachable destination.
 async fn start(database: &Database, port: u16) -> Result<Server> {
     let config = format!(
         "{}
@@ -34,7 +34,7 @@ server: {{telemetry: {{exporter: collector}}}}
     Server::start_with(Path::new(BINARY), &config, "127.0.0.1:0").await
 }
 
-/// Every request is a span that cannot leave: asks until new runs are refused, and gives that refusal.
+/// Sends requests, each a span that cannot be exported, until new runs are refused; returns that refusal.
 async fn until_refused(client: &Client, api: &str) -> Result<Response> {
     let began = Instant::now();
     loop {
@@ -49,7 +49,7 @@ async fn until_refused(client: &Client, api: &str) -> Result<Response> {
     }
 }
 
-/// Asks on until requests are held, more of them than the server has threads.
+/// Sends requests until some are blocked, more of them than the server has threads.
 async fn until_held(client: &Client, api: &str) -> Result<JoinSet<reqwest::Result<StatusCode>>> {
     let mut held = JoinSet::new();
     let began = Instant::now();
@@ -81,7 +81,7 @@ async fn a_full_buffer_refuses_runs_before_it_holds_and_health_answers_throughou
     let mut held = until_held(&client, &server.api).await?;
     probes_answer(&client, &server.api).await?;
 
-    // The Collector comes: everyone goes on, and what was accepted arrives.
+    // The Collector starts: all requests continue, and all accepted spans arrive.
     let collector = Collector::start(port, None).await?;
     let answered = timeout(WAIT_MAX, async {
         let mut answered = 0;
@@ -115,14 +115,14 @@ async fn a_server_that_is_held_can_be_told_to_stop() -> Result<()> {
     database.remove().await
 }
 
-/// A full buffer with a run in flight: what is said is that telemetry holds the server, and nobody blames the database.
+/// A full buffer with an active run: the server reports that telemetry blocks it, and does not blame the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_holds_a_server_is_said() -> Result<()> {
     let database = Database::create("held_said").await?;
     let port = free_port()?;
     let server = start(&database, port).await?;
     let client = Client::new();
-    // A system that does not answer: the run keeps its lease.
+    // A system that does not respond: the run keeps its lease.
     let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
     let test = format!(
         "type: Test\nspec: {{id: silent, name: silent, trigger: {{type: http, httpRequest: {{method: GET, url: 'http://{}/'}}}}, \
@@ -136,7 +136,7 @@ async fn what_holds_a_server_is_said() -> Result<()> {
 
     until_refused(&client, &server.api).await?;
     let mut held = until_held(&client, &server.api).await?;
-    // Longer than a third of a lease, and than what a slow statement takes.
+    // Longer than a third of a lease, and than a slow statement.
     sleep(Duration::from_secs(5)).await;
     until_said(&server, "has delivered no spans for 5").await?;
     until_said(&server, "refused the connection: is it running?").await?;
@@ -161,7 +161,7 @@ async fn what_holds_a_server_is_said() -> Result<()> {
     until_said(&server, "delivers spans again, after ").await?;
     until_said(&server, "no thread waits for room in its buffer any more").await?;
     until_said(&server, "its buffer has room again").await?;
-    // This Collector takes spans alone, and that is said too.
+    // This Collector accepts only spans, and the server logs that too.
     until_said(&server, "has delivered no metrics for ").await?;
     until_said(&server, "answered UNIMPLEMENTED").await?;
     let log = server.log()?;
@@ -185,7 +185,7 @@ async fn what_holds_a_server_is_said() -> Result<()> {
     database.remove().await
 }
 
-/// Waits until the server has said this.
+/// Waits until the log of the server contains this text.
 async fn until_said(server: &Server, words: &str) -> Result<()> {
     let began = Instant::now();
     while !server.log()?.contains(words) {
@@ -209,13 +209,13 @@ async fn status(request: RequestBuilder) -> reqwest::Result<StatusCode> {
     request.send().await.map(|response| response.status())
 }
 
-/// How long producers have been held so far.
+/// Returns how long producers have been blocked so far.
 async fn seconds_held(client: &Client, api: &str) -> Result<f64> {
     let metrics = client.get(format!("{api}/metrics")).send().await?.text().await?;
     value(&metrics, HELD)
 }
 
-/// The value of the one series of this family.
+/// Returns the value of the only series of this family.
 fn value(metrics: &str, family: &str) -> Result<f64> {
     let line = metrics.lines().find(|line| line.starts_with(family));
     let line = line.with_context(|| format!("there is `{family}` in:\n{metrics}"))?;

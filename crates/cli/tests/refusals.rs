@@ -1,4 +1,4 @@
-//! What is refused, with which words and which exit code: the built binary as its user meets it.
+//! Refused input, with its error message and exit code: the built binary as a user runs it.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
-/// Runs a command on a file of this content; `FILE` stands for its path.
+/// Runs a command on a file with this content; `FILE` is replaced by its path.
 async fn with_file(name: &str, content: &str, arguments: &[&str]) -> Result<CommandResult> {
     let folder = TempDir::new()?;
     let path = folder.path().join(name);
@@ -19,7 +19,7 @@ async fn with_file(name: &str, content: &str, arguments: &[&str]) -> Result<Comm
     qualitytrace(Path::new(BINARY), &arguments).await
 }
 
-/// The command ends with 2, and says all of this on stderr.
+/// Checks that the command ends with 2, and prints all these words on stderr.
 fn refused(finished: &CommandResult, words: &[&str]) {
     assert_eq!(finished.code, Some(2), "{finished:?}");
     assert_eq!(finished.out, "", "nothing that looks like a result");

@@ -1,4 +1,4 @@
-//! A server whose configuration file changes under it.
+//! A server with a configuration file that changes while it runs.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -8,7 +8,7 @@ use reqwest::Client;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
-/// How long a span may take to a file: the file's poll, the throttle, the Collector's flush.
+/// How long a span may take to reach a file: the file's poll interval, the throttle, the Collector's flush.
 const WRITTEN_MAX: Duration = Duration::from_secs(15);
 
 fn configuration(database: &Database, port: u16, key: &str) -> Result<String> {
@@ -44,14 +44,14 @@ async fn another_endpoint_is_taken_over_and_a_mistake_is_not() -> Result<()> {
     let collected = first.wait_for(WRITTEN_MAX, named("api/v1/first")).await?;
     assert!(named("api/v1/first")(&collected), "{collected:?}");
 
-    // A mistake changes nothing.
+    // An invalid configuration changes nothing.
     fs::write(&server.config, configuration(&database, second_port, "servicename")?)?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     ask("api/v1/still").await?;
     let collected = first.wait_for(WRITTEN_MAX, named("api/v1/still")).await?;
     assert!(named("api/v1/still")(&collected), "{collected:?}");
 
-    // The file as it is meant.
+    // The corrected file.
     fs::write(&server.config, configuration(&database, second_port, "serviceName")?)?;
     tokio::time::sleep(Duration::from_secs(3)).await;
     ask("api/v1/second").await?;

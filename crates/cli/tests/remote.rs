@@ -1,4 +1,4 @@
-//! `run --server`: told and reported as a run here is, over restarts, by older and newer servers, until Ctrl-C.
+//! `run --server`: the same progress and reports as a local run, over restarts, with older and newer servers, until Ctrl-C.
 
 use std::{
     collections::BTreeSet,
@@ -33,7 +33,7 @@ use tokio::{
 };
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
-/// Longer than anything that happens here may take.
+/// The timeout for everything in this file.
 const LINE_MAX: Duration = Duration::from_secs(30);
 
 fn test(id: &str, url: &str, status: u32, more: &str) -> String {
@@ -82,7 +82,7 @@ spec:
     Ok(folder)
 }
 
-/// Test, verdict and reasons of each outcome, in the order of the documents.
+/// Returns test, verdict and reasons of each outcome, in the order of the documents.
 fn told(report: &str) -> Result<Vec<Value>> {
     let read = |line| -> Result<Value> {
         let line: Value = serde_json::from_str(line)?;
@@ -92,7 +92,7 @@ fn told(report: &str) -> Result<Vec<Value>> {
     report.lines().map(read).collect()
 }
 
-/// What was said while tests ran, in any order, without what changes.
+/// Returns the set of progress lines, without the parts that differ between runs.
 fn said(finished: &CommandResult, server: &str) -> BTreeSet<String> {
     let line = |line: &str| {
         let line = line.replace(&format!(" on {server}"), "");
@@ -141,7 +141,7 @@ async fn a_run_on_a_server_is_told_and_reported_as_one_here() -> Result<()> {
     database.remove().await
 }
 
-/// The trace of a run on a server is in the folder and on the page that are asked for, and is judged there again.
+/// Checks that the trace of a run on a server is in the requested folder and HTML page, and can be re-judged locally.
 async fn keeps_traces(server: &Server) -> Result<()> {
     let (folder, target) = (TempDir::new()?, Target::start(Some(server.otlp_grpc)).await?);
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -173,7 +173,7 @@ spec:
     Ok(())
 }
 
-/// A command that runs, and what it says.
+/// A running command, and its stderr.
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
@@ -212,7 +212,7 @@ impl Running {
     }
 }
 
-/// A port behind which one server stands and then another.
+/// A port that forwards to one server and then to another.
 struct Door {
     url: String,
     house: Arc<Mutex<String>>,
@@ -265,7 +265,7 @@ async fn a_run_is_followed_over_a_restart_and_stopped_by_ctrl_c() -> Result<()> 
     server.kill().await?;
     let server = Server::start_with(Path::new(BINARY), &section, "127.0.0.1:0").await?;
     door.lead_to(&server.api);
-    // Nobody knows what the request of the first one came to.
+    // The result of the first request is unknown.
     assert_eq!(command.code().await?, Some(3), "it is followed to its end");
 
     let mut command = start()?;
@@ -289,7 +289,7 @@ async fn a_run_is_followed_over_a_restart_and_stopped_by_ctrl_c() -> Result<()> 
     database.remove().await
 }
 
-/// An authority's certificate, and a certificate and key of it for this machine, in files.
+/// Writes a certificate authority's certificate, and a certificate and key that it issued for this machine, to files.
 fn certificates(folder: &Path) -> Result<[String; 3]> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -349,7 +349,7 @@ async fn a_server_is_reached_by_tls_and_only_if_it_is_trusted() -> Result<()> {
 
 const RUN: &str = "0199a000-0000-7000-8000-000000000001";
 
-/// A server of another version, as far as a run needs one: such a server cannot be built here, so this plays its answers.
+/// A simulated server of another version, as far as a run needs one: such a server cannot be built here.
 async fn other_version(events: fn(&HeaderMap) -> Response) -> Result<(String, JoinSet<()>)> {
     let reads = Arc::new(AtomicUsize::new(0));
     let run = move || {
@@ -383,13 +383,13 @@ async fn other_version(events: fn(&HeaderMap) -> Response) -> Result<(String, Jo
     Ok((url, tasks))
 }
 
-/// One that knows no live answers, and always gives a list.
+/// The events of a version without event streams, which always returns a list.
 fn older(_: &HeaderMap) -> Response {
     let answered = json!({"at": "2026-11-15T14:00:00Z", "what": {"answered": {"status": 200}}});
     Json(json!([{"n": 1, "event": answered}])).into_response()
 }
 
-/// One that says more than this version knows.
+/// The events of a version with fields and events that this version does not know.
 fn newer(headers: &HeaderMap) -> Response {
     assert_eq!(
         headers.get(header::ACCEPT).map(|it| it.as_bytes()),
@@ -401,7 +401,7 @@ fn newer(headers: &HeaderMap) -> Response {
     ([(header::CONTENT_TYPE, "text/event-stream; charset=utf-8")], text).into_response()
 }
 
-/// One that has no place for one more reader.
+/// The events of a server without a free slot for another reader.
 fn full(headers: &HeaderMap) -> Response {
     match headers.get(header::ACCEPT).is_some_and(|it| it == "text/event-stream") {
         true => (StatusCode::TOO_MANY_REQUESTS, Json(json!({"detail": "full"}))).into_response(),

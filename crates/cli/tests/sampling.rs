@@ -1,4 +1,4 @@
-//! The share of runs that a sampled exporter gets, of runs that were started without a trace context.
+//! The fraction of runs that a sampled exporter receives, of runs that were started without a trace context.
 
 use std::{path::Path, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::{
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const RUNS: usize = 1000;
-/// Clients that start runs side by side.
+/// The number of clients that start runs concurrently.
 const CLIENTS: usize = 8;
 const ENDED_MAX: Duration = Duration::from_secs(45);
 const WRITTEN_MAX: Duration = Duration::from_secs(20);
@@ -77,14 +77,14 @@ server: {{telemetry: {{exporter: half}}}}
 
     let everything = collectors[2].wait_for(WRITTEN_MAX, |it| runs(it) >= RUNS).await?;
     assert_eq!(runs(&everything), RUNS, "100 is all");
-    // At its end the server has delivered everything to everyone.
+    // At its end the server has delivered everything to every exporter.
     assert_eq!(server.terminate().await?, Some(0));
     sleep(Duration::from_millis(500)).await;
     assert_eq!(runs(&collectors[0].collected()?), 0, "0 is none");
     let sampled = collectors[1].collected()?;
-    // 1,000 draws of one half are within four standard deviations of 500 but once in sixteen thousand times.
+    // The number of sampled runs is within four standard deviations of 500, except once in sixteen thousand times.
     assert!((437..=563).contains(&runs(&sampled)), "50 gave {}", runs(&sampled));
-    // A trace is there as a whole or not at all.
+    // A trace is exported completely or not at all.
     for run in sampled.named("qualitytrace.run") {
         assert!(sampled.spans.iter().any(|span| span.span_id == run.parent_id), "{run:?}");
     }

@@ -1,5 +1,5 @@
 //! Real SDKs: an echo service on each of the official ones of Python, Node, Go and Java, run by the built binary over
-//! each protocol that the SDK has, and every field of what arrived compared with one table.
+//! each protocol that the SDK supports. Every received field is compared with one table.
 //!
 //! The services are in `tests/sdks`; `cargo xtask services up sdks` installs them.
 
@@ -21,10 +21,10 @@ use tokio::process::Command;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
-/// What is in every resource, beside the SDK's own: the last with a blank that the variable must hide.
+/// A resource attribute of every service, beside the SDK's own; the space in its value is percent-encoded in the variable.
 const RESOURCE: &str = "team=a%20b";
 
-/// An answer to verdict takes tens of milliseconds; this is what a busy machine may make of it.
+/// The upper bound from response to verdict; usually tens of milliseconds, but a busy machine takes longer.
 const VERDICT_MS_MAX: u64 = 5_000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,7 +40,7 @@ async fn node() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn go() -> Result<()> {
     let trace = check(&expected::go()).await?;
-    // By another table the same trace is wrong: the comparison can fail.
+    // With another table the same trace is wrong: the comparison can fail.
     let other = Sdk {
         language: "c",
         differs: |_| vec![("int.max", Some(Value::Int(1))), ("text", None)],
@@ -69,7 +69,7 @@ async fn java() -> Result<()> {
     check(&expected::java()).await.map(drop)
 }
 
-/// Compares what comes over each protocol, and returns what came over the last.
+/// Compares the trace of each protocol, and returns the trace of the last one.
 async fn check(sdk: &Sdk) -> Result<Trace> {
     let mut last = None;
     for protocol in sdk.protocols {
@@ -83,7 +83,7 @@ async fn check(sdk: &Sdk) -> Result<Trace> {
     last.context("an SDK has a protocol")
 }
 
-/// Runs the test against the service, and returns what was received of its trace.
+/// Runs the test against the service, and returns the received trace.
 async fn run(sdk: &Sdk, protocol: &str) -> Result<Trace> {
     let folder = TempDir::new()?;
     let port = free_port()?;
@@ -114,7 +114,7 @@ async fn run(sdk: &Sdk, protocol: &str) -> Result<Trace> {
     traces.pop().context("one trace")
 }
 
-/// A test whose verdict needs the whole trace.
+/// Returns a test with a verdict that needs the complete trace.
 fn document(sdk: &Sdk, port: u16) -> String {
     format!(
         "type: Test
@@ -153,7 +153,7 @@ fn tell(sdk: &Sdk, protocol: &str, report: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Everything that is not as it must be, each in a line.
+/// Returns all differences, each in a line.
 fn compare(sdk: &Sdk, protocol: &str, trace: &Trace) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut check = |what: String, found: String, expected: String| {
@@ -225,7 +225,7 @@ fn compare(sdk: &Sdk, protocol: &str, trace: &Trace) -> Vec<String> {
     wrong
 }
 
-/// Values as text: each kind of value has a form of its own, and one NaN is like another.
+/// Formats values as text: each kind of value has a format of its own, and all NaN values are equal.
 fn show(value: impl std::fmt::Debug) -> String {
     format!("{value:?}")
 }
@@ -242,7 +242,7 @@ fn of_resource(sdk: &Sdk) -> Vec<(&'static str, Value)> {
 
 type Known = BTreeMap<String, Value>;
 
-/// Attributes by their keys, without those that are on every span.
+/// Returns attributes by their keys, without those that are on every span.
 fn known(attributes: &[(String, Value)], everywhere: &[&str]) -> Known {
     let theirs = attributes.iter().filter(|(key, _)| !everywhere.contains(&key.as_str()));
     theirs.map(|(key, value)| (key.clone(), sorted(value))).collect()
@@ -252,14 +252,14 @@ fn known_of(attributes: &[(&str, Value)]) -> Known {
     attributes.iter().map(|(key, value)| ((*key).to_owned(), sorted(value))).collect()
 }
 
-/// Of attributes those that are expected; the others depend on the machine.
+/// Returns only the expected attributes; the others depend on the machine.
 fn only(attributes: &[(String, Value)], expected: &[(&str, Value)]) -> Known {
     let mut found = known(attributes, &[]);
     found.retain(|key, _| expected.iter().any(|(known, _)| known == key));
     found
 }
 
-/// The order of a map's entries says nothing, and not every SDK keeps it.
+/// Sorts the entries of maps: their order has no meaning, and not every SDK preserves it.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Map(entries) => {

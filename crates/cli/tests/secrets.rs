@@ -1,4 +1,4 @@
-//! No report, and no line, shows a secret: planted in every text of an outcome and of a trace, and in a real run.
+//! No report and no line of output contains a secret: planted in every text of an outcome and of a trace, and in a real run.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use serde_json::json;
 use source::Colour;
 
 const SECRET: &str = "sup3r-s3cr3t-0f-ada";
-/// What is left of it where it was cut.
+/// The rest of the secret after truncation.
 const BEGINNING: &str = "sup3r-";
 
 fn secrets() -> Secrets {
@@ -37,7 +37,7 @@ fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
     serde_json::from_str(&text).expect(name)
 }
 
-/// Every outcome that has the secret in one text more than the one before; the last has it in all.
+/// Returns the outcome with the secret in every text; each step plants it in one more text.
 fn planted(outcome: &Outcome) -> Outcome {
     let mut json = serde_json::to_value(outcome).expect("it can be written");
     let mut places = Vec::new();
@@ -49,7 +49,7 @@ fn planted(outcome: &Outcome) -> Outcome {
         if serde_json::from_value::<Outcome>(json.clone()).is_ok() {
             planted += 1;
         } else {
-            // An id, a number or one of several words: no text.
+            // An id, a number or an enum variant: no text.
             *json.pointer_mut(&place).expect("it is there") = kept;
         }
     }
@@ -57,7 +57,7 @@ fn planted(outcome: &Outcome) -> Outcome {
     serde_json::from_value(json).expect("it is an outcome")
 }
 
-/// The places of everything that has no parts.
+/// Collects the JSON pointers of all leaves.
 fn leaves(json: &serde_json::Value, place: String, places: &mut Vec<String>) {
     match json {
         serde_json::Value::Array(values) => {
@@ -72,7 +72,7 @@ fn leaves(json: &serde_json::Value, place: String, places: &mut Vec<String>) {
     }
 }
 
-/// A trace with the secret in everything that a page may tell of it.
+/// Returns a trace with the secret in everything that a page may show.
 fn trace() -> Trace {
     let said = || format!("a {SECRET} b");
     let text = || Value::Str(said());
@@ -137,18 +137,18 @@ fn a_trace_is_kept_without_what_is_planted_in_every_text() {
     assert_eq!(masked.len(), trace.len());
     let span = masked.spans().next().expect("a span");
     assert_eq!((span.name(), span.status_message()), ("a *** b", "a *** b"));
-    // What has no secret in it is not written anew.
+    // A trace without a secret is not rewritten.
     assert!(secrets().masked_trace(&masked).expect("room").is_none());
 }
 
-/// What a run wrote, wherever to.
+/// All output of a run.
 struct Written {
     code: Option<i32>,
-    /// By name: both streams, and the report of each format.
+    /// The texts by name: both streams, and the report of each format.
     texts: Vec<(String, String)>,
 }
 
-/// Runs a test with the secret, and `--verbose`, and has every report written.
+/// Runs a test with the secret, and `--verbose`, and writes every report.
 fn run(test: &str, more: &[&str]) -> Result<Written> {
     let folder = tempfile::tempdir()?;
     fs::write(folder.path().join("t.yaml"), test)?;
@@ -228,7 +228,7 @@ spec:
     Ok(())
 }
 
-/// Answers one request, after a span of it that tells the secret in every text and names a parent that never comes.
+/// Responds to one request, after a span that contains the secret in every text and has a parent that never arrives.
 fn telling(listener: &TcpListener, otlp: &str) -> Result<()> {
     let head = loop {
         let (mut stream, _) = listener.accept()?;

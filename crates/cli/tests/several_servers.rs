@@ -1,5 +1,5 @@
-//! Several servers on one database, as `docs/server.md` says: what absence proves beside others, who counts and for how long,
-//! and whose keys fit.
+//! Several servers on one database, as `docs/server.md` specifies: the value of absence beside other servers, which servers
+//! count and for how long, and which keys are compatible.
 
 use std::{path::Path, time::Duration};
 
@@ -12,26 +12,26 @@ use tokio::time::{Instant, sleep};
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 /// How long a run may take to end.
 const ENDED_MAX: Duration = Duration::from_secs(40);
-/// How long a row counts after the last heartbeat.
+/// How long a row counts after its last heartbeat.
 const COUNTS: Duration = Duration::from_secs(10);
-/// What may differ between the clocks of two machines in the time of a short run, and more.
+/// An upper bound for the clock difference of two machines during a short run, with a margin.
 const SLACK: Duration = Duration::from_millis(1500);
-/// Keys of trace ids, and the fingerprints by which they are told.
+/// Keys of trace ids, and their fingerprints, which the server reports.
 const OLD: (&str, &str) = ("000102030405060708090a0b0c0d0e0f", "be45cb2605bf36be");
 const NEW: (&str, &str) = ("0f0e0d0c0b0a09080706050403020100", "1f919296baf10802");
 
-/// A server that others take no runs from, and what it keeps.
+/// A server from which no other server leases runs, and its data directory.
 struct Served {
     server: Server,
     api: Api,
     data: TempDir,
 }
 
-/// Starts a server. Runs are the work of the server that is asked for them: nobody else looks for any.
+/// Starts a server. A run is executed by the server that accepted it: no other server polls for runs.
 async fn serve(database: &Database, data: TempDir, keys: &[&str]) -> Result<Served> {
     let configuration = configuration(database, &data, keys)?;
     let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
-    // It looks for runs once when it starts, which must not find those that are asked of another one.
+    // It polls for runs once at startup, and must not find runs that are started on another server.
     sleep(Duration::from_secs(1)).await;
     Ok(Served { api: Api::new(&server.api)?, server, data })
 }
@@ -46,7 +46,7 @@ fn configuration(database: &Database, data: &TempDir, keys: &[&str]) -> Result<S
 }
 
 impl Served {
-    /// What others call it.
+    /// Returns the name by which other servers report it.
     fn name(&self) -> Result<String> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname")?;
         let port = self.server.api.rsplit(':').next().context("the API has a port")?;
@@ -64,7 +64,7 @@ impl Served {
     }
 }
 
-/// Applies a test whose trace has to be quiet for so many milliseconds.
+/// Applies a test with a quiet period of `flush_ms` milliseconds for its trace.
 async fn apply(on: &Served, target: &Target, flush_ms: u64) -> Result<()> {
     let document = format!(
         "type: Test
@@ -83,7 +83,7 @@ spec:
     on.api.apply(&document).await.map(drop)
 }
 
-/// Starts a run, and tells its id and that of its trace.
+/// Starts a run, and returns its id and its trace id.
 async fn start(on: &Served) -> Result<(String, String)> {
     let id = on.api.start("cart", &json!({})).await?;
     let began = Instant::now();
@@ -96,7 +96,7 @@ async fn start(on: &Served) -> Result<(String, String)> {
     }
 }
 
-/// The verdicts of the three claims, and the other servers by name.
+/// Returns the verdicts of the three claims, and the names of the other servers.
 async fn judged(on: &Served, id: &str) -> Result<([String; 3], Vec<String>)> {
     let run = on.api.ended(id, ENDED_MAX).await?;
     let claims = &run["outcome"]["judgement"]["claims"];
@@ -112,7 +112,7 @@ async fn judged(on: &Served, id: &str) -> Result<([String; 3], Vec<String>)> {
     Ok(([verdict(0), verdict(1), verdict(2)], names))
 }
 
-/// A run without a word of other servers.
+/// Executes a run, and checks that it reports no other server.
 async fn run_alone(on: &Served) -> Result<()> {
     let (id, _) = start(on).await?;
     let (verdicts, others) = judged(on, &id).await?;
@@ -128,7 +128,7 @@ async fn run_alone(on: &Served) -> Result<()> {
 const ALONE: [&str; 3] = ["passed", "failed", "passed"];
 const BESIDE_OTHERS: [&str; 3] = ["inconclusive", "inconclusive", "passed"];
 
-/// Sends a span of the trace, which the server acknowledges; its status.
+/// Sends a span of the trace, and returns the status of the response.
 async fn send(to: &Server, trace: &str) -> Result<u16> {
     let span = json!({
         "traceId": trace, "spanId": "00000000000000aa", "name": "delete customer", "kind": 1,
@@ -147,14 +147,14 @@ async fn absence_proves_nothing_while_another_server_receives_spans() -> Result<
     apply(&one, &target, 800).await?;
     run_alone(&one).await?;
 
-    // Spans of one trace go to both; what the one that works on the run has decides only by being there.
+    // Spans of one trace go to both servers. On the server that executes the run, only present spans decide, absence does not.
     let other = serve(&database, TempDir::new()?, &[]).await?;
     let (id, trace) = start(&one).await?;
     assert_eq!(send(&other.server, &trace).await?, 200);
     let names = vec![other.name()?];
     assert_eq!(judged(&one, &id).await?, (BESIDE_OTHERS.map(str::to_owned), names.clone()));
 
-    // One that ends in order costs the run that it overlaps, and the next one nothing.
+    // A server that shuts down in order affects the run that it overlaps, but not the next one.
     let (id, _) = start(&one).await?;
     other.end().await?;
     assert_eq!(judged(&one, &id).await?, (BESIDE_OTHERS.map(str::to_owned), names));
@@ -171,7 +171,7 @@ async fn a_server_that_starts_and_ends_during_a_run_is_not_missed() -> Result<()
     let target = Target::start(Some(one.server.otlp_grpc)).await?;
     apply(&one, &target, 8_000).await?;
     let (id, trace) = start(&one).await?;
-    // Between two heartbeats of the first.
+    // Between two heartbeats of the first server.
     let other = serve(&database, TempDir::new()?, &[]).await?;
     let name = other.name()?;
     assert_eq!(send(&other.server, &trace).await?, 200);
@@ -244,17 +244,17 @@ async fn a_server_that_comes_back_is_no_other_server() -> Result<()> {
         let (id, _) = start(of).await?;
         anyhow::Ok(judged(of, &id).await?.1)
     };
-    // Killed, and back with what it kept: its row is its own again, at once.
+    // Killed, and restarted with its data directory: it gets its row back at once.
     let data = one.kill().await?;
     let one = serve(&database, data, &[]).await?;
     assert_eq!(names(&one).await?, Vec::<String>::new());
     assert_eq!(database.count("select count(*) from servers").await?, 1);
-    // With another folder it is another server, and the killed one counts.
+    // With another data directory it is another server, and the killed one still counts.
     let killed = one.name()?;
     drop(one.kill().await?);
     let one = serve(&database, TempDir::new()?, &[]).await?;
     assert_eq!(names(&one).await?, [killed]);
-    // Ended in order, it costs nothing.
+    // After an orderly shutdown it does not count.
     one.end().await?;
     sleep(COUNTS + SLACK).await;
     let one = serve(&database, TempDir::new()?, &[]).await?;
@@ -263,7 +263,7 @@ async fn a_server_that_comes_back_is_no_other_server() -> Result<()> {
     database.remove().await
 }
 
-/// Status and words of `/readyz`.
+/// Returns status and body of `/readyz`.
 async fn ready(server: &Server) -> Result<(u16, String)> {
     let answer = reqwest::get(format!("{}/readyz", server.api)).await?;
     Ok((answer.status().as_u16(), answer.text().await?))
@@ -293,7 +293,7 @@ async fn a_server_whose_keys_do_not_fit_is_not_ready() -> Result<()> {
         assert_eq!(send(&other, &"ab".repeat(16)).await?, 503, "it takes no spans");
         assert_eq!(database.count("select count(*) from servers").await?, 1, "and has no row");
         assert_eq!(ready(&one.server).await?.0, 200, "who is there goes on");
-        // It begins by itself when nothing is in its way any more.
+        // It becomes ready by itself when the conflict is gone.
         one.end().await?;
         let began = Instant::now();
         while ready(&other).await?.0 != 200 {
@@ -319,11 +319,11 @@ async fn keys_rotate_in_two_steps_without_a_gap() -> Result<()> {
     for keys in &steps[1..] {
         for _ in 0..2 {
             let data = servers.remove(0).end().await?;
-            // Starting ends when it is ready.
+            // `serve` returns when the server is ready.
             servers.push(serve(&database, data, keys).await?);
             let statuses = (ready(&servers[0].server).await?.0, ready(&servers[1].server).await?.0);
             assert_eq!(statuses, (200, 200), "{keys:?}");
-            // Whoever mints, the other knows: nothing is let go as somebody else's.
+            // Each server accepts the trace ids of the other: no span is discarded as foreign.
             let (id, trace) = start(&servers[1]).await?;
             assert_eq!(send(&servers[0].server, &trace).await?, 200);
             judged(&servers[1], &id).await?;
@@ -339,7 +339,7 @@ async fn keys_rotate_in_two_steps_without_a_gap() -> Result<()> {
     database.remove().await
 }
 
-/// Spans that a server has kept, and those that it has let go as somebody else's.
+/// Returns the numbers of stored spans and of spans discarded as foreign.
 async fn received(server: &Server) -> Result<(f64, f64)> {
     let metrics = reqwest::get(format!("{}/metrics", server.api)).await?.text().await?;
     let value = |outcome: &str| {

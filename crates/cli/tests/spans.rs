@@ -1,4 +1,4 @@
-//! Spans on their way into a real server: what it has acknowledged outlives it, and what it has met it can tell.
+//! Spans received by a real server: an acknowledged span survives a kill, and the server reports rejected telemetry.
 
 use std::{path::Path, time::Duration};
 
@@ -9,12 +9,12 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
-/// Longer than a lease, and the time that a run takes to be judged.
+/// Longer than a lease, and the time until a run is judged.
 const ENDED_MAX: Duration = Duration::from_secs(50);
-/// A trace that no server minted.
+/// An external trace id, created by no server.
 const FOREIGN: &str = "5b8efff798038103d269b633813fc60c";
 
-/// A server that keeps its spans where the next one finds them.
+/// Starts a server that stores its spans in a directory that the next one uses too.
 async fn serve(database: &Database, data: &TempDir) -> Result<Server> {
     let configuration = format!(
         "{}\nserver: {{dataDirectory: '{}'}}\n",
@@ -58,7 +58,7 @@ async fn events(server: &Server, run: &str) -> Result<String> {
     Ok(reqwest::get(format!("{}/api/v1/runs/{run}/events", server.api)).await?.text().await?)
 }
 
-/// Reads the run until this is there.
+/// Polls the run until this field is present.
 async fn until(server: &Server, run: &str, pointer: &str) -> Result<Value> {
     let began = Instant::now();
     loop {
@@ -71,29 +71,29 @@ async fn until(server: &Server, run: &str, pointer: &str) -> Result<Value> {
     }
 }
 
-/// Sends a span, and comes back when the server has said that it is safe.
+/// Sends a span, and returns when the server has acknowledged it.
 async fn send(server: &Server, trace_id: &str, number: u8, name: &str) -> Result<()> {
     let span = json!({
         "traceId": trace_id, "spanId": format!("{number:016x}"), "name": name, "kind": 1,
         "startTimeUnixNano": "1800000000000000000", "endTimeUnixNano": "1800000000000000001",
     });
     let body = json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]});
-    // Every address takes everything.
+    // Every address accepts every protocol.
     let url = format!("http://127.0.0.1:{}/v1/traces", server.otlp_grpc);
     let answer = reqwest::Client::new().post(url).json(&body).send().await?;
     ensure!(answer.status().is_success(), "{}", answer.text().await?);
     Ok(())
 }
 
-/// Kills the server right after it has acknowledged a span of a run whose trigger has `ended`, and sends the other one to its successor, before any worker
-/// can have taken the run again.
+/// Kills the server right after it has acknowledged a span of a run with the trigger state `ended`, and sends the other span
+/// to its successor, before any worker can have leased the run again.
 async fn acknowledged_and_killed(trigger: &str, ended: &str) -> Result<()> {
     let (database, data) = (Database::create("spans").await?, TempDir::new()?);
     let server = serve(&database, &data).await?;
     let run = start(&server, &test(trigger, "{timeout: 30s, flush: 20s}")).await?;
     let trace_id = until(&server, &run, "/traceId").await?["traceId"].clone();
     let trace_id = trace_id.as_str().context("an id")?;
-    // What the record does not know is judged as unknown.
+    // A trigger result that is not in the database is judged as unknown.
     while !events(&server, &run).await?.contains(ended) {
         sleep(Duration::from_millis(20)).await;
     }
@@ -125,7 +125,7 @@ async fn a_trace_of_others_is_wanted_again_at_once() -> Result<()> {
     acknowledged_and_killed(&trigger, "notFired").await
 }
 
-/// What a server says of a run without telemetry, by what its receiver has met.
+/// Checks the diagnosis of a run without telemetry, by the observations of the server's receiver.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_tells_why_no_span_came() -> Result<()> {
     let (database, data) = (Database::create("silence").await?, TempDir::new()?);

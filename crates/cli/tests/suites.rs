@@ -1,4 +1,4 @@
-//! Suites on a server: durable as runs, with outputs that reach later steps.
+//! Suites on a server: durable like runs, with outputs that are passed to later steps.
 
 use std::{path::Path, time::Duration};
 
@@ -122,7 +122,7 @@ async fn a_suite_goes_through_its_steps() -> Result<()> {
     database.remove().await
 }
 
-/// The runs of the steps are told as parts of their suite: by a report of all of them, and by their spans.
+/// Checks that the runs of the steps are reported as parts of their suite: by a common report, and by their spans.
 async fn told(api: &Api, collector: &Collector, suite: &Value) -> Result<()> {
     let id = suite["id"].as_str().context("an id")?;
     let report = format!("/api/v1/suite-runs/{id}/report?format=tap");
@@ -147,7 +147,7 @@ async fn a_suite_goes_on_after_its_server_was_killed() -> Result<()> {
     let api = Api::new(&server.api)?;
     apply(&api, documents(&target.url)).await?;
     let id = start(&api, "good", 400).await?;
-    // Past the first step, in the second one or before it.
+    // After the first step, during the second one or before it.
     let begun = "select count(*) from suite_steps where step = 1";
     while database.count(begun).await? == 0 {
         sleep(Duration::from_millis(5)).await;
@@ -164,7 +164,7 @@ async fn a_suite_goes_on_after_its_server_was_killed() -> Result<()> {
     database.remove().await
 }
 
-/// What nobody may see reaches later steps, and stands nowhere in the record.
+/// A secret output reaches later steps, and is nowhere in the database in plain text.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_output_reaches_later_steps_sealed() -> Result<()> {
     let database = Database::create("suite_secret").await?;

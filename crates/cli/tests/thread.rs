@@ -1,4 +1,4 @@
-//! The whole thread, with real parts: Postgres, a Collector, the built binary, an instrumented target.
+//! The complete path, with real parts: Postgres, a Collector, the built binary, an instrumented target.
 
 use std::{path::Path, time::Duration};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
-/// How long a Collector may take to write what it was sent.
+/// How long a Collector may take to write received data.
 const WRITTEN_MAX: Duration = Duration::from_secs(20);
 
 /// A test of the target's cart, as a file.
@@ -17,7 +17,7 @@ struct TestFile {
 }
 
 impl TestFile {
-    /// Expects `GET path` to answer, and its SERVER span to say `expected` items.
+    /// Expects a response to `GET path`, and `expected` items in its SERVER span.
     fn new(url: &str, path: &str, expected: u32) -> Result<Self> {
         let folder = TempDir::new()?;
         let text = format!(
@@ -59,7 +59,7 @@ spec:
 async fn a_run_is_judged_and_the_server_tells_of_it() -> Result<()> {
     let database = Database::create("thread").await?;
     let port = free_port()?;
-    // The Collector comes after the server: that it is down does not keep the server from starting.
+    // The Collector starts after the server: an unreachable Collector does not prevent the start of the server.
     let server = Server::start(Path::new(BINARY), &database, port).await?;
     let collector = Collector::start(port, Some(server.otlp_grpc)).await?;
     let target = Target::start(Some(port)).await?;
@@ -133,7 +133,7 @@ async fn without_a_collector_the_server_starts_and_runs() -> Result<()> {
     database.remove().await
 }
 
-/// Kills the server after the target got the request, `later`, and starts it again.
+/// Kills the server after the target received the request and the time `later`, and starts it again.
 async fn killed_and_started_again(path: &str, later: Duration) -> Result<()> {
     let database = Database::create("killed").await?;
     let port = free_port()?;

@@ -1,4 +1,4 @@
-//! No secret of a caller is found where others look: logs, spans, errors, the record.
+//! No secret of a caller is in a place that others can read: logs, spans, errors, the database.
 
 use std::{
     fs::{self, File},
@@ -20,13 +20,13 @@ use tokio::{
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const READY_MAX: Duration = Duration::from_secs(60);
 
-/// Every row of every table, as text, that holds a token: as it is, or as bytes.
+/// Counts the rows of all tables that contain a token: as text, or as bytes.
 const IN_THE_RECORD: &str = "select coalesce(sum((xpath('/row/c/text()', query_to_xml(format(
     'select count(*) as c from %I x where x::text ~ ''qtt_[A-Za-z0-9_-]{8}'' or x::text like ''%%7174745f%%''', table_name),
     false, true, '')))[1]::text::bigint), 0)::bigint
  from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'";
 
-/// A command of a person whose configuration folder this is, and all that it says.
+/// Runs a command with this configuration folder, and returns its exit code and all its output.
 async fn said(folder: &Path, arguments: &[&str], token: Option<&str>) -> Result<(i32, String)> {
     let mut command = Command::new(BINARY);
     command.args(arguments).current_dir(folder).env("XDG_CONFIG_HOME", folder).kill_on_drop(true);
@@ -41,7 +41,7 @@ async fn said(folder: &Path, arguments: &[&str], token: Option<&str>) -> Result<
     ))
 }
 
-/// A request as bytes, and all of the answer.
+/// Sends a raw request, and returns the complete response.
 async fn raw(api: &str, request: &str) -> Result<String> {
     let mut stream = TcpStream::connect(api.trim_start_matches("http://")).await?;
     stream.write_all(request.as_bytes()).await?;
@@ -50,7 +50,7 @@ async fn raw(api: &str, request: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// A server of which everything that it says is kept, until it is dropped.
+/// A server that logs to a file, until it is dropped.
 struct Server {
     child: Child,
     api: String,
@@ -83,7 +83,7 @@ log: {{level: trace, format: json}}
             .kill_on_drop(true)
             .spawn()?;
         let mut lines = BufReader::new(child.stdout.take().context("a stdout")?).lines();
-        // On a busy machine it has to say first that it waits for its database.
+        // On a busy machine it first reports that it waits for its database.
         let mut ready = String::new();
         while !ready.starts_with("ready: ") {
             ready = timeout(READY_MAX, lines.next_line()).await??.context("it is ready")?;
@@ -112,7 +112,7 @@ spec:
     )
 }
 
-/// All that commands say, of a person who is refused, logs in, applies and runs.
+/// Returns the output of all commands of a user who is refused, logs in, applies and runs.
 async fn commands(folder: &Path, api: &str, token: &str) -> Result<Vec<String>> {
     let wrong = Some("qtt_wrong-s3cr3t");
     let (code, refused) = said(folder, &["apply", "--server", api, "test.yaml"], wrong).await?;
@@ -122,7 +122,7 @@ async fn commands(folder: &Path, api: &str, token: &str) -> Result<Vec<String>> 
     assert_eq!(code, 0, "{known}");
     assert!(known.contains("knows you as `admin`, admin"), "{known}");
     let mut heard = vec![refused, known];
-    // From now on the profile knows.
+    // From now on the profile has the token.
     for arguments in [
         &["apply", "test.yaml"][..],
         &["run", "--server", api, "test.yaml"],
@@ -135,7 +135,7 @@ async fn commands(folder: &Path, api: &str, token: &str) -> Result<Vec<String>> 
     Ok(heard)
 }
 
-/// What is refused does not repeat what was sent.
+/// Checks that an error response does not repeat the request.
 async fn refusals(api: &str, token: &str) -> Result<Vec<String>> {
     let mut heard = Vec::new();
     for shown in [
@@ -149,7 +149,7 @@ async fn refusals(api: &str, token: &str) -> Result<Vec<String>> {
         assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
         heard.push(answer);
     }
-    // A token where an id or a name belongs.
+    // A token in the position of an id or a name.
     for path in [format!("/api/v1/tokens/{token}"), format!("/api/v1/{token}")] {
         let shown = format!("authorization: Bearer {token}");
         let request =
@@ -170,7 +170,7 @@ async fn what_is_secret_stays_so() -> Result<()> {
     let target = Target::start(None).await?;
     let mut server = Server::start(folder.path(), &database, port).await?;
     fs::write(folder.path().join("test.yaml"), test_of(&target.url))?;
-    // The first token, by whoever holds the configuration.
+    // The first token, created with the configuration of the server.
     let create = ["token", "create", "--config", &server.config];
     let (code, out) = said(folder.path(), &create, None).await?;
     assert_eq!(code, 0, "{out}");

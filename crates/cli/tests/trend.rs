@@ -1,4 +1,4 @@
-//! What runs on a server are started with from here, and how they are told of over time.
+//! The start parameters of runs on a server, and their trend over time.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Two servers on one database: one is stopped past its lease, the other ends its run, and the woken one does nothing.
+//! Two servers on one database: one is suspended past its lease, the other ends its run, and the resumed one does nothing.
 
 use std::{path::Path, time::Duration};
 
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
-/// Words of the statement that records an attempt.
+/// A fragment of the statement that stores an attempt.
 const ATTEMPT: &str = "attempted_epoch = epoch";
-/// Everything that the record holds of runs.
+/// Selects everything about runs in the database.
 const EVERYTHING: &str = "select concat((select string_agg(runs::text, '|') from runs),
                                         (select string_agg(events::text, '|' order by n) from events),
                                         (select string_agg(traces::text, '|') from traces))";
 
-/// What came of a run whose owner was stopped.
+/// The result of a run with a suspended owner.
 struct Ended {
     run: Value,
-    /// Requests that the target got.
+    /// The number of requests that the target received.
     fired: u64,
 }
 
@@ -43,7 +43,7 @@ async fn stopped(hold: Hold) -> Result<Ended> {
 
     first.signal("-CONT").await?;
     gate.release();
-    // Longer than it takes to connect, to send and to write, and than a renewal takes to come.
+    // Longer than it takes to connect, to send and to write, and than the interval of lease renewals.
     sleep(Duration::from_secs(5)).await;
     assert_eq!(target.requests(), fired, "the woken one sends nothing");
     assert_eq!(database.text(EVERYTHING).await?, before, "and writes nothing");

@@ -1,4 +1,4 @@
-//! A pretend database: statements take time and make CLIENT spans, and that is all they do.
+//! A simulated database: a statement takes time and creates a CLIENT span, and has no other effect.
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use tokio::time::sleep;
 
 use crate::{fault::Fault, spans::Spans};
 
-/// How long a statement takes; with [`Fault::SlowDatabase`] the second.
+/// The duration of a statement; with [`Fault::SlowDatabase`] the second one applies.
 const STATEMENT: Duration = Duration::from_millis(1);
 const STATEMENT_SLOW: Duration = Duration::from_millis(300);
 
-/// Where a service keeps what it knows.
+/// The simulated database of a service.
 #[derive(Debug)]
 pub(crate) struct Database {
-    /// The namespace, and the name of its host.
+    /// The namespace, which is also the name of the host.
     name: &'static str,
     system: System,
     takes: Duration,
 }
 
-/// Which database it pretends to be.
+/// The database system that is simulated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum System {
     Postgres,
     Redis,
 }
 
-/// What is asked of it.
+/// A statement of a service.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Statement {
     /// Such as `SELECT`.
     pub(crate) operation: &'static str,
     /// Such as `products`.
     pub(crate) collection: &'static str,
-    /// As sent, values replaced.
+    /// The query text as sent, with placeholders for values.
     pub(crate) text: &'static str,
 }
 
@@ -44,7 +44,7 @@ impl Database {
         Self { name, system, takes: if slow { STATEMENT_SLOW } else { STATEMENT } }
     }
 
-    /// Asks, and pretends to have got this many rows; none where it is not asked for any.
+    /// Executes a statement and reports `rows` returned rows; `None` for a statement that returns no rows.
     pub(crate) async fn ask(
         &self,
         spans: &Spans,

@@ -1,27 +1,27 @@
-//! What can be wrong with the shop, on request: five faults that traces show and answers do not.
+//! Faults of the shop that can be switched on: five faults that are visible in traces but not in responses.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// One thing that is wrong.
+/// A fault of the shop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
     /// `stock` reads the products of an order one by one.
     NPlusOne,
-    /// `orders` forgets to tell `payments` which trace it works for.
+    /// `orders` does not send the trace context to `payments`.
     LostContext,
-    /// `payments` is busy four times in a row, and `orders` tries again at once.
+    /// `payments` is busy four times in a row, and `orders` retries at once.
     RetryStorm,
     /// Every statement takes 300 ms.
     SlowDatabase,
-    /// `payments` and `shipping` keep their spans for most of a second before they send them.
+    /// `payments` and `shipping` hold back their spans for most of a second before they export them.
     LateSpans,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 5] =
         [Self::NPlusOne, Self::LostContext, Self::RetryStorm, Self::SlowDatabase, Self::LateSpans];
 
@@ -36,7 +36,7 @@ impl Fault {
         }
     }
 
-    /// What it does, in a few words.
+    /// Returns a short description of the effect.
     pub fn about(self) -> &'static str {
         match self {
             Self::NPlusOne => "stock reads the products of an order one by one",
@@ -54,7 +54,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A name that is no fault's.
+/// An error for a name that is not the name of a fault.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no fault: expected n-plus-one, lost-context, retry-storm, slow-database or late-spans"

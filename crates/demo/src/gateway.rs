@@ -1,4 +1,4 @@
-//! `gateway`: what customers talk to. It looks up the session and passes the request on.
+//! `gateway`: the service that customers call. It looks up the session and forwards the request.
 
 use http::StatusCode;
 use telemetry::opentelemetry::{Context, KeyValue, trace::SpanKind};
@@ -45,7 +45,7 @@ pub(crate) async fn handle(staff: &Staff, span: &mut Open, call: Call) -> Reply 
     }
 }
 
-/// Everybody is let in, after a look at the session.
+/// Looks up the session, and authorizes every request.
 async fn authorize(staff: &Staff, parent: &Context) {
     let known = vec![KeyValue::new("enduser.known", true)];
     let span = staff.spans.start(parent, SpanKind::Internal, "authorize", known);

@@ -1,8 +1,8 @@
-//! A small instrumented shop in the binary: for the first minute of a new user, and a system under test for ourselves.
+//! A small instrumented shop in the binary: for the first minute of a new user, and as a system under test for ourselves.
 //!
-//! Five services speak HTTP and a queue with each other, ask a pretend database, and tell of it by OTLP, each with a
-//! resource and a pipeline of its own: in one process, or as five. What is wrong with the shop is switched on by
-//! [`Fault`]. Deliberately absent: chance (an order makes the same spans each time), data that outlives the process, and
+//! Five services call each other by HTTP and a queue, query a simulated database, and export their spans by OTLP, each
+//! with a resource and a pipeline of its own: in one process, or as five. [`Fault`] switches a fault of the shop on.
+//! Deliberately absent: randomness (an order creates the same spans each time), data that outlives the process, and
 //! any knowledge of tests and verdicts.
 
 mod database;
@@ -36,21 +36,21 @@ pub use processes::{Program, serve_one};
 pub use service::Service;
 use service::{ANY_PORT, AddressBook, Assignment, RunningService};
 
-/// Where the gateway listens if nobody says otherwise.
+/// The default listen address of the gateway.
 pub const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 11634);
 
-/// What a shop is configured with.
+/// The configuration of a shop.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the gateway listens.
+    /// The listen address of the gateway.
     pub http: SocketAddr,
-    /// Where spans go, by gRPC; without it where the environment says, and at last [`OTLP`].
+    /// The OTLP endpoint for spans, by gRPC. The default is the endpoint of the environment variables, then [`OTLP`].
     pub otlp: Option<String>,
-    /// What is wrong with it.
+    /// The faults that are switched on.
     pub faults: Vec<Fault>,
-    /// OpenTelemetry's variables.
+    /// The environment variables of OpenTelemetry.
     pub environment: Environment,
-    /// How a service becomes a process of its own; without it all five share this one.
+    /// The program that starts a service in a process of its own; without it all five services share this process.
     pub processes: Option<Program>,
 }
 
@@ -66,22 +66,22 @@ impl Default for Config {
     }
 }
 
-/// A shop that is open.
+/// A running shop.
 #[derive(Debug)]
 pub struct Handle {
     http: SocketAddr,
-    /// As in [`Service::ALL`]: each after those that it calls.
+    /// In the order of [`Service::ALL`]: each service after those that it calls.
     services: Vec<ServiceHandle>,
 }
 
-/// A service, here or apart.
+/// A running service, in this process or in its own.
 #[derive(Debug)]
 enum ServiceHandle {
     Here(RunningService),
     Apart(Process),
 }
 
-/// Opens the shop. It answers when this returns, whether or not anyone receives its spans.
+/// Starts the shop. It accepts requests when this returns, whether or not a receiver accepts its spans.
 pub async fn start(config: Config, world: World) -> Result<Handle, StartError> {
     let Config { http, otlp, faults, environment, processes } = config;
     let destination = Destination { otlp, environment };
@@ -103,15 +103,16 @@ pub async fn start(config: Config, world: World) -> Result<Handle, StartError> {
 }
 
 impl Handle {
-    /// Where the gateway listens.
+    /// Returns the listen address of the gateway.
     pub fn http(&self) -> SocketAddr {
         self.http
     }
 
-    /// Closes the shop: what is under way is answered and worked off, the last spans are sent if somebody takes them.
+    /// Shuts the shop down: it responds to active requests, processes accepted messages, and exports the last spans if a
+    /// receiver accepts them.
     pub async fn shutdown(mut self) {
-        // Callers before those they call, and then the last spans of all that are here at once. Without the gateway
-        // nobody asks any more, so processes may end together after it.
+        // Callers stop before the services that they call; then all services of this process export their last spans
+        // concurrently. Without the gateway no requests arrive any more, so the other processes may end concurrently after it.
         for service in self.services.iter_mut().rev() {
             if let ServiceHandle::Here(running) = service {
                 running.close().await;
@@ -144,27 +145,27 @@ impl ServiceHandle {
     }
 }
 
-/// Why the shop cannot open.
+/// The reason why the shop cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Somebody listens there.
+    /// Another program listens on this address.
     #[error("`{0}` is taken, perhaps by another demo: end that one, or name another address")]
     Taken(SocketAddr),
-    /// Nobody can listen there.
+    /// It is not possible to listen on this address.
     #[error("cannot listen on `{0}`: {1}")]
     Listen(SocketAddr, io::Error),
-    /// A service that should be a process of its own is none.
+    /// A service could not be started in a process of its own.
     #[error("the process of `{service}` did not start: {why}")]
     Process {
-        /// Which one.
+        /// The service.
         service: &'static str,
-        /// What it said, or what the system says.
+        /// The error that the process reported, or the error of the operating system.
         why: String,
     },
-    /// A process that should be a service was not told what to do; it is started by the shop, not by people.
+    /// The process of a service received no configuration: the shop starts it, not a person.
     #[error("nobody says what to do: {0}")]
     Told(io::Error),
-    /// The telemetry is configured in a way that cannot be carried out.
+    /// The telemetry configuration is invalid.
     #[error("the shop's telemetry cannot start: {0}")]
     Telemetry(String),
 }

@@ -1,4 +1,4 @@
-//! `orders`: takes an order from its reservation to the queue of shipments.
+//! `orders`: processes an order from its reservation to the queue of shipments.
 
 use std::{
     collections::VecDeque,
@@ -19,11 +19,11 @@ use crate::{
     web::{Call, Question, Reply},
 };
 
-/// How often a payment is tried while `payments` is busy.
+/// The upper bound for the attempts at a payment while `payments` is busy.
 const CHARGES_MAX: u32 = 5;
-/// Orders that are remembered; the oldest is forgotten for a further one.
+/// The upper bound for stored orders; a further one evicts the oldest.
 const ORDERS_MAX: usize = 1000;
-/// Lines of an order.
+/// The upper bound for the lines of an order.
 const LINES_MAX: usize = 100;
 
 const SELECT: Statement = Statement {
@@ -52,7 +52,7 @@ const UPDATE: Statement = Statement {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Order {
     pub(crate) customer: String,
-    /// `declined` is refused, everything else is paid.
+    /// The card `declined` is refused, every other card is charged.
     #[serde(default)]
     pub(crate) card: String,
     pub(crate) lines: Vec<Line>,
@@ -66,7 +66,7 @@ pub(crate) struct Line {
     pub(crate) quantity: u32,
 }
 
-/// The orders so far. The database pretends; somebody has to remember.
+/// The orders so far, in memory, since the simulated database stores nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<Orders>);
 
@@ -133,7 +133,7 @@ fn check(staff: &Staff, parent: &Context, order: &Order) -> Result<(), Reply> {
     Err(Reply::refuse(StatusCode::UNPROCESSABLE_ENTITY, &why))
 }
 
-/// Has the money taken, and tries again while `payments` is busy.
+/// Requests the payment, and retries while `payments` is busy.
 async fn charge(staff: &Staff, parent: &Context, mut body: Value) -> Reply {
     let mut resend = 0;
     loop {
@@ -152,7 +152,7 @@ async fn charge(staff: &Staff, parent: &Context, mut body: Value) -> Reply {
 }
 
 impl Ledger {
-    /// The id of a further order.
+    /// Returns the id of a further order.
     fn next(&self) -> String {
         let mut orders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         orders.taken += 1;

@@ -1,4 +1,4 @@
-//! `payments`: takes money from a card, once for each order.
+//! `payments`: charges a card, once for each order.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::{
     web::{Call, Reply},
 };
 
-/// With [`Fault::RetryStorm`], how often it is busy before it takes the money.
+/// With [`Fault::RetryStorm`], the number of attempts that are refused as busy before the charge succeeds.
 const BUSY: u32 = 4;
 
 const INSERT: Statement = Statement {
@@ -22,13 +22,13 @@ const INSERT: Statement = Statement {
     text: "INSERT INTO charges (amount, card, at) VALUES ($1, $2, now())",
 };
 
-/// What `orders` wants taken.
+/// The request for a charge, from `orders`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Charge {
     amount: i64,
     card: String,
-    /// How often this was tried before.
+    /// The number of earlier attempts.
     attempt: u32,
 }
 

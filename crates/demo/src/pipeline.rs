@@ -1,7 +1,7 @@
-//! The telemetry of one service: a resource and a pipeline of its own, also where all five share a process.
+//! The telemetry of one service: a resource and a pipeline of its own, even if all five share a process.
 //!
-//! Spans may be lost here: the shop has to answer, and nobody needs its old spans. So the buffer is small and lossy, and
-//! a receiver that comes and goes is looked for ten times a second.
+//! Spans may be lost here: the shop has to respond to requests, and its old spans have no reader. So the buffer is small
+//! and lossy, and the exporter retries every 100 ms, since a receiver may come and go.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,21 +15,21 @@ use telemetry::{
 
 use crate::{StartError, fault::Fault, service::Service};
 
-/// Where spans go if neither a flag nor the environment says so.
+/// The default OTLP endpoint, if neither a flag nor the environment sets one.
 pub const OTLP: &str = "http://127.0.0.1:4317";
-/// How long a batch waits; with [`Fault::LateSpans`] the second, for two of the services.
+/// How long a batch waits; with [`Fault::LateSpans`] the second applies, for two of the services.
 const THROTTLE: Duration = Duration::from_millis(5);
 const THROTTLE_LATE: Duration = Duration::from_millis(800);
 
-/// Where a service's spans go.
+/// The destination of a service's spans.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Destination {
-    /// An OTLP endpoint, by gRPC. Without one the environment decides, as OpenTelemetry says, and at last [`OTLP`].
+    /// An OTLP endpoint, by gRPC. The default is the endpoint of OpenTelemetry's environment variables, then [`OTLP`].
     pub(crate) otlp: Option<String>,
     pub(crate) environment: Environment,
 }
 
-/// Starts the telemetry of a service. Nobody needs to listen.
+/// Starts the telemetry of a service. A receiver is not required.
 pub(crate) fn start(
     service: Service,
     destination: &Destination,
@@ -46,7 +46,7 @@ pub(crate) fn start(
     let mut plan = config::plan(&text, &defaults)
         .map_err(|mistakes| StartError::Telemetry(draw(&mistakes, Colour::Never)))?;
     for exporter in &mut plan.exporters {
-        // Also where `OTEL_SERVICE_NAME` says otherwise: all five inherit one environment.
+        // Overrides `OTEL_SERVICE_NAME` too: all five services inherit one environment.
         service.as_str().clone_into(&mut exporter.service_name);
     }
     let mut host = Host::new(concat!("qualitytrace-demo/", env!("CARGO_PKG_VERSION")));
@@ -55,7 +55,7 @@ pub(crate) fn start(
     Ok(Arc::new(telemetry.map_err(|error| StartError::Telemetry(error.to_string()))?))
 }
 
-/// What the pipeline is configured with, as any program would.
+/// Returns the configuration of the pipeline, as YAML, in the format that every program uses.
 fn configuration(service: Service, destination: &Destination, faults: &[Fault]) -> String {
     let late = faults.contains(&Fault::LateSpans)
         && matches!(service, Service::Payments | Service::Shipping);
@@ -67,7 +67,7 @@ fn configuration(service: Service, destination: &Destination, faults: &[Fault]) 
         None if told => String::new(),
         asked => {
             let endpoint = asked.as_deref().unwrap_or(OTLP);
-            // A text of JSON is one of YAML too, whatever was typed.
+            // A JSON string is a valid YAML string too, for every input.
             let endpoint = serde_json::Value::from(endpoint);
             format!("    transport: grpc\n    endpoint: {endpoint}\n")
         }
@@ -86,7 +86,8 @@ fn configuration(service: Service, destination: &Destination, faults: &[Fault]) 
     )
 }
 
-/// Who speaks, beside `service.name`. All run on one machine, so they share its clock and say so.
+/// Returns the resource attributes beside `service.name`. All services run on one machine and share its clock, so they
+/// have the same `host.name`.
 fn resource(world: World) -> Vec<KeyValue> {
     let instance = uuid::Builder::from_random_bytes(world.random()).into_uuid();
     vec![

@@ -1,7 +1,8 @@
-//! The shop as five processes: the program starts itself once for each service, and none outlives it.
+//! The shop as five processes: the program starts itself once for each service, and no child outlives it.
 //!
-//! A service is told what to do by one line of JSON on its standard input, and answers with one on its standard output.
-//! Its input stays open for as long as the parent lives: its end is the sign to close, also where the parent was killed.
+//! A service reads its configuration as one line of JSON from its standard input, and replies with one line on its standard
+//! output. Its input stays open for as long as the parent lives: end of input is the signal to shut down, also when the
+//! parent was killed.
 
 use std::{
     collections::BTreeMap, ffi::OsString, net::SocketAddr, path::PathBuf, process::Stdio,
@@ -25,30 +26,30 @@ use crate::{
 
 /// How long a process may take to listen.
 const START_MAX: Duration = Duration::from_secs(10);
-/// How long a process may take to end when it was told to.
+/// How long a process may take to end after the signal to shut down.
 const END_MAX: Duration = Duration::from_secs(3);
-/// The longest line that one tells the other.
+/// The upper bound for a line between parent and child.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// How a program starts itself as one service: it MUST then call [`serve_one`].
+/// The program and the arguments by which a program starts itself as one service: it MUST then call [`serve_one`].
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The file.
+    /// The path of the executable.
     pub path: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
 }
 
-/// A service in a process of its own. Dropped, it is killed.
+/// A service in a process of its own. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) address: SocketAddr,
     child: Child,
-    /// Closed, it is the sign to end.
+    /// The standard input of the process; closing it is the signal to shut down.
     line: ChildStdin,
 }
 
-/// What a process is told.
+/// The configuration that the parent sends to a process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProcessConfig {
@@ -60,7 +61,7 @@ struct ProcessConfig {
     environment: BTreeMap<String, String>,
 }
 
-/// What it answers.
+/// The reply of the process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ProcessReply {
@@ -69,13 +70,13 @@ enum ProcessReply {
 }
 
 impl Process {
-    /// Starts a service in a process of its own. It answers when this returns.
+    /// Starts a service in a process of its own. The service accepts requests when this returns.
     pub(crate) async fn start(program: &Program, it: Assignment) -> Result<Self, StartError> {
         let service = it.service.as_str();
         let failed = |why: String| StartError::Process { service, why };
         let mut child = Command::new(&program.path)
             .args(&program.arguments)
-            // For people who look at a list of processes; what counts comes by the line.
+            // For people who read a list of processes; the configuration itself is sent by the line.
             .arg(service)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -97,19 +98,19 @@ impl Process {
         }
     }
 
-    /// Lets it end, and ends it where that takes too long.
+    /// Signals the process to shut down, and kills it if that takes too long.
     pub(crate) async fn end(self) {
         let Self { mut child, line, .. } = self;
         drop(line);
         if timeout(END_MAX, child.wait()).await.is_err() {
-            // It may have ended a moment ago, which is as good.
+            // It may have ended a moment ago, which is fine.
             let _ended = child.kill().await;
         }
     }
 }
 
-/// What a process does that was started as one service: it hears what to do, does it until its input ends or `told` says
-/// so, and closes.
+/// Serves as a process that was started as one service: reads its configuration, serves until its input ends or `told`
+/// completes, and shuts down.
 pub async fn serve_one(
     input: impl AsyncRead + Unpin,
     mut output: impl AsyncWrite + Unpin,
@@ -125,7 +126,7 @@ pub async fn serve_one(
     };
     tell(&mut output, &said).await.map_err(StartError::Told)?;
     let mut running = running?;
-    // Nothing more is said; what counts is the end.
+    // The parent sends nothing more; only the end of the input matters.
     let mut rest = input.take(LINE_BYTES_MAX);
     let mut ignored = Vec::new();
     tokio::select! {

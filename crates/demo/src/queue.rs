@@ -1,7 +1,7 @@
-//! The queue between `orders` and `shipping`: one line of JSON for a message, over a local socket, and one line back when
-//! it is taken.
+//! The queue between `orders` and `shipping`: one line of JSON for a message, over a local socket, and one line back to
+//! acknowledge it.
 //!
-//! It is a broker in nothing but its spans: what is taken is not kept, and what is not taken is the sender's.
+//! Only its spans are those of a broker: it stores no message, and the sender keeps a message that is not acknowledged.
 
 use std::{collections::BTreeMap, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -24,28 +24,28 @@ use crate::{
 
 /// The name of the queue.
 pub(crate) const DESTINATION: &str = "shipments";
-/// The largest message.
+/// The upper bound for a message.
 const MESSAGE_BYTES_MAX: u64 = 64 * 1024;
-/// Messages worked on at a time; further ones wait to be taken.
+/// The upper bound for messages processed concurrently; further ones wait.
 const MESSAGES_MAX: usize = 64;
-/// How long sending may take.
+/// The timeout for sending.
 const SEND_MAX: Duration = Duration::from_secs(5);
-/// How long to wait when the system has no socket to give.
+/// How long to wait when the operating system cannot provide a socket.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// What is said when a message is taken.
+/// The acknowledgement of a message.
 const TAKEN: &[u8] = b"taken\n";
 
-/// What goes through the queue.
+/// A message in the queue.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Message {
     pub(crate) id: String,
-    /// Where the trace context travels.
+    /// The headers; they carry the trace context.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Value,
 }
 
-/// Sends a message, and tells of it as a span.
+/// Sends a message, and creates a span for it.
 pub(crate) async fn send(
     staff: &Staff,
     parent: &Context,
@@ -75,7 +75,7 @@ async fn transfer(to: SocketAddr, message: &Message) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes messages until told to stop, then works off those that were taken.
+/// Accepts messages until the stop signal, then finishes those that were accepted.
 pub(crate) async fn serve(listener: TcpListener, staff: Arc<Staff>, mut stop: watch::Receiver<()>) {
     let places = Arc::new(Semaphore::new(MESSAGES_MAX));
     let mut work = JoinSet::new();
@@ -97,7 +97,7 @@ pub(crate) async fn serve(listener: TcpListener, staff: Arc<Staff>, mut stop: wa
         while work.try_join_next().is_some() {}
         let staff = Arc::clone(&staff);
         work.spawn(async move {
-            // A message that is broken off was not taken, and its sender knows.
+            // An incomplete message was not acknowledged, so its sender knows that it was not accepted.
             if let Ok(Ok(message)) = timeout(SEND_MAX, take(stream)).await {
                 consume(&staff, message).await;
             }
@@ -122,7 +122,7 @@ async fn consume(staff: &Staff, message: Message) {
     shipping::ship(staff, &span.context, &message.body).await;
 }
 
-/// What both sides say of a message.
+/// Returns the attributes that the spans of both sides have.
 fn told(operation: &'static str, id: &str) -> Vec<KeyValue> {
     vec![
         KeyValue::new("messaging.system", "shop_queue"),

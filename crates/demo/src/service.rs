@@ -1,4 +1,4 @@
-//! The five services: their names, their routes, and one of them at work.
+//! The five services: their names, their routes, and a running service.
 
 use std::{
     io,
@@ -30,31 +30,31 @@ use crate::{
     web::{self, Call, Caller, Reply},
 };
 
-/// How long the last spans may take to leave.
+/// How long the export of the last spans may take.
 const LAST_SPANS_MAX: Duration = Duration::from_millis(500);
 
-/// One of the five.
+/// One of the five services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Service {
-    /// What customers talk to.
+    /// Accepts the requests of customers.
     Gateway,
-    /// Takes orders.
+    /// Accepts orders.
     Orders,
-    /// Knows what there is.
+    /// Lists the products and reserves them.
     Stock,
-    /// Takes money.
+    /// Charges cards.
     Payments,
-    /// Sends parcels, by what comes through the queue.
+    /// Sends a parcel for each message of the queue.
     Shipping,
 }
 
 impl Service {
-    /// All five, each after those that it calls.
+    /// All five services, each after those that it calls.
     pub const ALL: [Self; 5] =
         [Self::Shipping, Self::Payments, Self::Stock, Self::Orders, Self::Gateway];
 
-    /// `service.name`.
+    /// Returns the `service.name`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gateway => "gateway",
@@ -65,7 +65,7 @@ impl Service {
         }
     }
 
-    /// What it can be asked; nothing for the consumer of the queue.
+    /// Returns the routes; none for the consumer of the queue.
     pub(crate) fn routes(self) -> &'static [&'static str] {
         match self {
             Self::Gateway => &["GET /products", "POST /orders", "GET /orders/{order}"],
@@ -83,7 +83,7 @@ impl Service {
     }
 }
 
-/// Where the services are. Those that are not started yet are at port 0, where nobody is.
+/// The addresses of the services. A service that is not started yet has port 0, where nothing listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AddressBook([SocketAddr; 5]);
 
@@ -101,11 +101,11 @@ impl AddressBook {
     }
 }
 
-/// Where a service listens that only the others call.
+/// The listen address of a service that only the other services call.
 pub(crate) const ANY_PORT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// What one service is told.
+/// The configuration of one service.
 #[derive(Clone, Debug)]
 pub(crate) struct Assignment {
     pub(crate) service: Service,
@@ -115,7 +115,7 @@ pub(crate) struct Assignment {
     pub(crate) destination: Destination,
 }
 
-/// What the code of a service has at hand.
+/// The shared state of a service's handlers.
 #[derive(Debug)]
 pub(crate) struct Staff {
     pub(crate) service: Service,
@@ -132,7 +132,7 @@ impl Staff {
         self.faults.contains(&fault)
     }
 
-    /// Does what a request asks for, within its span.
+    /// Processes a request, within its span.
     pub(crate) async fn handle(&self, span: &mut Open, call: Call) -> Reply {
         match self.service {
             Service::Gateway => gateway::handle(self, span, call).await,
@@ -149,7 +149,7 @@ fn unreachable_by_http() -> Reply {
     Reply::refuse(http::StatusCode::NOT_FOUND, "there is no such page")
 }
 
-/// A service at work.
+/// A running service.
 #[derive(Debug)]
 pub(crate) struct RunningService {
     pub(crate) address: SocketAddr,
@@ -159,7 +159,7 @@ pub(crate) struct RunningService {
 }
 
 impl RunningService {
-    /// Starts a service. It answers when this returns, whether or not anyone receives its spans.
+    /// Starts a service. It accepts requests when this returns, whether or not a receiver accepts its spans.
     pub(crate) async fn start(assignment: Assignment, world: World) -> Result<Self, StartError> {
         let Assignment { service, listen, book, faults, destination } = assignment;
         let listener = TcpListener::bind(listen).await;
@@ -185,14 +185,14 @@ impl RunningService {
         Ok(Self { address, telemetry, stop, tasks })
     }
 
-    /// Takes nothing more, and ends what is under way.
+    /// Stops accepting requests, and waits for the active ones.
     pub(crate) async fn close(&mut self) {
-        // Nobody is left to be told if all tasks have ended.
+        // The send fails if all tasks have ended, which is fine.
         let _ended = self.stop.send(());
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Sends the last spans if somebody takes them. Those that nobody takes are given up: it is a demo.
+    /// Exports the last spans if a receiver accepts them. Other spans are dropped: it is a demo.
     pub(crate) async fn end(self) {
         let telemetry = self.telemetry;
         let last = task::spawn_blocking(move || telemetry.shutdown(LAST_SPANS_MAX));

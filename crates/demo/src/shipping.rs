@@ -1,4 +1,4 @@
-//! `shipping`: sends a parcel for each message of the queue, some time after the customer has got an answer.
+//! `shipping`: sends a parcel for each message of the queue, some time after the customer has received a response.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! Spans of a service, and how a trace goes on in the next one: W3C trace context and baggage, by headers.
+//! Spans of a service, and the propagation to the next service: W3C trace context and baggage, in headers.
 //!
-//! The context is an argument, not a thread's: the services share threads.
+//! The context is an argument, not a thread-local: the services share threads.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -17,15 +17,15 @@ use telemetry::{
     propagation::{BaggagePropagator, TraceContextPropagator},
 };
 
-/// The entry of the baggage that names the customer, and the attribute that repeats it.
+/// The baggage entry that names the customer, and the attribute that repeats it.
 const CUSTOMER: &str = "shop.customer";
 
-/// Makes the spans of a service.
+/// Creates the spans of a service.
 pub(crate) struct Spans(BoxedTracer);
 
-/// A span that has begun. It ends when this is dropped.
+/// A started span. It ends when this is dropped.
 pub(crate) struct Open {
-    /// What is done within it.
+    /// The context with this span, the parent of further spans.
     pub(crate) context: Context,
 }
 
@@ -34,7 +34,7 @@ impl Spans {
         Self(BoxedTracer::new(Box::new(telemetry.tracer_provider().tracer("shop"))))
     }
 
-    /// Begins a span.
+    /// Starts a span.
     pub(crate) fn start(
         &self,
         parent: &Context,
@@ -45,7 +45,7 @@ impl Spans {
         self.built(parent, SpanBuilder::from_name(name.into()).with_kind(kind), attributes)
     }
 
-    /// Begins the span of a consumer, below its producer and linked to it.
+    /// Starts the span of a consumer, as a child of its producer and with a link to it.
     pub(crate) fn consume(&self, producer: &Context, name: &str, with: Vec<KeyValue>) -> Open {
         let link = Link::with_context(producer.span().span_context().clone());
         let builder = SpanBuilder::from_name(name.to_owned()).with_kind(SpanKind::Consumer);
@@ -61,7 +61,7 @@ impl Spans {
 }
 
 impl Open {
-    /// Adds what turned out.
+    /// Adds an attribute.
     pub(crate) fn note(
         &self,
         key: &'static str,
@@ -70,13 +70,13 @@ impl Open {
         self.context.span().set_attribute(KeyValue::new(key, value));
     }
 
-    /// Marks it as failed.
+    /// Sets the status to error.
     pub(crate) fn fail(&self, kind: &str, message: String) {
         self.note("error.type", kind.to_owned());
         self.context.span().set_status(Status::error(message));
     }
 
-    /// Tells from here on whose order this is: here and in every service that follows.
+    /// Adds the customer to this span and to the baggage, so that every service that follows has the attribute too.
     pub(crate) fn name_customer(&mut self, customer: &str) {
         self.note(CUSTOMER, customer.to_owned());
         let known = self.context.baggage().iter();
@@ -99,28 +99,28 @@ impl fmt::Debug for Spans {
     }
 }
 
-/// What a caller says of the trace.
+/// Extracts the context that a caller sent.
 pub(crate) fn remote(carrier: &impl Extractor) -> Context {
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), carrier);
     BaggagePropagator::new().extract_with_context(&context, carrier)
 }
 
-/// Says it to the next one.
+/// Injects the context into the headers for the next service.
 pub(crate) fn pass_on(context: &Context, carrier: &mut impl Injector) {
     TraceContextPropagator::new().inject_context(context, carrier);
     BaggagePropagator::new().inject_context(context, carrier);
 }
 
-/// Headers of HTTP.
+/// HTTP headers, to extract from.
 pub(crate) struct Headers<'a>(pub(crate) &'a HeaderMap);
 
-/// Headers of HTTP, to be filled.
+/// HTTP headers, to inject into.
 pub(crate) struct HeadersMut<'a>(pub(crate) &'a mut HeaderMap);
 
-/// Headers of a message.
+/// Headers of a message, to extract from.
 pub(crate) struct Properties<'a>(pub(crate) &'a BTreeMap<String, String>);
 
-/// Headers of a message, to be filled.
+/// Headers of a message, to inject into.
 pub(crate) struct PropertiesMut<'a>(pub(crate) &'a mut BTreeMap<String, String>);
 
 impl Extractor for Headers<'_> {
@@ -135,7 +135,7 @@ impl Extractor for Headers<'_> {
 
 impl Injector for HeadersMut<'_> {
     fn set(&mut self, key: &str, value: String) {
-        // What is no header is not passed on, as with every propagator.
+        // The injector drops an invalid header, as every propagator does.
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(key), HeaderValue::try_from(value)) {
             self.0.insert(name, value);
         }

@@ -1,4 +1,4 @@
-//! `stock`: knows what there is, and puts it aside for an order.
+//! `stock`: lists the products, and reserves them for an order.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::{
     web::{Call, Reply},
 };
 
-/// What is sold, with its price in cents, and whether there is any.
+/// The products: SKU, price in cents, and whether it is in stock.
 const PRODUCTS: &[(&str, i64, bool)] = &[
     ("tea", 450, true),
     ("mug", 1200, true),
@@ -43,7 +43,7 @@ const UPDATE: Statement = Statement {
     text: "UPDATE products SET quantity = quantity - r.quantity FROM unnest($1, $2) AS r (sku, quantity) WHERE products.sku = r.sku",
 };
 
-/// What `orders` wants put aside.
+/// The request for a reservation, from `orders`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reservation {

@@ -1,7 +1,7 @@
-//! HTTP, both sides: a SERVER span for each request that comes, a CLIENT span for each that goes.
+//! HTTP server and client: a SERVER span for each incoming request, a CLIENT span for each outgoing one.
 //!
-//! Services know each other by name; where a name is found is the address book's business, so that spans say the same
-//! at each start.
+//! Services address each other by name; the address book resolves a name to an address, so that spans have the same
+//! attributes at each start.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -28,28 +28,28 @@ use crate::{
     spans::{Headers, HeadersMut, pass_on, remote},
 };
 
-/// The largest body that is read.
+/// The upper bound for a request body.
 const BODY_BYTES_MAX: usize = 64 * 1024;
-/// Connections at a time to one service; further ones wait.
+/// The upper bound for concurrent connections to one service; further ones wait.
 const CONNECTIONS_MAX: usize = 256;
-/// How long a peer may take to send a request's head.
+/// How long a peer may take to send the head of a request.
 const HEAD_MAX: Duration = Duration::from_secs(30);
-/// How long a call to another service may take.
+/// The timeout for a call to another service.
 const CALL_MAX: Duration = Duration::from_secs(10);
-/// How long to wait when the system has no socket to give.
+/// How long to wait when the operating system cannot provide a socket.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// A request, as a service's code sees it.
+/// A request, as the handler of a service receives it.
 #[derive(Debug)]
 pub(crate) struct Call {
     /// Method and template, such as `GET /orders/{order}`.
     pub(crate) route: &'static str,
-    /// What stands in the place of the template's parameter.
+    /// The value of the template's parameter.
     pub(crate) parameter: String,
     pub(crate) body: Bytes,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -61,13 +61,13 @@ impl Reply {
         Self { status, body }
     }
 
-    /// An answer that says no, and why.
+    /// Returns a response with an error message.
     pub(crate) fn refuse(status: StatusCode, why: &str) -> Self {
         Self { status, body: json!({ "error": why }) }
     }
 }
 
-/// Serves until told to stop, then until the requests in flight are answered.
+/// Serves until the stop signal, then until all active requests have their response.
 pub(crate) async fn serve(listener: TcpListener, staff: Arc<Staff>, mut stop: watch::Receiver<()>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
@@ -88,7 +88,7 @@ pub(crate) async fn serve(listener: TcpListener, staff: Arc<Staff>, mut stop: wa
             },
         };
         while connections.try_join_next().is_some() {}
-        // An answer in two small packets would wait for the first to be acknowledged.
+        // A response in two small packets would wait for the acknowledgement of the first.
         let _best_effort = stream.set_nodelay(true);
         let staff = Arc::clone(&staff);
         let connection = http1::Builder::new()
@@ -103,7 +103,7 @@ pub(crate) async fn serve(listener: TcpListener, staff: Arc<Staff>, mut stop: wa
             );
         let connection = graceful.watch(connection);
         connections.spawn(async move {
-            // A client that goes away in the middle is its own affair.
+            // A client may disconnect at any time; that is no error of the service.
             let _broken = connection.await;
             drop(place);
         });
@@ -113,11 +113,11 @@ pub(crate) async fn serve(listener: TcpListener, staff: Arc<Staff>, mut stop: wa
     while connections.join_next().await.is_some() {}
 }
 
-/// One request: found by its route, put to the service, told as a span.
+/// Responds to one request: matches its route, calls the service's handler, and creates a span.
 async fn answer(staff: &Staff, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     if head.uri.path() == "/health" {
-        // Asked all day by machines: no span, as in most shops.
+        // Load balancers poll this all day: no span, as in most shops.
         return response(&Reply::new(StatusCode::OK, json!({ "status": "up" })));
     }
     let found = route(staff.service.routes(), &head.method, head.uri.path());
@@ -139,7 +139,7 @@ async fn answer(staff: &Staff, request: Request<Incoming>) -> Response<Full<Byte
     response(&reply)
 }
 
-/// What a SERVER span says of its request.
+/// Returns the attributes of a SERVER span.
 fn asked(head: &http::request::Parts, name: &str) -> Vec<KeyValue> {
     let text =
         |header| head.headers.get(header).and_then(|value: &HeaderValue| value.to_str().ok());
@@ -173,7 +173,7 @@ fn response(reply: &Reply) -> Response<Full<Bytes>> {
     response
 }
 
-/// The route of a request, and what stands in the place of its parameter.
+/// Returns the matching route of a request, and the value of its parameter.
 fn route(routes: &[&'static str], method: &Method, path: &str) -> Option<(&'static str, String)> {
     routes.iter().find_map(|route| {
         let (verb, template) = route.split_once(' ')?;
@@ -191,25 +191,25 @@ fn route(routes: &[&'static str], method: &Method, path: &str) -> Option<(&'stat
     })
 }
 
-/// Asks other services.
+/// The HTTP client for calls to other services.
 #[derive(Debug)]
 pub(crate) struct Caller(Client<HttpConnector, Full<Bytes>>);
 
-/// What is asked of another service.
+/// A request to another service.
 #[derive(Debug)]
 pub(crate) struct Question<'a> {
     pub(crate) to: Service,
     pub(crate) path: &'a str,
-    /// A question with a body is a POST, one without a GET.
+    /// The body; a request with a body is a POST, one without a GET.
     pub(crate) body: Option<Value>,
-    /// How often this was asked before.
+    /// The number of earlier attempts.
     pub(crate) resend: u32,
-    /// Whether the other one is told which trace this is.
+    /// Whether the request carries the trace context.
     pub(crate) with_context: bool,
 }
 
 impl<'a> Question<'a> {
-    /// Asked for the first time, and as it should be.
+    /// Returns the request for a first attempt, with the trace context.
     pub(crate) fn new(to: Service, path: &'a str, body: Option<Value>) -> Self {
         Self { to, path, body, resend: 0, with_context: true }
     }
@@ -226,7 +226,7 @@ impl Caller {
         Self(Client::builder(TokioExecutor::new()).build(connector))
     }
 
-    /// Asks, and tells of it as a span. No answer is one too: 502, or 504 when it took too long.
+    /// Sends a request, and creates a span for it. Without a response it returns 502, or 504 after a timeout.
     pub(crate) async fn ask(&self, staff: &Staff, parent: &Context, it: Question<'_>) -> Reply {
         let (name, method) = (it.to.as_str(), it.method());
         let mut attributes = vec![
@@ -277,7 +277,7 @@ impl Caller {
     }
 }
 
-/// What an answer says of why it is not the wanted one.
+/// Returns the error message of a response.
 fn why(reply: &Reply) -> String {
     reply.body["error"].as_str().unwrap_or_default().to_owned()
 }

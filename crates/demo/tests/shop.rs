@@ -1,4 +1,4 @@
-//! What the shop tells of itself: its spans for each request and each fault, against golden files.
+//! Compares the telemetry of the shop with golden files: its spans for each request and each fault.
 
 use std::{collections::BTreeMap, fmt::Write, path::Path, sync::Arc, time::Duration};
 
@@ -21,10 +21,10 @@ use sink::Sink;
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 const ORDER: &str = r#"{"customer":"ada","lines":[{"sku":"tea","quantity":2},{"sku":"mug","quantity":1},{"sku":"kettle","quantity":1}]}"#;
-/// How long spans may take on a machine that is busy.
+/// How long spans may take to arrive on a busy machine.
 const ARRIVE_MAX: Duration = Duration::from_secs(20);
 
-/// A request, what is wrong with the shop meanwhile, what is answered, and how many spans of the trace come.
+/// Golden file, faults of the shop, request, body, expected status, and expected number of spans in the trace.
 type Case = (&'static str, &'static [Fault], &'static str, &'static str, &'static str, usize);
 
 const CASES: &[Case] = &[
@@ -140,7 +140,7 @@ async fn open(sink: &Sink, faults: &[Fault]) -> Handle {
     demo::start(config, world()).await.expect("it opens")
 }
 
-/// Asks as an instrumented client does, and gives the answer as it came.
+/// Sends a request as an instrumented client does, and returns the raw response.
 async fn ask(shop: &Handle, request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(shop.http()).await.expect("it listens");
     let request = format!(
@@ -167,7 +167,7 @@ async fn arrived(sink: &Arc<Sink>, spans: usize) -> Trace {
     trace
 }
 
-/// The tree with all that is the same each time: no ids, no times.
+/// Renders the tree with all fields that are the same in each run: no ids, no times.
 fn drawn(trace: &Trace) -> String {
     let tree = Tree::of(trace);
     let mut text = String::new();

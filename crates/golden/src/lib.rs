@@ -1,9 +1,9 @@
 //! Golden files: texts that a test compares with files beside it.
 //!
-//! A file that says something else gets a `.proposed` beside it; `cargo xtask accept` moves those over, once a
-//! person has read the difference. A file beside the compared ones that nothing was compared with is a complaint
-//! too: it stayed behind when its case went. For tests only. Deliberately absent: a switch that rewrites files
-//! while testing, since a test that is told to agree cannot fail.
+//! If a file differs, the comparison writes a `.proposed` file beside it. `cargo xtask accept` moves the proposals over
+//! the golden files, once a person has read the difference. A file beside the compared ones that no case was compared
+//! with is a complaint too: it is a leftover of a removed case. For tests only. Deliberately absent: a switch that
+//! rewrites files during a test, since a test that is configured to agree cannot fail.
 
 use std::{
     collections::BTreeSet,
@@ -11,8 +11,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Compares texts with files: one of these with all files of a folder that have the same extension.
-/// [`Golden::finish`] MUST be called: it is what fails.
+/// Compares texts with files: one `Golden` compares all files of a folder that have the same extension.
+/// The test MUST call [`Golden::finish`]: only that call fails.
 #[derive(Debug, Default)]
 #[must_use = "nothing fails before `finish`"]
 pub struct Golden {
@@ -21,12 +21,12 @@ pub struct Golden {
 }
 
 impl Golden {
-    /// Compares `found` with what the file says.
+    /// Compares `found` with the content of the file.
     pub fn compare(&mut self, file: &Path, found: &str) {
         self.compared.insert(file.to_owned());
         let proposed = proposal(file);
         if fs::read_to_string(file).is_ok_and(|expected| expected == found) {
-            // What an earlier failure proposed is settled.
+            // The proposal of an earlier failure is obsolete.
             let _absent = fs::remove_file(proposed);
             return;
         }
@@ -39,8 +39,8 @@ impl Golden {
         self.complaints.push(format!("{} differs; {written}:\n{found}", file.display()));
     }
 
-    /// Fails if a file said something else, if one of their folders holds a file with the extension of a compared
-    /// one that was not compared itself, or if fewer than `least` were compared.
+    /// Fails if a file differed, if one of the folders holds a file with the extension of a compared one that was not
+    /// compared itself, or if fewer than `least` files were compared.
     pub fn finish(self, least: usize) {
         assert!(self.complaints.is_empty(), "{}", self.complaints.join("\n"));
         let leftovers = self.leftovers();
@@ -49,7 +49,7 @@ impl Golden {
         assert!(compared >= least, "{compared} files were compared, not {least}");
     }
 
-    /// Fails if a file said something else. For files that stand among others which are nobody's cases.
+    /// Fails if a file differed. For files in a folder with other files that belong to no case.
     pub fn finish_among_others(self) {
         assert!(self.complaints.is_empty(), "{}", self.complaints.join("\n"));
     }
@@ -65,7 +65,7 @@ impl Golden {
     }
 }
 
-/// The files of a folder that end in one of these, sorted.
+/// Returns the files of a folder that have one of these extensions, sorted.
 pub fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .expect("the golden folder is there")

@@ -1,18 +1,18 @@
-//! What the analyzer says, in short.
+//! A summary of the analyzer's result.
 
 use model::{Analysis, RuleAnalysis};
 
 use crate::{points::NAME_CHARS_MAX, text::shown, totals::counted};
 
-/// How many broken rules are named.
+/// The upper bound for broken rules that are listed.
 const RULES_MAX: usize = 20;
 
-/// The score, and what it has to reach.
+/// Returns the score and the minimum score.
 pub(crate) fn score(analysis: &Analysis) -> String {
     format!("score {}, at least {} required", analysis.score, analysis.minimum_score)
 }
 
-/// A line for each broken rule.
+/// Returns a line for each broken rule.
 pub(crate) fn broken(analysis: &Analysis) -> Vec<String> {
     let rules = analysis.plugins.iter().flat_map(|plugin| {
         plugin.rules.iter().filter(|rule| !rule.holds()).map(|rule| {
@@ -24,7 +24,7 @@ pub(crate) fn broken(analysis: &Analysis) -> Vec<String> {
     rules.take(RULES_MAX).collect()
 }
 
-/// How often a rule is broken.
+/// Returns the number of findings of a rule.
 pub(crate) fn findings(rule: &RuleAnalysis) -> u64 {
     rule.more_findings.saturating_add(rule.findings.len() as u64)
 }

@@ -1,15 +1,15 @@
-//! The forms of a report, by name.
+//! The formats of a report, by name.
 
-/// A form of a report.
+/// A format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For a person at a terminal: see [`pretty`](crate::pretty()).
     Pretty,
-    /// The same in words and ASCII signs: see [`plain`](crate::plain()).
+    /// The same in words and ASCII characters: see [`plain`](crate::plain()).
     Plain,
-    /// Everything, an outcome a line: see [`json`](crate::json()).
+    /// All fields, one outcome per line: see [`json`](crate::json()).
     Json,
-    /// An item a line: see [`ndjson`](crate::ndjson()).
+    /// One item per line: see [`ndjson`](crate::ndjson()).
     Ndjson,
     /// JUnit XML: see [`junit`](crate::junit()).
     Junit,
@@ -24,7 +24,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every form.
+    /// Every format.
     pub const ALL: [Self; 9] = [
         Self::Pretty,
         Self::Plain,
@@ -37,12 +37,12 @@ impl Format {
         Self::Html,
     ];
 
-    /// The form of this name.
+    /// Parses the name of a format.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.as_str() == name)
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pretty => "pretty",
@@ -57,7 +57,7 @@ impl Format {
         }
     }
 
-    /// What it is for, in a few words.
+    /// Returns the purpose in a few words.
     pub fn purpose(self) -> &'static str {
         match self {
             Self::Pretty => "for a person at a terminal",

@@ -1,10 +1,10 @@
 //! Outcomes as annotations of a GitHub workflow, at the lines of the tests.
 //!
-//! Whatever did not pass is an `error`: a doubt must not look like a success, and the job is red for both. GitHub shows
-//! only the first ten of a step, so that failures come before doubts. What the analyzer found has no line in a file and
-//! is one `warning` for each test.
+//! Everything that did not pass is an `error`: an inconclusive result must not look like a success, and the job is red
+//! for both. GitHub shows only the first ten of a step, so failed results come before inconclusive ones. The analyzer's
+//! findings have no line in a file and are one `warning` for each test.
 //!
-//! Deliberately absent: a remark for what passed. The totals are a line of the log, below the annotations.
+//! Deliberately absent: an annotation for results that passed. The totals are a line of the log, below the annotations.
 
 use model::{Outcome, Verdict};
 
@@ -15,7 +15,7 @@ use crate::{
     totals::Totals,
 };
 
-/// Writes the annotations of all outcomes, one a line, and the totals.
+/// Writes the annotations of all outcomes, one per line, and the totals.
 pub fn github(outcomes: &[Outcome]) -> String {
     let mut text = String::new();
     for wanted in [Verdict::Failed, Verdict::Inconclusive] {
@@ -65,12 +65,12 @@ fn command(name: &str, properties: &[(&str, String)], lines: &[String]) -> Strin
     format!("::{name} {}::{}\n", properties.join(","), data(&lines.join("\n")))
 }
 
-/// A text as it may stand behind the second `::`.
+/// Escapes a text for the data of a command, after the second `::`.
 fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A text as the value of a property.
+/// Escapes a text for the value of a property.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

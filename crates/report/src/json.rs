@@ -1,18 +1,18 @@
 //! An outcome for programs.
 //!
-//! One object on one line, so that reports can be piped, appended to a file and read line by line; `jq .` makes it
-//! readable. Several outcomes are several lines. Nothing is shortened. Deliberately absent: reading it back, which is
-//! the reader's matter.
+//! One object on one line, so that reports can be piped, appended to a file and read line by line; `jq .` formats it.
+//! Several outcomes are several lines. Nothing is truncated. Deliberately absent: a parser for it, which is the reader's
+//! task.
 
 use model::Outcome;
 use serde::Serialize;
 
 use crate::text::{begins_command, is_hidden};
 
-/// The version of the forms that [`json`] and [`ndjson`](crate::ndjson()) write.
+/// The version of the schema that [`json`] and [`ndjson`](crate::ndjson()) write.
 ///
-/// Raised when a field goes away or changes its meaning. A field that joins does not raise it, so readers should ignore
-/// what they do not know.
+/// It increases when a field is removed or changes its meaning. A new field does not increase it, so readers should
+/// ignore unknown fields.
 pub const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]
@@ -27,7 +27,7 @@ pub fn json(outcome: &Outcome) -> String {
     line(&Report { schema_version: SCHEMA_VERSION, outcome })
 }
 
-/// A value of ours as one line of JSON.
+/// Serializes a value of ours as one line of JSON.
 pub(crate) fn line(value: &impl Serialize) -> String {
     let plain = serde_json::to_string(value)
         .expect("it has only fields with names and nothing in it refuses to be written");
@@ -36,11 +36,11 @@ pub(crate) fn line(value: &impl Serialize) -> String {
     line
 }
 
-/// Escapes what JSON itself would let through to a terminal, such as U+009B, which starts a control sequence, and what
-/// a pipeline takes for a command.
+/// Escapes characters that JSON allows but that affect a terminal, such as U+009B, which starts a control sequence, and
+/// text that a CI pipeline would parse as a command.
 ///
 /// Outside its strings JSON is visible ASCII, and within them no such character follows a backslash; so each can be
-/// replaced where it stands, and the value stays the same.
+/// replaced in place, and the value stays the same.
 fn escape_hidden(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len() + 1);
     let mut before = None;

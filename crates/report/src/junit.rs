@@ -1,13 +1,13 @@
-//! Outcomes as JUnit XML, as CI systems read it.
+//! Outcomes as JUnit XML, for CI systems.
 //!
-//! A test is a `testsuite`; its assertions and claims are the `testcase`s. What failed is a `failure`; what is
-//! inconclusive is an `error`, since nobody may take it for a success. What holds beside them (the run, the trace, the
-//! analyzer, the outputs) stands as plain text in `system-out`.
+//! A test is a `testsuite`; its assertions and claims are the `testcase`s. A failed one is a `failure`; an inconclusive
+//! one is an `error`, since a reader must not take it for a success. The other sections (the run, the trace, the
+//! analyzer, the outputs) are plain text in `system-out`.
 //!
-//! There is no one schema. The elements, their order and the attributes are those of Jenkins' and pytest's; `file` and
-//! `line` of a `testcase` are what GitLab, CircleCI and the actions on GitHub look for. Deliberately absent: the time of
-//! a `testcase`. Judging is not measured one by one; readers that add the times up would be misled by a share of the
-//! whole, and some fail without the attribute, so that it is 0.
+//! There is no single schema. The elements, their order and the attributes are those of Jenkins and pytest; `file` and
+//! `line` of a `testcase` are for GitLab, CircleCI and the actions on GitHub. Deliberately absent: the time of a
+//! `testcase`. The evaluation of a single check is not measured; a share of the total would mislead readers that sum the
+//! times, and some readers fail without the attribute, so it is 0.
 
 use model::{Outcome, Verdict};
 
@@ -43,7 +43,7 @@ fn suite(xml: &mut String, outcome: &Outcome, points: &[Point<'_>]) {
     attribute(xml, "skipped", "0");
     attribute(xml, "time", &seconds(elapsed_ns(std::slice::from_ref(outcome))));
     if let Some(moment) = began(outcome) {
-        // Whole seconds: fractions are read by few.
+        // Whole seconds: few readers support fractions.
         let moment = moment.to_string();
         let seconds = moment.split('.').next().unwrap_or_default();
         attribute(xml, "timestamp", &format!("{seconds}Z"));
@@ -115,7 +115,7 @@ fn counts<'a, 'b: 'a>(xml: &mut String, points: impl IntoIterator<Item = &'a Poi
     }
 }
 
-/// Seconds with three decimals, which is what the schemas allow.
+/// Formats seconds with three decimals, which the schemas allow.
 fn seconds(nanos: Option<u64>) -> String {
     let millis = nanos.unwrap_or_default() / MILLI_NS;
     format!("{}.{:03}", millis / 1000, millis % 1000)

@@ -1,26 +1,26 @@
-//! From outcomes to text, in the forms that people and programs read.
+//! Renders outcomes as text, in formats for people and programs.
 //!
-//! [`render`] writes a whole report of one or several outcomes. Where results are to be seen as they come, [`part`]
-//! writes what can be told of one at once, and [`rest`] what is left when all are there.
+//! [`render`] writes a complete report of one or several outcomes. For incremental output, [`part`] writes one outcome as
+//! soon as it is available, and [`rest`] writes the remainder after the last outcome.
 //!
-//! | form | as they come | reads it |
+//! | format | incremental output | reader |
 //! | --- | --- | --- |
-//! | [`pretty`](fn@pretty) | a test at a time | a person at a terminal |
-//! | [`plain`] | a test at a time | logs, screen readers |
-//! | [`json`](fn@json) | a line a test | programs that want everything |
-//! | [`ndjson`](fn@ndjson) | lines of a test at a time | programs that read lines |
-//! | [`junit`](fn@junit) | whole | Jenkins, GitLab and whoever reads JUnit XML |
-//! | [`tap`](fn@tap) | whole | harnesses of the Test Anything Protocol |
-//! | [`markdown`](fn@markdown) | whole | summaries and pull requests on GitHub |
-//! | [`github`](fn@github) | whole | the annotations of a GitHub workflow |
-//! | [`html`](fn@html) | whole | a person in a browser, with the [`Waterfall`] of each trace |
+//! | [`pretty`](fn@pretty) | one test at a time | a person at a terminal |
+//! | [`plain`] | one test at a time | logs, screen readers |
+//! | [`json`](fn@json) | one line per test | programs that need all fields |
+//! | [`ndjson`](fn@ndjson) | the lines of one test at a time | programs that read lines |
+//! | [`junit`](fn@junit) | none | Jenkins, GitLab and other readers of JUnit XML |
+//! | [`tap`](fn@tap) | none | harnesses of the Test Anything Protocol |
+//! | [`markdown`](fn@markdown) | none | summaries and pull requests on GitHub |
+//! | [`github`](fn@github) | none | the annotations of a GitHub workflow |
+//! | [`html`](fn@html) | none | a person in a browser, with the [`Waterfall`] of each trace |
 //!
-//! All are pure functions. The values in an outcome come from strangers: a span's name, a header, a body may hold
-//! anything. So no form lets a control character or an invisible one through, nor what a pipeline that reads the
-//! output would take for a command, nor what the form itself would take for its own.
+//! All are pure functions. The values in an outcome come from untrusted senders: a span name, a header, a body may contain
+//! anything. So every format escapes control characters, invisible characters, text that a CI pipeline would parse as a
+//! command, and the syntax of the format itself.
 //!
-//! Deliberately absent: where the outcome came from, where the text goes, and any decision. A report tells the verdict
-//! that is in the outcome and never makes its own.
+//! Deliberately absent: the source of the outcome, the destination of the text, and any decision. A report contains the
+//! verdict of the outcome and never decides its own.
 
 mod analysis;
 mod format;
@@ -54,10 +54,10 @@ pub use why::{overtaken, superseded};
 
 use pretty::Look;
 
-/// Writes a report of these outcomes, every line ended.
+/// Writes a report of these outcomes; every line ends with a line break.
 ///
-/// Of several outcomes, `pretty` and `plain` tell those that passed in a line and the others as they would alone, and
-/// end with the totals. Colours are for `pretty` alone. A page written here has no waterfalls: [`html`](fn@html) takes them.
+/// For several outcomes, `pretty` and `plain` write one line for each that passed, the full text for each other one, and
+/// the totals at the end. Only `pretty` uses colours. An HTML page from here has no waterfalls: call [`html`](fn@html) for them.
 pub fn render(format: Format, outcomes: &[Outcome], colour: Colour) -> String {
     match (format, outcomes) {
         (Format::Pretty, [only]) => pretty(only, colour),
@@ -71,10 +71,10 @@ pub fn render(format: Format, outcomes: &[Outcome], colour: Colour) -> String {
     }
 }
 
-/// Writes what can be told of one of several outcomes before the others are there; nothing in a form that is written
-/// as a whole.
+/// Writes the part of the report for one of several outcomes before the others are available; an empty text in a format
+/// without incremental output.
 ///
-/// The parts in the order of the outcomes, and then the [`rest`], are the report of several.
+/// The parts in the order of the outcomes, followed by the [`rest`], are the report of several.
 pub fn part(format: Format, outcome: &Outcome, colour: Colour) -> String {
     match format {
         Format::Pretty => pretty::among_others(outcome, Look::Pretty(colour)),
@@ -87,7 +87,7 @@ pub fn part(format: Format, outcome: &Outcome, colour: Colour) -> String {
     }
 }
 
-/// Writes what is left to be told when every [`part`] was: the totals, or all of a form that is written as a whole.
+/// Writes the remainder after every [`part`]: the totals, or the complete report in a format without incremental output.
 pub fn rest(format: Format, outcomes: &[Outcome], colour: Colour) -> String {
     match format {
         Format::Pretty => pretty::summary(outcomes, Look::Pretty(colour)),

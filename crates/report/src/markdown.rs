@@ -2,11 +2,11 @@
 //!
 //! A heading with the totals, a table of the tests, and a section for each that did not pass, the worst first.
 //!
-//! Below the heading everything is HTML, a block without an empty line: there Markdown means nothing, so that five
-//! characters are all that must be escaped. And whatever a stranger wrote stands in a `code` or a `pre`, where GitHub
-//! looks for no mention, no reference and no address.
+//! Below the heading everything is HTML, in blocks without an empty line: Markdown is not parsed there, so only five
+//! characters must be escaped. Every text of an untrusted sender is in a `code` or a `pre` element, where GitHub resolves
+//! no mention, no reference and no link.
 //!
-//! Deliberately absent: what passed in a test that did not. It is in the other forms.
+//! Deliberately absent: the checks that passed in a test that did not. The other formats have them.
 
 use model::{Outcome, Verdict};
 
@@ -19,21 +19,21 @@ use crate::{
     why::whys,
 };
 
-/// What GitHub takes as the summary of a step: 1 MiB.
+/// The limit of GitHub for the summary of a step: 1 MiB.
 pub const SUMMARY_BYTES_MAX: usize = 1024 * 1024;
-/// What GitHub takes as a comment: as many characters, which may be bytes each.
+/// The limit of GitHub for a comment: 65536 characters, counted here as bytes.
 pub const COMMENT_BYTES_MAX: usize = 65_536;
 
-/// How many assertions and claims of a test are told.
+/// The upper bound for assertions and claims of a test that are listed.
 const POINTS_MAX: usize = 20;
-/// How many reasons of a test are told.
+/// The upper bound for reasons of a test that are listed.
 const REASONS_MAX: usize = 10;
-/// What the heading, the frame of the table and the remarks on what is left out may take.
+/// The upper bound for the heading, the frame of the table and the notes on omissions.
 const FRAME_BYTES: usize = 1024;
 
-/// Writes all outcomes in at most `bytes_max` bytes, or in the kilobyte that the heading and the remarks may take.
+/// Writes all outcomes in at most `bytes_max` bytes, or in the kilobyte that the heading and the notes may take.
 ///
-/// What does not fit is left out, the least urgent first, with a remark on how much that is.
+/// Omits outcomes that do not fit, the least urgent first, and adds a note with their number.
 pub fn markdown(outcomes: &[Outcome], bytes_max: usize) -> String {
     let totals = Totals::of(outcomes).words(|_, count| count.to_owned());
     let mut text = format!("### Qualitytrace: {totals}\n");
@@ -44,7 +44,7 @@ pub fn markdown(outcomes: &[Outcome], bytes_max: usize) -> String {
     urgent.sort_by_key(|outcome| urgency(outcome.verdict));
     let room = bytes_max.saturating_sub(FRAME_BYTES);
     text.push_str("\n<table>\n<tr><th></th><th>test</th><th>holds</th><th>time</th></tr>\n");
-    // The sections have at least half of the room.
+    // The sections get at least half of the space.
     let rows = fitting(&urgent, row, room / 2);
     text.push_str(&rows.text);
     text.push_str("</table>\n");
@@ -64,13 +64,13 @@ pub fn markdown(outcomes: &[Outcome], bytes_max: usize) -> String {
     text
 }
 
-/// What has room.
+/// The text that fits, and the number of omitted outcomes.
 struct FittedText {
     text: String,
     left_out: usize,
 }
 
-/// What is written of the first of these, as many as have room.
+/// Writes the first of these outcomes, as many as fit.
 fn fitting(outcomes: &[&Outcome], write: fn(&Outcome) -> String, room: usize) -> FittedText {
     let mut text = String::new();
     for (at, outcome) in outcomes.iter().enumerate() {
@@ -110,7 +110,7 @@ fn section(outcome: &Outcome) -> String {
     let open: Vec<&Point<'_>> =
         points.iter().filter(|point| point.verdict != Verdict::Passed).collect();
     for point in open.iter().take(POINTS_MAX) {
-        // The reasons of the run itself stand above.
+        // The reasons of the run itself are listed above.
         if point.place.is_some() {
             html.push_str(&evidence(point));
         }
@@ -136,7 +136,7 @@ fn section(outcome: &Outcome) -> String {
     html
 }
 
-/// What should have held, where it stands, why it does not, and what was found.
+/// Returns the expected condition, its location, the reason why it does not hold, and the found values.
 fn evidence(point: &Point<'_>) -> String {
     let mut html = format!("<p>{} {}", mark(point.verdict), code(&point.title()));
     let place = point.place.map(placed);
@@ -182,7 +182,7 @@ fn name(outcome: &Outcome) -> String {
     }
 }
 
-/// A stranger's text that can be seen and means nothing else.
+/// Escapes an untrusted text and wraps it in a `code` element.
 fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("<code>{}</code>", markup(text)) }
 }

@@ -1,22 +1,22 @@
-//! Outcomes for programs that read lines: one small object for each thing that was found out.
+//! Outcomes for programs that read lines: one small object for each result.
 //!
-//! Every line has `schemaVersion` and `type`, and all but the last have `test` and `runId`, so that each can be read
-//! alone. The types, in the order of their lines:
+//! Every line has `schemaVersion` and `type`, and all but the last have `test` and `runId`, so that each line can be
+//! read alone. The types, in the order of their lines:
 //!
 //! | `type` | one for each | fields |
 //! | --- | --- | --- |
-//! | `test` | outcome | `verdict`, `provisional` where spans may still change it, `superseded` where they did, `earlier` where it was tried again, `reasons`, `diagnoses`, `overtaken`, `traceId`, `began`, `durationNs`, `answer`, `settlement`, `analysis` |
+//! | `test` | outcome | `verdict`, `provisional` while spans may still change it, `superseded` if they did, `earlier` if it was retried, `reasons`, `diagnoses`, `overtaken`, `traceId`, `began`, `durationNs`, `answer`, `settlement`, `analysis` |
 //! | `assertion` | assertion | `spec`, `selector`, `matched`, `assertion`, and from `place` on those of `claim` |
 //! | `claim` | claim | `name`, `claim`, `place`, `verdict`, `decided`, `reason`, `spans`, `moreSpans` |
 //! | `output` | output | `name`, `value`, `reason` |
 //! | `finding` | finding of the analyzer | `plugin`, `rule`, `level`, `spanId`, `name`, `message` |
 //! | `summary` | report, at its end | `tests`, `passed`, `failed`, `inconclusive`, `durationNs` |
 //!
-//! A stream tells a test when it has a verdict. One that was provisional and that spans changed since is told once more, before
-//! the summary, with the final verdict and `superseded`.
+//! A stream reports a test when it has a verdict. If spans have changed a provisional verdict since, the stream repeats the
+//! test before the summary, with the final verdict and `superseded`.
 //!
-//! A field without a value is `null`. Nothing is shortened, but some things are left out: the answer's headers and body,
-//! the steps, the tree of spans. Whoever wants everything reads [`json`](crate::json()).
+//! A field without a value is `null`. Nothing is truncated, but some fields are omitted: the headers and the body of the
+//! response, the steps, the tree of spans. [`json`](crate::json()) has all fields.
 
 use model::{
     Analysis, Answer, DecisionBasis, Diagnosis, Level, NoAnswerKind, Outcome, Overtaken, Place,
@@ -30,7 +30,7 @@ use crate::{
     totals::{Totals, began, elapsed_ns},
 };
 
-/// One line. The fields that most have are repeated rather than flattened into each.
+/// One line. The common fields are repeated in each variant rather than flattened into each.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum Item<'a> {
@@ -112,7 +112,7 @@ enum Item<'a> {
     },
 }
 
-/// How the trigger ended: with a status, or with a kind and a message.
+/// The result of the trigger: a status, or a kind and a message.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AnswerInShort<'a> {
@@ -122,7 +122,7 @@ struct AnswerInShort<'a> {
     message: Option<&'a str>,
 }
 
-/// The scores, and how often each rule is broken.
+/// The scores, and the number of findings of each broken rule.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AnalysisInShort<'a> {
@@ -137,7 +137,7 @@ struct Broken<'a> {
     plugin: &'a str,
     rule: &'a str,
     level: Level,
-    /// All of them, those too that have no line.
+    /// All findings, including those without a line.
     findings: u64,
 }
 
@@ -148,7 +148,7 @@ pub fn ndjson(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// The lines of one outcome.
+/// Returns the lines of one outcome.
 pub(crate) fn items(outcome: &Outcome) -> String {
     let mut items = vec![test(outcome)];
     items.extend(assertions(outcome));
@@ -158,7 +158,7 @@ pub(crate) fn items(outcome: &Outcome) -> String {
     items.iter().map(line).collect()
 }
 
-/// The last line.
+/// Returns the last line.
 pub(crate) fn summary(outcomes: &[Outcome]) -> String {
     let totals = Totals::of(outcomes);
     line(&Item::Summary {

@@ -1,6 +1,6 @@
-//! An outcome as a list of things that hold or do not: what JUnit calls a test case and TAP a test point.
+//! An outcome as a list of checks: JUnit calls one a test case, TAP a test point.
 //!
-//! Deliberately absent: the syntax of any form. The texts here can be seen and are cut, and that is all.
+//! Deliberately absent: the syntax of any format. The texts here are only made visible and truncated.
 
 use model::{
     AssertionJudgement, ClaimJudgement, Outcome, Place, SpanEvidence, SpecJudgement, Verdict,
@@ -12,24 +12,24 @@ use crate::{
     why::whys,
 };
 
-/// How much of a sentence is shown.
+/// The upper bound for a sentence, in characters.
 pub(crate) const PROSE_CHARS_MAX: usize = 600;
-/// How much of a selector, an assertion, a value or a comparison is shown.
+/// The upper bound for a selector, an assertion, a value or a comparison, in characters.
 pub(crate) const VALUE_CHARS_MAX: usize = 240;
-/// How much of a name is shown.
+/// The upper bound for a name, in characters.
 pub(crate) const NAME_CHARS_MAX: usize = 100;
-/// How much of a path is shown: one that is cut leads nowhere.
+/// The upper bound for a path, in characters; it is high since a truncated path is useless.
 pub(crate) const PATH_CHARS_MAX: usize = 1024;
-/// How many spans of an assertion are listed.
+/// The upper bound for spans of an assertion that are listed.
 pub(crate) const SPANS_MAX: usize = 10;
 
 /// An assertion, a claim, or the run itself.
 pub(crate) struct Point<'a> {
-    /// The name or the selector of the spec, the name of the claim; empty where there is none.
+    /// The name or the selector of the spec, or the name of the claim; empty if there is none.
     pub(crate) subject: String,
-    /// What should hold.
+    /// The condition that should hold.
     pub(crate) words: String,
-    /// Where it stands; none for the run itself.
+    /// The location in the document; none for the run itself.
     pub(crate) place: Option<&'a Place>,
     pub(crate) verdict: Verdict,
     pub(crate) reason: Option<String>,
@@ -37,10 +37,10 @@ pub(crate) struct Point<'a> {
     pub(crate) more_spans: u64,
 }
 
-/// The assertions and the claims, and the run itself where they do not explain its verdict.
+/// Returns the assertions, the claims, and the run itself if they do not explain its verdict.
 ///
-/// A run without any, one that a gate of the analyzer stopped and one that never came to its specs must not look like
-/// a success because nothing in the list failed.
+/// A run without any, a run that a gate of the analyzer stopped, and a run that never reached its specs must not look
+/// like a success because nothing in the list failed.
 pub(crate) fn points(outcome: &Outcome) -> Vec<Point<'_>> {
     let mut points = checks(outcome);
     let explained = Verdict::over(points.iter().map(|point| point.verdict));
@@ -59,7 +59,7 @@ pub(crate) fn points(outcome: &Outcome) -> Vec<Point<'_>> {
     points
 }
 
-/// The assertions, then the claims, each in the order of the document.
+/// Returns the assertions, then the claims, each in the order of the document.
 pub(crate) fn checks(outcome: &Outcome) -> Vec<Point<'_>> {
     let judgement = &outcome.judgement;
     let assertions = judgement.specs.iter().flat_map(|spec| {
@@ -68,7 +68,7 @@ pub(crate) fn checks(outcome: &Outcome) -> Vec<Point<'_>> {
     assertions.chain(judgement.claims.iter().map(of_claim)).collect()
 }
 
-/// An assertion of a spec.
+/// Returns the point of an assertion.
 pub(crate) fn of_assertion<'a>(
     spec: &SpecJudgement,
     assertion: &'a AssertionJudgement,
@@ -87,7 +87,7 @@ pub(crate) fn of_assertion<'a>(
     }
 }
 
-/// A claim.
+/// Returns the point of a claim.
 pub(crate) fn of_claim(claim: &ClaimJudgement) -> Point<'_> {
     Point {
         subject: claim.name.as_deref().map(|name| shown(name, NAME_CHARS_MAX)).unwrap_or_default(),
@@ -100,7 +100,7 @@ pub(crate) fn of_claim(claim: &ClaimJudgement) -> Point<'_> {
     }
 }
 
-/// The selector of a spec, in words where it is empty.
+/// Returns the selector of a spec, or `every span` if it is empty.
 pub(crate) fn selector(spec: &SpecJudgement) -> String {
     match unfolded(&spec.selector, VALUE_CHARS_MAX) {
         none if none.is_empty() => "every span".to_owned(),
@@ -108,7 +108,7 @@ pub(crate) fn selector(spec: &SpecJudgement) -> String {
     }
 }
 
-/// In which order verdicts are told.
+/// Returns the sort order of a verdict in reports.
 pub(crate) fn urgency(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Failed => 0,
@@ -117,13 +117,13 @@ pub(crate) fn urgency(verdict: Verdict) -> u8 {
     }
 }
 
-/// A place as editors take it.
+/// Formats a location as `file:line:column`, which editors can open.
 pub(crate) fn placed(place: &Place) -> String {
     format!("{}:{}:{}", shown(&place.file, PATH_CHARS_MAX), place.line, place.column)
 }
 
 impl Point<'_> {
-    /// `spec: assertion`, `name: claim`, or the words alone.
+    /// Returns `spec: assertion`, `name: claim`, or the words alone.
     pub(crate) fn title(&self) -> String {
         match self.subject.as_str() {
             "" => self.words.clone(),
@@ -131,7 +131,7 @@ impl Point<'_> {
         }
     }
 
-    /// Why, in one line.
+    /// Returns the reason in one line.
     pub(crate) fn message(&self) -> String {
         let decisive = self.spans.iter().find(|span| span.verdict == self.verdict);
         match (&self.reason, decisive) {
@@ -141,12 +141,12 @@ impl Point<'_> {
         }
     }
 
-    /// The spans that are listed.
+    /// Returns the spans that are listed.
     pub(crate) fn listed(&self) -> &[SpanEvidence] {
         &self.spans[..self.spans.len().min(SPANS_MAX)]
     }
 
-    /// `and 2 more spans`, where some are not listed.
+    /// Returns `and 2 more spans`, if some are not listed.
     pub(crate) fn unlisted(&self) -> Option<String> {
         let left_out = (self.spans.len() - self.listed().len()) as u64;
         match self.more_spans.saturating_add(left_out) {
@@ -155,14 +155,14 @@ impl Point<'_> {
         }
     }
 
-    /// What was found, a line for each span that is listed.
+    /// Returns the found values, a line for each listed span.
     pub(crate) fn found(&self) -> Vec<String> {
         let listed = self.listed().iter();
         let listed = listed.map(|span| format!("{}: {}", span.verdict.as_str(), found(span)));
         listed.chain(self.unlisted()).collect()
     }
 
-    /// The evidence in lines of text: the place, the reason, what was found.
+    /// Returns the evidence as lines of text: the location, the reason, the found values.
     pub(crate) fn evidence(&self) -> Vec<String> {
         let place = self.place.map(placed);
         let lines = place.into_iter().chain(self.reason.clone()).chain(self.found());
@@ -170,7 +170,7 @@ impl Point<'_> {
     }
 }
 
-/// What was found, and at which span.
+/// Returns the found value with its span.
 fn found(span: &SpanEvidence) -> String {
     let name = shown(&span.name, NAME_CHARS_MAX);
     let found = shown(&span.found, VALUE_CHARS_MAX);

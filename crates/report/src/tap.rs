@@ -1,11 +1,11 @@
 //! Outcomes in the Test Anything Protocol, version 14.
 //!
-//! A test is a test point, and its assertions and claims are the points of a subtest before it. Whatever did not pass is
-//! `not ok`, with the evidence as a YAML block. What is inconclusive is `not ok` too, with a comment that says so: the
-//! protocol's own words for a doubt, `TODO` and `SKIP`, count as success. The comment has a line of its own since the
-//! description of a subtest's point must be the name of the subtest, and readers count a remark as description.
+//! A test is a test point, and its assertions and claims are the points of a subtest before it. Everything that did not
+//! pass is `not ok`, with the evidence as a YAML block. An inconclusive one is `not ok` too, with a comment that states
+//! it: the directives of the protocol for an open result, `TODO` and `SKIP`, count as success. The comment has a line of its
+//! own since the description of a subtest's point must be the name of the subtest, and readers parse a comment as description.
 //!
-//! Deliberately absent: the plan at the end, with which points could be written as they come.
+//! Deliberately absent: the plan at the end, which would allow to write points incrementally.
 
 use model::{Outcome, Verdict};
 
@@ -15,7 +15,7 @@ use crate::{
     why::whys,
 };
 
-/// How far a subtest stands to the right of its point.
+/// The indentation of a subtest.
 const SUBTEST: &str = "    ";
 
 /// Writes all outcomes as one stream.
@@ -37,7 +37,7 @@ pub fn tap(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// What a point is made of beside its texts.
+/// The fields of a point beside its texts.
 struct Line {
     number: usize,
     verdict: Verdict,
@@ -63,7 +63,7 @@ impl Line {
     }
 }
 
-/// The YAML of a point.
+/// Returns the YAML lines of a point.
 fn diagnostics(point: &Point<'_>) -> Vec<String> {
     let mut yaml = vec![
         format!("message: {}", quoted(&point.message())),
@@ -83,7 +83,7 @@ fn diagnostics(point: &Point<'_>) -> Vec<String> {
     yaml
 }
 
-/// The YAML of a test.
+/// Returns the YAML lines of a test.
 fn run(outcome: &Outcome) -> Vec<String> {
     let mut yaml = vec![format!("verdict: {}", outcome.verdict.as_str())];
     yaml.extend(outcome.run_id.map(|id| format!("run: {}", quoted(&id.to_string()))));
@@ -97,7 +97,7 @@ fn run(outcome: &Outcome) -> Vec<String> {
     yaml
 }
 
-/// A text that ends no description and begins no directive.
+/// Escapes a description, so that it starts no directive.
 fn description(text: &str) -> String {
     match text.trim().replace('\\', r"\\").replace('#', r"\#") {
         none if none.is_empty() => "(no name)".to_owned(),
@@ -105,7 +105,7 @@ fn description(text: &str) -> String {
     }
 }
 
-/// A text that can be seen, as a YAML scalar: what JSON quotes is one.
+/// Quotes a visible text as a YAML scalar: a JSON string is a YAML scalar.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

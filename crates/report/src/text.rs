@@ -1,18 +1,18 @@
-//! Times, and the words of strangers, as they may stand on a line.
+//! Formats durations, and untrusted text for one line.
 //!
-//! Deliberately absent: the width of a character on the screen. Every one counts as one column, so that columns behind
-//! wide characters (日本) are a little off; nothing is lost by it.
+//! Deliberately absent: the width of a character on the screen. Every character counts as one column, so that columns
+//! behind wide characters (日本) are slightly misaligned; no text is lost by it.
 
 /// The units of time, with their nanoseconds, the largest first.
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1)];
 
-/// A time with three digits that count, in the unit that suits it; from 1000 s on, in whole seconds.
+/// Formats a duration with three significant digits, in the unit that fits; from 1000 s on, in whole seconds.
 pub fn duration(nanos: u64) -> String {
     let mut step = 1;
     while nanos / step >= 1000 && step < UNITS[0].1 {
         step *= 10;
     }
-    // Rounding comes before the choice of the unit: 999.9 µs are 1 ms.
+    // Rounding precedes the choice of the unit: 999.9 µs are 1 ms.
     let rounded = nanos.saturating_add(step / 2) / step * step;
     let (unit, size) = UNITS.into_iter().find(|(_, size)| *size <= rounded).unwrap_or(("ns", 1));
     let (whole, rest) = (rounded / size, rounded % size);
@@ -20,17 +20,17 @@ pub fn duration(nanos: u64) -> String {
     format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A text on one line: what cannot be seen is escaped, and behind `chars_max` characters stands a `…`.
+/// Returns a text on one line: escapes invisible characters, and truncates with a `…` after `chars_max` characters.
 ///
-/// Backslashes stay as they are: this is to be read by people, who would rather see their regular expressions unharmed
-/// than be able to tell `\n` from an escaped line break.
+/// Backslashes stay as they are: people read this, and unchanged regular expressions matter more to them than a
+/// distinction between `\n` and an escaped line break.
 pub(crate) fn shown(text: &str, chars_max: usize) -> String {
     let mut line = String::new();
     let mut room = chars_max;
     let mut before = None;
     for c in text.chars() {
         let letters = (is_hidden(c) || begins_command(before, c)).then(|| escaped(c));
-        // What is escaped is written in ASCII.
+        // An escaped character is ASCII.
         let width = letters.as_ref().map_or(1, String::len);
         if width > room {
             line.truncate(line.trim_end().len());
@@ -48,20 +48,20 @@ pub(crate) fn shown(text: &str, chars_max: usize) -> String {
     line
 }
 
-/// A text of one or more lines in which nothing steers the terminal, or the pipeline that reads it. Unlike a report it
-/// keeps its length.
+/// Escapes everything in a text of one or more lines that a terminal or a CI pipeline would interpret. Unlike a report,
+/// the text is not truncated.
 pub fn harmless(text: &str) -> String {
     let lines = text.trim_end().lines().map(|line| no_command(&shown(line, usize::MAX)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A piece of a document on one line: there a line break and the indentation behind it are only layout.
+/// Returns a piece of a document on one line: in a document a line break and the indentation behind it are only layout.
 pub(crate) fn unfolded(text: &str, chars_max: usize) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     shown(&lines.join(" "), chars_max)
 }
 
-/// Breaks a line at its spaces, so that no part is longer than `columns` unless one word is.
+/// Wraps a line at its spaces, so that no part is longer than `columns` unless a single word is.
 pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
     let mut parts = Vec::new();
     let mut part = String::new();
@@ -83,8 +83,8 @@ pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
     parts
 }
 
-/// A text that can be seen, as it may stand anywhere in XML or HTML. What XML forbids was escaped when the text was
-/// made fit to be seen.
+/// Escapes a visible text for any position in XML or HTML. [`shown`] has escaped the characters that XML forbids
+/// before.
 pub(crate) fn markup(text: &str) -> String {
     let mut markup = String::with_capacity(text.len());
     for c in text.chars() {
@@ -100,7 +100,7 @@ pub(crate) fn markup(text: &str) -> String {
     markup
 }
 
-/// A line that a pipeline does not take for one of its commands: GitHub obeys whatever begins with `::`.
+/// Escapes a line that a CI pipeline would parse as a command: GitHub executes every line that begins with `::`.
 pub(crate) fn no_command(line: &str) -> String {
     let words = line.trim_start();
     match words.strip_prefix("::") {
@@ -112,15 +112,15 @@ pub(crate) fn no_command(line: &str) -> String {
     }
 }
 
-/// Whether this is the second of two `#`: with them begin the commands that pipelines look for anywhere in a line,
+/// Whether this is the second of two `#`: the commands that pipelines search for anywhere in a line begin with them,
 /// `##[…]` (GitHub), `##vso[…]` (Azure) and `##teamcity[…]`.
 pub(crate) fn begins_command(before: Option<char>, c: char) -> bool {
     before == Some('#') && c == '#'
 }
 
-/// Whether a character would steer the terminal, turn the direction of the line, or not be seen at all.
+/// Whether a character would control the terminal, change the direction of the line, or be invisible.
 ///
-/// The joiners U+200C and U+200D are not among them: languages and emoji need them. U+FFFE and U+FFFF are none at all,
+/// The joiners U+200C and U+200D are not included: languages and emoji need them. U+FFFE and U+FFFF are noncharacters,
 /// and XML forbids them.
 pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -134,10 +134,10 @@ pub(crate) fn is_hidden(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A character in letters that can be seen.
+/// Escapes a character as visible ASCII.
 fn escaped(c: char) -> String {
     match c {
-        // These have no short form in Rust's words.
+        // Rust has no short escape for these.
         '#' | ':' => c.escape_unicode().to_string(),
         c => c.escape_default().to_string(),
     }

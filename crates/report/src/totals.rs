@@ -1,16 +1,16 @@
-//! How many tests ended how, and how long it took.
+//! The number of tests for each verdict, and the elapsed time.
 
 use model::{Outcome, Timestamp, Verdict};
 
 use crate::text::duration;
 
-/// What is told of several outcomes together.
+/// The totals of several outcomes.
 #[derive(Default)]
 pub(crate) struct Totals {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) inconclusive: usize,
-    /// From the begin of the first step to the end of the last one: tests may run at the same time.
+    /// The time from the start of the first step to the end of the last one: tests may run concurrently.
     pub(crate) elapsed_ns: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ impl Totals {
         self.passed + self.failed + self.inconclusive
     }
 
-    /// All verdicts with their numbers.
+    /// Returns all verdicts with their counts.
     pub(crate) fn counts(&self) -> [(Verdict, usize); 3] {
         [
             (Verdict::Passed, self.passed),
@@ -38,7 +38,7 @@ impl Totals {
         ]
     }
 
-    /// `3 tests: 1 passed, 2 failed in 1.2 s`, with each of the verdicts written by `word`.
+    /// Returns `3 tests: 1 passed, 2 failed in 1.2 s`; `word` formats each verdict.
     pub(crate) fn words(&self, word: impl Fn(Verdict, &str) -> String) -> String {
         let tests = counted(self.tests() as u64, "test");
         let met = self.counts().into_iter().filter(|(_, number)| *number > 0);
@@ -56,19 +56,19 @@ impl Totals {
     }
 }
 
-/// When the first step of an outcome began.
+/// Returns when the first step of an outcome began.
 pub(crate) fn began(outcome: &Outcome) -> Option<Timestamp> {
     outcome.steps.iter().map(|step| step.began).min()
 }
 
-/// From the begin of the first step to the end of the last one.
+/// Returns the time from the start of the first step to the end of the last one.
 pub(crate) fn elapsed_ns(outcomes: &[Outcome]) -> Option<u64> {
     let began = outcomes.iter().filter_map(began).min()?;
     let ended = outcomes.iter().flat_map(|outcome| &outcome.steps).map(|step| step.ended).max()?;
     u64::try_from(ended.since(began).as_nanos()).ok()
 }
 
-/// `1 span`, `2 spans`.
+/// Returns `1 span`, `2 spans`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),

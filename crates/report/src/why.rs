@@ -1,4 +1,4 @@
-//! Why a verdict is what it is beyond what assertions and claims say, in sentences.
+//! The reasons for a verdict beyond assertions and claims, as sentences.
 
 use model::{
     Answer, Because, Diagnosis, Outcome, Overtaken, Settlement, SupersededVerdict, Verdict,
@@ -9,11 +9,11 @@ use crate::{
     totals::counted,
 };
 
-/// Characters of a service's name that are told.
+/// The upper bound for a service name, in characters.
 const SERVICE_CHARS_MAX: usize = 60;
 
-/// The sentences, each with what to do: the last word of a command that failed, what was seen of missing telemetry, then
-/// the reasons, then what came too late, then how earlier tries ended.
+/// Returns the sentences, each with advice: the superseded verdict, the last line of a command that failed, the diagnoses of
+/// missing telemetry, then the reasons, then late spans, then the verdicts of earlier attempts.
 pub(crate) fn whys(outcome: &Outcome) -> Vec<String> {
     let diagnoses = diagnoses(outcome);
     let reasons = outcome.reasons.iter().cloned();
@@ -23,7 +23,7 @@ pub(crate) fn whys(outcome: &Outcome) -> Vec<String> {
     told.chain(late).chain(earlier(outcome)).collect()
 }
 
-/// What a command that failed said last; nothing where that was expected of it.
+/// Returns the last line on stderr of a command that failed; none if the test passed.
 fn last_word(outcome: &Outcome) -> Option<String> {
     let Some(Answer::Exit(exit)) = &outcome.answer else { return None };
     if exit.code == 0 || outcome.verdict == Verdict::Passed {
@@ -33,7 +33,7 @@ fn last_word(outcome: &Outcome) -> Option<String> {
     Some(format!("the command ended with {} and printed last: {}", exit.code, last.trim()))
 }
 
-/// What was seen of missing telemetry, a sentence each.
+/// Returns the diagnoses of missing telemetry, a sentence each.
 pub(crate) fn diagnoses(outcome: &Outcome) -> Vec<String> {
     outcome.diagnoses.iter().map(diagnosis).collect()
 }
@@ -46,7 +46,7 @@ fn diagnosis(diagnosis: &Diagnosis) -> String {
     }
 }
 
-/// Why so long a quiet was asked for, where that is for want of knowledge; behind the words of how long.
+/// Returns why the quiet period was so long, if the profile of a service is unknown; a suffix to the duration.
 pub(crate) fn unknown(settlement: &Settlement) -> Option<String> {
     let longest = settlement.processes.iter().max_by_key(|process| process.quiet_ns)?;
     let service = shown(&longest.service, SERVICE_CHARS_MAX);
@@ -54,7 +54,7 @@ pub(crate) fn unknown(settlement: &Settlement) -> Option<String> {
         .then(|| format!(" (nothing is known of `{service}` yet: declare `settle.flush`)"))
 }
 
-/// How earlier tries ended; nothing where this was the first.
+/// Returns the verdicts of earlier attempts; none if this was the first.
 fn earlier(outcome: &Outcome) -> Option<String> {
     if outcome.earlier.is_empty() {
         return None;
@@ -72,7 +72,7 @@ fn earlier(outcome: &Outcome) -> Option<String> {
     })
 }
 
-/// What is said of a verdict that replaced a provisional one.
+/// Returns the sentence for a verdict that replaced a provisional one.
 pub fn superseded(superseded: &SupersededVerdict, verdict: Verdict) -> String {
     let (before, now) = (superseded.verdict.as_str(), verdict.as_str());
     let from = match &superseded.service {
@@ -92,7 +92,7 @@ pub fn superseded(superseded: &SupersededVerdict, verdict: Verdict) -> String {
     format!("superseded: {before} at first, {now} now: {what}")
 }
 
-/// What is said of a run that was overtaken.
+/// Returns the sentence for a run with spans after its verdict that would change it.
 pub fn overtaken(overtaken: &Overtaken) -> String {
     let from = match &overtaken.service {
         Some(service) => format!(" from `{service}`"),

@@ -1,4 +1,4 @@
-//! Whatever strangers write, every form stays what it is.
+//! Every format stays well-formed, whatever untrusted senders write.
 
 mod outcomes;
 #[path = "forms/page.rs"]
@@ -18,7 +18,7 @@ use serde_json::Value;
 use source::Colour;
 use texts::rewritten;
 
-/// Pieces that mean something to one of the forms, or to whoever reads it.
+/// Fragments with a meaning in one of the formats, or for its reader.
 const PIECES: &[&str] = &[
     "]]>",
     "-->",
@@ -123,7 +123,7 @@ fn the_cases_stay_what_they_are() {
     stays(&[]);
 }
 
-/// Every form of these can be read, and tells as many things as there are.
+/// Checks that every format of these outcomes can be parsed, and reports the right number of results.
 fn stays(outcomes: &[Outcome]) {
     for format in Format::ALL {
         let text = render(format, outcomes, Colour::Never);
@@ -141,7 +141,7 @@ fn stays(outcomes: &[Outcome]) {
     }
 }
 
-/// The verdicts of the things that are told: the assertions, the claims, and the run where they do not explain it.
+/// Returns the verdicts of the reported results: the assertions, the claims, and the run if they do not explain it.
 fn expected(outcome: &Outcome) -> Vec<Verdict> {
     let judgement = &outcome.judgement;
     let assertions = judgement.specs.iter().flat_map(|spec| &spec.assertions);
@@ -219,7 +219,7 @@ fn junit(text: &str, outcomes: &[Outcome]) {
     elements.for_each(|node| assert!(known.contains(&node.tag_name().name())));
 }
 
-/// The part below the heading is HTML in which everything of strangers stands in a `code` or a `pre`.
+/// Checks that the part below the heading is HTML, with every untrusted text in a `code` or a `pre`.
 fn html(text: &str, outcomes: &[Outcome]) {
     let (heading, body) = text.split_once('\n').expect("there is a heading");
     assert!(heading.starts_with("### Qualitytrace: "), "{heading}");
@@ -251,7 +251,7 @@ fn html(text: &str, outcomes: &[Outcome]) {
     }
 }
 
-/// The page has our elements and no others, whatever strangers write.
+/// Checks that the page has our elements and no others, whatever untrusted senders write.
 fn browser(text: &str, outcomes: &[Outcome]) {
     let body = text.split_once("<main>").and_then(|(_, rest)| rest.split_once("</main>"));
     let (body, _) = body.expect("there is a page");

@@ -1,4 +1,4 @@
-//! Every form of outcomes of every kind, against golden files.
+//! Compares every format of outcomes of every kind with golden files.
 
 mod outcomes;
 mod traces;
@@ -23,7 +23,7 @@ fn check(files: impl IntoIterator<Item = (String, String)>) {
     golden.finish(1);
 }
 
-/// How the file of a form ends.
+/// Returns the end of a format's file name.
 fn ending(format: Format) -> &'static str {
     match format {
         Format::Pretty => ".txt",
@@ -38,7 +38,7 @@ fn ending(format: Format) -> &'static str {
     }
 }
 
-/// A page without its style and its script, which are the same in all.
+/// Returns a page without its style and its script, which are the same in all.
 fn content(page: &str) -> String {
     let (head, rest) = page.split_once("<style>").expect("there is a style");
     let (_, rest) = rest.split_once("</style>").expect("it ends");

@@ -1,4 +1,4 @@
-//! What can be typed behind `run`.
+//! The arguments of `run`.
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
@@ -9,9 +9,9 @@ use crate::run::Ready;
 
 /// Run tests: here, or on a server
 ///
-/// Receives OTLP itself, fires each test's trigger, waits until the trace is whole, and judges it. Nothing else has to be
-/// installed. Behind `--` stands the command that starts the system under test: it gets an environment that makes
-/// OpenTelemetry SDKs send their spans here at once, is waited for, and is stopped at the end with all that it started.
+/// Receives OTLP itself, fires each test's trigger, waits until the trace is complete, and judges it. Nothing else has to be
+/// installed. The command behind `--` starts the system under test: it gets an environment that makes
+/// OpenTelemetry SDKs send their spans here at once. It is stopped at the end, with all processes that it started.
 /// Without one, the system is expected to run already and to export to 127.0.0.1:4317 or :4318.
 ///
 ///   qualitytrace run tests/ -- npm start
@@ -98,7 +98,7 @@ pub(crate) struct SystemFlags {
     #[arg(long, requires = "command", conflicts_with = "jobs", env = "QUALITYTRACE_DRAIN")]
     pub(crate) drain: bool,
     /// Where OTLP is received, by gRPC and HTTP on each [default: 127.0.0.1:4317 and 127.0.0.1:4318; with COMMAND a
-    /// free port, which it is told]
+    /// free port, which COMMAND gets in its environment]
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -107,7 +107,7 @@ pub(crate) struct SystemFlags {
         value_delimiter = ','
     )]
     pub(crate) otlp: Vec<SocketAddr>,
-    /// The protocol that COMMAND is told to export by [default: its OTEL_EXPORTER_OTLP_PROTOCOL, else http/protobuf]
+    /// The protocol by which COMMAND exports [default: its OTEL_EXPORTER_OTLP_PROTOCOL, else http/protobuf]
     #[arg(long, value_enum, requires = "command", env = "QUALITYTRACE_PROTOCOL")]
     pub(crate) protocol: Option<Protocol>,
 }
@@ -136,7 +136,7 @@ pub(crate) struct Pace {
     pub(crate) watch: bool,
 }
 
-/// What is told, and where.
+/// The output, and where it goes.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
@@ -145,7 +145,7 @@ pub(crate) struct OutputArgs {
     /// Keep the trace of each run in this folder, as OTLP, for `check --trace`
     #[arg(long, value_name = "DIR", env = "QUALITYTRACE_TRACES")]
     pub(crate) traces: Option<PathBuf>,
-    /// Tell no progress, only mistakes and results
+    /// Show no progress, only errors and results
     #[arg(long, short, conflicts_with = "verbose", env = "QUALITYTRACE_QUIET")]
     pub(crate) quiet: bool,
     /// Show COMMAND's output as it comes, and each step of each test

@@ -1,4 +1,4 @@
-//! What can be typed behind the commands that speak to a server.
+//! The arguments of the commands that send requests to a server.
 
 use std::{path::PathBuf, str::FromStr};
 
@@ -6,7 +6,7 @@ use model::{DocumentKind, TestId};
 
 /// Keep documents on a server: tests, suites, variable sets and the others
 ///
-/// All documents of a file are kept, or none of them. A document that says the same as the one that is kept changes
+/// All documents of a file are stored, or none of them. A document with the content of the stored one changes
 /// nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Apply {
@@ -57,10 +57,10 @@ pub(crate) struct Export {
     pub(crate) at: At,
 }
 
-/// Tell how the last runs of tests went, the newest on the right
+/// Show the last runs of tests, the newest on the right
 ///
 /// One line a test: a mark for each run, how many passed, how long they take, and whether runs of the same revision came to
-/// different verdicts. A revision is what `run --revision` said.
+/// different verdicts. `run --revision` sets the revision.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TrendArgs {
     /// Their ids [default: all tests of the project]

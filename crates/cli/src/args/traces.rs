@@ -1,4 +1,4 @@
-//! What can be typed behind the commands that look at whole traces: their shape, and their mutants.
+//! The arguments of the commands on complete traces: their shape, and their mutants.
 
 use std::path::PathBuf;
 
@@ -50,7 +50,7 @@ pub(crate) struct Record {
     pub(crate) keep: Option<Keep>,
 }
 
-/// Compare a trace with a recorded shape, and tell what is different
+/// Compare a trace with a recorded shape, and list the differences
 #[derive(Debug, clap::Args)]
 #[command(after_help = DIFF)]
 pub(crate) struct Diff {
@@ -75,7 +75,7 @@ pub(crate) struct Accept {
     pub(crate) recorded: TraceArgs,
 }
 
-/// Ask whether tests would notice: mutates recorded traces, judges each mutant offline, and tells which survived
+/// Test the tests: mutates recorded traces, judges each mutant offline, and lists which survived
 #[derive(Debug, clap::Args)]
 #[command(after_help = MUTATE)]
 pub(crate) struct Mutate {

@@ -1,5 +1,5 @@
-//! What a test could say so that a survivor is killed. Nothing is proposed that was not tried: it holds for the trace as it
-//! was recorded, and fails for the mutant.
+//! Proposes a claim that would kill a survivor. It proposes only a claim that it has tried: the claim holds for the recorded
+//! trace, and fails for the mutant.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use source::Text;
 
 use super::judge;
 
-/// How much longer than seen a span may take, and what it may take at least.
+/// The factor by which a span may be slower than observed, and the lower bound of that limit.
 const SLOWER: u32 = 3;
 const DURATION_MIN: Duration = Duration::from_millis(500);
 
-/// A claim that kills the mutant, if there is a simple one.
+/// Returns a claim that kills the mutant, if there is a simple one.
 pub(super) fn propose(mutant: &Mutant, trace: &Trace, mutated: &Trace) -> Option<String> {
     let span = trace.span(mutant.span);
     let claim = match &mutant.operator {
@@ -60,7 +60,7 @@ fn selector(span: Span<'_>, more: &str) -> String {
     format!("span[{service}name={}{more}]", quoted(span.name()))
 }
 
-/// A text of a selector.
+/// Quotes a string for a selector.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -69,9 +69,9 @@ fn is_word(key: &str) -> bool {
     !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
 }
 
-/// A test of nothing but this claim.
+/// Returns a resolved test that contains only this claim.
 fn resolved(claim: &str) -> Option<ResolvedPlan> {
-    // YAML reads JSON's strings.
+    // YAML accepts JSON strings.
     let claim = serde_json::Value::from(claim);
     let document = format!(
         "type: Test\nspec:\n  name: proposed\n  trigger: {{type: http, httpRequest: {{url: \"http://localhost\"}}}}\n  trace: [{claim}]\n"

@@ -1,10 +1,10 @@
-//! What came of the mutants, as plain data.
+//! The results of the mutants, as plain data.
 
 use lang::Plan;
 use model::{Place, TraceId};
 use shape::Mutant;
 
-/// All of it.
+/// The results of all traces and tests.
 pub(super) struct MutationReport {
     pub(super) traces: Vec<MutatedTrace>,
     pub(super) tests: Vec<TestTotal>,
@@ -16,31 +16,31 @@ pub(super) struct MutatedTrace {
     pub(super) file: String,
     pub(super) trace_id: TraceId,
     pub(super) spans: usize,
-    /// Spans that are like an earlier one, and not mutated themselves.
+    /// The number of spans that are equal to an earlier one, and not mutated themselves.
     pub(super) alike: usize,
-    /// The names of mutants that are not in the sample.
+    /// The ids of mutants that are not in the sample.
     pub(super) left_out: Vec<String>,
     pub(super) mutants: Vec<MutantResult>,
 }
 
-/// What came of one mutant.
+/// The result of one mutant.
 pub(super) struct MutantResult {
     pub(super) mutant: Mutant,
-    /// The ids of the tests that failed on it; it survived where there is none.
+    /// The ids of the tests that failed on it; empty for a survivor.
     pub(super) killed_by: Vec<String>,
     pub(super) noticed: MutantCoverage,
-    /// A claim that would have killed it, of a survivor.
+    /// For a survivor: a claim that would have killed it.
     pub(super) proposal: Option<String>,
-    /// Why it may survive.
+    /// The reason why this survivor is accepted.
     pub(super) accepted: Option<String>,
 }
 
-/// Who should have noticed a survivor.
+/// The specs and claims that should have detected a survivor.
 #[derive(Default)]
 pub(super) struct MutantCoverage {
-    /// Those that look at the span itself.
+    /// Those that cover the span itself.
     pub(super) at_it: Vec<Aware>,
-    /// If nobody does: those that look at its parent or its children.
+    /// If there are none: those that cover its parent or its children.
     pub(super) beside_it: Vec<Aware>,
 }
 
@@ -51,14 +51,14 @@ pub(super) struct Aware {
     pub(super) place: Place,
 }
 
-/// How much a test notices.
+/// The totals of a test.
 pub(super) struct TestTotal {
     pub(super) id: String,
     pub(super) name: String,
-    /// Traces that it passes on as they are.
+    /// The number of recorded traces on which it passes.
     pub(super) traces: usize,
     pub(super) killed: usize,
-    /// Of these, those that no other test killed.
+    /// The number of these that no other test killed.
     pub(super) alone: usize,
 }
 
@@ -83,7 +83,7 @@ impl MutationReport {
         self.total() - self.survivors().count()
     }
 
-    /// In percent, with one digit, never rounded up; of nothing, all.
+    /// Returns the score in percent, with one decimal, never rounded up; 100 if there are no mutants.
     pub(super) fn score(&self) -> f64 {
         match self.total() {
             0 => 100.0,

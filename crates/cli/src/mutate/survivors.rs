@@ -1,4 +1,4 @@
-//! The survivors that a person accepts, each with a reason: a file to be committed.
+//! The survivors that a person accepts, each with a reason: a file to commit.
 //!
 //! ```yaml
 //! survivors:
@@ -15,10 +15,10 @@ use source::{Diagnostics, Fields, Item, Text};
 use super::report::MutationReport;
 use crate::{documents, exit::Exit, terminal::Terminal};
 
-/// Entries of a file at the most.
+/// The upper bound for the entries of a file.
 const ENTRIES_MAX: usize = 10_000;
 
-/// What the file says.
+/// The content of the file.
 pub(super) struct Survivors {
     text: Text,
     entries: Vec<Entry>,
@@ -32,7 +32,7 @@ struct Entry {
 }
 
 impl Survivors {
-    /// Reads the file; mistakes are drawn on the terminal.
+    /// Parses the file; renders diagnostics on the terminal.
     pub(super) fn read(file: &Path, terminal: &Terminal) -> Result<Self, Exit> {
         let text = documents::read(file, terminal)?;
         let (node, mistakes) = source::read_one(&text);
@@ -55,7 +55,7 @@ impl Survivors {
         if is_right { Ok(Self { text, entries }) } else { Err(Exit::Refused) }
     }
 
-    /// Gives each survivor its reason. What names no mutant is refused; what is killed by now is told.
+    /// Sets the reason of each survivor. An unknown mutant is an error; the returned notes name entries that are killed by now.
     pub(super) fn apply(
         &self,
         found: &mut MutationReport,
@@ -65,7 +65,7 @@ impl Survivors {
         let mut stale = Vec::new();
         for entry in &self.entries {
             let is_meant = |name: &String| entry.trace.as_ref().is_none_or(|it| it == name);
-            // What is not in the sample is known, and nobody knows more.
+            // A mutant outside of the sample exists, but its result is unknown.
             let mut is_used = found
                 .traces
                 .iter()

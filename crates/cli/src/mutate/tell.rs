@@ -1,4 +1,4 @@
-//! What came of the mutants, for people and for programs.
+//! Renders the results of the mutants, as text and as JSON.
 
 use model::Place;
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::report::{Aware, MutantResult, MutatedTrace, MutationReport};
 use crate::{args, terminal::Terminal};
 
-/// The version of what `--json` prints. Raised when a field goes away or changes its meaning.
+/// The version of the output of `--json`. It increases when a field is removed or changes its meaning.
 const SCHEMA_VERSION: u32 = 1;
-/// Survivors of a trace that people are told of.
+/// The upper bound for survivors of a trace in the text output.
 const SHOWN_MAX: usize = 50;
-/// Specs and claims that are named of those that should have noticed.
+/// The upper bound for specs and claims that are listed as those that should have detected a survivor.
 const AWARE_MAX: usize = 2;
 
 pub(super) fn tell(found: &MutationReport, args: &args::Mutate, terminal: &Terminal) {

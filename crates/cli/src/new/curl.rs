@@ -1,8 +1,8 @@
-//! A curl command, as the shell gave it, read as a request.
+//! Parses the arguments of a curl command into a request.
 //!
-//! Options that only say how curl shows what it got are passed over. What a test cannot say is refused by name, with what
-//! would do instead; nothing is silently left out of the request. Deliberately absent: a shell. Quotes are gone before
-//! this program starts.
+//! Options that only affect the output of curl are ignored. An option that a test cannot express is an error that names
+//! the option and an alternative; no part of the request is dropped silently. Deliberately absent: a shell. The shell has
+//! removed the quotes before this program starts.
 
 mod options;
 
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use options::{PASSED_OVER, PASSED_OVER_WITH_VALUE, REFUSED, has_value};
 
-/// A request, as a curl command says it.
+/// A request of a curl command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Curl {
     pub(crate) method: String,
@@ -22,16 +22,16 @@ pub(crate) struct Curl {
     pub(crate) basic: Option<(String, String)>,
     pub(crate) bearer: Option<String>,
     pub(crate) insecure: bool,
-    /// How many redirects are followed.
+    /// The upper bound for redirects to follow.
     pub(crate) redirects: u32,
-    /// As curl has it, in seconds.
+    /// The timeout in seconds, in the syntax of curl.
     pub(crate) seconds_max: Option<String>,
     pub(crate) ca_file: Option<String>,
     pub(crate) cert_file: Option<String>,
     pub(crate) key_file: Option<String>,
 }
 
-/// Why a command is no request.
+/// The reason why a command is not a supported request.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum CurlError {
     #[error("expected a command such as `curl http://127.0.0.1:11634/products`, and not `{0}`")]
@@ -63,7 +63,7 @@ impl Faulty for CurlError {
 }
 
 impl Curl {
-    /// Whether its texts mean in a document what they mean to curl.
+    /// Checks that its strings have the same meaning in a document as for curl.
     fn means_itself(&self) -> Result<(), CurlError> {
         let mut texts = vec![&self.url];
         texts.extend(self.headers.iter().flat_map(|(name, value)| [name, value]));
@@ -84,15 +84,15 @@ impl Curl {
     }
 }
 
-/// How files that a command names are read.
+/// A function that reads a file of the command.
 pub(crate) type ReadFn<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
-/// How many redirects `-L` follows; curl itself would follow 50.
+/// The number of redirects that `-L` follows; curl itself would follow 50.
 const REDIRECTS: u32 = 10;
-/// How many a test may have followed.
+/// The upper bound for redirects in a test.
 const REDIRECTS_MAX: u32 = 20;
 
-/// Reads a command, its first word included.
+/// Parses a command, including the name of the program.
 pub(crate) fn parse(words: &[String], read: ReadFn<'_>) -> Result<Curl, CurlError> {
     let Some((program, words)) = words.split_first() else {
         return Err(CurlError::NotCurl(String::new()));
@@ -115,13 +115,13 @@ pub(crate) fn parse(words: &[String], read: ReadFn<'_>) -> Result<Curl, CurlErro
     reader.finish()
 }
 
-/// What was said so far.
+/// The state of the parser.
 struct Reader<'a> {
     read: ReadFn<'a>,
     curl: Curl,
     method: Option<String>,
     url: Option<String>,
-    /// What `-d` and its like add up to.
+    /// The joined values of `-d` and similar options.
     data: Option<String>,
     is_json: bool,
     is_query: bool,
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Short options in one word: `-sSL`, `-XPOST`.
+    /// Parses short options in one word: `-sSL`, `-XPOST`.
     fn cluster<'w>(
         &mut self,
         word: &str,
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// An option with its value.
+    /// Handles an option with its value.
     fn said(&mut self, option: &str, value: String) -> Result<(), CurlError> {
         let wrong = |value: String, expected| {
             Err(CurlError::Value { option: option.to_owned(), value, expected })
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
 
     fn header(&mut self, option: &str, header: String) -> Result<(), CurlError> {
         if let Some((name, value)) = header.split_once(':') {
-            // `Name:` asks curl to leave out a header of its own, and a test adds none.
+            // `Name:` removes a default header of curl, and a test adds none of these.
             if !value.trim().is_empty() {
                 self.curl.headers.push((name.trim().to_owned(), value.trim().to_owned()));
             }
@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A value, or what the file holds that it names behind an `@`.
+    /// Returns the value, or the content of the file after an `@`.
     fn content(&self, value: String, newlines: Newlines) -> Result<String, CurlError> {
         let Some(path) = value.strip_prefix('@') else { return Ok(value) };
         let text = self.file(path)?;
@@ -316,7 +316,7 @@ impl<'a> Reader<'a> {
         (self.read)(path).map_err(failed)
     }
 
-    /// `content`, `=content`, `name=content`, `@file`, `name@file`.
+    /// Encodes `content`, `=content`, `name=content`, `@file`, `name@file`.
     fn encoded(&self, value: &str) -> Result<String, CurlError> {
         let Some(at) = value.find(['=', '@']) else { return Ok(percent(value)) };
         let (name, rest) = value.split_at(at);
@@ -358,7 +358,7 @@ impl<'a> Reader<'a> {
         Ok(curl)
     }
 
-    /// Adds a header that curl sends unless it was named.
+    /// Adds a default header of curl unless the command sets it.
     fn default(&mut self, name: &str, value: &str) {
         if !self.curl.headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
             self.curl.headers.push((name.to_owned(), value.to_owned()));
@@ -366,14 +366,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What becomes of the newlines of a file.
+/// Whether the newlines of a file are kept.
 #[derive(Clone, Copy)]
 enum Newlines {
     Kept,
     Dropped,
 }
 
-/// As in a URL: letters, digits and `-._~` stand for themselves.
+/// Percent-encodes a text for a URL: letters, digits and `-._~` stay as they are.
 fn percent(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {

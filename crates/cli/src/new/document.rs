@@ -1,23 +1,22 @@
-//! Writes a test as a document that a person would have written.
+//! Writes a test as a document in the style of a human author.
 //!
-//! Deliberately absent: a writer of YAML in general. What stands here are a handful of scalars, each quoted only where it
-//! has to be.
+//! Deliberately absent: a general YAML writer. The document has a handful of scalars, each quoted only if it must be.
 
 use super::{curl::Curl, propose::Proposals};
 
-/// A test, as text.
+/// A test to be written as text.
 #[derive(Debug)]
 pub(crate) struct Draft<'a> {
     pub(crate) id: &'a str,
     pub(crate) name: &'a str,
     pub(crate) curl: &'a Curl,
-    /// Whether the test says how many redirects are followed.
+    /// Whether the test sets the number of redirects.
     pub(crate) redirects: bool,
     pub(crate) proposals: &'a Proposals,
 }
 
 impl Draft<'_> {
-    /// The whole document.
+    /// Returns the complete document.
     pub(crate) fn text(&self) -> String {
         let mut out = Lines::default();
         out.line(0, "# Made by `qualitytrace new` from a curl command and the trace that it got. Read it, and say what you mean.");
@@ -141,7 +140,7 @@ impl Lines {
     }
 }
 
-/// The lines of a text that reads better as a block: several, none of which a block would change.
+/// Returns the lines of a text that reads better as a YAML block: several lines, all of which a block preserves.
 fn block(text: &str) -> Option<std::str::Lines<'_>> {
     let body = text.strip_suffix('\n').unwrap_or(text);
     let fits = body.contains('\n')
@@ -152,7 +151,7 @@ fn block(text: &str) -> Option<std::str::Lines<'_>> {
     fits.then(|| body.lines())
 }
 
-/// A scalar on one line, plain where that says the same.
+/// Returns a scalar on one line, unquoted if that has the same value.
 pub(super) fn scalar(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -162,11 +161,11 @@ pub(super) fn scalar(text: &str) -> String {
     if text.chars().all(is_printable) {
         return format!("'{}'", text.replace('\'', "''"));
     }
-    // The escapes of JSON are escapes of YAML.
+    // JSON escapes are valid YAML escapes.
     serde_json::Value::from(text).to_string()
 }
 
-/// Whether a plain scalar is this text, and no number, boolean, null or anything else.
+/// Whether a plain scalar parses as this string, and not as a number, boolean, null or anything else.
 fn is_plain(text: &str) -> bool {
     let begins = text.chars().next().is_some_and(char::is_alphabetic);
     let ends = text.chars().next_back().is_some_and(|c| !c.is_whitespace() && c != ':');

@@ -1,8 +1,8 @@
-//! From a trace to what a test can say of it: only what will be so the next time.
+//! Proposes specs and claims from a trace: only properties that will hold in the next run too.
 //!
-//! Proposed are services and what they were asked, their answers, how often, statements of databases and their repetition,
-//! and that nothing failed. Left out is everything that differs from run to run: ids, times but for generous bounds,
-//! names with numbers in them. What is proposed was judged once, against the trace it was made from, before it is written.
+//! It proposes services and their requests, their responses, counts, database statements and their repetition, and that
+//! nothing failed. It omits everything that differs between runs: ids, times except generous bounds, names with numbers in
+//! them. Each proposal was judged once, against the trace it was made from, before it is written.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,22 +11,22 @@ use model::{
     trace::{Kind, Span, StatusCode, ValueRef},
 };
 
-/// How much longer than seen a span may take, and what it may take at least.
+/// The factor by which a span may be slower than observed, and the lower bound of that limit.
 const SLOWER: u32 = 10;
 const DURATION_MIN: Duration = Duration::from_millis(500);
-/// At most so many services' spans, and so many keys of an answer, are told apart; a person has to read it.
+/// The upper bounds for specs of services and for keys of a response; a person has to read them.
 const SPECS_MAX: usize = 20;
 const KEYS_MAX: usize = 8;
 
-/// What a test can say.
+/// The proposed specs and claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Proposals {
     pub(crate) specs: Vec<Spec>,
-    /// Each with its name, if it needs one.
+    /// The claims, each with an optional name.
     pub(crate) claims: Vec<(Option<String>, String)>,
 }
 
-/// What holds for some spans.
+/// A proposed spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
     pub(crate) name: String,
@@ -34,7 +34,7 @@ pub(crate) struct Spec {
     pub(crate) assertions: Vec<String>,
 }
 
-/// What can be said of an answer and a trace.
+/// Proposes specs and claims from a response and a trace.
 pub(crate) fn propose(answer: &Answer, trace: &Trace) -> Proposals {
     let spans: Vec<Span<'_>> = trace.spans().filter(|span| service(*span) != OWN).collect();
     let mut claims = of_answer(answer);
@@ -44,7 +44,7 @@ pub(crate) fn propose(answer: &Answer, trace: &Trace) -> Proposals {
     Proposals { specs, claims }
 }
 
-/// Our own trigger span stands in the trace as well.
+/// The service name of our own trigger span, which is in the trace as well.
 const OWN: &str = "qualitytrace";
 
 fn of_answer(answer: &Answer) -> Vec<(Option<String>, String)> {
@@ -52,7 +52,7 @@ fn of_answer(answer: &Answer) -> Vec<(Option<String>, String)> {
     let mut claims = vec![(None, format!("response.status = {}", response.status))];
     let body = serde_json::from_slice::<serde_json::Value>(response.body.as_bytes());
     if let Ok(serde_json::Value::Object(fields)) = body {
-        // That a field is there is stable; what it holds is for a person to say.
+        // The presence of a field is stable; a person has to decide on its value.
         let keys = fields.keys().filter(|key| is_word(key)).take(KEYS_MAX);
         claims.extend(
             keys.map(|key| (None, format!("response.body | json_path \"$.{key}\" exists"))),
@@ -61,7 +61,7 @@ fn of_answer(answer: &Answer) -> Vec<(Option<String>, String)> {
     claims
 }
 
-/// Which SERVER and CONSUMER spans there were, in the order of their first one.
+/// Proposes specs for the SERVER and CONSUMER spans, in the order of their first start.
 fn of_services(spans: &[Span<'_>]) -> Vec<Spec> {
     let mut groups: Vec<(String, Vec<Span<'_>>)> = Vec::new();
     let mut asked: Vec<_> = spans
@@ -119,7 +119,7 @@ fn spec(selector: String, group: &[Span<'_>]) -> Spec {
     Spec { name, selector, assertions }
 }
 
-/// How many statements each service asks for, and how often the same one below one span.
+/// Proposes bounds for the statements of each service, and for the repetition of a statement below one span.
 fn of_databases(spans: &[Span<'_>]) -> Vec<(Option<String>, String)> {
     let mut claims = Vec::new();
     for system in ["db.system.name", "db.system"] {
@@ -171,7 +171,7 @@ fn of_errors(spans: &[Span<'_>]) -> Vec<(Option<String>, String)> {
     }
 }
 
-/// A round figure well above what was seen.
+/// Returns a round upper bound well above the observed duration.
 fn bound(seen: Duration) -> String {
     let wanted = (seen * SLOWER).max(DURATION_MIN).as_millis();
     let mut step = 100;
@@ -190,7 +190,7 @@ fn times(count: u64) -> String {
     }
 }
 
-/// A name without anything that looks like an id: no number of two digits or more, no long hexadecimal word.
+/// Whether a name contains nothing that looks like an id: no number of two digits or more, no long hexadecimal word.
 fn is_stable(name: &str) -> bool {
     let words = name.split(|c: char| !c.is_alphanumeric());
     let is_id = |word: &str| {
@@ -224,7 +224,7 @@ fn service(span: Span<'_>) -> &str {
     }
 }
 
-/// A text of a selector.
+/// Quotes a string for a selector.
 fn text(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,4 +1,4 @@
-//! Commands and traces in, documents out, against golden files.
+//! Compares the documents from commands and traces with golden files.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use model::{Answer, Body, Response, Settlement, SpanId, Timestamp, Trace, Verdic
 
 use super::{Name, ObservedRun, curl, fired, judge, plan, proposed};
 
-/// A command, by the name of its golden file. The words are those that a shell gives.
+/// Commands, by the name of their golden file. The arguments are as a shell passes them.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("get", &["curl", "http://127.0.0.1:11634/products"]),
     ("no-scheme", &["/usr/bin/curl", "-sSLk", "shop.test:8443/a/b?c=d#e"]),
@@ -191,7 +191,7 @@ fn what_a_trace_shows_is_proposed_and_holds() {
     assert!(traces.len() >= 3, "{traces:?}");
 }
 
-/// A document from a trace; all that it says holds of that trace.
+/// Returns a document from a trace; all its proposals hold for that trace.
 fn drafted(trace: &Trace) -> String {
     let command = ["curl", "http://127.0.0.1:11634/orders", "--json", "{\"customer\":\"ada\"}"];
     let curl = curl::parse(&words(&command), &file).expect("a command");

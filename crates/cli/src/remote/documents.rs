@@ -1,4 +1,4 @@
-//! Documents on a server: listed, got, deleted, exported.
+//! Documents on a server: list, get, delete, export.
 
 use hyper::Method;
 use model::{DocumentKind, TestId};
@@ -8,9 +8,9 @@ use server::config::Environment;
 use super::{ClientError, Server, connect};
 use crate::{args, exit::Exit, terminal::Terminal};
 
-/// Items of a page.
+/// The number of items per page.
 const PAGE: &str = "500";
-/// Pages of a list at the most.
+/// The upper bound for the pages of a list.
 const PAGES_MAX: usize = 10_000;
 
 #[derive(Debug, Deserialize)]

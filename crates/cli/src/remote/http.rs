@@ -1,7 +1,7 @@
-//! HTTP to a server, by TLS where its URL says so.
+//! HTTP to a server, with TLS for `https` URLs.
 //!
-//! Whom `https` trusts is what this machine trusts, or the authorities of one file and nobody else. Deliberately absent:
-//! redirects, which could take a token elsewhere, and proxies, which would come from the environment.
+//! `https` trusts the certificate authorities of this machine, or only those of one file. Deliberately absent: redirects,
+//! which could send a token to another host, and proxies, which would come from the environment.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -28,7 +28,7 @@ use url::form_urlencoded;
 
 use super::ClientError;
 
-/// Sends requests.
+/// The HTTP client.
 pub(super) struct Http(legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
 
 /// A request before it is sent.
@@ -38,7 +38,7 @@ pub(super) struct Request {
     body: Bytes,
 }
 
-/// An answer whose body is still to be read.
+/// A response with an unread body.
 pub(super) struct HttpResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -46,12 +46,12 @@ pub(super) struct HttpResponse {
 }
 
 impl Http {
-    /// A client for this URL. `ca` names a file with the authorities that are trusted.
+    /// Returns a client for this URL. `ca` names a file with the trusted certificate authorities.
     pub(super) fn new(url: &str, ca: Option<&Path>) -> Result<Self, ClientError> {
         let mut roots = RootCertStore::empty();
         match ca {
             Some(path) => roots = authorities(path)?,
-            // A certificate that cannot be read trusts nobody; the others still count.
+            // A certificate that cannot be parsed is skipped; the others are still trusted.
             None if url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) => {
                 roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             }
@@ -67,7 +67,7 @@ impl Http {
         Ok(Self(client.build(https.enable_http1().build())))
     }
 
-    /// Sends a request, and has the head of the answer.
+    /// Sends a request, and returns when the head of the response is received.
     pub(super) async fn send(&self, request: Request) -> Result<HttpResponse, String> {
         let Request { url, builder, body } = request;
         let request = builder.uri(url).body(Full::new(body)).map_err(|error| chain(&error))?;
@@ -81,7 +81,7 @@ impl Request {
     pub(super) fn new(method: Method, url: String, token: Option<&Secret>) -> Self {
         let mut builder = Builder::new().method(method);
         if let Some(token) = token {
-            // A token that is no header makes a request that cannot be sent, which is told without it.
+            // A token that is not a valid header value makes an invalid request, so that the error does not contain the token.
             let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
             builder = match value {
                 Ok(mut value) => {
@@ -94,7 +94,7 @@ impl Request {
         Self { url, builder, body: Bytes::new() }
     }
 
-    /// Adds to what stands behind `?`.
+    /// Appends parameters to the query string.
     pub(super) fn query(mut self, pairs: &[(&str, &str)]) -> Self {
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let between = if self.url.contains('?') { '&' } else { '?' };
@@ -114,7 +114,7 @@ impl Request {
 }
 
 impl HttpResponse {
-    /// The next part of the body; none at its end.
+    /// Returns the next chunk of the body; none at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         while let Some(frame) = self.body.frame().await {
             if let Ok(data) = frame.map_err(|error| chain(&error))?.into_data() {
@@ -139,7 +139,7 @@ fn authorities(path: &Path) -> Result<RootCertStore, ClientError> {
     Ok(roots)
 }
 
-/// An error with what lies under it, since the outermost alone says little.
+/// Formats an error with its sources, since the outermost error alone has little information.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,8 +1,8 @@
-//! A run on a server, followed to its end: its events as they come, then its outcome.
+//! Follows a run on a server to its end: its events as they arrive, then its outcome.
 //!
-//! Events are read from a live answer, which goes on with the next one wherever it was cut. A server that has none, because
-//! it is older or has no place for one more reader, is asked again and again. Events are for people: the run, once it is over,
-//! says what came of it. Record 0021 says why the reader is ours.
+//! The events come from a server-sent event stream; after a disconnect the client resumes with the next event. If a server
+//! has no stream, because it is older or has no free slot for another reader, the client polls. Events are for people: the
+//! finished run has the outcome. ADR 0021 explains why the parser is our own.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::{ClientError, RemoteRun, Server, http::HttpResponse, may_wait, tolerant};
 use crate::run::Line;
 
-/// How long a run is waited for.
+/// The timeout for a run.
 pub(super) const RUN_MAX: Duration = Duration::from_secs(15 * 60);
-/// How long a server may fail to tell of a run before it is given up. One that tells live says every five seconds that it
-/// is there.
+/// How long a server may fail to respond about a run before the client gives up. A live stream sends a keep-alive every five
+/// seconds.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(12);
-/// How often a run is looked at.
+/// The polling interval for a run.
 const POLL: Duration = Duration::from_millis(100);
-/// Bytes of one line of a live answer at the most.
+/// The upper bound for one line of an event stream, in bytes.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// The media type of a live answer.
+/// The media type of an event stream.
 const LIVE: &str = "text/event-stream";
-/// What the last event of a live answer is called.
+/// The name of the last event of a stream.
 const END: &str = "end";
 
 #[derive(Debug, Deserialize)]
@@ -34,26 +34,26 @@ struct NumberedEvent {
     event: RunEvent,
 }
 
-/// What came of a live answer.
+/// The result of reading an event stream.
 enum StreamEnd {
-    /// All of it: the run has ended, or a part that can be gone on with.
+    /// The stream ended: the run has ended, or the client can resume the stream.
     Events,
-    /// This server does not tell live, or not now.
+    /// This server offers no stream, or not now.
     Nothing,
 }
 
-/// What is known of a run that is followed.
+/// The state of a run that is followed.
 struct FollowedRun<'a> {
     run: RunId,
     line: &'a Line,
-    /// The last event that was told.
+    /// The number of the last event that was shown.
     last: i64,
     heard: Instant,
     until: Instant,
 }
 
 impl Server {
-    /// Follows a run to its end, and tells what happens.
+    /// Follows a run to its end, and shows its events.
     pub(super) async fn follow(&self, run: RunId, line: &Line) -> Result<Outcome, ClientError> {
         let began = Instant::now();
         let mut followed = FollowedRun { run, line, last: 0, heard: began, until: began + RUN_MAX };
@@ -67,7 +67,7 @@ impl Server {
             match self.outcome(run).await {
                 Ok(Some(outcome)) => return Ok(outcome),
                 Ok(None) => followed.heard = Instant::now(),
-                // The run goes on at the server, and so may the server.
+                // The run continues on the server, and the server may recover.
                 Err(error) if may_wait(&error, followed.heard) => {}
                 Err(error) => return Err(error),
             }
@@ -81,7 +81,7 @@ impl Server {
         Ok(self.send::<RemoteRun>(read).await?.outcome)
     }
 
-    /// Tells what happens as it happens, until the run has ended or nothing is heard any more.
+    /// Shows events as they arrive, until the run has ended or the stream is silent.
     async fn live(&self, followed: &mut FollowedRun<'_>) -> Result<StreamEnd, ClientError> {
         let path = format!("/api/v1/runs/{}/events", followed.run);
         let request = self.request(Method::GET, &path).header("accept", LIVE);
@@ -100,7 +100,7 @@ impl Server {
         }
     }
 
-    /// Tells what has happened since.
+    /// Polls and shows the events since the last one.
     async fn listed(&self, followed: &mut FollowedRun<'_>) -> Result<(), ClientError> {
         let path = format!("/api/v1/runs/{}/events?after={}", followed.run, followed.last);
         let events: Vec<serde_json::Value> = self.send(self.request(Method::GET, &path)).await?;
@@ -112,7 +112,7 @@ impl Server {
 }
 
 impl FollowedRun<'_> {
-    /// Reads a live answer, as long as something comes.
+    /// Reads an event stream, until it ends or is silent.
     async fn read(&mut self, mut answer: HttpResponse) -> StreamEnd {
         let mut sent = EventStreamParser::default();
         loop {
@@ -132,7 +132,7 @@ impl FollowedRun<'_> {
         }
     }
 
-    /// Tells of an event, where this version knows what it is.
+    /// Shows an event, if this version knows its type.
     fn tell(&mut self, event: &str) {
         let Ok(NumberedEvent { n, event }) = tolerant::read(event.as_bytes()) else { return };
         if n <= self.last {
@@ -151,7 +151,7 @@ impl FollowedRun<'_> {
     }
 }
 
-/// A live answer, byte by byte.
+/// A parser for an event stream, byte by byte.
 #[derive(Debug, Default)]
 struct EventStreamParser {
     line: Vec<u8>,
@@ -159,7 +159,7 @@ struct EventStreamParser {
     data: String,
 }
 
-/// What a byte has made.
+/// The result of parsing one byte.
 #[derive(Debug, PartialEq, Eq)]
 enum ParseStep {
     Part,
@@ -190,7 +190,7 @@ impl EventStreamParser {
                 }
                 self.data.push_str(value);
             }
-            // Comments, and what this version does not know. The number is in the data too.
+            // Comments, and fields that this version does not know. The number is in the data too.
             _ => {}
         }
         ParseStep::Part

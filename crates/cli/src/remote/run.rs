@@ -1,7 +1,7 @@
-//! `run --server`: tests and suites on a server, so many at a time, told and reported as those that run here.
+//! `run --server`: runs tests and suites on a server, N at a time, with the same progress and reports as local runs.
 //!
-//! The documents are kept on the server first. A suite is run by the server, its steps are followed here. Whoever stops this
-//! stops what it started. Deliberately absent: what runs, which is the server's.
+//! The client stores the documents on the server first. The server runs a suite, and the client follows its steps. When the
+//! client is stopped, it stops the runs that it started. Deliberately absent: the execution, which is the server's task.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -32,14 +32,14 @@ use crate::{
     terminal::Terminal,
 };
 
-/// How often a suite's run is looked at for steps that have begun.
+/// The polling interval for new steps of a suite run.
 const SUITE_POLL: Duration = Duration::from_millis(250);
-/// How long a server may take to hear that what runs is to stop.
+/// The timeout for the requests that stop active runs.
 const STOP_MAX: Duration = Duration::from_secs(5);
-/// Outcomes on their way to the reports at the most.
+/// The upper bound for outcomes queued for the reports.
 const TOLD_MAX: usize = 64;
 
-/// A run of a suite, as far as it is needed here.
+/// The fields of a suite run that the client needs.
 #[derive(Debug, Deserialize)]
 struct RemoteSuiteRun {
     id: RunId,
@@ -54,46 +54,46 @@ struct Step {
     reason: Option<String>,
 }
 
-/// What came of a case, and its place among all.
+/// The result of a case, and its index among all.
 struct CaseOutcome {
     place: usize,
     result: Result<RemoteOutcome, ClientError>,
 }
 
-/// An outcome and the trace that it is about, where that is asked for.
+/// An outcome and its trace, if that is requested.
 struct RemoteOutcome {
     outcome: Outcome,
-    /// None also where nothing was fired. An error says why it could not be had or kept.
+    /// None also if no trigger was fired. The error is the reason why the trace could not be fetched or written.
     trace: Result<Option<Trace>, String>,
 }
 
-/// What becomes of traces.
+/// The use of traces.
 struct Traces {
     /// Whether a report shows them.
     are_shown: bool,
-    /// Where they are kept.
+    /// The folder that they are written to.
     folder: Option<PathBuf>,
 }
 
-/// What every item needs.
+/// The shared state of all items.
 #[derive(Clone)]
 struct Ground {
     server: Arc<Server>,
-    /// What every run is started with, as JSON; empty for nothing, which older servers understand too.
+    /// The start parameters of every run, as JSON; empty without parameters, which older servers support too.
     start: Arc<str>,
-    /// What a case is called, by its place.
+    /// The names of the cases, by index.
     names: Arc<Vec<String>>,
-    /// Its test.
+    /// The tests of the cases, by index.
     tests: Arc<Vec<TestId>>,
     traces: Arc<Traces>,
     terminal: Terminal,
     telling: ProgressLevel,
     told: mpsc::Sender<CaseOutcome>,
-    /// What has to be asked for to stop all that runs.
+    /// The paths of the requests that stop all active runs.
     stops: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// Runs tests and suites on a server. Reports are written also where nothing could be run.
+/// Runs tests and suites on a server. Writes the reports even if nothing could be run.
 pub(crate) async fn run(
     args: &args::RunArgs,
     environment: &Environment,
@@ -144,7 +144,7 @@ async fn run_all(
     Ok(Exit::over(going.exits))
 }
 
-/// What every run is started with.
+/// Returns the start parameters of every run.
 fn start(args: &args::RunArgs) -> String {
     let mut start = serde_json::Map::new();
     let variables = &args.variables.variables;
@@ -161,7 +161,7 @@ fn start(args: &args::RunArgs) -> String {
     if start.is_empty() { String::new() } else { serde_json::Value::Object(start).to_string() }
 }
 
-/// Keeps the documents of all items on the server, each file once: what holds for them before them, tests before the
+/// Stores the documents of all items on the server, each file once: documents that apply to all first, tests before the
 /// suites that run them.
 async fn keep(
     server: &Server,
@@ -184,12 +184,12 @@ async fn keep(
     Ok(())
 }
 
-/// Items under way.
+/// The active items.
 struct RemoteRound<'a, 'r> {
     args: &'a args::RunArgs,
     ground: Ground,
     reports: &'a mut Reports<'r>,
-    /// The places that were told.
+    /// The indexes of the reported cases.
     told: BTreeSet<usize>,
     exits: Vec<Exit>,
 }
@@ -239,7 +239,7 @@ impl RemoteRound<'_, '_> {
         }
     }
 
-    /// Whether no further item is begun.
+    /// Whether no further item may start.
     fn is_stopped(&self) -> bool {
         let ends = |exit: &Exit| match exit {
             Exit::Interrupted | Exit::Terminated => true,
@@ -252,7 +252,7 @@ impl RemoteRound<'_, '_> {
     fn tell(&mut self, CaseOutcome { place, result }: CaseOutcome) {
         let is_new = self.told.insert(place);
         match result {
-            // What was told of a step stands.
+            // The reported outcome of a step stays.
             Ok(_) if !is_new => {}
             Err(error) if !is_new => {
                 self.ground.terminal.line(&format!("error: {}: {error}", self.ground.names[place]));
@@ -277,7 +277,7 @@ impl RemoteRound<'_, '_> {
         }
     }
 
-    /// Asks the server to stop what was started; one more signal, and it is left.
+    /// Requests the server to stop the started runs; a second signal aborts the wait.
     async fn stop(&self, signals: &mut Signals) {
         let Ground { server, terminal, stops, .. } = &self.ground;
         terminal.line("stopping");
@@ -305,7 +305,7 @@ impl RemoteRound<'_, '_> {
     }
 }
 
-/// Runs one item, whose first case has this place.
+/// Runs one item; `place` is the index of its first case.
 async fn one(ground: Ground, item: Item, place: usize) {
     match item {
         Item::Test(test) => {
@@ -315,7 +315,7 @@ async fn one(ground: Ground, item: Item, place: usize) {
         Item::Suite(suite) => {
             let places = place..place + suite.steps.len();
             if let Err(error) = ground.suite(&suite.id, place).await {
-                // What was told stands; nothing is known of the others.
+                // The reported outcomes stay; the other steps are unknown.
                 let why = error.to_string();
                 ground.tell(place, Err(error)).await;
                 for place in places.skip(1) {
@@ -355,12 +355,12 @@ impl Ground {
         Ok(RemoteOutcome { outcome, trace })
     }
 
-    /// A case that did not run, and why.
+    /// Returns the outcome of a case that did not run, with the reason.
     fn open(&self, place: usize, why: String) -> RemoteOutcome {
         RemoteOutcome { outcome: Outcome::open(self.names[place].clone(), why), trace: Ok(None) }
     }
 
-    /// Runs a suite, whose first step has this place. Steps that were followed are told here.
+    /// Runs a suite; `first` is the index of its first step. Reports each step that it followed.
     async fn suite(&self, suite: &TestId, first: usize) -> Result<(), ClientError> {
         let start = self.server.request(Method::POST, &format!("/api/v1/test-suites/{suite}/runs"));
         let start = start.body(self.start.to_string());
@@ -415,7 +415,7 @@ impl Ground {
     }
 
     async fn tell(&self, place: usize, result: Result<RemoteOutcome, ClientError>) {
-        // The receiver outlives all who send, but for a signal, after which nobody listens.
+        // The receiver outlives all senders, except after a signal, when nothing receives any more.
         self.told.send(CaseOutcome { place, result }).await.ok();
     }
 

@@ -1,4 +1,4 @@
-//! How the exporters of a running server are doing.
+//! The status of the exporters of a running server.
 
 use hyper::Method;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ struct Exporter {
     holding: u64,
 }
 
-/// Prints two lines for each exporter: how it is doing, and what became of what it was given.
+/// Prints two lines for each exporter: its status, and its counts of accepted items.
 pub(crate) async fn status(
     args: &args::Status,
     environment: &Environment,

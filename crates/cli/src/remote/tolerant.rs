@@ -1,8 +1,7 @@
-//! Answers of a newer server, read by an older client: fields that this version does not know are passed over.
+//! Parses responses of a newer server in an older client: ignores unknown fields.
 //!
-//! The forms of outcomes refuse unknown fields where the record reads them; between versions that would make every
-//! addition a break. A word that stands where one of a few is expected, and is none of them, is still refused: guessing
-//! its meaning would be worse.
+//! The types of outcomes reject unknown fields when the database is read; between versions that would make every addition
+//! a breaking change. An unknown variant of an enum is still rejected: a guess at its meaning would be worse.
 
 use serde::{
     Deserializer,
@@ -14,12 +13,12 @@ use serde::{
 };
 use serde_json::{Error, Value};
 
-/// Reads an answer.
+/// Parses a response.
 pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
     T::deserialize(KnownFields(serde_json::from_slice(answer)?))
 }
 
-/// A value of which only the known fields are seen.
+/// A value that exposes only the known fields.
 struct KnownFields(Value);
 
 impl<'de> Deserializer<'de> for KnownFields {
@@ -97,7 +96,7 @@ mod tests {
 
     use super::read;
 
-    /// The form of an outcome when it was first promised, and what a later version may make of it.
+    /// An outcome in its first schema, and an example of a later one.
     const OLDER: &str = r#"{
         "runId": null, "test": "shop", "verdict": "failed", "reasons": [], "traceId": null,
         "answer": {"response": {"status": 200, "headers": [], "body": {"text": ""}, "durationNs": 1}},

@@ -9,7 +9,7 @@ use server::config::Environment;
 use super::{ClientError, Server, connect};
 use crate::{args, exit::Exit, recording, run, terminal::Terminal};
 
-/// The trace that a run was judged by.
+/// Fetches the trace by which a run was judged.
 pub(crate) async fn trace(
     run: RunId,
     place: &args::At,
@@ -26,7 +26,7 @@ pub(crate) async fn trace(
     })
 }
 
-/// The trace that a run was judged by, kept as a file where a folder is named; none where nothing was fired.
+/// Fetches the trace by which a run was judged, and writes it to a file if a folder is given; none if no trigger was fired.
 pub(super) async fn kept(
     server: &Server,
     run: RunId,

@@ -1,4 +1,4 @@
-//! How the last runs of tests went, as a server remembers them.
+//! The results of the last runs of tests, from a server.
 
 use hyper::Method;
 use model::{DocumentKind, TestId, Timestamp, Verdict};
@@ -16,7 +16,7 @@ struct Trend {
     failed: usize,
     inconclusive: usize,
     flips: usize,
-    /// An older server does not tell.
+    /// An older server does not send this field.
     #[serde(default)]
     flaky: usize,
     median_ns: Option<u64>,
@@ -62,7 +62,7 @@ impl Server {
     }
 }
 
-/// A trend as one line: a mark for each run, the oldest first, then what they come to.
+/// Formats a trend as one line: a mark for each run, the oldest first, then the totals.
 fn line(trend: &Trend) -> String {
     if trend.last.is_empty() {
         return "no runs yet".to_owned();

@@ -1,6 +1,6 @@
-//! What is to be run, and what of it may start: tests at any time, the steps of a suite when what they need has passed.
+//! The schedule: tests may start at any time, the steps of a suite when the steps that they need have passed.
 //!
-//! A pure bookkeeping: it is told what ended and says what comes next. Deliberately absent: how many at a time.
+//! Pure bookkeeping: it receives ended cases and returns the next ones. Deliberately absent: the concurrency.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -16,12 +16,12 @@ use crate::{
 /// One run of one test.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// As it is reported.
+    /// The name in reports.
     pub(crate) name: String,
     pub(crate) test: Test,
-    /// Of which item it is a part.
+    /// The index of its item.
     pub(crate) item: usize,
-    /// Which step of which run of a suite it is.
+    /// The indexes of the suite run and of the step in it.
     step: Option<(usize, usize)>,
 }
 
@@ -29,26 +29,26 @@ pub(crate) struct Case {
 #[derive(Debug)]
 struct SuiteRun {
     steps: Vec<Step>,
-    /// The case of the first step.
+    /// The index of the case of the first step.
     first: usize,
     begun: Vec<bool>,
     ended: Vec<Option<Verdict>>,
     outputs: Vec<Vec<StepOutput>>,
 }
 
-/// All that is to be run.
+/// All cases to be run.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     cases: Vec<Case>,
     suites: Vec<SuiteRun>,
     /// Cases that may start, in the order of the documents.
     ready: BTreeSet<usize>,
-    /// Cases that will not start, each with the reason, not asked for yet.
+    /// Cases that will not start, each with the reason, not yet returned.
     skipped: VecDeque<(usize, String)>,
 }
 
 impl Agenda {
-    /// Every item so many times.
+    /// Schedules every item `times` times.
     pub(crate) fn new(items: &[Item], times: u32) -> Self {
         let mut agenda = Self::default();
         for (at, item) in items.iter().enumerate() {
@@ -90,28 +90,28 @@ impl Agenda {
         &self.cases
     }
 
-    /// The next case that may start now.
+    /// Returns the next case that may start now.
     pub(crate) fn start(&mut self) -> Option<usize> {
         self.ready.pop_first()
     }
 
-    /// A case that will not be run because of one that it needs, and why.
+    /// Returns a case that will not be run because a step that it needs did not pass, with the reason.
     pub(crate) fn skipped(&mut self) -> Option<(usize, String)> {
         self.skipped.pop_front()
     }
 
-    /// Whether the case needs others, whose outputs it may want.
+    /// Whether the case needs others and may use their outputs.
     pub(crate) fn has_needs(&self, case: usize) -> bool {
         let Some((suite, step)) = self.cases[case].step else { return false };
         !self.suites[suite].steps[step].needs.is_empty()
     }
 
-    /// Whether others may want the outputs of the case.
+    /// Whether other cases may use the outputs of the case.
     pub(crate) fn is_step(&self, case: usize) -> bool {
         self.cases[case].step.is_some()
     }
 
-    /// Takes note of a case that has its verdict.
+    /// Records the verdict of a case.
     pub(crate) fn end(&mut self, case: usize, verdict: Verdict, outputs: Vec<StepOutput>) {
         let Some((suite, step)) = self.cases[case].step else { return };
         self.suites[suite].ended[step] = Some(verdict);
@@ -119,7 +119,7 @@ impl Agenda {
         self.go_on(suite);
     }
 
-    /// The variables of a case: those of all, overruled by the outputs of the steps that it needs, the last one first.
+    /// Returns the variables of a case: the global ones, overridden by the outputs of the steps that it needs; a later step wins.
     pub(crate) fn vars(&self, case: usize, all: &Vars) -> Vars {
         let mut vars = all.clone();
         let Some((suite, step)) = self.cases[case].step else { return vars };
@@ -137,7 +137,7 @@ impl Agenda {
         vars
     }
 
-    /// The cases that need this one, directly or not.
+    /// Returns the cases that need this one, directly or not.
     pub(crate) fn dependents(&self, case: usize) -> Vec<usize> {
         let Some((suite, step)) = self.cases[case].step else { return Vec::new() };
         let suite = &self.suites[suite];
@@ -146,7 +146,7 @@ impl Agenda {
         dependents.map(|other| suite.first + other).collect()
     }
 
-    /// Moves what may start now, and what never will.
+    /// Updates the cases that may start now, and those that never will.
     fn go_on(&mut self, suite: usize) {
         let run = &mut self.suites[suite];
         let Next { ready, skipped } = next(&run.steps, &run.ended);
@@ -157,7 +157,7 @@ impl Agenda {
         }
         for &step in &skipped {
             let needs = &run.steps[step].needs;
-            // One that was run says more than one that is skipped as well.
+            // A step that was run explains more than one that was skipped as well.
             let did_not_pass =
                 |need: &&usize| run.ended[**need].is_some_and(|it| it != Verdict::Passed);
             let is_skipped = |need: &&usize| skipped.contains(need);
@@ -170,13 +170,13 @@ impl Agenda {
     }
 }
 
-/// The part of the items that a shard has: each belongs to one.
+/// Returns the items of a shard: each item belongs to exactly one shard.
 pub(crate) fn shard(items: Vec<Item>, shard: Shard) -> Vec<Item> {
     let (part, of) = (shard.part as usize - 1, shard.of as usize);
     items.into_iter().enumerate().filter(|(at, _)| at % of == part).map(|(_, item)| item).collect()
 }
 
-/// All steps that have to end before this one, in the order written.
+/// Returns all steps that have to end before this one, in the order of the document.
 fn needed(steps: &[Step], step: usize) -> BTreeSet<usize> {
     let mut needed = BTreeSet::new();
     let mut open = steps[step].needs.clone();

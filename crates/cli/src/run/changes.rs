@@ -12,28 +12,28 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How long nothing may change before a change counts: editors write a file in several steps.
+/// How long no file may change before a change is reported: editors write a file in several steps.
 const SETTLED: Duration = Duration::from_millis(80);
-/// How long changes may go on before one counts all the same.
+/// The upper bound for that wait while changes continue.
 const SETTLED_MAX: Duration = Duration::from_secs(2);
 
 /// The files and folders that are watched.
 #[derive(Debug)]
 pub(super) struct FileWatcher {
     changed: Receiver<()>,
-    /// Ends with us.
+    /// Watches until it is dropped.
     _watcher: RecommendedWatcher,
 }
 
 impl FileWatcher {
     /// Watches these files, and the YAML files below these folders.
     pub(super) fn watch(paths: &[PathBuf]) -> notify::Result<Self> {
-        // One note that something changed is enough, however much did.
+        // One notification is enough, however many files changed.
         let (tell, changed) = mpsc::channel(1);
         let watched = WatchedPaths::new(paths);
         let folders = watched.folders.clone();
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // An event that could not be told may have been ours.
+            // An event with an error may concern our files.
             if event.map_or(true, |event| watched.is_meant(&event)) {
                 let _full = tell.try_send(());
             }
@@ -44,7 +44,7 @@ impl FileWatcher {
         Ok(Self { changed, _watcher: watcher })
     }
 
-    /// Waits for the next change, until nothing changes any more.
+    /// Waits for the next change, until the files are stable.
     pub(super) async fn next(&mut self) {
         if self.changed.recv().await.is_none() {
             return std::future::pending().await;
@@ -54,17 +54,17 @@ impl FileWatcher {
                 sleep(Duration::from_millis(1)).await;
             }
         };
-        // Whoever writes all the time is served as well.
+        // Continuous changes are reported too.
         let _still_writing = timeout(SETTLED_MAX, settled).await;
     }
 }
 
-/// What is watched, and what of it counts.
+/// The watched paths, and the filter for their events.
 struct WatchedPaths {
     folders: Vec<(PathBuf, RecursiveMode)>,
-    /// Files that were named: their folders are watched, since editors put new files into their places.
+    /// The given files: their folders are watched, since editors replace a file by a new one.
     files: BTreeSet<PathBuf>,
-    /// Folders that were named: every YAML file below counts.
+    /// The given folders: every YAML file below them is included.
     roots: Vec<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! The environment that makes OpenTelemetry SDKs send their spans here, at once and all of them.
+//! The environment variables that make OpenTelemetry SDKs export all their spans here, at once.
 
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
@@ -6,12 +6,12 @@ use runner::{MARKER, StartedProcesses};
 
 use crate::args::Protocol;
 
-/// The batch delay that a command is told to keep.
+/// The batch delay that is set for a command.
 pub(crate) const BATCH_DELAY: Duration = Duration::from_millis(5);
-/// How often a command is told to send its metrics, which are counted only.
+/// The export interval for metrics that is set for a command; metrics are only counted.
 const METRIC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Variables by which one signal could go elsewhere than all.
+/// Variables that could send one signal to another destination, or sample it.
 const ELSEWHERE: &[&str] = &[
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
@@ -19,7 +19,7 @@ const ELSEWHERE: &[&str] = &[
     "OTEL_TRACES_SAMPLER_ARG",
 ];
 
-/// What is changed in our environment for a command: a value, or none to take a variable out.
+/// Returns the changes to our environment for a command: a value, or none to remove a variable.
 pub(crate) fn environment(
     ours: &BTreeMap<String, String>,
     receiver: SocketAddr,

@@ -1,5 +1,5 @@
-//! From provisional verdicts to final ones: what is reported, what the command exits with, and what was built on a verdict
-//! that did not last.
+//! From provisional verdicts to final ones: updates the reports, the exit code, and the cases that depended on a superseded
+//! verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,18 +14,18 @@ use super::{
 };
 use crate::{exit::Exit, reports::Reports};
 
-/// Verdicts that were replaced, by their case.
+/// Superseded verdicts and changed outputs, by their case.
 #[derive(Debug, Default)]
 struct ReplacedVerdicts {
-    /// Cases that have another verdict, and what they needed to be built on: whether they passed at first.
+    /// Cases with a superseded verdict, each with its provisional verdict, by which dependent cases were started or skipped.
     replaced: BTreeMap<usize, Verdict>,
-    /// The outputs of cases that have other values.
+    /// Cases with changed outputs, each with the names of these outputs.
     outputs: BTreeMap<usize, Vec<String>>,
-    /// Cases that were tried again because of a verdict that did not last.
+    /// Cases that were retried because of a verdict that was superseded.
     retried: BTreeSet<usize>,
 }
 
-/// Puts the final outcomes in the place of the provisional ones.
+/// Replaces the provisional outcomes by the final ones.
 pub(super) fn apply(
     round: &Round<'_>,
     agenda: &Agenda,
@@ -66,11 +66,11 @@ pub(super) fn apply(
     changes.doubt(agenda, ended, reports);
 }
 
+/// Makes cases with only a provisional verdict inconclusive: the command was interrupted before the verdict was final.
 pub(super) fn interrupt(
     cases: &BTreeSet<usize>,
     ended: &mut RoundResult,
     reports: &mut Reports<'_>,
-/// What has only a provisional verdict has none: the command was interrupted before it was final.
 ) {
     let why = "the command was interrupted before the verdict was final: run it again";
     for case in cases {
@@ -79,7 +79,7 @@ pub(super) fn interrupt(
 }
 
 impl ReplacedVerdicts {
-    /// What was built on a verdict that did not last is inconclusive.
+    /// Makes all cases inconclusive that depended on a superseded verdict.
     fn doubt(&self, agenda: &Agenda, ended: &mut RoundResult, reports: &mut Reports<'_>) {
         for case in &self.retried {
             let why = "it was tried again because of a verdict that spans replaced later, so that nobody knows whether the \
@@ -122,7 +122,7 @@ impl ReplacedVerdicts {
     }
 }
 
-/// A case that was told as it was not is inconclusive: neither passed nor failed is known.
+/// Makes a reported case inconclusive: it is known neither as passed nor as failed.
 fn leave_open(case: usize, why: &str, ended: &mut RoundResult, reports: &mut Reports<'_>) {
     let open = |outcome: &mut Outcome| {
         outcome.verdict = Verdict::Inconclusive;

@@ -1,7 +1,7 @@
-//! What the command became: its processes and their variables, for whoever asks why they send no spans.
+//! Inspects the processes of the command and their environment variables, to diagnose why they send no spans.
 //!
-//! Read from `/proc`, which Linux has; elsewhere nothing is known. Deliberately absent: processes that have left the group,
-//! and those that a container engine or a service manager started for the command.
+//! It reads `/proc`, which only Linux has; elsewhere it finds nothing. Deliberately absent: processes that have left the
+//! process group, and those that a container engine or a service manager started for the command.
 
 use std::{
     fs::{self, File},
@@ -12,11 +12,11 @@ use std::{
 use runner::diagnosis::Process;
 use rustix::process::Pid;
 
-/// How many processes are looked at, and how much of the variables of each.
+/// The upper bounds for inspected processes, and for the bytes of the variables of each.
 const PROCESSES_MAX: usize = 64;
 const VARIABLES_BYTES_MAX: u64 = 1 << 20;
 
-/// The processes of this group, which was started with these changes to our variables.
+/// Returns the processes of this group, which was started with these changes to our environment.
 pub(super) fn processes(group: Pid, changed: &[(String, Option<String>)]) -> Vec<Process> {
     let set: Vec<(String, String)> =
         changed.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
@@ -26,8 +26,8 @@ pub(super) fn processes(group: Pid, changed: &[(String, Option<String>)]) -> Vec
     of_group.filter_map(|folder| look(&folder, &set)).take(PROCESSES_MAX).collect()
 }
 
-/// The group of a process, which stands behind its name, state and parent. A name may hold anything, and ends with the
-/// last parenthesis.
+/// Returns the group of a process, which follows its name, state and parent. A name may contain any character, and ends
+/// with the last parenthesis.
 fn group_of(folder: &Path) -> Option<i32> {
     let stat = fs::read_to_string(folder.join("stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(2)?.parse().ok()
@@ -38,7 +38,7 @@ fn look(folder: &Path, set: &[(String, String)]) -> Option<Process> {
     let mut variables = Vec::new();
     let file = File::open(folder.join("environ")).ok()?;
     file.take(VARIABLES_BYTES_MAX).read_to_end(&mut variables).ok()?;
-    // A process that has ended and was not waited for has none.
+    // A zombie process has none.
     if variables.is_empty() {
         return None;
     }

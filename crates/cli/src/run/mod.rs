@@ -1,8 +1,8 @@
-//! `run`: tests against a system, with nothing but this process.
+//! `run`: runs tests against a system, with only this process.
 //!
-//! [`Session`] has the receiver, the triggers and the system where we start it; [`agenda`] knows what may start,
-//! [`round`] runs it, so many at a time. What is learned and what failed is kept in [`state`]. Deliberately absent: what a
-//! run is (`runner`), what is said of it (`report`), and servers (`remote`).
+//! [`Session`] has the receiver, the triggers and the system if we start it; [`agenda`] schedules the cases, [`round`] runs
+//! them, N at a time. [`state`] stores the learned profile and the failed tests. Deliberately absent: the execution of a run
+//! (`runner`), the formats of reports (`report`), and servers (`remote`).
 
 mod agenda;
 mod changes;
@@ -57,10 +57,10 @@ use system::{Launch, Life, System};
 pub(crate) use traces::keep as keep_trace;
 use watches::Watches;
 
-/// Where tests are looked for when nobody says.
+/// The default folder of tests.
 pub(crate) const FOLDER: &str = "qualitytrace";
 
-/// Carries out `run` without a server.
+/// Executes `run` without a server.
 pub(crate) async fn run(
     args: &args::RunArgs,
     environment: Vec<(String, String)>,
@@ -107,25 +107,25 @@ pub(crate) async fn run(
     }
 }
 
-/// One round after the other, in one session.
+/// Consecutive rounds in one session.
 struct Rounds<'a> {
     args: &'a args::RunArgs,
     environment: BTreeMap<String, String>,
     world: World,
     terminal: &'a Terminal,
-    /// None before the first round whose documents are right.
+    /// None before the first round with valid documents.
     session: Option<Arc<Session>>,
 }
 
 impl Rounds<'_> {
-    /// Reads the documents, runs what is meant, and tells of it, also where nothing could be run.
+    /// Reads the documents, runs the selected tests, and writes the reports, even if nothing could be run.
     async fn next(&mut self, signals: &mut Signals) -> Exit {
         let mut reports = match Reports::new(&self.args.output.reports, self.terminal) {
             Ok(reports) => reports,
             Err(exit) => return exit,
         };
         let (Ok(exit) | Err(exit)) = self.round(&mut reports, signals).await;
-        // A report that cannot be written is no reason to go on after Ctrl-C.
+        // `Exit::over` prefers an interrupt: a report that cannot be written does not hide Ctrl-C.
         Exit::over([exit].into_iter().chain(reports.finish().err()))
     }
 
@@ -137,7 +137,7 @@ impl Rounds<'_> {
         let Self { args, world, terminal, .. } = *self;
         let (mut items, beside) = items(args, terminal)?;
         discovery::hold(&mut items, &beside, terminal)?;
-        // A part may be empty, which was told.
+        // A shard may be empty, which was printed.
         if items.is_empty() {
             return Ok(Exit::Passed);
         }
@@ -176,7 +176,7 @@ impl Rounds<'_> {
         Ok(exit)
     }
 
-    /// Stops the system where we started it; one more signal, and it is killed.
+    /// Stops the system if we started it; a further signal kills it.
     async fn stop_system(&self, signals: &mut Signals) -> Option<Exit> {
         let session = self.session.as_ref()?;
         tokio::select! {
@@ -185,14 +185,14 @@ impl Rounds<'_> {
         }
     }
 
-    /// The files and folders whose change asks for another round.
+    /// Returns the files and folders that start another round when they change.
     fn watched(&self) -> Vec<PathBuf> {
         let paths = paths(self.args);
         paths.into_iter().chain(self.args.variables.files.iter().cloned()).collect()
     }
 }
 
-/// Waits until every verdict is final: spans that come late count. Another signal ends it.
+/// Waits until every verdict is final, so that late spans count. Another signal aborts the wait.
 async fn linger(
     watches: &mut Watches,
     telling: ProgressLevel,
@@ -208,7 +208,7 @@ async fn linger(
     }
 }
 
-/// Keeps what was learned, and what did not pass.
+/// Stores the learned profile, and the tests that did not pass.
 async fn keep(session: &Session, items: &[Item], ran: &BTreeMap<usize, bool>, terminal: &Terminal) {
     let seen = session.take_seen();
     if seen.is_none() && ran.is_empty() {
@@ -231,7 +231,7 @@ async fn keep(session: &Session, items: &[Item], ran: &BTreeMap<usize, bool>, te
     state::keep_failed(failed, terminal);
 }
 
-/// What the command wrote last, for whoever asks why something failed; unless it was shown as it came.
+/// Prints the last output of the command, to explain a failure; unless it was shown live.
 fn show_output(round: &Round<'_>) {
     let Round { args, terminal, session, .. } = *round;
     let Some(running) = session.system.as_ref().and_then(System::last) else { return };
@@ -242,15 +242,15 @@ fn show_output(round: &Round<'_>) {
     }
 }
 
-/// The files and folders that are meant.
+/// Returns the given files and folders, or the default folder.
 fn paths(args: &args::RunArgs) -> Vec<PathBuf> {
     if args.paths.is_empty() { vec![PathBuf::from(FOLDER)] } else { args.paths.clone() }
 }
 
+/// Returns the tests and suites that the flags select.
 pub(crate) fn items(
     args: &args::RunArgs,
     terminal: &Terminal,
-/// The tests and suites that the flags mean.
 ) -> Result<(Vec<Item>, Beside), Exit> {
     let paths = paths(args);
     if args.paths.is_empty() && !paths[0].is_dir() {
@@ -279,7 +279,7 @@ pub(crate) fn items(
     Ok((items, beside))
 }
 
-/// Where OTLP is received, as a Collector would be told.
+/// Returns the OTLP address, as a Collector's configuration would contain it.
 fn receiver(args: &args::RunArgs) -> String {
     let server = args.server.as_deref().and_then(|url| url.split("://").nth(1));
     let host = server.and_then(|rest| rest.split(['/', ':']).next());
@@ -290,7 +290,7 @@ fn receiver(args: &args::RunArgs) -> String {
     }
 }
 
-/// Those that did not pass when they were last run; all where that is none.
+/// Returns the items that did not pass in their last run; all if there are none.
 fn last_failed(items: Vec<Item>, terminal: &Terminal) -> Vec<Item> {
     let failed = state::failed(terminal).unwrap_or_default();
     let (chosen, others): (Vec<_>, Vec<_>) =
@@ -302,7 +302,7 @@ fn last_failed(items: Vec<Item>, terminal: &Terminal) -> Vec<Item> {
     chosen
 }
 
-/// Starts to receive, and prepares the system where we start it.
+/// Starts the receiver, and prepares the system if we start it.
 async fn open(
     args: &args::RunArgs,
     ours: &BTreeMap<String, String>,
@@ -345,7 +345,7 @@ async fn open(
     Ok(open.with_system(System::new(launch), started))
 }
 
-/// How much is told while tests run.
+/// Returns the progress level of the flags.
 pub(crate) fn telling(args: &args::RunArgs) -> ProgressLevel {
     match (args.output.quiet, args.output.verbose) {
         (true, _) => ProgressLevel::Quiet,

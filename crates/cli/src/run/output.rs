@@ -1,4 +1,4 @@
-//! What the command under test has written: the last of it is kept, and shown when something fails.
+//! The output of the command under test: the last lines are kept, and shown when something fails.
 
 use std::{
     collections::VecDeque,
@@ -13,22 +13,22 @@ use tokio::{
 
 use crate::terminal::Terminal;
 
-/// Lines that are kept.
+/// The upper bound for kept lines.
 const LINES_MAX: usize = 1000;
-/// Bytes that are kept.
+/// The upper bound for kept bytes.
 const BYTES_MAX: usize = 256 << 10;
-/// Bytes of a line; the rest of a longer one is the next line.
+/// The upper bound for a line, in bytes; the rest of a longer one becomes the next line.
 const LINE_BYTES_MAX: usize = 8 << 10;
 
-/// The output of one process and all that it started.
+/// The output of one process and all its children.
 #[derive(Debug)]
 pub(crate) struct ProcessOutput {
     kept: Mutex<OutputLines>,
-    /// Where it is shown as it comes.
+    /// The terminal that shows the output live.
     live: Option<Terminal>,
-    /// What colours a text, and no more; all else that could steer a terminal is made harmless where it is shown.
+    /// A pattern for colour sequences only; other control sequences are escaped when the output is shown.
     colours: Regex,
-    /// What a line has to match for the command to be ready.
+    /// The pattern of the line that marks the command as ready.
     awaited: Option<Regex>,
     is_matched: watch::Sender<bool>,
 }
@@ -51,13 +51,13 @@ impl ProcessOutput {
         }
     }
 
-    /// The last lines, at most so many.
+    /// Returns the last lines, at most `count`.
     pub(crate) fn last(&self, count: usize) -> Vec<String> {
         let kept = self.kept();
         kept.lines.iter().skip(kept.lines.len().saturating_sub(count)).cloned().collect()
     }
 
-    /// Waits for the line that says that the command is ready; for ever where none is awaited.
+    /// Waits for the line that marks the command as ready; forever without a pattern.
     pub(crate) async fn matched(&self) {
         let mut is_matched = self.is_matched.subscribe();
         if is_matched.wait_for(|it| *it).await.is_err() {
@@ -65,7 +65,7 @@ impl ProcessOutput {
         }
     }
 
-    /// Keeps all that comes until the stream is closed.
+    /// Reads and keeps the output until the stream is closed.
     pub(crate) async fn keep(&self, mut stream: impl AsyncRead + Unpin) {
         let mut line = Vec::new();
         let mut chunk = vec![0; 8 << 10];
@@ -108,7 +108,7 @@ impl ProcessOutput {
     }
 
     fn kept(&self) -> MutexGuard<'_, OutputLines> {
-        // Lines are whole whatever happened to another thread.
+        // The lines stay consistent if another thread panics.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What a local run needs of the world: nothing is recorded, since nobody could resume it.
+//! The ports of a local run: it stores no progress, since no other process could resume it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -20,22 +20,22 @@ pub(super) struct LocalPorts<'a> {
     pub(super) line: &'a Line,
     stage: Stage,
     pub(super) trace: Mutex<Option<TraceId>>,
-    /// Why the command did not send what it had, where it was asked to.
+    /// The reason why the command did not export its remaining spans during a drain.
     pub(super) undrained: Mutex<Option<String>>,
-    /// Says that the trigger has its answer, so that the run only waits for spans.
+    /// The notifier for the response of the trigger: from then on the run only waits for spans.
     pub(super) answered: Mutex<Option<ResponseNotifier>>,
 }
 
-/// Where a run is.
+/// The stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Before its verdict.
     Running,
-    /// It has a verdict, which nothing more could change at a moment if nothing more came.
+    /// It has a verdict; `ready` is the time at which the verdict is final if no further span arrives.
     Judged { ready: Instant },
 }
 
-/// Who is told when a run only waits for spans: by the number of its case.
+/// A notifier that a run only waits for spans: it sends the number of the case.
 #[derive(Clone, Debug)]
 pub(crate) struct ResponseNotifier {
     pub(super) case: usize,
@@ -62,7 +62,7 @@ impl<'a> LocalPorts<'a> {
 }
 
 impl LocalPorts<'_> {
-    /// No span is waited for any more: the run goes on with what there is.
+    /// Stops the wait for spans: the run continues with the spans received so far.
     pub(super) fn let_go(&self) {
         let trace = *self.trace.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trace) = trace {
@@ -72,7 +72,7 @@ impl LocalPorts<'_> {
 }
 
 impl LocalPorts<'_> {
-    /// How the command ended by itself after a verdict that was not final.
+    /// Returns how the command ended by itself after a provisional verdict.
     pub(super) fn ended_meanwhile(&self) -> Option<String> {
         let Stage::Judged { ready } = self.stage else { return None };
         let running = self.running.filter(|running| running.had_ended_early(ready))?;
@@ -117,7 +117,7 @@ impl Ports for LocalPorts<'_> {
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {
-        // What is dead is quiet: what it still had is lost.
+        // An ended process sends nothing more: its unsent spans are lost.
         let has_ended = self.running.is_some_and(|running| match self.stage {
             Stage::Judged { ready } => running.had_ended_early(ready),
             Stage::Running => running.ended_early().is_some(),
@@ -145,7 +145,7 @@ impl Ports for LocalPorts<'_> {
         });
         let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ResponseNotifier { case, to }) = answered {
-            // Without room the run keeps its job, and that is all.
+            // If the channel is full, the run keeps its job slot, which is harmless.
             let _full = to.try_send(case);
         }
         Ok(())
@@ -181,6 +181,6 @@ impl Ports for LocalPorts<'_> {
     }
 
     fn tell(&self, _event: RunEvent) {
-        // The report says all of it a moment later.
+        // The report contains all of it a moment later.
     }
 }

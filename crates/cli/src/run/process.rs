@@ -1,7 +1,7 @@
-//! The command under test: a process group of its own, so that all that it starts can be stopped with it.
+//! The command under test: in a process group of its own, so that all its children can be stopped with it.
 //!
-//! Whoever drops a [`Process`] kills the group. Deliberately absent: processes that leave the group by themselves
-//! (daemons, `setsid`), and what becomes of the group when this process is killed by SIGKILL, which nobody can hear.
+//! Dropping a [`Process`] kills the group. Deliberately absent: processes that leave the group by themselves (daemons,
+//! `setsid`), and the cleanup of the group when SIGKILL ends this process, which no process can handle.
 
 use std::{
     ffi::OsString,
@@ -31,19 +31,19 @@ use super::output::ProcessOutput;
 pub(crate) const STOP_MAX: Duration = Duration::from_secs(5);
 /// How long a group may take to be gone after SIGKILL.
 const KILL_MAX: Duration = Duration::from_secs(2);
-/// How long output is read on that a process outside of the group keeps open.
+/// How long to read output that a process outside of the group keeps open.
 const OUTPUT_MAX: Duration = Duration::from_millis(200);
-/// How often it is looked whether the group is gone.
+/// The polling interval for the end of the group.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// How a command ended that was asked to.
+/// How a command ended after SIGTERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessStop {
-    /// It exited, with whatever code.
+    /// It exited, with any code.
     Gracefully,
     /// It had ended by itself before.
     Early(ExitStatus),
-    /// The signal ended it, or another one: it did not know what to do with it.
+    /// SIGTERM or another signal ended it: it has no handler.
     Signalled(ExitStatus),
     /// It had to be killed.
     Killed,
@@ -53,11 +53,11 @@ pub(crate) enum ProcessStop {
 #[derive(Debug)]
 pub(crate) struct Process {
     group: Pid,
-    /// How its first process ended, and when.
+    /// The status and the time at which its first process ended.
     ended: watch::Receiver<Option<(ExitStatus, Instant)>>,
-    /// How it had ended when we asked it to end.
+    /// The value of `ended` at the moment when we sent SIGTERM.
     before_stop: OnceLock<Option<(ExitStatus, Instant)>>,
-    /// Whether nothing of the group is left, so that its number may be somebody else's.
+    /// Whether the group has no process left, so that its number may belong to another group.
     is_gone: AtomicBool,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -102,17 +102,17 @@ impl Process {
         Ok(Self { group, ended, before_stop, is_gone, tasks: Mutex::new(tasks) })
     }
 
-    /// Its group.
+    /// Returns the process group.
     pub(super) fn group(&self) -> Pid {
         self.group
     }
 
-    /// How it ended by itself, and when; none while it runs, or where we have stopped it before.
+    /// Returns how and when it ended by itself; none while it runs, or if we stopped it before.
     pub(crate) fn ended_early(&self) -> Option<(ExitStatus, Instant)> {
         self.before_stop.get().map_or_else(|| *self.ended.borrow(), |early| *early)
     }
 
-    /// Waits until it has ended by itself, and its last words are read; for ever where we stop it.
+    /// Waits until it has ended by itself, and its last output is read; forever if we stop it.
     pub(crate) async fn ends_early(&self) -> ExitStatus {
         let status = self.ended().await;
         if self.ended_early().is_none() {
@@ -122,7 +122,7 @@ impl Process {
         status
     }
 
-    /// Stops the whole group, gracefully first.
+    /// Stops the complete group, gracefully first.
     pub(crate) async fn stop(&self) -> ProcessStop {
         let early = *self.before_stop.get_or_init(|| *self.ended.borrow());
         self.signal(Signal::TERM);
@@ -143,7 +143,7 @@ impl Process {
         }
     }
 
-    /// Reads what it has written to its end, unless somebody else keeps that open.
+    /// Reads the output to its end, unless another process keeps it open.
     async fn read_out(&self) {
         let mut tasks = self.tasks.lock().await;
         let _rest = timeout(OUTPUT_MAX, async { while tasks.join_next().await.is_some() {} }).await;
@@ -178,7 +178,7 @@ impl Process {
 
     fn signal(&self, signal: Signal) {
         if !self.is_gone.load(Ordering::SeqCst) {
-            // It may have ended by itself meanwhile, which is what was wanted.
+            // It may have ended by itself meanwhile, which is the goal.
             let _ended = kill_process_group(self.group, signal);
         }
     }

@@ -1,4 +1,4 @@
-//! What is told while tests run: a line for each on a terminal, plain lines elsewhere.
+//! The progress of tests: a live line for each on a terminal, plain lines elsewhere.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use model::What;
 
 use crate::terminal::Terminal;
 
-/// How often a line on a terminal is drawn anew.
+/// The redraw interval of a live line.
 const TICK: Duration = Duration::from_millis(120);
 
-/// How much is told.
+/// The amount of progress output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressLevel {
-    /// Nothing.
+    /// No output.
     Quiet,
-    /// That a test runs.
+    /// One line for each running test.
     Tests,
-    /// Each of its steps.
+    /// Each step of a test.
     Steps,
 }
 
-/// Tells of one test, until it is dropped.
+/// The progress line of one test, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Line {
     name: String,
@@ -32,12 +32,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Begins to tell of a test.
+    /// Starts the progress line of a test.
     pub(crate) fn begin(name: &str, terminal: &Terminal, telling: ProgressLevel) -> Self {
         Self::of(name, "running", terminal, telling)
     }
 
-    /// Begins to tell of what takes its time.
+    /// Starts the progress line of a long operation.
     pub(crate) fn of(name: &str, doing: &str, terminal: &Terminal, telling: ProgressLevel) -> Self {
         let bars = terminal.bars().filter(|_| telling != ProgressLevel::Quiet);
         let bar = bars.map(|bars| {
@@ -58,18 +58,18 @@ impl Line {
         Self { name: name.to_owned(), bar, terminal: terminal.clone(), telling }
     }
 
-    /// A line of a test whose verdict is told already.
+    /// Returns the line of a test with a reported verdict, which shows nothing.
     pub(crate) fn silent(name: &str, terminal: &Terminal) -> Self {
         let (name, terminal) = (name.to_owned(), terminal.clone());
         Self { name, bar: None, terminal, telling: ProgressLevel::Quiet }
     }
 
-    /// Has nobody see these, in what is told of the test and elsewhere.
+    /// Hides these secrets, in the progress of the test and elsewhere.
     pub(crate) fn keep_secret(&self, secrets: &Secrets) {
         self.terminal.keep_secret(secrets);
     }
 
-    /// Tells what happens now.
+    /// Shows the current step.
     pub(crate) fn say(&self, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(self.terminal.harmless(what));
@@ -80,14 +80,14 @@ impl Line {
     }
 }
 
-/// What is told of an event, by whoever runs the test; nothing where it says nothing to whoever waits.
+/// Returns the progress text of an event; none for an event that is of no interest while waiting.
 pub(crate) fn words(what: &What) -> Option<String> {
     Some(match what {
         What::Attempted(attempt) => format!("fired, trace {}", attempt.trace_id),
         What::Answered { status } => format!("answered {status}, waiting for the trace"),
         What::Exited { code } => format!("ended with {code}, waiting for the trace"),
         What::NotFired => "waiting for the trace".to_owned(),
-        // What is told of it in full is in the report, without secrets.
+        // The report has the full message, without secrets.
         What::NotAnswered { .. } => "no answer".to_owned(),
         What::Accepted
         | What::Taken { .. }

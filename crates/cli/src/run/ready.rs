@@ -1,4 +1,4 @@
-//! When the command under test is ready for its first request.
+//! Detects when the command under test is ready for its first request.
 
 use std::{
     str::FromStr,
@@ -15,19 +15,19 @@ use tokio::{
 
 use super::output::ProcessOutput;
 
-/// How often it is tried.
+/// The retry interval.
 const TRY: Duration = Duration::from_millis(10);
-/// How long one try may take.
+/// The timeout of one attempt.
 const TRY_MAX: Duration = Duration::from_secs(2);
-/// Bytes of a pattern, compiled.
+/// The upper bound for a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// What says that a command is ready.
+/// The condition for a command to be ready.
 #[derive(Clone, Debug)]
 pub(crate) enum Ready {
-    /// This URL answers with a status below 400.
+    /// This URL responds with a status below 400.
     Url(Url),
-    /// A connection is accepted there.
+    /// This address accepts a connection.
     Tcp { host: String, port: u16 },
     /// A line of its output matches.
     Log(Regex),
@@ -64,25 +64,25 @@ impl FromStr for Ready {
 }
 
 impl Ready {
-    /// The port behind a URL that a test will fire at.
+    /// Returns the condition that the port of a test's URL accepts a connection.
     pub(crate) fn target(url: &str) -> Option<Self> {
         let url = Url::parse(url).ok()?;
         let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned();
         Some(Self::Tcp { host, port: url.port_or_known_default()? })
     }
 
-    /// The pattern that a line of output has to match.
+    /// Returns the pattern that a line of output has to match.
     pub(crate) fn pattern(&self) -> Option<&Regex> {
         if let Self::Log(pattern) = self { Some(pattern) } else { None }
     }
 
-    /// The port that is waited for, where somebody accepts connections there now.
+    /// Returns the awaited address, if another program accepts connections there already.
     pub(crate) async fn taken(&self) -> Option<String> {
         let Self::Tcp { host, port } = self else { return None };
         accepts(host, *port).await.then(|| format!("{host}:{port}"))
     }
 
-    /// What is waited for, in words that go on with an until.
+    /// Describes the condition, as the rest of a sentence after "until".
     pub(crate) fn awaited(&self) -> String {
         match self {
             Self::Url(url) => format!("`{url}` answers with a status below 400"),
@@ -91,7 +91,7 @@ impl Ready {
         }
     }
 
-    /// Waits until it is so, for ever if need be; `met` is the last status that was answered instead.
+    /// Waits until the condition holds, without a timeout; `met` receives the last other response status.
     pub(crate) async fn wait(&self, output: &ProcessOutput, met: &AtomicU16) {
         match self {
             Self::Log(_) => output.matched().await,
@@ -101,7 +101,7 @@ impl Ready {
                 }
             }
             Self::Url(url) => {
-                // A proxy would come from the environment, which enters through main alone.
+                // A proxy would come from the environment, which only `main` reads.
                 let client = Client::builder().no_proxy().redirect(Policy::none()).timeout(TRY_MAX);
                 let Ok(client) = client.build() else {
                     return std::future::pending().await;
@@ -124,7 +124,7 @@ async fn accepts(host: &str, port: u16) -> bool {
     matches!(timeout(TRY_MAX, TcpStream::connect((host, port))).await, Ok(Ok(_)))
 }
 
-/// What was waited for in vain, in words.
+/// Describes a condition that did not occur.
 impl std::fmt::Display for Ready {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

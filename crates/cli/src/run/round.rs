@@ -1,4 +1,4 @@
-//! One round: every test that is meant, so many at a time, and what is told of them.
+//! One round: runs every selected test, N at a time, and reports the results.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -25,11 +25,11 @@ use super::{
 };
 use crate::{args, exit::Exit, files, reports::Reports, terminal::Terminal};
 
-/// Tests at a time, where nobody says. They wait far more than they compute, so that cores are no measure; and a system
-/// that cannot take four requests at a time is rare.
+/// The default concurrency of tests. Tests wait far more than they compute, so that the number of cores is no measure; and a
+/// system that cannot handle four concurrent requests is rare.
 pub(crate) const JOBS: u16 = 4;
 
-/// What a round needs.
+/// The inputs of a round.
 #[derive(Debug)]
 pub(super) struct Round<'a> {
     pub(super) session: &'a Arc<Session>,
@@ -39,70 +39,70 @@ pub(super) struct Round<'a> {
     pub(super) terminal: &'a Terminal,
 }
 
-/// What a round leaves.
+/// The result of a round.
 #[derive(Debug, Default)]
 pub(super) struct RoundResult {
-    /// What else the command ends with.
+    /// Further exits of the command.
     pub(super) exits: Vec<Exit>,
-    /// The cases that were reported, each with what it comes to.
+    /// The reported cases, each with its exit.
     pub(super) cases: BTreeMap<usize, Exit>,
-    /// The case because of which the rest was not run (`--fail-fast`).
+    /// The case that stopped the round (`--fail-fast`).
     pub(super) stopped_by: Option<usize>,
     /// Cases that were not run.
     pub(super) left: BTreeSet<usize>,
     pub(super) watches: Watches,
 }
 
-/// Runs that wait for nothing but spans, beside those that `--jobs` counts.
+/// The upper bound for runs that only wait for spans, beside those that `--jobs` counts.
 const WAITING_MAX: usize = 64;
 
-/// Answers that may wait to be heard of: more than runs at a time.
+/// The upper bound for queued notifications of responses: more than concurrent runs.
 const ANSWERED_MAX: usize = 1024;
 
-/// Bytes of spans that runs hold before no further one begins to wait beside the jobs.
+/// The bytes of buffered spans at which no further run may start to wait beside the jobs.
 const WAITING_BYTES_MAX: usize = 256 << 20;
 
-/// A round under way.
+/// An active round.
 struct ActiveRound<'a, 'r> {
     round: &'a Round<'a>,
     agenda: &'a mut Agenda,
     reports: &'a mut Reports<'r>,
     running: JoinSet<CaseResult>,
     cases: HashMap<Id, usize>,
-    /// Cases whose trigger has its answer, and who tells of them.
+    /// Cases with a response of their trigger, and the channel that reports them.
     waiting: BTreeSet<usize>,
     answered: (mpsc::Sender<usize>, mpsc::Receiver<usize>),
-    /// Cases that are tried again.
+    /// Cases that are retried.
     tried: HashMap<usize, RetryState>,
     told: BTreeSet<usize>,
     is_stopped: bool,
     ended: RoundResult,
 }
 
-/// What the runs of a case have shown that is tried again.
+/// The results of the runs so far of a case that is retried.
 struct RetryState {
-    /// The last of them.
+    /// The outcome of the last run.
     outcome: Outcome,
     trace: Option<Arc<Trace>>,
-    /// The verdicts of those before it.
+    /// The verdicts of the runs before it.
     earlier: Vec<Verdict>,
 }
 
-/// What came of one run.
+/// The result of one run.
 struct CaseResult {
     result: Result<(FinishedRun, Option<Arc<RunningSystem>>), SessionError>,
     outputs: Vec<StepOutput>,
-    /// Why its trace could not be kept.
+    /// The reason why its trace could not be written.
     unkept: Option<String>,
 }
 
 impl RoundResult {
-    /// What the command ends with.
+    /// Returns the exit of the command.
     pub(super) fn exit(&self) -> Exit {
         Exit::over(self.exits.iter().chain(self.cases.values()).copied())
     }
 
-    /// The items that were run, each with whether all of it passed.
+    /// Returns the items that were run, each with whether all of its cases passed.
     pub(super) fn items(&self, agenda: &Agenda) -> BTreeMap<usize, bool> {
         let item = |case: &usize| agenda.cases()[*case].item;
         let mut items = BTreeMap::new();
@@ -115,14 +115,14 @@ impl RoundResult {
         items
     }
 
-    /// Whether we were asked to end.
+    /// Whether a signal interrupted the round.
     pub(super) fn is_interrupted(&self) -> bool {
         self.exits.iter().any(|exit| matches!(exit, Exit::Interrupted | Exit::Terminated))
     }
 }
 
 impl Round<'_> {
-    /// Runs all, or as many as the flags and the signals let.
+    /// Runs all cases, or as many as the flags and the signals allow.
     pub(super) async fn run(
         &self,
         agenda: &mut Agenda,
@@ -174,7 +174,7 @@ impl Round<'_> {
 }
 
 impl RetryState {
-    /// The verdicts of all runs.
+    /// Returns the verdicts of all runs.
     fn verdicts(mut self) -> Vec<Verdict> {
         self.earlier.push(self.outcome.verdict);
         self.earlier
@@ -182,7 +182,7 @@ impl RetryState {
 }
 
 impl ActiveRound<'_, '_> {
-    /// Ends what is under way. What had come to its end and nobody had looked at is told.
+    /// Aborts the active runs. Reports those that had finished but were not processed yet.
     async fn stop(&mut self) {
         self.is_stopped = true;
         self.running.abort_all();
@@ -193,19 +193,19 @@ impl ActiveRound<'_, '_> {
         }
     }
 
-    /// Has the system ready before the first test, so that the time of a test is its own.
+    /// Starts the system before the first test, so that the duration of a test excludes it.
     async fn begin(&mut self, signals: &mut Signals) {
         let Round { session, vars, .. } = self.round;
         let cases = self.agenda.cases();
         let target = cases.iter().find_map(|case| session.target(&case.test.plan, vars));
         tokio::select! {
             begun = session.begin(target) => match begun {
-                // No test would say anything else, so that it is told once.
+                // Every test would report the same error, so it is reported once.
                 Err(error @ (SystemError::Start { .. } | SystemError::Taken { .. })) => {
                     self.refuse(0, &error);
                     self.is_stopped = true;
                 }
-                // Why it is not ready is what every test then says.
+                // Every test then reports why the system is not ready.
                 Err(SystemError::NotReady { .. } | SystemError::Ended { .. }) | Ok(()) => {}
             },
             exit = signals.end() => {
@@ -215,7 +215,7 @@ impl ActiveRound<'_, '_> {
         }
     }
 
-    /// Tells how many were not run. What was run in part has not passed.
+    /// Prints the number of cases that were not run. A case that was run in part has not passed.
     fn leave_rest(&mut self) {
         let mut tried: Vec<_> = self.tried.keys().copied().collect();
         tried.sort_unstable();
@@ -230,7 +230,7 @@ impl ActiveRound<'_, '_> {
         }
     }
 
-    /// Starts what may start and has room.
+    /// Starts cases while the limits allow it.
     fn fill(&mut self) {
         while let Some((case, why)) = self.agenda.skipped() {
             let outcome = Outcome::open(self.agenda.cases()[case].name.clone(), why);
@@ -242,15 +242,15 @@ impl ActiveRound<'_, '_> {
         }
     }
 
-    /// Whether a further run may start. Those that only wait for spans do not count as jobs, as long as they are few.
+    /// Whether a further run may start. Runs that only wait for spans do not count as jobs, up to a limit.
     fn has_room(&self) -> bool {
         let has_job = self.running.len() - self.waiting.len() < self.round.jobs();
         let held = self.round.session.inbox.bytes();
         has_job && self.waiting.len() < WAITING_MAX && held < WAITING_BYTES_MAX
     }
 
-    /// Who is told that a run only waits for spans. One job at a time means one test at a time, a drained command belongs
-    /// to its test, and a step of a suite keeps its turn.
+    /// Returns the notifier for a run that only waits for spans. There is none with one job, which means one test at a time, with
+    /// `--drain`, since a drained command belongs to its test, and for a step of a suite, which keeps its turn.
     fn told_when_answered(&self, case: usize) -> Option<ResponseNotifier> {
         let is_in_turn = self.round.jobs() == 1 || self.round.args.system.drain;
         let is_apart = !is_in_turn && !self.agenda.is_step(case);
@@ -286,7 +286,7 @@ impl ActiveRound<'_, '_> {
     fn take(&mut self, joined: Result<(Id, CaseResult), JoinError>) {
         let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let Some(case) = self.cases.remove(&id) else { return };
-        // What it said last may be said still.
+        // Its last notification may still be queued.
         while let Ok(answered) = self.answered.1.try_recv() {
             self.waiting.insert(answered);
         }
@@ -308,7 +308,7 @@ impl ActiveRound<'_, '_> {
                 self.is_stopped = true;
             }
             Err(SessionError::System(error)) => self.no_run(case, error.to_string()),
-            // A variable that an earlier step did not give is no mistake of the document.
+            // A variable that an earlier step did not set is no error of the document.
             Err(SessionError::Run(RunError::Resolve(error))) if self.agenda.has_needs(case) => {
                 self.no_run(case, error.to_string());
             }
@@ -359,7 +359,7 @@ impl ActiveRound<'_, '_> {
         self.tell(case, outcome, trace.as_deref());
     }
 
-    /// Reports a case whose run was none: what its last one has shown stands, where it is tried again.
+    /// Reports a case that could not be run: if this was a retry, the outcome of the last run stays.
     fn no_run(&mut self, case: usize, why: String) {
         let Some(RetryState { mut outcome, trace, earlier }) = self.tried.remove(&case) else {
             let outcome = Outcome::open(self.agenda.cases()[case].name.clone(), why);
@@ -371,7 +371,7 @@ impl ActiveRound<'_, '_> {
         self.tell(case, outcome, trace.as_deref());
     }
 
-    /// Reports the outcome of a case, its last.
+    /// Reports the final outcome of a case.
     fn tell(&mut self, case: usize, outcome: Outcome, trace: Option<&Trace>) {
         let verdict = outcome.verdict;
         if outcome.run_id.is_none() {
@@ -403,7 +403,7 @@ impl ActiveRound<'_, '_> {
     }
 }
 
-/// The outputs of a run, as later steps get them.
+/// Returns the outputs of a run, as later steps receive them.
 fn taken(plan: &lang::Plan, vars: &Vars, finished: &FinishedRun) -> Vec<StepOutput> {
     let outcome = &finished.outcome;
     let Some(run) = outcome.run_id else { return Vec::new() };

@@ -1,6 +1,6 @@
-//! All that tests need to be run here: the receiver, the triggers, what is learned, and the system where we start it.
+//! The shared resources of local runs: the receiver, the triggers, the learned profile, and the system if we start it.
 //!
-//! A session outlives its tests; several may run at a time. Deliberately absent: which tests, how often, and what is told of them.
+//! A session outlives its tests, and may run several concurrently. Deliberately absent: which tests, how often, and reports.
 
 use std::{
     net::SocketAddr,
@@ -29,10 +29,10 @@ use super::{
     system::{Life, RunningSystem, System, SystemError},
 };
 
-/// How long spans may still come after the command has ended by itself.
+/// How long spans may still arrive after the command has ended by itself.
 const AFTERLIFE: Duration = Duration::from_secs(1);
 
-/// How much of a trace is kept. Here one person waits for one trace, which may be a big one.
+/// The limits of a trace. In a local run one person waits for one trace, which may be large.
 const LIMITS: Limits = Limits { spans_max: 4_000_000, trace_bytes_max: TRACE_BYTES_MAX };
 const INBOX: inbox::Limits = inbox::Limits {
     traces_max: 1024,
@@ -42,7 +42,7 @@ const INBOX: inbox::Limits = inbox::Limits {
 };
 const TRACE_BYTES_MAX: usize = 1 << 30;
 
-/// A place to run tests in.
+/// An environment to run tests in.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(super) world: World,
@@ -52,29 +52,29 @@ pub(crate) struct Session {
     pub(super) triggers: Triggers,
     pub(super) system: Option<System>,
     started: Option<StartedProcesses>,
-    /// The longest that a test may take.
+    /// The upper bound for the duration of a test.
     timeout: Option<Duration>,
     known: Mutex<LearnedState>,
-    /// Where tests are judged.
+    /// The pool in which tests are judged.
     pub(super) pool: Pool,
 }
 
-/// What is known of the system.
+/// The learned profile of the system.
 #[derive(Debug)]
 struct LearnedState {
-    /// By now.
+    /// The current profile.
     learned: Arc<LearnedProfile>,
-    /// Of it, what runs of this session have shown and nobody has kept yet.
+    /// The part that runs of this session have observed and that is not stored yet.
     seen: LearnedProfile,
 }
 
-/// A session whose system is not told yet where to export to.
+/// A session with a listening receiver, and without a system yet.
 #[derive(Debug)]
 pub(crate) struct Open {
     session: Session,
 }
 
-/// Why a session cannot begin.
+/// The reason why a session cannot start.
 #[derive(Debug, Error)]
 pub(crate) enum OpenError {
     #[error(transparent)]
@@ -87,7 +87,7 @@ pub(crate) enum OpenError {
     Taken(SocketAddr),
 }
 
-/// Why there is no verdict on a test.
+/// The reason why a test has no verdict.
 #[derive(Debug, Error)]
 pub(crate) enum SessionError {
     #[error(transparent)]
@@ -151,29 +151,29 @@ impl Open {
             started: None,
             timeout: None,
             known,
-            // All runs here are of one owner, who has half.
+            // All local runs have one owner, and one owner gets half of the pool.
             pool: Pool::new(2 * Handle::current().metrics().num_workers()),
         };
         Ok(Self { session })
     }
 
-    /// Where it listens.
+    /// Returns the listen addresses.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         self.session.receiver.addresses().to_vec()
     }
 
-    /// Judges a test as it is after this time.
+    /// Sets the time after which a test is judged by the spans received so far.
     pub(crate) fn with_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.session.timeout = timeout;
         self
     }
 
-    /// A session for a system that runs already.
+    /// Returns a session for a system that runs already.
     pub(crate) fn session(self) -> Session {
         self.session
     }
 
-    /// A session for a system that is started with the first test, and known by its marker.
+    /// Returns a session for a system that is started with the first test, and identified by its marker.
     pub(crate) fn with_system(mut self, system: System, started: StartedProcesses) -> Session {
         self.session.system = Some(system);
         self.session.started = Some(started);
@@ -182,7 +182,7 @@ impl Open {
 }
 
 impl Session {
-    /// Starts the system, where there is one for all tests and none runs, and waits until it is ready.
+    /// Starts the system, if it is shared by all tests and does not run, and waits until it is ready.
     pub(crate) async fn begin(&self, target: Option<Ready>) -> Result<(), SystemError> {
         match &self.system {
             Some(system) if system.life() == Life::Shared => {
@@ -193,7 +193,7 @@ impl Session {
         }
     }
 
-    /// Runs one test, and says on what system.
+    /// Runs one test, and returns the system that it ran on.
     pub(crate) async fn run(
         &self,
         plan: &Plan,
@@ -260,10 +260,10 @@ impl Session {
         Ok(finished)
     }
 
-    /// Takes note of what a run has shown.
+    /// Adds the observations of a run to the learned profile.
     ///
-    /// That parents are absent is shown by runs that were inconclusive for it. Several of those within one command are
-    /// one, and it counts for later commands only: nothing becomes right by being tried again.
+    /// Runs that are inconclusive because parents are absent show that parents are absent. Several of those within one command
+    /// count as one, and only for later commands: a retry must not turn a verdict into a pass.
     pub(crate) fn learn(&self, seen: &LearnedProfile) {
         let mut known = self.known();
         known.seen.observe(seen);
@@ -277,18 +277,18 @@ impl Session {
         Arc::make_mut(&mut known.learned).observe(&seen);
     }
 
-    /// What runs have shown since this was last asked; none where that is nothing.
+    /// Takes the observations of runs since the last call; none if there are none.
     pub(crate) fn take_seen(&self) -> Option<LearnedProfile> {
         let seen = std::mem::take(&mut self.known().seen);
         (!seen.is_empty()).then_some(seen)
     }
 
     fn known(&self) -> MutexGuard<'_, LearnedState> {
-        // Nothing under the lock fails half way.
+        // No operation under the lock can fail in between.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a test will fire at, as far as that can be told before.
+    /// Returns the target of a test's trigger, as far as it is known before the run.
     pub(crate) fn target(&self, plan: &Plan, vars: &Vars) -> Option<Ready> {
         let seed = lang::Seed { now: self.world.now(), random: [0; 32] };
         let files = files::read(plan).ok()?;
@@ -298,7 +298,7 @@ impl Session {
         }
     }
 
-    /// Stops the system, where we started it.
+    /// Stops the system, if we started it.
     pub(crate) async fn stop_system(&self) {
         if let Some(running) = self.system.as_ref().and_then(System::last) {
             running.stop().await;

@@ -1,6 +1,6 @@
-//! Ctrl-C and SIGTERM, and a terminal that goes away: each ends the run cleanly; a second one ends it at once.
+//! Ctrl-C, SIGTERM and a closed terminal: each ends the run cleanly; a second one ends it at once.
 //!
-//! The command is in a process group of its own, so that what ends us by default would leave it running.
+//! The command is in a process group of its own, so the default action of a signal would end us and leave it running.
 
 use std::{fs, io};
 
@@ -8,12 +8,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
 
-/// What can ask us to end.
+/// The signals that end a run.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// None where it is ignored, as under `nohup`.
+    /// None if it is ignored, as under `nohup`.
     hang_up: Option<Signal>,
     quit: Signal,
 }
@@ -29,7 +29,7 @@ impl Signals {
         })
     }
 
-    /// Waits until we are asked to end, and says with which exit.
+    /// Waits for a signal, and returns its exit.
     pub(crate) async fn end(&mut self) -> Exit {
         let hung_up = async {
             match &mut self.hang_up {
@@ -46,7 +46,7 @@ impl Signals {
     }
 }
 
-/// Whether whoever started us wants this signal ignored. Only Linux tells; elsewhere it is taken as not.
+/// Whether the parent process set this signal to be ignored. Only Linux provides that; elsewhere it returns false.
 fn is_ignored(signal: SignalKind) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,8 +1,8 @@
-//! What is kept between runs, in the folder `.qualitytrace` of the working folder: what was learned, and what failed.
+//! The state between runs, in the folder `.qualitytrace` of the working folder: the learned profile, and the failed tests.
 //!
-//! Both files help and neither is needed: a broken one is told of and goes unread, and where none can be written that is
-//! told too, and the verdicts stand. Each is written whole and moved into its place, so that nobody reads half of one. Who
-//! adds to what is there holds the [`lock`] meanwhile: parts of a `--shard` side by side end together.
+//! Both files are optional: a corrupt file is reported and ignored, and a failed write is reported too, and does not change
+//! the verdicts. Each file is written to a temporary file and renamed, so that a reader never sees a partial file. A process
+//! holds the [`lock`] while it updates a file: concurrent parts of a `--shard` end at the same time.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -20,23 +20,23 @@ use tokio::time::{Instant, sleep};
 
 use crate::{discovery::Item, terminal::Terminal};
 
-/// Where it is kept.
+/// The folder of the state.
 pub(crate) const FOLDER: &str = ".qualitytrace";
 const LEARNED: &str = "learned.json";
 const LAST: &str = "last.json";
 const LOCK: &str = "lock";
-/// How long another run may hold the lock. It holds it for milliseconds, unless it is stopped.
+/// The timeout for the lock. A run holds it for milliseconds, unless it is suspended.
 const LOCK_MAX: Duration = Duration::from_secs(5);
-/// How often somebody looks whether the lock is free.
+/// The polling interval for the lock.
 const LOCK_TICK: Duration = Duration::from_millis(10);
-/// The form of the files.
+/// The schema version of the files.
 const VERSION: u32 = 1;
-/// Bytes of a file that is read.
+/// The upper bound for a file, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Tests that are kept as failed.
+/// The upper bound for stored failed tests.
 const FAILED_MAX: usize = 10_000;
 
-/// What is kept of services.
+/// The stored learned profile.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LearnedFile {
@@ -45,7 +45,7 @@ struct LearnedFile {
     learned: LearnedProfile,
 }
 
-/// What did not pass when it was last run.
+/// The items that did not pass in their last run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LastFile {
@@ -58,14 +58,14 @@ struct LastFile {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FailedItem {
-    /// From the working folder, where it lies below it.
+    /// The path relative to the working folder, if the file is below it.
     pub(super) file: PathBuf,
     pub(super) id: String,
 }
 
 impl FailedItem {
     pub(super) fn new(item: &Item) -> Self {
-        // However it was named: from where we are, or from the root where it lies elsewhere.
+        // Normalizes the path: relative to the working folder, or absolute if the file is elsewhere.
         let file = item.file().canonicalize().unwrap_or_else(|_| item.file().to_owned());
         let here = Path::new(".").canonicalize().unwrap_or_default();
         let file = file.strip_prefix(&here).map(Path::to_owned).unwrap_or(file);
@@ -73,8 +73,8 @@ impl FailedItem {
     }
 }
 
-/// Keeps other runs in this folder from adding to the files, until it is dropped. None where there can be no lock, or
-/// where it is held for too long: what is kept helps, and no run waits for it.
+/// Locks the files against updates of other runs in this folder, until it is dropped. None if locking fails or takes too
+/// long: the state is optional, and no run waits long for it.
 pub(crate) async fn lock() -> Option<File> {
     make_folder().ok()?;
     let file = File::create(Path::new(FOLDER).join(LOCK)).ok()?;
@@ -88,24 +88,24 @@ pub(crate) async fn lock() -> Option<File> {
     }
 }
 
-/// What earlier runs have learned here; nothing where there is nothing, or nothing that can be read.
+/// Returns the learned profile of earlier runs; empty if there is none, or none that can be read.
 pub(crate) fn learned(terminal: &Terminal) -> LearnedProfile {
     let file: Option<LearnedFile> = read(LEARNED, terminal);
     file.map(|file| file.learned).unwrap_or_default()
 }
 
-/// Keeps what is learned by now.
+/// Stores the learned profile.
 pub(crate) fn keep_learned(learned: LearnedProfile, terminal: &Terminal) {
     write(LEARNED, &LearnedFile { version: VERSION, learned }, terminal);
 }
 
-/// What did not pass when it was last run; none where nothing is known.
+/// Returns the items that did not pass in their last run; none without a state file.
 pub(super) fn failed(terminal: &Terminal) -> Option<Vec<FailedItem>> {
     let file: Option<LastFile> = read(LAST, terminal);
     file.map(|file| file.failed)
 }
 
-/// Keeps what did not pass: those of before that were not run now, and those of now.
+/// Stores the items that did not pass: earlier ones that were not run now, and those of this run.
 pub(super) fn keep_failed(mut failed: Vec<FailedItem>, terminal: &Terminal) {
     failed.sort();
     failed.dedup();
@@ -147,13 +147,13 @@ fn make_folder() -> io::Result<()> {
     let folder = Path::new(FOLDER);
     if !folder.exists() {
         fs::create_dir_all(folder)?;
-        // What is in here is for this machine: `qualitytrace learn` writes what is to be committed.
+        // This folder is for this machine: `qualitytrace learn` writes the file to commit.
         fs::write(folder.join(".gitignore"), "*\n")?;
     }
     Ok(())
 }
 
-/// Refuses a form that is not ours: what its fields mean is not known here.
+/// Rejects another schema version: the meaning of its fields is unknown.
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         VERSION => Ok(VERSION),
@@ -161,10 +161,10 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
     }
 }
 
-/// Writes a file whole, or not at all.
+/// Writes a file atomically.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
-    // Two processes at once write two files, and the later one stays.
+    // Two concurrent processes write two temporary files, and the later rename wins.
     beside.push(format!(".{}.new", std::process::id()));
     let beside = PathBuf::from(beside);
     let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));

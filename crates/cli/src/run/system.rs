@@ -1,4 +1,4 @@
-//! The system under test where we start it: a command, when it is ready, and how it ends.
+//! The system under test if we start it: its command, its readiness, and its end.
 
 use std::{
     ffi::OsString,
@@ -24,34 +24,34 @@ use super::{
 };
 use crate::terminal::Terminal;
 
-/// Lines of output that are shown when something failed.
+/// The upper bound for lines of output that are shown after a failure.
 const LINES_SHOWN: usize = 40;
-/// Lines of output that a reason ends with.
+/// The upper bound for lines of output at the end of a reason.
 const WORDS_SHOWN: usize = 3;
 
-/// What is started, and how.
+/// The configuration of the command to start.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub(crate) command: Vec<OsString>,
-    /// What is changed in our environment.
+    /// The changes to our environment.
     pub(crate) environment: Vec<(String, Option<String>)>,
-    /// When it is ready; none: when the first test's target accepts a connection.
+    /// The condition for it to be ready; by default the first test's target accepts a connection.
     pub(crate) ready: Option<Ready>,
     pub(crate) ready_timeout: Duration,
     pub(crate) life: Life,
-    /// Where its output is shown as it comes.
+    /// The terminal that shows its output live.
     pub(crate) live: Option<Terminal>,
-    /// Where it is told that it is waited for, and how much.
+    /// The terminal that shows the progress of the wait.
     pub(crate) terminal: Terminal,
     pub(crate) telling: ProgressLevel,
 }
 
-/// How long a command runs.
+/// The lifetime of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
     /// For all tests.
     Shared,
-    /// For one test: started before it and stopped after its answer.
+    /// For one test: started before it and stopped after its response.
     PerTest,
 }
 
@@ -59,13 +59,13 @@ pub(crate) enum Life {
 #[derive(Debug)]
 pub(crate) struct System {
     launch: Launch,
-    /// The one process for all tests, or why there is none; none before the first.
+    /// The process for all tests, or the reason why there is none; none before the first start.
     shared: Mutex<Option<Result<Arc<RunningSystem>, SystemError>>>,
-    /// What was started last, ready or not.
+    /// The last started system, ready or not.
     last: sync::Mutex<Option<Arc<RunningSystem>>>,
 }
 
-/// A system that runs.
+/// A running system.
 #[derive(Debug)]
 pub(crate) struct RunningSystem {
     process: Process,
@@ -73,7 +73,7 @@ pub(crate) struct RunningSystem {
     name: String,
 }
 
-/// Why there is no system to test.
+/// The reason why there is no system to test.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum SystemError {
     #[error("cannot start `{command}`: {reason}")]
@@ -112,10 +112,10 @@ impl System {
         self.launch.life
     }
 
+    /// Returns the system for a test with this `target`: started if necessary, ready, and not ended.
     pub(crate) async fn running(
         &self,
         target: Option<Ready>,
-    /// The system for a test that fires at `target`: started if need be, ready, and not ended.
     ) -> Result<Arc<RunningSystem>, SystemError> {
         let running = match self.launch.life {
             Life::PerTest => self.start(target).await?,
@@ -130,12 +130,12 @@ impl System {
         running.ended_early().map_or(Ok(running), Err)
     }
 
-    /// The processes that a running system consists of, as far as they can be looked at.
+    /// Returns the processes of a running system, as far as they can be inspected.
     pub(crate) fn processes(&self, running: &RunningSystem) -> Vec<diagnosis::Process> {
         look::processes(running.process.group(), &self.launch.environment)
     }
 
-    /// Lets a system that has ended, or never was ready, be started again.
+    /// Allows a new start of a system that has ended, or never was ready.
     pub(crate) async fn forget_ended(&self) {
         let mut shared = self.shared.lock().await;
         let is_up = |it: &Result<Arc<RunningSystem>, _>| {
@@ -146,7 +146,7 @@ impl System {
         }
     }
 
-    /// What was started last.
+    /// Returns the last started system.
     pub(crate) fn last(&self) -> Option<Arc<RunningSystem>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -157,7 +157,7 @@ impl System {
         let pattern = ready.as_ref().and_then(Ready::pattern).cloned();
         let output = Arc::new(ProcessOutput::new(launch.live.clone(), pattern));
         let name = launch.command.join(&OsString::from(" ")).to_string_lossy().into_owned();
-        // Who says when the command is ready may well test what stands before it.
+        // With `--ready` the target may be a service in front of the command, so it may accept connections already.
         if let (None, Some(target)) = (&launch.ready, &ready)
             && let Some(at) = target.taken().await
         {
@@ -173,7 +173,7 @@ impl System {
         let Some(ready) = ready else { return Ok(running) };
         let doing = format!("starting, until {}", ready.awaited());
         let telling = match (launch.life, launch.telling) {
-            // The test says that it runs.
+            // The line of the test shows that it runs.
             (Life::PerTest, ProgressLevel::Tests) => ProgressLevel::Quiet,
             (_, telling) => telling,
         };
@@ -205,7 +205,7 @@ impl System {
 }
 
 impl RunningSystem {
-    /// Waits until it has ended by itself; for ever where we stop it.
+    /// Waits until it has ended by itself; forever if we stop it.
     pub(crate) async fn ends_early(&self) -> SystemError {
         let status = self.process.ends_early().await;
         self.ended(status)
@@ -216,17 +216,17 @@ impl RunningSystem {
         self.process.ended_early().map(|(status, _)| self.ended(status))
     }
 
-    /// Whether it had ended by itself at a moment.
+    /// Whether it had ended by itself at this time.
     pub(crate) fn had_ended_early(&self, by: Instant) -> bool {
         self.process.ended_early().is_some_and(|(_, at)| at <= by)
     }
 
-    /// Stops it with all that it started.
+    /// Stops it with all its children.
     pub(crate) async fn stop(&self) {
         self.process.stop().await;
     }
 
-    /// Stops it likewise, so that it sends what it has; or says why it may have kept something.
+    /// Stops it, so that it exports its remaining spans; the error is the reason why it may not have exported some.
     pub(crate) async fn drain(&self) -> Result<(), String> {
         let what = match self.process.stop().await {
             ProcessStop::Gracefully => return Ok(()),
@@ -241,12 +241,12 @@ impl RunningSystem {
         ))
     }
 
-    /// What it wrote last, a line each; the start of a line says that it is its.
+    /// Returns its last lines of output, each with a prefix that marks it.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         self.output.last(LINES_SHOWN).into_iter().map(|line| format!("  | {line}")).collect()
     }
 
-    /// What it wrote last, as the end of a sentence.
+    /// Returns its last lines of output, as the end of a sentence.
     fn last_words(&self) -> String {
         let mut lines = self.output.last(WORDS_SHOWN);
         lines.retain(|line| !line.trim().is_empty());

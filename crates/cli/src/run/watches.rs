@@ -1,7 +1,7 @@
-//! Runs that have a verdict and still hear their spans, until it is final.
+//! Runs that have a verdict and linger: they still receive spans, until the verdict is final.
 //!
-//! Several linger at the same time, so that a command pays for it once. Deliberately absent: what a change of verdict means
-//! for the other tests (`finals`).
+//! Several runs linger concurrently, so that a command waits only once. Deliberately absent: the effect of a changed verdict
+//! on other tests (`finals`).
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -20,30 +20,30 @@ use super::{
     system::RunningSystem,
 };
 
-/// Runs that are listened to at a time; the oldest ends with its linger for a further one.
+/// The upper bound for lingering runs; for a further one, the oldest stops when its own linger is over.
 const RUNS_MAX: usize = 512;
-/// Spans of all runs that are listened to: each keeps its trace.
+/// The upper bound for spans of all lingering runs: each keeps its trace.
 const SPANS_MAX: usize = 2_000_000;
 
-/// Runs that are listened to.
+/// The lingering runs.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
     tasks: JoinSet<(Try, Final)>,
-    /// The cases whose runs they are.
+    /// The cases of these runs.
     cases: BTreeSet<usize>,
-    /// Each comes when a verdict is final if nothing more comes, or when its run is not listened to any more.
+    /// Each completes when a verdict is final unless further spans arrive, or when its run lingers no longer.
     ready: Vec<oneshot::Receiver<()>>,
-    /// Ends the watch when dropped; with the spans of its run.
+    /// Senders that end a linger when dropped, each with the number of spans of its run.
     ends: VecDeque<(oneshot::Sender<()>, usize)>,
     spans: usize,
 }
 
-/// Which run of a case it is.
+/// One run of a case.
 #[derive(Debug)]
 pub(super) struct Try {
     pub(super) case: usize,
     pub(super) plan: Arc<Plan>,
-    /// Whether another run followed, because this one did not pass.
+    /// Whether a retry followed, because this run did not pass.
     pub(super) is_repeated: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Try {
 #[derive(Debug)]
 pub(super) struct Final {
     pub(super) concluded: FinalRun,
-    /// The names of outputs whose values are other than at first.
+    /// The names of outputs with changed values.
     pub(super) changed_outputs: Vec<String>,
 }
 
@@ -63,12 +63,12 @@ pub(super) struct JudgedRun {
     pub(super) spans: usize,
     pub(super) session: Arc<Session>,
     pub(super) running: Option<Arc<RunningSystem>>,
-    /// Tells nothing any more.
+    /// A line that shows nothing any more.
     pub(super) line: Line,
 }
 
 impl Watches {
-    /// Listens on to a run.
+    /// Starts to linger for a run.
     pub(super) fn add(&mut self, of: Try, run: JudgedRun) {
         let (end, ended) = oneshot::channel();
         let (ready, is_ready) = oneshot::channel();
@@ -83,15 +83,15 @@ impl Watches {
         }
     }
 
-    /// Waits until every verdict is final if nothing more comes.
+    /// Waits until every verdict is final unless further spans arrive.
     pub(super) async fn ready(&mut self) {
         for ready in self.ready.drain(..) {
-            // One that ended is ready too.
+            // A run that has ended is ready too.
             let _ended = ready.await;
         }
     }
 
-    /// Listens no longer than each linger needs, and gives the final outcomes in the order of the cases.
+    /// Waits no longer than each linger needs, and returns the final outcomes in the order of the cases.
     pub(super) async fn end(mut self) -> Vec<(Try, Final)> {
         self.ends.clear();
         let mut concluded = Vec::new();
@@ -102,7 +102,7 @@ impl Watches {
         concluded
     }
 
-    /// Listens no longer at all, and tells the cases that have no final verdict: the command was interrupted.
+    /// Stops all lingers at once, and returns the cases without a final verdict: the command was interrupted.
     pub(super) async fn abort(mut self) -> BTreeSet<usize> {
         self.tasks.shutdown().await;
         self.cases
@@ -118,11 +118,11 @@ async fn conclude(
     let mut ready_at = None;
     let ready = || {
         ready_at = Some(Instant::now());
-        // Nobody asks where the command was interrupted.
+        // The receiver is gone if the command was interrupted.
         let _unasked = ready.send(());
     };
     let end = async {
-        // It ends by being dropped.
+        // The sender ends the linger by being dropped.
         let _dropped = ended.await;
     };
     let mut watch = watch.linger(ready, end).await;
@@ -130,7 +130,7 @@ async fn conclude(
     let ports = LocalPorts::new(&session, running.as_deref(), &line, stage);
     let before = outcome.clone();
     let concluded = watch.conclude(outcome, &ports).await;
-    // A local run is nobody else's.
+    // A local run cannot lose its lease.
     let mut concluded = concluded.unwrap_or_else(|_| FinalRun {
         outcome: before.clone(),
         trace: None,

@@ -1,7 +1,7 @@
-//! Absence never passes: each cause of missing telemetry, with the built binary and a real system, and what is said of it.
+//! Missing spans never count as a pass: each cause of missing telemetry and its diagnosis, with the built binary and a system.
 //!
-//! A scenario has a golden file: the exit code, the verdict and every diagnosis. Ids, ports and times differ from run to
-//! run and are left out. All that can be said of a cause, without systems, is in `crates/runner/tests/diagnosis`.
+//! A scenario has a golden file: the exit code, the verdict and every diagnosis. Ids, ports and times differ between runs
+//! and are masked. All diagnoses of a cause, without systems, are in `crates/runner/tests/diagnosis`.
 
 mod scenario;
 mod system;
@@ -14,7 +14,7 @@ use golden::Golden;
 use scenario::{Scenario, demo, scenario};
 use system::Fault;
 
-/// How many scenarios run at a time: they wait most of the time.
+/// The concurrency of scenarios: they wait most of the time.
 const AT_A_TIME: usize = 8;
 
 #[expect(clippy::disallowed_methods, reason = "this is how a test tells its child that it is one")]
@@ -22,7 +22,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// No test: what the scenarios start as the system under test.
+/// No test: the program that the scenarios start as the system under test.
 #[test]
 fn system_under_test() -> Result<()> {
     let (Some(fault), Some(port)) = (variable("SHOP_FAULT"), variable("SHOP_PORT")) else {
@@ -40,7 +40,7 @@ fn system_under_test() -> Result<()> {
 fn absence_never_passes() -> Result<()> {
     let scenarios = Mutex::new(scenarios());
     let ended = Mutex::new(Vec::new());
-    // A function of its own, or the lock would be held for as long as the scenario is played.
+    // A closure of its own, since otherwise the lock would be held while the scenario runs.
     let next = || scenarios.lock().expect("no panic").pop();
     let work = || {
         while let Some(scenario) = next() {
@@ -83,9 +83,9 @@ fn scenarios() -> Vec<Scenario> {
         scenario("tls-to-plain", Fault::Tls),
         scenario("too-large", Fault::TooLarge),
         scenario("metrics-only", Fault::MetricsOnly),
-        // Others came, and not ours.
+        // Other traces arrived, but not ours.
         scenario("context-ignored", Fault::ContextIgnored),
-        // Parts came.
+        // Parts of the trace arrived.
         scenario("set-up-in-code", Fault::SetUpInCode),
         scenario("context-not-sent", Fault::ContextNotSent),
         scenario("context-not-kept", Fault::ContextNotKept)
@@ -107,7 +107,7 @@ fn scenarios() -> Vec<Scenario> {
         scenario("dropped-by-limits", Fault::None)
             .with("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=1")
             .settle("expect: [stock]"),
-        // Nothing is missing, or it is said elsewhere why.
+        // Nothing is missing, or another part of the report states the reason.
         scenario("no-answer", Fault::NoAnswer),
         scenario("failed", Fault::None).whole().saying("trace: ['count(span[]) = 1']"),
         scenario("passed", Fault::None).whole(),

@@ -1,4 +1,4 @@
-//! One scenario: a test, a system with something wrong, and what the binary makes of it.
+//! One scenario: a test, a system with a fault, and the result of the binary.
 
 use std::{
     fs,
@@ -16,17 +16,17 @@ use tempfile::TempDir;
 
 use super::system::{Fault, LISTENING};
 
-/// How long a trace is waited for that never is whole; whatever comes is there much sooner. And one that is.
+/// The timeout for a trace that is never complete; its spans arrive much sooner. The second is for a trace that gets complete.
 const TIMEOUT: &str = "3s";
 const PATIENCE: &str = "20s";
 
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     system: System,
-    /// What `env` is told on the way to the system.
+    /// An argument for `env`, which starts the system.
     with: Option<&'static str>,
     settle: &'static str,
-    /// What the test says.
+    /// The specs or claims of the test.
     says: &'static str,
     is_started: bool,
     timeout: &'static str,
@@ -42,7 +42,7 @@ const THREE_ITEMS: &str = "specs:
     - selector: span[name=\"GET /cart\"]
       assertions: ['attr:cart.items = 3', 'attr:tracetest.selected_spans.count = 1']";
 
-/// A shop with this fault, started by the binary, of which a test says that its cart is read once and holds three items.
+/// Returns a shop with this fault, started by the binary. Its test expects one read of the cart, with three items.
 pub(crate) fn scenario(name: &'static str, fault: Fault) -> Scenario {
     let system = System::Shop(fault);
     Scenario {
@@ -56,12 +56,12 @@ pub(crate) fn scenario(name: &'static str, fault: Fault) -> Scenario {
     }
 }
 
-/// The demo with this fault.
+/// Returns a scenario of the demo with this fault.
 pub(crate) fn demo(name: &'static str, fault: &'static str) -> Scenario {
     Scenario { system: System::Demo(fault), ..scenario(name, Fault::None) }
 }
 
-/// Ends a system that the binary did not start.
+/// A system that the binary did not start; dropping it kills the process.
 struct Stopped(Child);
 
 impl Drop for Stopped {
@@ -87,7 +87,7 @@ impl Scenario {
         self
     }
 
-    /// The trace gets whole.
+    /// Expects that the trace gets complete.
     pub(crate) fn whole(mut self) -> Self {
         self.timeout = PATIENCE;
         self
@@ -98,12 +98,12 @@ impl Scenario {
         self
     }
 
-    /// Runs it; shows exit code, verdict and diagnoses.
+    /// Runs it; returns exit code, verdict and diagnoses.
     pub(crate) fn play(&self) -> Result<String> {
         let folder = TempDir::new()?;
         let port = free_port()?;
         fs::write(folder.path().join("cart.yaml"), self.document(port))?;
-        // The system is this program under a name that does not change with every build.
+        // The system is this program, under a name that does not change with every build.
         let shop = folder.path().join("shop");
         symlink(std::env::current_exe()?, &shop)?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_qualitytrace"));
@@ -157,7 +157,7 @@ spec:
         )
     }
 
-    /// The words that start the system.
+    /// Returns the command line that starts the system.
     fn system(&self, shop: &Path, port: u16) -> Vec<String> {
         let mut words = vec!["env".to_owned()];
         words.extend(self.with.map(str::to_owned));
@@ -179,7 +179,7 @@ spec:
     }
 }
 
-/// Starts the system by hand, and waits until it says that it listens.
+/// Starts the system without the binary, and waits until it reports that it listens.
 fn start(words: &[String]) -> Result<Stopped> {
     let mut child = Command::new(&words[0]).args(&words[1..]).stdout(Stdio::piped()).spawn()?;
     let out = child.stdout.take().context("it has a stdout")?;
@@ -205,7 +205,7 @@ fn shown(outcome: &Outcome, code: i32) -> Result<String> {
     steady(&text)
 }
 
-/// Without what differs from run to run: ids, ports, and times.
+/// Masks everything that differs between runs: ids, ports, and times.
 fn steady(text: &str) -> Result<String> {
     let mut steady = text.to_owned();
     for (differs, shown) in [

@@ -1,7 +1,7 @@
-//! A small shop with the official SDK, and everything that may be wrong with one. It is started by `run -- COMMAND`.
+//! A small shop with the official SDK, and all faults that a system may have. `run -- COMMAND` starts it.
 //!
-//! `GET /cart` makes a SERVER span with a CLIENT span below; some faults call a second service, `stock`, on a port of its
-//! own. Where a fault cannot be had for real in one process, as a clock that is wrong, it says so.
+//! `GET /cart` creates a SERVER span with a CLIENT span below; some faults call a second service, `stock`, on a port of its
+//! own. A fault that cannot occur for real in one process, such as a wrong clock, has a comment about it.
 
 use std::{
     collections::HashMap,
@@ -34,13 +34,13 @@ use opentelemetry_sdk::{
 };
 use tokio::net::{TcpListener, TcpStream};
 
-/// What the system says when it listens.
+/// The line that the system prints when it listens.
 pub(crate) const LISTENING: &str = "the shop is open";
 
 /// How far the clock of a fault is behind.
 const BEHIND: Duration = Duration::from_secs(90);
 
-/// What is wrong with the shop.
+/// A fault of the shop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -48,21 +48,21 @@ pub(crate) enum Fault {
     Uninstrumented,
     /// The exporter's path is one that a receiver does not have.
     WrongPath,
-    /// Set up in code: resource, batch delay and sampler are its own.
+    /// The SDK is configured in code: with its own resource, batch delay and sampler.
     SetUpInCode,
-    /// A sampler in code that keeps nothing, and an answer that says so.
+    /// A sampler in code that drops every span, and a response header that reports it.
     SampledAway,
-    /// Spans in the form and at the path of Zipkin.
+    /// Spans in the format and at the path of Zipkin.
     Zipkin,
-    /// OTLP with a content type that is not.
+    /// OTLP with the content type of another format.
     WrongType,
-    /// TLS to a port that has none.
+    /// TLS to a port without TLS.
     Tls,
-    /// More bytes in a message than a receiver takes.
+    /// A request body that is larger than a receiver accepts.
     TooLarge,
-    /// Metrics alone.
+    /// Metrics only.
     MetricsOnly,
-    /// `traceparent` is not read.
+    /// `traceparent` is not extracted.
     ContextIgnored,
     /// `stock` is called without `traceparent`.
     ContextNotSent,
@@ -70,17 +70,17 @@ pub(crate) enum Fault {
     ContextNotKept,
     /// `stock` is called, and has no SDK.
     StockUninstrumented,
-    /// Before the shop stands a proxy that takes part in the trace and sends no spans.
+    /// A proxy before the shop takes part in the trace and exports no spans.
     Mesh,
     /// The SERVER span does not end.
     Unended,
-    /// The clock is behind. A clock cannot be turned back for one process here, so that the times of the spans are.
+    /// The clock is behind. The clock of one process cannot be changed here, so the times of its spans are shifted.
     ClockBehind,
-    /// The same of `stock`, which is called with its context.
+    /// The same for `stock`, which is called with its context.
     StockClockBehind,
-    /// A consumer makes a trace of its own for each message, with a link to the producer.
+    /// A consumer starts a trace of its own for each message, with a link to the producer.
     Linked,
-    /// The connection is closed without an answer.
+    /// The connection is closed without a response.
     NoAnswer,
 }
 
@@ -116,7 +116,7 @@ const ALL: [Fault; 20] = [
 #[derive(Clone)]
 struct Shop {
     fault: Fault,
-    /// Where OTLP goes, as the variables say.
+    /// The OTLP endpoint of the environment variables.
     otlp: String,
     tracer: Option<SdkTracer>,
     stock: SocketAddr,
@@ -124,7 +124,7 @@ struct Shop {
 
 /// Serves until it is killed.
 pub(crate) fn serve(fault: Fault, port: u16, otlp: &str) -> Result<()> {
-    // Exporters over HTTP bring a runtime of their own and want to be made outside of any other.
+    // HTTP exporters have a runtime of their own and must be created outside of any other.
     let is_silent = matches!(
         fault,
         Fault::Uninstrumented
@@ -152,7 +152,7 @@ pub(crate) fn serve(fault: Fault, port: u16, otlp: &str) -> Result<()> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         writeln!(stdout(), "{LISTENING}")?;
         if fault == Fault::NoAnswer {
-            // The first connection only asks whether somebody is there.
+            // The first connection is only the check whether the port accepts connections.
             loop {
                 drop(listener.accept().await?);
             }
@@ -169,7 +169,7 @@ fn provider(service: &'static str, fault: Fault, otlp: &str) -> Result<SdkTracer
             .with_http()
             .with_endpoint(format!("{otlp}/otlp/v1/traces"))
             .build()?,
-        // As the variables say.
+        // Configured by the environment variables.
         _ => SpanExporter::builder().build()?,
     };
     let builder = SdkTracerProvider::builder();
@@ -208,13 +208,13 @@ async fn cart(State(shop): State<Shop>, headers: HeaderMap) -> impl IntoResponse
     (StatusCode::OK, answer, "{\"items\": 3}")
 }
 
-/// A context as `traceresponse` has it.
+/// Formats a context for the `traceresponse` header.
 fn told(context: &SpanContext) -> String {
     let (trace, span) = (context.trace_id(), context.span_id());
     format!("00-{trace}-{span}-{:02x}", context.trace_flags().to_u8())
 }
 
-/// What `stock` answers.
+/// Handles a request to `stock`.
 async fn count(
     State(instrumented): State<Option<(SdkTracer, Duration)>>,
     headers: HeaderMap,
@@ -230,7 +230,7 @@ async fn count(
 }
 
 impl Shop {
-    /// Does the work of a request in spans.
+    /// Processes a request within spans.
     async fn answer_in(&self, tracer: &SdkTracer, headers: &HeaderMap) -> SpanContext {
         let parent = match self.fault {
             Fault::ContextIgnored => Context::new(),
@@ -264,7 +264,7 @@ impl Shop {
                 let work = move || {
                     queued.span_builder("audit").start_with_context(&queued, &Context::new()).end();
                 };
-                // A task that takes nothing with it, as one that is queued by hand.
+                // A task without the context, such as one from a hand-written queue.
                 let _done = tokio::task::spawn_blocking(work).await;
             }
             _ => {
@@ -281,7 +281,7 @@ impl Shop {
         told
     }
 
-    /// Calls `stock`, whose context is lost or goes to nobody.
+    /// Calls `stock`; its context is lost or has no receiver.
     async fn call_stock(&self, tracer: &SdkTracer, within: &Context) {
         let url = format!("http://{}/stock", self.stock);
         let call = tracer
@@ -292,7 +292,7 @@ impl Shop {
                 KeyValue::new("server.address", "stock"),
             ])
             .start_with_context(tracer, within);
-        // While the call lasts: which of the two comes first, only the clocks could tell.
+        // During the call: only the clocks could show which of the two comes first.
         tracer.span_builder("audit").start_with_context(tracer, within).end();
         let mut headers = HashMap::new();
         let calling = Context::new().with_span(call);
@@ -303,12 +303,12 @@ impl Shop {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        // What `stock` answers is not what is tested.
+        // The test does not check the response of `stock`.
         let _answer = request.send().await;
         calling.span().end();
     }
 
-    /// Sends what is no OTLP, or no spans, as if it were.
+    /// Sends data to the OTLP endpoint that is no OTLP, or contains no spans.
     async fn send_oddly(&self) {
         let post = |path: &str, kind: &str, body: Vec<u8>| {
             let url = format!("{}{path}", self.otlp);
@@ -317,7 +317,7 @@ impl Shop {
         let protobuf = "application/x-protobuf";
         let zipkin =
             b"[{\"traceId\":\"0123456789abcdef\",\"id\":\"0123456789abcdef\",\"name\":\"get\"}]";
-        // How it is answered is seen on the other side.
+        // The test checks the responses at the receiver.
         let _answer = match self.fault {
             Fault::Zipkin => {
                 post("/api/v2/spans", "application/json", zipkin.to_vec()).await.map(drop)
@@ -334,7 +334,7 @@ impl Shop {
     }
 }
 
-/// Sends a message, and takes it in a trace of its own.
+/// Sends a message, and consumes it in a trace of its own.
 fn publish(tracer: &SdkTracer, within: &Context) {
     let queue = || [KeyValue::new("messaging.destination.name", "orders")];
     let sent = tracer.span_builder("orders publish").with_kind(SpanKind::Producer);
@@ -346,7 +346,7 @@ fn publish(tracer: &SdkTracer, within: &Context) {
     taken.start_with_context(tracer, &Context::new()).end();
 }
 
-/// The same trace, called by a span that nobody will send.
+/// Returns the same trace with a parent span that is never exported.
 fn behind_proxy(parent: &Context) -> Context {
     let (trace, flags) = {
         let span = parent.span();

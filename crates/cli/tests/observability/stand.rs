@@ -1,4 +1,4 @@
-//! The example as its README starts it, with ports and a database of this test.
+//! Starts the example by its README, with ports and a database of this test.
 
 use std::{
     collections::BTreeMap,
@@ -19,33 +19,33 @@ use tokio::{
 
 use crate::BINARY;
 
-/// How long any one thing may take to happen.
+/// The timeout for each wait.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The ports of the example. Each becomes a free one here, and 5432 that of the Postgres of the tests.
+/// The ports of the example. Each is replaced by a free one, and 5432 by that of the tests' Postgres.
 const PORTS: [&str; 9] =
     ["11633", "11634", "14317", "14318", "4317", "4318", "8888", "8889", "9090"];
 
-/// The database of the example, as its configuration names it.
+/// The database of the example, in its configuration.
 const DATABASE: &str = "dbname: qualitytrace";
 
-/// The commands of the README, a block each.
+/// The number of command blocks in the README.
 const BLOCKS: usize = 4;
 
-/// What the README starts, until it is dropped.
+/// The programs that the README starts, until it is dropped.
 pub(crate) struct Stand {
     folder: TempDir,
     programs: TempDir,
-    /// Ports of the example, and those that they are here.
+    /// The ports of the example, and their replacements.
     ports: BTreeMap<&'static str, String>,
     blocks: Vec<String>,
-    /// Of the database's user.
+    /// The password of the database user.
     password: String,
     database: Database,
     processes: Option<Processes>,
 }
 
-/// A shell and all that it started.
+/// A shell and all its child processes.
 struct Processes {
     shell: Child,
     group: u32,
@@ -104,22 +104,22 @@ impl Stand {
         self.folder.path()
     }
 
-    /// Where that is which the example has on this port.
+    /// Returns the URL of the part that has this port in the example.
     pub(crate) fn url(&self, port: &str) -> String {
         format!("http://127.0.0.1:{}", self.ports[port])
     }
 
-    /// One of the tokens that the README creates.
+    /// Returns one of the tokens that the README creates.
     pub(crate) fn token(&self, name: &str) -> Result<String> {
         Ok(fs::read_to_string(self.path().join(format!("{name}.token")))?.trim().to_owned())
     }
 
-    /// Has a shell run a block of the README, which must succeed; what it printed.
+    /// Runs a block of the README in a shell, which must succeed; returns its output.
     pub(crate) async fn passes(&self, block: usize) -> Result<String> {
         self.run(&self.blocks[block]).await
     }
 
-    /// The same of the last command of a block alone.
+    /// Runs only the last command of a block, which must succeed; returns its output.
     pub(crate) async fn passes_again(&self, block: usize) -> Result<String> {
         let last = self.blocks[block].lines().last();
         self.run(last.context("a command")?).await
@@ -137,7 +137,7 @@ impl Stand {
         Ok(ended.out)
     }
 
-    /// Starts a block of commands that stay.
+    /// Starts a block of commands that keep running.
     fn begin(&self, block: usize) -> Result<Processes> {
         let log = File::create(self.path().join("log"))?;
         let mut shell = self.shell(&format!("{}wait\n", self.blocks[block]));
@@ -146,7 +146,7 @@ impl Stand {
         Ok(Processes { shell, group })
     }
 
-    /// A program of the stand that ends when it is dropped.
+    /// Starts a program that ends when it is dropped.
     pub(crate) fn spawn(&self, command: &str) -> Result<Child> {
         Ok(self.shell(&format!("exec {command}")).spawn()?)
     }
@@ -166,7 +166,7 @@ impl Stand {
         shell
     }
 
-    /// Waits until each part can be talked to.
+    /// Waits until each part accepts requests.
     async fn listens(&self) -> Result<()> {
         for ready in [self.url("11633") + "/readyz", self.url("9090") + "/-/ready"] {
             self.until(&ready, async || {
@@ -185,7 +185,7 @@ impl Stand {
         Ok(())
     }
 
-    /// Waits for something.
+    /// Waits until `look` returns a value.
     pub(crate) async fn until<T>(
         &self,
         what: &str,
@@ -203,12 +203,12 @@ impl Stand {
         }
     }
 
-    /// What all processes have said.
+    /// Returns the output of all processes.
     fn log(&self) -> String {
         fs::read_to_string(self.path().join("log")).unwrap_or_default()
     }
 
-    /// A text of the example with the ports of this test.
+    /// Returns a text of the example with the ports of this test.
     fn here(&self, text: &str) -> String {
         let is_end = |c: char| !c.is_ascii_alphanumeric();
         let words = text.split_inclusive(is_end).map(|word| {
@@ -219,7 +219,7 @@ impl Stand {
         words.collect()
     }
 
-    /// Ends everything.
+    /// Stops everything.
     pub(crate) async fn end(mut self) -> Result<()> {
         drop(self.processes.take());
         self.database.remove().await
@@ -228,11 +228,11 @@ impl Stand {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        // The shell is the group's first process and is waited for by nobody yet, so that the id is still its own.
+        // The shell is the first process of the group and has not been waited for, so that the id still belongs to it.
         let group = format!("-{}", self.group);
         let killed = std::process::Command::new("kill").args(["-KILL", "--", &group]).status();
         if !killed.is_ok_and(|status| status.success()) {
-            // The shell ends at least.
+            // Ends at least the shell.
             self.shell.start_kill().ok();
         }
     }

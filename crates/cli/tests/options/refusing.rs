@@ -1,4 +1,4 @@
-//! A server that knows nobody: it answers every request with 401.
+//! A server that rejects every client: it responds to every request with 401.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -19,7 +19,7 @@ impl Refusing {
         let address = listener.local_addr()?;
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // Whoever goes away early has been refused as well.
+                // A client that disconnects early has been rejected as well.
                 drop(refuse(&stream));
             }
         });
@@ -30,7 +30,7 @@ impl Refusing {
 fn refuse(mut stream: &TcpStream) -> std::io::Result<()> {
     let mut request = BufReader::new(stream);
     let (mut line, mut length) = (String::new(), 0);
-    // Read to its end: an answer before that would overtake the request.
+    // Reads the request to its end: an earlier response would overtake the request.
     while request.read_line(&mut line)? > 2 {
         if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
             length = value.trim().parse().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The command under test: started with its environment, waited for, stopped with all that it started.
+//! The command under test: starts with its environment, becomes ready, and is stopped with all its children.
 
 use std::{net::TcpStream, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::stand::{Answer, Answers, BINARY, Stand, is_alive, outcomes, plain, products};
 
-/// A test that passes whatever the command does, and a folder.
+/// Returns a folder with a test that passes whatever the command does.
 async fn easy() -> Result<(Answers, Stand)> {
     let answers = Answers::start(|_, _| Answer::status(200)).await?;
     let stand = Stand::new()?;
@@ -48,7 +48,7 @@ async fn traces_are_kept_and_can_be_checked() -> Result<()> {
 #[tokio::test]
 async fn the_whole_group_is_stopped() -> Result<()> {
     let (_answers, stand) = easy().await?;
-    // A child, a grandchild, and one that does not hear SIGTERM.
+    // A child, a grandchild, and a process that ignores SIGTERM.
     let script = "sh -c 'sleep 300 & echo $! > grandchild; wait' & echo $! > child
         sh -c 'trap \"\" TERM; echo $$ > deaf; while :; do sleep 0.1; done' &
         echo $$ > leader
@@ -100,7 +100,7 @@ async fn sdks_are_told_where_to_export_to() -> Result<()> {
 #[tokio::test]
 async fn each_way_to_be_ready() -> Result<()> {
     let (answers, stand) = easy().await?;
-    // What is not ready for its first two requests.
+    // A service that is not ready for its first two requests.
     let warming =
         Answers::start(|_, count| Answer::status(if count < 3 { 503 } else { 200 })).await?;
     let address = answers.url.strip_prefix("http://").context("an URL")?;

@@ -1,4 +1,4 @@
-//! How a run ends before its time: the command crashes, somebody presses Ctrl-C, sends SIGTERM or closes the terminal.
+//! Early ends of a run: the command crashes, a user presses Ctrl-C, sends SIGTERM or closes the terminal.
 
 use std::{process::Stdio, time::Duration};
 
@@ -60,7 +60,7 @@ async fn signals_stop_everything_and_keep_what_ended() -> Result<()> {
         stand.write("t/b.yaml", &plain("slow", &format!("{}/slow", answers.url)))?;
         let script = "sleep 300 & echo $! > child; echo $$ > leader; echo ready; wait";
         let run = ["run", "t", "--jobs", "1", "--ready", "log:ready", "--report", "json=out.json"];
-        // Whoever runs these tests may ignore hangups, which would be inherited.
+        // The parent of these tests may ignore SIGHUP, which would be inherited.
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP", BINARY]).args(run).args(["--", "sh", "-c", script]);
         command.current_dir(stand.folder.path()).kill_on_drop(true).stdin(Stdio::null());
@@ -81,7 +81,7 @@ async fn signals_stop_everything_and_keep_what_ended() -> Result<()> {
     Ok(())
 }
 
-/// As `nohup` has it.
+/// As with `nohup`.
 #[tokio::test]
 async fn a_hangup_that_is_ignored_stays_ignored() -> Result<()> {
     let slow = |_: &str, _| Answer { after: Duration::from_secs(1), ..Answer::status(200) };
@@ -103,7 +103,7 @@ async fn a_hangup_that_is_ignored_stays_ignored() -> Result<()> {
 #[tokio::test]
 async fn verdicts_that_were_reached_when_a_signal_comes_are_told() -> Result<()> {
     let answers = Answers::start(|path, _| match path {
-        // More than a pipe holds: whoever tells of it waits until somebody reads.
+        // More than a pipe buffers: the writer blocks until the test reads.
         "/0" => Answer { body: "x".repeat(500_000), ..Answer::status(200) },
         "/9" => Answer { after: Duration::from_secs(60), ..Answer::status(200) },
         _ => Answer { after: Duration::from_millis(500), ..Answer::status(200) },
@@ -191,7 +191,7 @@ async fn ctrl_c_while_the_command_is_not_ready() -> Result<()> {
     Ok(())
 }
 
-/// A command that answers one request with 200 and exports one span of it, then does as the script says.
+/// Returns a command that responds to one request with 200 and exports one span of it, then runs the `then` script.
 fn one_answer(port: u16, then: &str) -> String {
     format!(
         "import http.server, json, os, signal, sys, threading, time, urllib.request
@@ -218,7 +218,7 @@ http.server.ThreadingHTTPServer(('127.0.0.1', {port}), Handler).serve_forever()
     )
 }
 
-/// Nothing is called `work`: absence decides.
+/// Returns a test that expects no span named `work`: absence decides.
 fn absent(url: &str) -> String {
     traced("absent", url, "timeout: 20s").replace("count = 1", "count = 0")
 }

@@ -1,4 +1,4 @@
-//! Each flag that says which tests, how many at a time, how often and how long.
+//! Each flag that selects tests, or sets their concurrency, repetition and timeout.
 
 use std::{collections::BTreeMap, fs::File, time::Duration};
 
@@ -9,12 +9,12 @@ use crate::stand::{Answer, Answers, Stand, finished, names, outcomes, plain, tra
 
 const JSON: [&str; 4] = ["--report", "json", "--otlp", "127.0.0.1:0"];
 
-/// `run`, these arguments, and what makes the result readable here.
+/// Returns `run`, these arguments, and those for a JSON report.
 fn typed<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [&["run"], arguments, &JSON].concat()
 }
 
-/// A folder with `count` tests, which ask for `/1`, `/2` and so on.
+/// Returns a folder with `count` tests, which request `/1`, `/2` and so on.
 fn stand_of(count: usize, answers: &Answers) -> Result<Stand> {
     let stand = Stand::new()?;
     for number in 1..=count {
@@ -125,7 +125,7 @@ async fn what_failed_is_run_again() -> Result<()> {
     for (arguments, code, expected) in [
         (&again, 1, &all[..]),
         (&again, 1, &all[1..]),
-        // Of those that failed, one is named here and passes; the others stay known as they are.
+        // One of the failed tests is run here and passes; the others stay stored as failed.
         (&typed(&["tests/01.yaml"]), 0, &all[..1]),
         (&again, 0, &all[1..2]),
         (&again, 0, &all[..]),

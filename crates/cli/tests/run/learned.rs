@@ -1,4 +1,4 @@
-//! What is learned: kept from run to run, written to be committed, and never needed.
+//! The learned profile: stored between runs, written to be committed, and always optional.
 
 use anyhow::{Context, Result};
 use bench::parts::free_port;
@@ -52,7 +52,7 @@ async fn what_is_learned_is_kept_and_can_be_committed() -> Result<()> {
     stand.run(&["learn"]).await?;
     assert_eq!(stand.read("qualitytrace-learned.yaml")?, written, "the same again");
 
-    // A clean machine has the committed file alone; a folder of tests may hold it.
+    // A clean machine has only the committed file; a folder of tests may contain it.
     stand.write(".qualitytrace/learned.json", "{broken")?;
     let again = stand.run(&["run", ".", "--otlp", &otlp, "--report", "json"]).await?;
     assert_eq!(again.code, Some(0), "{again:?}");

@@ -1,4 +1,4 @@
-//! `qualitytrace run` as its user meets it: the built binary, real processes, real sockets.
+//! `qualitytrace run` as a user runs it: the built binary, real processes, real sockets.
 
 mod command;
 mod ends;

@@ -1,4 +1,4 @@
-//! Spans that come after the provisional verdict: they count, are told and learned from; and spans that are refused.
+//! Spans after the provisional verdict count, are reported and learned from; and rejected spans.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use crate::stand::{Answer, Answers, Stand, finished, outcomes, plain, traced};
 
-/// Exports a span called `work` below the request for this path, as a service would that ended it now.
+/// Exports a span named `work` below the request for this path, as a service would that ended it now.
 async fn work(otlp: &str, answers: &Answers, path: &str, span: &str) -> Result<()> {
     let (trace, parent) = answers.parent(path)?;
     let now = unix_nanos();
@@ -77,7 +77,7 @@ async fn nothing_is_concluded_from_the_absence_of_what_was_refused() -> Result<(
         answers.wait_for("/a").await?;
         work(&otlp, &answers, "/a", "00000000000000a1").await?;
         if let Some(kind) = kind {
-            // Another service's export that cannot be read: it may well hold a second `work`.
+            // An unreadable export of another service: it may contain a second `work`.
             let request = reqwest::Client::new().post(format!("http://{otlp}/v1/traces"));
             let request = request.header("content-type", kind).body("{\"resourceSpans\":7}");
             ensure!(request.send().await?.status().is_client_error());

@@ -1,4 +1,4 @@
-//! What `run` refuses, with which words: nothing is started, and the exit code is 2.
+//! Input that `run` refuses, with its error messages: nothing is started, and the exit code is 2.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,4 @@
-//! What is written where there is no verdict: a pipeline that reads reports alone must not see less than the exit code says.
+//! Reports without a verdict: a pipeline that reads only reports must not see less than the exit code shows.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::stand::{Answer, Answers, Stand, finished, outcomes, plain, signal};
 
-/// What an earlier run has left.
+/// A report of an earlier run.
 const OLD: &str = "<testsuites tests=\"1\" failures=\"0\" errors=\"0\"/>";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! `--retries` where a later try gets no verdict: what the last run has shown stands.
+//! `--retries` if a later attempt gets no verdict: the outcome of the last run stays.
 
 use std::{fs, time::Duration};
 

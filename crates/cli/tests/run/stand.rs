@@ -1,4 +1,4 @@
-//! What the tests stand on: a folder with documents, the binary in it, and a server that answers as it is told.
+//! The fixture of the tests: a folder with documents, the binary in it, and a server with configurable responses.
 
 use std::{
     collections::BTreeMap,
@@ -26,10 +26,10 @@ use tokio::{
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
-/// How long anything may take. Far longer than it does: the machine may be busy.
+/// The timeout for every wait. Far longer than usual: the machine may be busy.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(50);
 
-/// A folder of its own, in which the binary is run.
+/// A temporary folder in which the binary is run.
 pub(crate) struct Stand {
     pub(crate) folder: TempDir,
 }
@@ -51,12 +51,12 @@ impl Stand {
         fs::read_to_string(self.folder.path().join(name)).with_context(|| name.to_owned())
     }
 
-    /// Starts the binary; what is told of the system under test in our environment is not its.
+    /// Starts the binary.
     pub(crate) fn start(&self, arguments: &[&str]) -> Result<Child> {
         self.start_with(arguments, &[])
     }
 
-    /// Starts it with these variables too.
+    /// Starts the binary with these additional environment variables.
     pub(crate) fn start_with(
         &self,
         arguments: &[&str],
@@ -74,7 +74,7 @@ impl Stand {
         finished(self.start(arguments)?).await
     }
 
-    /// Waits until a file that somebody writes holds a whole line, and gives it.
+    /// Waits until a file that another process writes contains a complete line, and returns it.
     pub(crate) async fn line_of(&self, name: &str) -> Result<String> {
         let began = Instant::now();
         loop {
@@ -99,7 +99,7 @@ pub(crate) async fn finished(child: Child) -> Result<CommandResult> {
     })
 }
 
-/// The outcomes that `--report json` wrote, in its order.
+/// Returns the outcomes that `--report json` wrote, in its order.
 pub(crate) fn outcomes(finished: &CommandResult) -> Result<Vec<Value>> {
     let lines = finished.out.lines().map(|line| {
         let line: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
@@ -108,7 +108,7 @@ pub(crate) fn outcomes(finished: &CommandResult) -> Result<Vec<Value>> {
     lines.collect()
 }
 
-/// The names of the tests that were run, sorted.
+/// Returns the names of the tests that were run, sorted.
 pub(crate) fn names(finished: &CommandResult) -> Result<Vec<String>> {
     let mut names: Vec<_> = outcomes(finished)?
         .iter()
@@ -118,7 +118,7 @@ pub(crate) fn names(finished: &CommandResult) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A test that is judged by the answer alone, which has to be 200.
+/// Returns a test that is judged only by the response, which has to be 200.
 pub(crate) fn plain(name: &str, url: &str) -> String {
     format!(
         "type: Test
@@ -133,7 +133,7 @@ spec:
     )
 }
 
-/// A test that wants one span called `work`, and no other of that name.
+/// Returns a test that expects exactly one span named `work`.
 pub(crate) fn traced(name: &str, url: &str, settle: &str) -> String {
     format!(
         "type: Test
@@ -148,7 +148,7 @@ spec:
     )
 }
 
-/// A test that asks the demo on this address for its products, and for the spans of that.
+/// Returns a test that requests the products from the demo on this address, and expects their spans.
 pub(crate) fn products(name: &str, address: &str) -> String {
     format!(
         "type: Test
@@ -162,7 +162,7 @@ spec:
     )
 }
 
-/// Whether a process is there and no zombie.
+/// Whether a process exists and is no zombie.
 pub(crate) fn is_alive(pid: &str) -> bool {
     let Ok(stat) = fs::read_to_string(Path::new("/proc").join(pid).join("stat")) else {
         return false;
@@ -178,7 +178,7 @@ pub(crate) async fn signal(child: &Child, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A server that answers as it is told, and counts.
+/// A server with configurable responses that counts requests.
 pub(crate) struct Answers {
     /// Such as `http://127.0.0.1:1234`.
     pub(crate) url: String,
@@ -195,7 +195,7 @@ struct Heard {
     peak: AtomicUsize,
 }
 
-/// What is answered.
+/// A response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: String,
@@ -209,7 +209,7 @@ impl Answer {
 }
 
 impl Answers {
-    /// Answers by the path and how often it was asked for, from 1.
+    /// Starts a server that responds by the path and the number of requests for it, from 1.
     pub(crate) async fn start(
         answer: impl Fn(&str, usize) -> Answer + Send + Sync + 'static,
     ) -> Result<Self> {
@@ -228,17 +228,17 @@ impl Answers {
         Ok(Self { url, heard, _tasks: tasks })
     }
 
-    /// How often each path was asked for.
+    /// Returns the number of requests for each path.
     pub(crate) fn asked(&self) -> BTreeMap<String, usize> {
         self.heard.paths.lock().expect("nobody panicked").clone()
     }
 
-    /// The most requests that were under way at a time.
+    /// Returns the maximum of concurrent requests.
     pub(crate) fn peak(&self) -> usize {
         self.heard.peak.load(Ordering::SeqCst)
     }
 
-    /// The trace and the span under which a path was asked for.
+    /// Returns the trace id and the span id in the request for a path.
     pub(crate) fn parent(&self, path: &str) -> Result<(String, String)> {
         let heads = self.heard.heads.lock().expect("nobody panicked");
         let head = heads.get(path).context("it was asked for")?;
@@ -248,7 +248,7 @@ impl Answers {
         Ok((trace.to_owned(), rest.split('-').next().unwrap_or_default().to_owned()))
     }
 
-    /// Waits until somebody asks for a path.
+    /// Waits until a client requests a path.
     pub(crate) async fn wait_for(&self, path: &str) -> Result<()> {
         let began = Instant::now();
         while !self.asked().contains_key(path) {
@@ -268,7 +268,7 @@ async fn one(
     let mut chunk = [0; 1024];
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {
         let read = stream.read(&mut chunk).await?;
-        // Whoever only looks whether somebody listens asks for nothing.
+        // A client that only checks whether the port accepts connections sends no request.
         ensure!(read > 0, "no request");
         head.extend_from_slice(&chunk[..read]);
     }

@@ -1,10 +1,10 @@
-//! Suites: steps in their order, values from one to the next, and what a failure leaves undone.
+//! Suites: the order of steps, values from one step to the next, and the effect of a failure.
 
 use anyhow::Result;
 
 use crate::stand::{Answer, Answers, Stand, names, outcomes, plain};
 
-/// A test that asks for `path` and gives what the body's `key` holds to later steps, as `key`.
+/// Returns a test with an output `key`, which passes the body's field `key` to later steps.
 fn giving(name: &str, url: &str, key: &str) -> String {
     let output = format!(
         "  outputs:\n    - name: {key}\n      selector: span[name=\"Qualitytrace trigger\"]\n      value: attr:tracetest.response.body | json_path '$.{key}'\n"
@@ -89,7 +89,7 @@ spec:
     let last = last.map(ToString::to_string).unwrap_or_default();
     assert!(last.contains("it needs the step `bad`, which did not pass"), "{last}");
     assert!(last.contains("\"verdict\":\"inconclusive\""), "{last}");
-    // By its name a test is run by itself, and no suite.
+    // A test that is selected by its name is run by itself, without its suite.
     let alone = stand.run(&[&run[..], &["--test", "left"]].concat()).await?;
     assert_eq!(names(&alone)?, ["left"]);
     let suite = stand.run(&[&run[..], &["--test", "graph", "--repeat", "2"]].concat()).await?;

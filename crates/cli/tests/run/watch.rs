@@ -1,4 +1,4 @@
-//! `--watch`: again when a file changes, on the same command.
+//! `--watch`: runs again when a file changes, on the same command.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::stand::{Answer, Answers, Stand, WAIT_MAX, finished, is_alive, plain, signal};
 
-/// Waits until the run says that it waits, and gives what it said before.
+/// Waits until the run prints that it waits, and returns the lines before.
 async fn round(lines: &mut Lines<BufReader<ChildStderr>>) -> Result<String> {
     let mut said = String::new();
     timeout(WAIT_MAX, async {

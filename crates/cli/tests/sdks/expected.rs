@@ -1,24 +1,24 @@
-//! What the echo services of `tests/sdks` must be seen to have sent: one table for all, and how each SDK differs.
+//! The expected telemetry of the echo services of `tests/sdks`: one table for all, and the differences of each SDK.
 
 use model::trace::{Kind, StatusCode, Value};
 
-/// How a service is told to export.
+/// The OTLP protocols that a service can be configured with.
 pub(crate) const GRPC: &str = "grpc";
 pub(crate) const PROTOBUF: &str = "http/protobuf";
 pub(crate) const JSON: &str = "http/json";
 
-/// An SDK, and what is its own in what it sends.
+/// An SDK, and the differences in its telemetry.
 pub(crate) struct Sdk {
-    /// Its language, as `telemetry.sdk.language` has it.
+    /// The language in `telemetry.sdk.language`.
     pub(crate) language: &'static str,
-    /// Names the variable with the path of its service.
+    /// The name of the variable with the path of its service.
     pub(crate) variable: &'static str,
     pub(crate) protocols: &'static [&'static str],
-    /// What must be set for a protocol that `OTEL_EXPORTER_OTLP_PROTOCOL` does not give.
+    /// The variables for JSON, if `OTEL_EXPORTER_OTLP_PROTOCOL` does not support it.
     pub(crate) json_by: &'static [&'static str],
-    /// Attributes of `kinds` that differ from [`kinds`]; without a value it is not there.
+    /// Attributes of `kinds` that differ from [`kinds`]; one without a value is absent.
     pub(crate) differs: fn(protocol: &str) -> Attributes,
-    /// Attributes that are on every span, with values that cannot be known.
+    /// Attributes that are on every span, with unpredictable values.
     pub(crate) everywhere: &'static [&'static str],
     /// The trace state of the link in `kinds`.
     pub(crate) link_state: &'static str,
@@ -26,13 +26,13 @@ pub(crate) struct Sdk {
     pub(crate) sampled: u32,
     /// The span of the server: its name and its attributes.
     pub(crate) server: (&'static str, Vec<(&'static str, Value)>),
-    /// The span of the call that fails: its name, its status message and all its attributes.
+    /// The span of the failed call: its name, its status message and all its attributes.
     pub(crate) failed: (&'static str, &'static str, Vec<(&'static str, Value)>),
 }
 
 type Attributes = Vec<(&'static str, Option<Value>)>;
 
-/// OTLP's bits in the flags of a span or a link: whether its parent, or what it refers to, is remote is known.
+/// OTLP's bits in the flags of a span or a link: whether it is known that its parent, or its target, is remote; whether it is.
 pub(crate) const IS_REMOTE_KNOWN: u32 = 0x100;
 pub(crate) const IS_REMOTE: u32 = 0x200;
 
@@ -40,7 +40,7 @@ pub(crate) const KINDS: (&str, Kind) = ("kinds", Kind::Producer);
 pub(crate) const KINDS_STATUS: (StatusCode, &str) = (StatusCode::Error, "it went wrong: Größe 🚫");
 pub(crate) const LINKED: (&str, &str) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
 
-/// The largest whole number that JavaScript counts to without a gap.
+/// The largest integer that JavaScript represents without a gap.
 const SAFE: i64 = (1 << 53) - 1;
 
 fn text(text: &str) -> Value {
@@ -131,7 +131,7 @@ pub(crate) fn link() -> Vec<(&'static str, Value)> {
     vec![("link.text", text("ß")), ("link.int", Value::Int(7))]
 }
 
-/// The attributes of a call that fails, by the semantic conventions.
+/// Returns the attributes of a failed call, by the semantic conventions.
 fn refused(error: &str) -> Vec<(&'static str, Value)> {
     vec![
         ("http.request.method", text("GET")),
@@ -142,7 +142,7 @@ fn refused(error: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Some of the attributes of the server's span, by the semantic conventions.
+/// Returns some of the attributes of the server span, by the semantic conventions.
 fn answered() -> Vec<(&'static str, Value)> {
     vec![
         ("http.request.method", text("GET")),
@@ -156,7 +156,7 @@ pub(crate) fn python() -> Sdk {
         language: "python",
         variable: "QUALITYTRACE_TEST_SDK_PYTHON",
         protocols: &[GRPC, PROTOBUF, JSON],
-        // JSON is an exporter of its own, which has to be named for each signal.
+        // JSON has an exporter of its own, which must be set for each signal.
         json_by: &[
             "OTEL_TRACES_EXPORTER=otlp_json_http",
             "OTEL_METRICS_EXPORTER=otlp_json_http",
@@ -166,7 +166,7 @@ pub(crate) fn python() -> Sdk {
         everywhere: &[],
         link_state: "",
         sampled: 0,
-        // Its instrumentations still write the old conventions where nobody opts out of them.
+        // Its instrumentations still use the old conventions by default.
         server: (
             "GET /echo",
             vec![
@@ -191,13 +191,13 @@ pub(crate) fn node() -> Sdk {
         json_by: &[],
         differs: |protocol| {
             let mut differs = vec![
-                // JavaScript has doubles only: the first two cannot be written, and what has no fraction is sent as whole.
+                // JavaScript has doubles only: it cannot represent the first two, and sends a value without a fraction as an integer.
                 ("int.max", None),
                 ("int.min", None),
                 ("double.whole", Some(Value::Int(3))),
             ];
             if protocol == JSON {
-                // JSON has no such numbers, and the exporter does not know the texts that OTLP has for them.
+                // JSON has no such numbers, and the exporter does not use the strings that OTLP defines for them.
                 differs.push(("double.infinite", Some(Value::Empty)));
                 differs.push(("double.nan", Some(Value::Empty)));
             }

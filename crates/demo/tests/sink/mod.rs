@@ -1,4 +1,4 @@
-//! An OTLP receiver that keeps what came: HTTP/1.1 with protobuf, and nothing else.
+//! An OTLP receiver that stores all requests: HTTP/1.1 with protobuf, and nothing else.
 
 use std::{
     convert::Infallible,
@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use model::{Trace, TraceId};
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// A receiver, until it is dropped.
+/// A receiver that runs until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Sink {
     pub(crate) address: SocketAddr,
@@ -32,7 +32,7 @@ impl Sink {
         Arc::new(Self { address, came, _tasks: tasks })
     }
 
-    /// What has come of a trace.
+    /// Returns the spans of a trace that were received so far.
     pub(crate) fn trace(&self, id: TraceId) -> Trace {
         let mut trace = Trace::new(id);
         for request in self.came.lock().unwrap_or_else(PoisonError::into_inner).iter() {

@@ -1,10 +1,10 @@
-//! Outcomes as one page that needs nothing else: verdicts, their evidence, and the waterfall of each trace.
+//! Outcomes as one self-contained page: verdicts, their evidence, and the waterfall of each trace.
 //!
-//! What was found out is HTML as it stands, also where scripts are off. The waterfalls are drawn by a script of ours from
-//! JSON, a few rows at a time, so that thousands of spans open at once. Whatever a stranger wrote is text: escaped in the
-//! HTML, and set by the script as text and never as markup; the page may load nothing and talk to nobody.
+//! The results are static HTML that needs no script. A script of ours renders the waterfalls from JSON, a few rows at a
+//! time, so that a page with thousands of spans opens at once. Every text of an untrusted sender is escaped in the HTML, and
+//! the script sets it as text and never as markup. The page may load no resource and connect to no host.
 //!
-//! Deliberately absent: anything from another file or address, and a framework.
+//! Deliberately absent: anything from another file or URL, and a framework.
 
 mod waterfall;
 
@@ -20,9 +20,9 @@ use crate::{
     why::{unknown, whys},
 };
 
-/// What all waterfalls of a page may have together; later ones are left out with a remark.
+/// The upper bound for all waterfalls of a page together; a note replaces those beyond it.
 const WATERFALLS_BYTES_MAX: usize = 64 << 20;
-/// How many assertions and claims of a test are told.
+/// The upper bound for assertions and claims of a test that are listed.
 const POINTS_MAX: usize = 500;
 
 const STYLE: &str = include_str!("page.css");
@@ -41,7 +41,7 @@ pub fn html(outcomes: &[Outcome], waterfalls: &[Option<Waterfall>]) -> String {
          <header><h1>Qualitytrace</h1><p>{words}</p></header>\n<main>\n",
         totals.words(|_, count| count.to_owned()),
     );
-    // The worst is open, and first in nobody's way: tests keep their order.
+    // The first test with the worst verdict is open. The tests keep their order.
     let worst = outcomes.iter().map(|outcome| urgency(outcome.verdict)).min();
     let first_open = outcomes.iter().position(|outcome| Some(urgency(outcome.verdict)) == worst);
     let mut room = WATERFALLS_BYTES_MAX;
@@ -66,7 +66,7 @@ pub fn html(outcomes: &[Outcome], waterfalls: &[Option<Waterfall>]) -> String {
     page
 }
 
-/// A test up to where its waterfall stands; its element is still open.
+/// Returns the HTML of a test up to its waterfall; its element is still open.
 fn test(outcome: &Outcome, is_open: bool) -> String {
     let verdict = outcome.verdict.as_str();
     let time = elapsed_ns(std::slice::from_ref(outcome)).map(duration).unwrap_or_default();
@@ -104,7 +104,7 @@ fn test(outcome: &Outcome, is_open: bool) -> String {
     html
 }
 
-/// What is known of the run, in short.
+/// Returns a summary of the run.
 fn facts(outcome: &Outcome) -> String {
     let mut facts = Vec::new();
     match &outcome.answer {
@@ -140,7 +140,7 @@ fn facts(outcome: &Outcome) -> String {
     format!("<p class=\"facts\">{}</p>\n", facts.join(" "))
 }
 
-/// The assertions and claims, the urgent ones first.
+/// Returns the assertions and claims, sorted by urgency.
 fn checked(outcome: &Outcome) -> String {
     let mut points = checks(outcome);
     if points.is_empty() {
@@ -171,7 +171,7 @@ fn check(point: &Point<'_>) -> String {
     if let Some(reason) = &point.reason {
         html.push_str(&format!("<p>{}</p>", markup(reason)));
     }
-    // What holds needs no evidence on the page; the waterfall marks its spans.
+    // A check that passed needs no evidence on the page; the waterfall marks its spans.
     if point.verdict != Verdict::Passed && !point.listed().is_empty() {
         html.push_str("<table>");
         for span in point.listed() {

@@ -1,7 +1,7 @@
-//! The spans of a trace as the page draws them: in the order of the tree, shortened and bounded.
+//! The spans of a trace as the page renders them: in the order of the tree, truncated and bounded.
 //!
-//! Deliberately absent: the drawing, which is the page's, and spans beyond the bound, of which only those that decided
-//! something are kept.
+//! Deliberately absent: the rendering, which the page does, and spans beyond the bound, except those that decided a
+//! verdict.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -16,19 +16,19 @@ use crate::{
     text::shown,
 };
 
-/// How many spans of a trace are drawn.
+/// The upper bound for rendered spans of a trace.
 pub const WATERFALL_SPANS_MAX: usize = 10_000;
-/// How many attributes, events and links of a span are shown, of each.
+/// The upper bound for attributes, for events and for links of a span that are shown.
 const DETAILS_MAX: usize = 64;
-/// How deep lists and maps are shown.
+/// The upper bound for the depth of lists and maps that are shown.
 const DEPTH_MAX: usize = 4;
-/// How many values of a list or a map are shown.
+/// The upper bound for values of a list or a map that are shown.
 const VALUES_MAX: usize = 20;
 
-/// Takes out of a text what nobody may see. It is asked before a text is cut.
+/// A function that removes secrets from a text. It is called before a text is truncated.
 pub type Hide<'a> = &'a dyn for<'t> Fn(&'t str) -> Cow<'t, str>;
 
-/// A trace as a page draws it: JSON that holds nothing a page would take for markup.
+/// A trace as a page renders it: JSON that contains nothing that a browser would parse as markup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waterfall {
     pub(super) json: String,
@@ -38,38 +38,38 @@ pub struct Waterfall {
 #[serde(rename_all = "camelCase")]
 struct WaterfallData {
     services: Vec<String>,
-    /// From the first start to the last end.
+    /// The time from the first start to the last end.
     total_ns: u64,
     spans: Vec<SpanRow>,
     left_out: usize,
 }
 
-/// A span. The names are short because there are thousands of them.
+/// A span. The field names are short because there are thousands of spans.
 #[derive(Serialize)]
 struct SpanRow {
     id: SpanId,
-    /// The name.
+    /// The name of the span.
     n: String,
-    /// The service, by its index; none where the span does not say.
+    /// The index of the service; none if the span has no service.
     s: Option<usize>,
-    /// How many spans it stands under.
+    /// The depth in the tree.
     d: u32,
-    /// From the first start of the trace, in nanoseconds.
+    /// The start, relative to the first start of the trace, in nanoseconds.
     t: u64,
-    /// How long it took, in nanoseconds; none where its end is before its start.
+    /// The duration in nanoseconds; none if the end is before the start.
     l: Option<u64>,
-    /// The kind.
+    /// The span kind.
     k: &'static str,
-    /// Whether its status is an error.
+    /// Whether the status is an error.
     e: bool,
-    /// What assertions and claims say of it.
+    /// The worst verdict of the assertions and claims on this span.
     v: Option<Verdict>,
-    /// Attributes, then whatever else there is to tell, each a key and a value.
+    /// Attributes, then the other details, each a key and a value.
     a: Vec<(String, String)>,
 }
 
 impl Waterfall {
-    /// The trace of an outcome. Of more spans than are drawn, those that decided something stay.
+    /// Returns the waterfall of an outcome's trace. Beyond the upper bound it prefers the spans that decided a verdict.
     pub fn of(trace: &Trace, outcome: &Outcome, hide: Hide<'_>) -> Self {
         let tree = Tree::of(trace);
         let verdicts = verdicts(outcome);
@@ -95,13 +95,13 @@ impl Waterfall {
             total_ns: ended.saturating_sub(began),
             spans,
         };
-        // All of its keys are text and none of its numbers is infinite: there is nothing that JSON could not say.
+        // All keys are strings and no number is infinite, so that serialization to JSON cannot fail.
         let json = serde_json::to_string(&drawn).unwrap_or_default();
         Self { json: json.replace('<', "\\u003c") }
     }
 }
 
-/// The worst that is said of each span.
+/// Returns the worst verdict of each span.
 fn verdicts(outcome: &Outcome) -> BTreeMap<SpanId, Verdict> {
     let mut verdicts: BTreeMap<SpanId, Verdict> = BTreeMap::new();
     for point in checks(outcome) {
@@ -115,7 +115,7 @@ fn verdicts(outcome: &Outcome) -> BTreeMap<SpanId, Verdict> {
     verdicts
 }
 
-/// The places that are drawn, in order: those that decided with what they stand under, then the first of the others.
+/// Returns the indexes of the rendered spans, in order: those that decided, with their ancestors, then the first others.
 fn kept(trace: &Trace, tree: &Tree, verdicts: &BTreeMap<SpanId, Verdict>) -> Vec<usize> {
     let all = tree.order().len();
     if all <= WATERFALL_SPANS_MAX {
@@ -137,7 +137,7 @@ fn kept(trace: &Trace, tree: &Tree, verdicts: &BTreeMap<SpanId, Verdict>) -> Vec
     (0..all).filter(|place| is_kept[*place]).collect()
 }
 
-/// The services in the order in which they are met.
+/// The services in the order of their first span.
 struct Services<'a> {
     hide: Hide<'a>,
     names: Vec<String>,
@@ -180,7 +180,7 @@ fn row(
     }
 }
 
-/// Everything else that is to be told of a span.
+/// Returns all other details of a span.
 fn details(span: Span<'_>, hide: Hide<'_>) -> Vec<(String, String)> {
     let mut details = Vec::new();
     if !span.status_message().is_empty() {
@@ -214,7 +214,7 @@ fn pairs(
     }
 }
 
-/// A value as a person reads it.
+/// Writes a value for a human reader.
 fn write(value: ValueRef<'_>, depth: usize, hide: Hide<'_>, text: &mut String) {
     let mut put = |value: &str| text.extend(hide(value).chars().take(VALUE_CHARS_MAX + 1));
     match value {

@@ -1,6 +1,6 @@
-//! What the analyzer says: the score, each plugin, and the rules that are broken.
+//! The analyzer's result: the score, each plugin, and the broken rules.
 //!
-//! Deliberately absent: whether a low score fails the test. That is the user's gate, and the verdict has it in it.
+//! Deliberately absent: whether a low score fails the test. The user's gate decides that, and the verdict includes it.
 
 use model::{Analysis, Level, PluginAnalysis, RuleAnalysis};
 
@@ -12,9 +12,9 @@ use crate::{
     totals::counted,
 };
 
-/// How many findings of a rule are listed.
+/// The upper bound for findings of a rule that are listed.
 const FINDINGS_MAX: usize = 5;
-/// How much of a span's name is shown beside a finding.
+/// The upper bound for a span name beside a finding, in characters.
 const SPAN_NAME_CHARS_MAX: usize = 48;
 
 pub(super) fn section(page: &mut Page, analysis: Option<&Analysis>) {

@@ -1,11 +1,11 @@
-//! An outcome for a person: [`pretty`] with marks and lines, [`plain`] in words.
+//! An outcome for a person: [`pretty`] with symbols and lines, [`plain`] in words.
 //!
-//! The verdict comes first, then why, then what did not hold with its place and the evidence. Below that, what holds is
-//! told in a line each. Marks and words say everything, colours only help the eye. Prose is wrapped; values are not, but long ones
-//! are shortened.
+//! The verdict comes first, then the reasons, then the checks that do not hold, with their location and the evidence.
+//! Below that, each check that holds has one line. Symbols and words carry all information; colours only help to read it.
+//! Prose is wrapped. Values are not wrapped, but long ones are truncated.
 //!
-//! Deliberately absent: the terminal. Whether it takes colours is decided by the caller, and its width is not asked for,
-//! so that the same outcome gives the same text everywhere.
+//! Deliberately absent: the terminal. The caller decides on colours, and the width of the terminal is not queried, so
+//! that the same outcome gives the same text everywhere.
 
 mod analysis;
 mod page;
@@ -25,15 +25,15 @@ use crate::{
     why::{diagnoses, unknown, whys},
 };
 
-/// How many spans with absent parents are named.
+/// The upper bound for span ids with absent parents that are listed.
 const IDS_MAX: usize = 3;
 
-/// Writes an outcome in lines, the last one ended too.
+/// Writes an outcome in lines; the last one ends with a line break too.
 ///
 /// ```text
 /// ✘ failed: the stock is reserved (1.24 s)
 ///   trigger answered: status 200 in 12.3 ms
-///   trace whole: 7 spans, quiet for 200 ms
+///   trace complete: 7 spans, quiet for 200 ms
 ///
 ///   ✘ stock: span[db.system] (2 spans)
 ///     ✘ attr:db.rows = 4
@@ -50,19 +50,19 @@ pub fn pretty(outcome: &Outcome, colour: Colour) -> String {
     alone(outcome, Look::Pretty(colour))
 }
 
-/// Writes the same in words: `failed:` for `✘`, indentation for the lines of a tree, no colours, and no sign of ours
+/// Writes the same in words: `failed:` for `✘`, indentation for the lines of a tree, no colours, and no symbol of ours
 /// beyond ASCII. For logs that are searched and for screen readers.
 pub fn plain(outcome: &Outcome) -> String {
     alone(outcome, Look::Plain)
 }
 
-/// One outcome among others: a line if it passed, else all of it and an empty line.
+/// Writes one of several outcomes: a line if it passed, else the full text and an empty line.
 pub(crate) fn among_others(outcome: &Outcome, look: Look) -> String {
     let mut page = look.page();
     if outcome.verdict == Verdict::Passed {
         head(&mut page, outcome);
         page.margin = 2;
-        // What a test that passed does not know belongs to its verdict.
+        // A diagnosis of missing telemetry belongs to the verdict of a test that passed too.
         reasons(&mut page, &diagnoses(outcome));
     } else {
         write(&mut page, outcome);
@@ -71,10 +71,10 @@ pub(crate) fn among_others(outcome: &Outcome, look: Look) -> String {
     page.text
 }
 
-/// What stands below several outcomes.
+/// Writes the summary below several outcomes.
 pub(crate) fn summary(outcomes: &[Outcome], look: Look) -> String {
     let mut page = look.page();
-    // One that did not pass has an empty line behind it already.
+    // An outcome that did not pass has an empty line after it already.
     if outcomes.last().is_some_and(|last| last.verdict == Verdict::Passed) {
         page.gap();
     }
@@ -87,14 +87,14 @@ pub(crate) fn summary(outcomes: &[Outcome], look: Look) -> String {
     page.text
 }
 
-/// The spans that decided, drawn without colours; empty where none is known.
+/// Renders the tree of the spans that decided, without colours; empty if none is known.
 pub(crate) fn drawn_tree(outcome: &Outcome) -> String {
     let mut page = Page::new(Signs::Drawn, Colour::Never);
     tree::lines(&mut page, 0, outcome);
     page.text
 }
 
-/// How outcomes are written.
+/// The style in which outcomes are written.
 #[derive(Clone, Copy)]
 pub(crate) enum Look {
     Pretty(Colour),
@@ -118,7 +118,7 @@ fn alone(outcome: &Outcome, look: Look) -> String {
 
 fn write(page: &mut Page, outcome: &Outcome) {
     head(page, outcome);
-    // A line that stands at the very left is that of a test.
+    // Only the line of a test starts at the very left.
     page.margin = 2;
     answer(page, outcome);
     settlement(page, outcome);
@@ -151,7 +151,7 @@ fn head(page: &mut Page, outcome: &Outcome) {
 
 fn answer(page: &mut Page, outcome: &Outcome) {
     match &outcome.answer {
-        // Without a run there was nothing to fire: the trace was recorded.
+        // Without a run there is no trigger: the trace was recorded.
         None if outcome.run_id.is_none() => {}
         None => page.line(0, "trigger not fired"),
         Some(Answer::Response(response)) => {
@@ -210,7 +210,7 @@ fn settlement(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-/// For how long nothing came; a recorded trace was not waited for.
+/// Returns how long no span arrived; a recorded trace had no waiting time.
 fn quiet(page: &Page, settlement: &Settlement) -> String {
     match settlement.quiet_ns {
         _ if settlement.drained => ", all that the system had was sent".to_owned(),

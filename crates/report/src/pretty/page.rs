@@ -1,4 +1,4 @@
-//! The page that is written on: its lines, its signs and its colours.
+//! The output buffer: its lines, its symbols and its colours.
 
 use model::Verdict;
 use source::Colour;
@@ -8,16 +8,16 @@ use crate::{
     text::{self, no_command, shown, wrapped},
 };
 
-/// Where prose is wrapped.
+/// The column at which prose is wrapped.
 const PROSE_COLUMNS: usize = 100;
 
-/// What stands between two columns.
+/// The separator between two columns.
 pub(super) const GAP: &str = "  ";
 
-/// With what verdicts are marked and trees drawn.
+/// The symbols for verdicts and trees.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signs {
-    /// Marks and lines, for the eye.
+    /// Unicode symbols and lines.
     Drawn,
     /// Words and ASCII, for logs and screen readers.
     Words,
@@ -32,11 +32,11 @@ pub(super) enum Paint {
     Faint,
 }
 
-/// The text so far, and how it is painted.
+/// The text so far, and its style.
 pub(super) struct Page {
     pub(super) text: String,
     pub(super) signs: Signs,
-    /// How far everything stands to the right.
+    /// The indentation of every line.
     pub(super) margin: usize,
     colour: Colour,
 }
@@ -46,7 +46,7 @@ impl Page {
         Self { text: String::new(), signs, margin: 0, colour }
     }
 
-    /// A line, where there is something on it.
+    /// Writes a line, unless it is empty.
     pub(super) fn line(&mut self, indent: usize, line: &str) {
         let line = no_command(line);
         let line = match self.signs {
@@ -63,7 +63,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A sentence behind a `lead`, the lines after the first one indented further.
+    /// Writes a sentence after a `lead`; the lines after the first one are indented further.
     pub(super) fn prose(&mut self, indent: usize, lead: &str, sentence: &str) {
         let line = shown(sentence, PROSE_CHARS_MAX);
         let columns = PROSE_COLUMNS - self.margin - indent - 2;
@@ -86,12 +86,12 @@ impl Page {
         }
     }
 
-    /// What stands before a thing with this verdict.
+    /// Returns the mark of a verdict.
     pub(super) fn mark(&self, verdict: Verdict) -> String {
         self.paint(verdict_paint(verdict), self.bare_mark(verdict))
     }
 
-    /// The mark without its colour.
+    /// Returns the mark without its colour.
     pub(super) fn bare_mark(&self, verdict: Verdict) -> &'static str {
         match (self.signs, verdict) {
             (Signs::Drawn, Verdict::Passed) => "✔",
@@ -120,7 +120,7 @@ pub(super) fn verdict_paint(verdict: Verdict) -> Paint {
     }
 }
 
-/// The columns that the widest of these takes.
+/// Returns the width of the widest cell.
 pub(super) fn columns<'a>(cells: impl IntoIterator<Item = &'a str>) -> usize {
     cells.into_iter().map(|cell| cell.chars().count()).max().unwrap_or_default()
 }

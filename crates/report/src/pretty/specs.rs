@@ -1,4 +1,4 @@
-//! The specs and the claims, with the evidence for what does not hold.
+//! The specs and the claims, with the evidence for those that do not hold.
 
 use model::{Outcome, SpanEvidence, SpecJudgement, Verdict};
 
@@ -11,12 +11,12 @@ use crate::{
     totals::counted,
 };
 
-/// How much of a span's name is shown: what was found stands behind it, and the longest name pushes it away.
+/// The upper bound for a span name, in characters: the found value follows it, and the longest name sets the column.
 const SPAN_NAME_CHARS_MAX: usize = 48;
-/// A span's id as text, for spans that have none beside those that do.
+/// The width of a span id, to pad the lines of spans without one.
 const SPAN_ID_COLUMNS: usize = 16;
 
-/// The specs: all of them where everything holds, else those that do not.
+/// Writes the specs: all of them if everything holds, else those that do not.
 pub(super) fn specs(page: &mut Page, outcome: &Outcome) {
     let mut specs: Vec<&SpecJudgement> = outcome.judgement.specs.iter().collect();
     specs.retain(|spec| is_told(outcome, spec.verdict));
@@ -31,7 +31,7 @@ pub(super) fn specs(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-/// The claims: all of them where everything holds, else those that do not.
+/// Writes the claims: all of them if everything holds, else those that do not.
 pub(super) fn claims(page: &mut Page, outcome: &Outcome) {
     let mut claims: Vec<Point<'_>> = outcome.judgement.claims.iter().map(of_claim).collect();
     claims.retain(|claim| is_told(outcome, claim.verdict));
@@ -46,7 +46,7 @@ pub(super) fn claims(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-/// The specs and claims that were passed over, a line each.
+/// Writes the specs and claims that were not written above, one line each.
 pub(super) fn what_holds(page: &mut Page, outcome: &Outcome) {
     let judgement = &outcome.judgement;
     let specs = judgement.specs.iter().filter(|spec| !is_told(outcome, spec.verdict));
@@ -66,7 +66,7 @@ pub(super) fn what_holds(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-/// Whether this verdict is told at once: what holds beside something that does not can wait.
+/// Whether this verdict is written at the top: a check that holds beside one that does not is written further below.
 fn is_told(outcome: &Outcome, verdict: Verdict) -> bool {
     outcome.verdict == Verdict::Passed || verdict != Verdict::Passed
 }
@@ -78,7 +78,7 @@ fn claim_title(page: &Page, claim: &Point<'_>) -> String {
     }
 }
 
-/// The line of a spec.
+/// Writes the line of a spec.
 fn title(page: &mut Page, indent: usize, outcome: &Outcome, spec: &SpecJudgement) {
     let selector = selector(spec);
     let title = match &spec.name {
@@ -88,7 +88,7 @@ fn title(page: &mut Page, indent: usize, outcome: &Outcome, spec: &SpecJudgement
         }
         None => selector,
     };
-    // Without a collected trace the number of matches says nothing.
+    // Without a collected trace the number of matches has no meaning.
     let matched = match outcome.settlement {
         Some(_) => page.paint(Paint::Faint, &format!(" ({})", counted(spec.matched, "span"))),
         None => String::new(),
@@ -96,7 +96,7 @@ fn title(page: &mut Page, indent: usize, outcome: &Outcome, spec: &SpecJudgement
     page.line(indent, &format!("{} {title}{matched}", page.mark(spec.verdict)));
 }
 
-/// An assertion or a claim.
+/// Writes an assertion or a claim.
 fn check(page: &mut Page, title: &str, point: &Point<'_>) {
     page.line(2, &format!("{} {title}", page.mark(point.verdict)));
     if point.verdict == Verdict::Passed {
@@ -115,7 +115,7 @@ fn check(page: &mut Page, title: &str, point: &Point<'_>) {
     }
 }
 
-/// The spans in columns: mark, id, name, and what was found there.
+/// Writes the spans in columns: mark, id, name, and the found value.
 fn spans(page: &mut Page, spans: &[SpanEvidence]) {
     let names: Vec<String> =
         spans.iter().map(|span| shown(&span.name, SPAN_NAME_CHARS_MAX)).collect();

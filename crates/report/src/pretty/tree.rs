@@ -1,7 +1,7 @@
-//! The spans that decided, as they stand under each other.
+//! The tree of the spans that decided.
 //!
-//! Deliberately absent: the rest of the trace. The judge lists the spans that evidence names and what they stand under;
-//! a span beside them says nothing about the verdict.
+//! Deliberately absent: the rest of the trace. The judge lists the spans that the evidence names and their ancestors; a
+//! span beside them has no influence on the verdict.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,29 @@ use model::{Outcome, SpanId, TreeSpan, Verdict};
 use super::page::{GAP, Page, Paint, Signs, columns};
 use crate::{points::checks, text::shown, totals::counted};
 
-/// How many spans are drawn.
+/// The upper bound for rendered spans.
 const SPANS_MAX: usize = 40;
-/// The column up to which names are shown.
+/// The column at which names are truncated.
 const NAME_COLUMN: usize = 56;
-/// How much of a name is shown, however deep it stands.
+/// The characters of a name that are shown at any depth.
 const NAME_CHARS_MIN: usize = 16;
-/// How much of a service's name is shown.
+/// The upper bound for a service name, in characters.
 const SERVICE_CHARS_MAX: usize = 24;
-/// How much of an assertion or a claim is shown behind a span that breaks it.
+/// The upper bound for an assertion or a claim behind a span that breaks it, in characters.
 const NOTE_CHARS_MAX: usize = 80;
 
-/// What the assertions and claims that do not hold say of a span.
+/// The assertions and claims on a span that do not hold.
 struct Mark {
     verdict: Verdict,
-    /// The first of them.
+    /// The title of the first one.
     title: String,
-    /// How many there are beyond it.
+    /// The number of further ones.
     more: u64,
 }
 
 type Marks = BTreeMap<SpanId, Mark>;
 
-/// A span with the lines that lead to it.
+/// A span with its indentation and tree lines.
 struct Row<'a> {
     span: &'a TreeSpan,
     mark: Option<&'a Mark>,
@@ -48,7 +48,7 @@ pub(super) fn section(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-/// The tree, where a span of it decided something.
+/// Writes the tree, if a span of it decided a verdict.
 pub(super) fn lines(page: &mut Page, indent: usize, outcome: &Outcome) {
     let tree = &outcome.judgement.tree;
     let marks = marks(outcome);
@@ -84,13 +84,13 @@ fn marks(outcome: &Outcome) -> Marks {
     marks
 }
 
-/// The spans that are drawn: of too many, those that decided and what they stand under.
+/// Returns the spans to render: beyond the upper bound, only those that decided and their ancestors.
 fn listed<'a>(tree: &'a [TreeSpan], marks: &Marks) -> Vec<&'a TreeSpan> {
     if tree.len() <= SPANS_MAX {
         return tree.iter().collect();
     }
     let mut kept = Vec::new();
-    // The spans that the present one stands under, and whether they are kept already.
+    // The ancestors of the current span, and whether they are kept already.
     let mut above: Vec<(&TreeSpan, bool)> = Vec::new();
     for span in tree {
         while above.last().is_some_and(|(last, _)| last.depth >= span.depth) {
@@ -111,7 +111,7 @@ fn listed<'a>(tree: &'a [TreeSpan], marks: &Marks) -> Vec<&'a TreeSpan> {
     kept
 }
 
-/// Levels without holes, and the lines that lead to each span.
+/// Returns the spans with levels without gaps, and with the tree lines before each span.
 fn rows<'a>(listed: &[&'a TreeSpan], marks: &'a Marks) -> Vec<Row<'a>> {
     let mut above: Vec<u32> = Vec::new();
     let mut rows: Vec<Row<'a>> = Vec::new();
@@ -123,7 +123,7 @@ fn rows<'a>(listed: &[&'a TreeSpan], marks: &'a Marks) -> Vec<Row<'a>> {
         rows.push(Row { span, mark, level: above.len(), lead: String::new() });
         above.push(span.depth);
     }
-    // From below, where it is known whether another span of the level follows.
+    // In reverse order, since only then it is known whether another span of the level follows.
     let mut follows: Vec<bool> = Vec::new();
     for row in rows.iter_mut().rev() {
         follows.resize(row.level + 1, false);
@@ -185,7 +185,7 @@ fn worded(page: &mut Page, indent: usize, rows: &[Row<'_>]) {
     }
 }
 
-/// The name, cut at the column where the others end.
+/// Returns the name, truncated at the name column.
 fn name(page: &Page, row: &Row<'_>) -> String {
     let lead = match page.signs {
         Signs::Drawn => row.lead.chars().count(),
@@ -210,7 +210,7 @@ fn error(span: &TreeSpan) -> &'static str {
     if span.is_error { "error" } else { "" }
 }
 
-/// What the span breaks.
+/// Returns the assertion or claim that the span breaks.
 fn note(row: &Row<'_>) -> Option<String> {
     let mark = row.mark?;
     let title = shown(&mark.title, NOTE_CHARS_MAX);

@@ -1,8 +1,8 @@
-//! What holds for every form: nothing in it steers whoever reads it.
+//! A property of every format: nothing in it controls its reader.
 
 use report::Format;
 
-/// Nothing is hidden, and no line is a command of a pipeline but those that are meant.
+/// Checks that nothing is invisible, and that only `github` writes commands of a CI pipeline.
 pub(crate) fn safe(format: Format, text: &str) {
     for line in text.lines() {
         assert!(!line.contains(is_hidden), "{format:?}: {line:?}");
@@ -16,7 +16,7 @@ pub(crate) fn safe(format: Format, text: &str) {
     assert!(!text.contains('\r'), "{format:?}");
 }
 
-/// Lines for people end where their words do.
+/// Checks that lines for people have no trailing whitespace.
 pub(crate) fn lines_end(text: &str) {
     assert!(!text.ends_with("\n\n"));
     for line in text.lines() {

@@ -1,10 +1,10 @@
-//! A small reader of TAP 14: as strict as the specification, and as much of it as is written.
+//! A small parser for TAP 14: as strict as the specification, for the subset that the report writes.
 
 use std::{iter::Peekable, str::Lines};
 
 use model::{Outcome, Verdict};
 
-/// Reads a whole stream, and finds in it these outcomes.
+/// Parses a complete stream, and checks that it contains these outcomes.
 pub(crate) fn read(text: &str, outcomes: &[Outcome], expected: &dyn Fn(&Outcome) -> Vec<Verdict>) {
     let mut lines = text.lines().peekable();
     assert_eq!(lines.next(), Some("TAP version 14"));
@@ -29,7 +29,7 @@ fn plan(line: Option<&str>, indent: &str) -> usize {
     number.split(" # ").next().and_then(|number| number.parse().ok()).expect("a number")
 }
 
-/// Reads a point, its remark and its diagnostics; gives its description.
+/// Parses a point, its comment and its diagnostics; returns its description.
 fn point<'a>(
     lines: &mut Peekable<Lines<'a>>,
     indent: &str,
@@ -51,7 +51,7 @@ fn point<'a>(
     description
 }
 
-/// Whether a `#` stands there that no backslash escapes.
+/// Whether the description contains a `#` that no backslash escapes.
 fn has_directive(description: &str) -> bool {
     let mut escaped = false;
     description.chars().any(|c| {
@@ -61,7 +61,7 @@ fn has_directive(description: &str) -> bool {
     })
 }
 
-/// Reads a block of YAML, of the kind that is written: keys, lists, quoted texts and numbers.
+/// Parses a block of YAML, of the subset that the report writes: keys, lists, quoted strings and numbers.
 fn diagnostics(lines: &mut Peekable<Lines<'_>>, indent: &str) {
     loop {
         let line = lines.next().expect("a block ends");

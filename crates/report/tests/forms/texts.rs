@@ -2,7 +2,7 @@
 
 use model::{Body, Outcome, TextMut};
 
-/// The same outcome with these texts, in turn, wherever a stranger's text stands.
+/// Returns the same outcome with these texts, in turn, in place of every untrusted text.
 pub(crate) fn rewritten(mut outcome: Outcome, texts: &[String]) -> Outcome {
     let mut next = texts.iter().cycle();
     for said in outcome.said_mut() {

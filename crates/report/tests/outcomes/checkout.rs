@@ -8,7 +8,7 @@ use model::{
 
 use super::{assertion, judgement, outcome, output, place, span, span_id, spec, whole};
 
-/// Specs and claims of every verdict, a tree with siblings, and an analyzer that is not content.
+/// Specs and claims of every verdict, a tree with siblings, and an analyzer with findings.
 pub(crate) fn checkout() -> Outcome {
     let rows = AssertionJudgement {
         spans: vec![
@@ -77,7 +77,7 @@ pub(crate) fn checkout() -> Outcome {
     }
 }
 
-/// Everything holds but the score.
+/// Everything holds except the score.
 pub(crate) fn gated() -> Outcome {
     let status = assertion(14, "attr:http.status_code = 200", Passed);
     Outcome {
@@ -92,7 +92,7 @@ pub(crate) fn gated() -> Outcome {
     }
 }
 
-/// A trace from a file: no run, no trigger, nothing waited for.
+/// A trace from a file: no run, no trigger, no waiting time.
 pub(crate) fn recorded() -> Outcome {
     let settlement = Settlement { spans: 12, ..Settlement::default() };
     Outcome {
@@ -111,7 +111,7 @@ pub(crate) fn recorded() -> Outcome {
     }
 }
 
-/// More spans than are drawn, deeper than they are wide.
+/// More spans than are rendered, in a tree that is deeper than wide.
 pub(crate) fn many_spans() -> Outcome {
     let mut tree: Vec<TreeSpan> = (1..=120)
         .map(|n| {
@@ -120,7 +120,7 @@ pub(crate) fn many_spans() -> Outcome {
             tree_span(n, &name, Some("orders"), depth, Some(u64::from(n) * 1_000_000))
         })
         .collect();
-    // A depth that cannot be: it jumps.
+    // An invalid depth: it jumps.
     tree.push(tree_span(200, "far out", None, u32::MAX, None));
     tree.push(tree_span(201, "", Some("a service with a name that is far too long"), 0, Some(1)));
     let found = [1, 7, 23, 24, 25, 118, 200, 201];
@@ -139,7 +139,7 @@ pub(crate) fn many_spans() -> Outcome {
     }
 }
 
-/// Whoever names a span would like to be read by whoever reads the report.
+/// Span names that try to inject syntax into every format.
 pub(crate) fn forged() -> Outcome {
     let words = [
         "]]></failure></testcase><testcase name=\"x\">",
@@ -223,7 +223,7 @@ fn tree_span(
     }
 }
 
-/// One plugin with a broken rule, a warning and a rule that holds; one without blame.
+/// One plugin with a broken rule, a warning and a rule that holds; one without findings.
 fn analysis() -> Analysis {
     let required = RuleAnalysis {
         findings: vec![

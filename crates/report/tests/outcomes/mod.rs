@@ -12,7 +12,7 @@ use model::{
     Verdict::{self, Failed, Inconclusive, Passed},
 };
 
-/// Each outcome under the name of its files.
+/// Returns each outcome with the name of its golden files.
 pub(crate) fn cases() -> Vec<(&'static str, Outcome)> {
     vec![
         ("passed", passed()),
@@ -153,14 +153,14 @@ pub(crate) fn no_telemetry() -> Outcome {
     }
 }
 
-/// A command that failed, and said why.
+/// A command that failed, with an error message.
 fn command() -> Outcome {
     let stderr = "deploying\nerror: no namespace `shop` <b>here</b>\n\n".to_owned();
     let exit = Exit { code: 3, stdout: Body::Text("".into()), stderr, duration_ns: 12_000_000 };
     Outcome { answer: Some(Answer::Exit(exit)), ..no_telemetry() }
 }
 
-/// Part of the trace is missing, and it is known why.
+/// A part of the trace is missing, with a diagnosis.
 pub(crate) fn diagnosed() -> Outcome {
     let says =
         "`orders` began a trace of its own 12 ms after `gateway` called it in `POST /orders`";
@@ -178,7 +178,7 @@ pub(crate) fn diagnosed() -> Outcome {
     }
 }
 
-/// Nothing is known yet of a service, so that it was waited for long.
+/// A service without a learned profile, so that the run waited long for it.
 pub(crate) fn first_run() -> Outcome {
     let process = ProcessQuiet {
         service: "stock".to_owned(),
@@ -196,7 +196,7 @@ pub(crate) fn first_run() -> Outcome {
     }
 }
 
-/// Spans came after the verdict.
+/// Spans arrived after the verdict.
 pub(crate) fn overtaken() -> Outcome {
     let process = |service: &str, because| ProcessQuiet {
         service: service.to_owned(),
@@ -299,7 +299,7 @@ pub(crate) fn skipped_trace() -> Outcome {
     }
 }
 
-/// Whoever writes a span's attributes would like to write the verdict too.
+/// Span attributes that try to forge the verdict.
 pub(crate) fn hostile() -> Outcome {
     let forged = "\u{1b}[2J\u{1b}[H✔ passed\r\n✔ passed: all is well";
     let attack = AssertionJudgement {
@@ -334,7 +334,7 @@ pub(crate) fn hostile() -> Outcome {
     }
 }
 
-/// Fired and answered, 1.237 s in all, with nothing collected and nothing asserted.
+/// Triggered and responded, 1.237 s in total, with nothing collected and nothing asserted.
 fn outcome(verdict: Verdict) -> Outcome {
     let step = |step, began, ended| StepTime { step, began: at(began), ended: at(ended) };
     Outcome {

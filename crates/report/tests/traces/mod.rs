@@ -1,4 +1,4 @@
-//! Traces to draw.
+//! Traces to render.
 
 use model::{
     SpanId, Timestamp, Trace, TraceId,
@@ -7,10 +7,10 @@ use model::{
     },
 };
 
-/// Where the first span begins, in milliseconds.
+/// The start of the first span, in milliseconds.
 const BEGAN_MS: u64 = 1_794_708_000_000;
 
-/// A call through two services, with everything that a span can carry.
+/// A call through two services, with every field that a span can have.
 pub(crate) fn small() -> Trace {
     let mut query = span(2, Some(1), "SELECT cart", (3, 9));
     query.kind = Kind::Client;
@@ -34,7 +34,7 @@ pub(crate) fn small() -> Trace {
     of([("gateway", span(1, None, "GET /cart", (0, 20))), ("cart", query), ("cart", backwards)])
 }
 
-/// A trace of so many spans, the last of which is one that outcomes speak of.
+/// A trace of `spans` spans; the outcomes refer to the last one.
 pub(crate) fn long(spans: usize) -> Trace {
     let numbered = (0..spans - 1).map(|number| {
         let mut numbered =

@@ -1,6 +1,6 @@
-//! The options of curl that are known, by what becomes of them.
+//! The known options of curl, grouped by their handling.
 
-/// Options without a value that change nothing of the request.
+/// Options without a value that do not change the request.
 pub(super) const PASSED_OVER: &[&str] = &[
     "-s",
     "--silent",
@@ -41,7 +41,7 @@ pub(super) const PASSED_OVER: &[&str] = &[
     "--disable",
 ];
 
-/// Options with a value that change nothing of the request.
+/// Options with a value that do not change the request.
 pub(super) const PASSED_OVER_WITH_VALUE: &[&str] = &[
     "-o",
     "--output",
@@ -62,7 +62,7 @@ pub(super) const PASSED_OVER_WITH_VALUE: &[&str] = &[
     "--keepalive-time",
 ];
 
-/// Options with a value that say something of the request.
+/// Options with a value that change the request.
 const SAID_WITH_VALUE: &[&str] = &[
     "-X",
     "--request",
@@ -94,7 +94,7 @@ const SAID_WITH_VALUE: &[&str] = &[
     "--key",
 ];
 
-/// Options that a test has no words for, and what to do instead.
+/// Options that a test cannot express, and the alternative.
 pub(super) const REFUSED: &[(&[&str], &str)] = &[
     (
         &["-F", "--form", "--form-string"],
@@ -118,7 +118,7 @@ pub(super) const REFUSED: &[(&[&str], &str)] = &[
     (&["-Z", "--parallel"], "`qualitytrace run --repeat` and `--jobs` run a test several times"),
 ];
 
-/// Whether an option takes the word behind it.
+/// Whether an option takes the next argument as its value.
 pub(super) fn has_value(option: &str) -> bool {
     PASSED_OVER_WITH_VALUE.contains(&option) || SAID_WITH_VALUE.contains(&option)
 }
